@@ -1,0 +1,70 @@
+# Everything here works on a fresh clone with python3 (with venv), make and git.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+SDK    := .venvs/sdk
+STAMP  := $(VENV)/.installed
+PIP    := -m pip --disable-pip-version-check -q
+
+.PHONY: help venv demo test check format lint types contracts wheel sdk-env bench kill clean
+
+help:
+	@echo "make demo    two daemons meet, agree and call (start here)"
+	@echo "make test    all tests, with the official SDK as a peer"
+	@echo "make check   format, lint, types, import contracts, tests, wheel"
+	@echo "make bench   ratios: a call against a raw echo, the worker against in-process"
+	@echo "make kill    fifty kills on each side, at named states"
+
+venv: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(PIP) install -c constraints.txt -e '.[dev]'
+	touch $(STAMP)
+
+# The official SDK also imports as `anp`, so it lives in an environment of its own.
+sdk-env: $(SDK)/.installed
+
+$(SDK)/.installed: tests/sdk/requirements.txt
+	test -x $(SDK)/bin/python || $(PYTHON) -m venv $(SDK)
+	$(SDK)/bin/python $(PIP) install -r tests/sdk/requirements.txt
+	touch $@
+
+demo: venv
+	$(BIN)/anpd demo
+
+test: venv sdk-env
+	$(BIN)/pytest -n 2
+
+check: venv sdk-env format lint types contracts test wheel
+
+format: venv
+	$(BIN)/ruff format --check .
+
+lint: venv
+	$(BIN)/ruff check .
+
+types: venv
+	$(BIN)/mypy
+
+contracts: venv
+	$(BIN)/lint-imports
+
+# The wheel is built, installed into an environment of its own and imported from there.
+wheel: venv
+	rm -rf build/wheel && mkdir -p build/wheel
+	$(BIN)/python -m build --wheel --outdir build/wheel . > build/wheel/log.txt 2>&1 || (cat build/wheel/log.txt; exit 1)
+	$(PYTHON) -m venv build/wheel/venv
+	build/wheel/venv/bin/python $(PIP) install -c constraints.txt build/wheel/*.whl
+	cd build/wheel && venv/bin/python -I -c "import anp.cli, negotiation, sandbox, cache; print('wheel imports')"
+	cd build/wheel && venv/bin/anpd --version
+
+bench: venv
+	$(BIN)/python -m bench.call
+	$(BIN)/python -m bench.module
+
+kill: venv
+	ANPD_KILLS=50 $(BIN)/pytest -s tests/e2e/test_kill.py
+
+clean:
+	rm -rf build dist $(VENV) .venvs

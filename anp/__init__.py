@@ -1,0 +1,1 @@
+"""The wire, the peers, the daemon and its faces."""

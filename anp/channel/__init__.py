@@ -1,0 +1,1 @@
+"""Links and channels over WebSockets."""

@@ -1,0 +1,99 @@
+"""What can go wrong in `anp`: one class per reaction."""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+
+__all__ = [
+    "AnpError",
+    "CallError",
+    "ConfigError",
+    "ErrorCode",
+    "ErrorKind",
+    "LocalError",
+    "PeerError",
+]
+
+
+class ErrorCode(IntEnum):
+    """Codes of the outer `response` message (WIRE row 25)."""
+
+    OK = 200
+    NOT_ALLOWED = 403
+    DID_NOT_FOUND = 404
+    ENCRYPTION_FAILED = 4000
+    DECRYPTION_FAILED = 4001
+    INVALID_ENCRYPTION_KEY = 4002
+    INVALID_DECRYPTION_KEY = 4003
+    ENCRYPTION_KEY_EXPIRED = 4004
+    DECRYPTION_KEY_EXPIRED = 4005
+
+
+class ErrorKind(StrEnum):
+    """Kinds of failure that people, programs and exit codes share (SIDECAR.md)."""
+
+    UNEXPECTED = "unexpected"
+    USAGE = "usage"
+    CONFIGURATION = "configuration"
+    DAEMON_UNREACHABLE = "daemon_unreachable"
+    IDENTITY_REFUSED = "identity_refused"
+    NEGOTIATION_REJECTED = "negotiation_rejected"
+    APPROVAL_PENDING = "approval_pending"
+    POLICY = "policy"
+    TIMEOUT = "timeout"
+    APPLICATION_ERROR = "application_error"
+    GENERATED_CODE = "generated_code"
+    PEER_UNREACHABLE = "peer_unreachable"
+    LOCAL_RESOURCE = "local_resource"
+    INTERRUPTED = "interrupted"
+
+
+EXIT_CODES: dict[ErrorKind, int] = {
+    ErrorKind.UNEXPECTED: 1,
+    ErrorKind.USAGE: 2,
+    ErrorKind.CONFIGURATION: 3,
+    ErrorKind.DAEMON_UNREACHABLE: 4,
+    ErrorKind.IDENTITY_REFUSED: 5,
+    ErrorKind.NEGOTIATION_REJECTED: 6,
+    ErrorKind.APPROVAL_PENDING: 7,
+    ErrorKind.POLICY: 8,
+    ErrorKind.TIMEOUT: 9,
+    ErrorKind.APPLICATION_ERROR: 10,
+    ErrorKind.GENERATED_CODE: 11,
+    ErrorKind.PEER_UNREACHABLE: 12,
+    ErrorKind.LOCAL_RESOURCE: 13,
+    ErrorKind.INTERRUPTED: 130,
+}
+
+
+class AnpError(Exception):
+    """Base of all errors of `anp`."""
+
+
+class LocalError(AnpError):
+    """Our own code misused an interface of ours: a bug."""
+
+
+class ConfigError(AnpError):
+    """The owner's configuration or files are wrong; the message says what to do."""
+
+
+class PeerError(AnpError):
+    """The peer violated the protocol. It may see `code`; `detail` is for our logs."""
+
+    def __init__(self, code: ErrorCode, detail: str) -> None:
+        super().__init__(f"{code.value}: {detail}")
+        self.code = code
+        self.detail = detail
+
+
+class CallError(AnpError):
+    """A call did not give a result; `kind` says to programs why, `detail` to people."""
+
+    def __init__(
+        self, kind: ErrorKind, detail: str, *, may_have_run: bool = False
+    ) -> None:
+        super().__init__(detail)
+        self.kind = kind
+        self.detail = detail
+        self.may_have_run = may_have_run

@@ -1,0 +1,1 @@
+"""DIDs: made, stored, resolved and verified; the address book."""

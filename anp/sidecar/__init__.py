@@ -1,0 +1,1 @@
+"""The daemon: calls out, calls in, attachments and the local API."""

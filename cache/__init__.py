@@ -1,0 +1,1 @@
+"""Agreements, documents, module halves and what is known of peers, on disk."""

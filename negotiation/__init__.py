@@ -1,0 +1,1 @@
+"""The meta-protocol: messages, machine, minds, documents and module halves."""

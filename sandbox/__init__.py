@@ -1,0 +1,1 @@
+"""Runs generated code, and checks values against schemas, in other processes."""
