@@ -1,1 +1,33 @@
 """Agreements, documents, module halves and what is known of peers, on disk."""
+
+from cache.errors import CacheError, HashPrefixError, RecordError, StoreUnavailable
+from cache.records import (
+    AgreementRecord,
+    DocumentRecord,
+    HalfRecord,
+    NegotiationRecord,
+    PeerRecord,
+    PeerState,
+    PinRecord,
+    Role,
+    State,
+)
+from cache.store import Store, StoreLimits
+
+__all__ = [
+    "AgreementRecord",
+    "CacheError",
+    "DocumentRecord",
+    "HalfRecord",
+    "HashPrefixError",
+    "NegotiationRecord",
+    "PeerRecord",
+    "PeerState",
+    "PinRecord",
+    "RecordError",
+    "Role",
+    "State",
+    "Store",
+    "StoreLimits",
+    "StoreUnavailable",
+]

@@ -1,0 +1,163 @@
+"""One channel as the rest of the daemon sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import Protocol
+
+from anp.channel.events import ChannelOpened, ChannelRole, FrameReceived
+from anp.errors import CallError, ErrorCode, ErrorKind
+from anp.wire.frames import Frame, ProtocolType
+from anp.wire.messages import MetaProtocol
+
+__all__ = ["Channel", "ChannelClosed"]
+
+logger = logging.getLogger(__name__)
+
+MAX_WAITING_FRAMES = 128
+"Frames that wait for the channel's reader before the link is read no further."
+
+
+class ChannelClosed(CallError):
+    """The channel ended; `detail` says why."""
+
+    def __init__(self, reason: str, *, by_peer: bool) -> None:
+        super().__init__(ErrorKind.PEER_UNREACHABLE, reason)
+        self.by_peer = by_peer
+
+
+class _Link(Protocol):
+    async def send_frame(self, channel_id: str, frame: Frame) -> str: ...
+
+    async def close_channel(
+        self, channel_id: str, reason: str, *, code: ErrorCode
+    ) -> None: ...
+
+
+class Channel:
+    """One short-term key between two DIDs, for calls in one direction."""
+
+    def __init__(self, opened: ChannelOpened, link: _Link) -> None:
+        self._opened = opened
+        self._link = link
+        self._frames: deque[FrameReceived] = deque()
+        self._arrived = asyncio.Event()
+        self._room = asyncio.Event()
+        self._ended: ChannelClosed | None = None
+        self._end = asyncio.Event()
+
+    @property
+    def id(self) -> str:
+        """The `secretKeyId`."""
+        return self._opened.channel_id
+
+    @property
+    def role(self) -> ChannelRole:
+        """Our side."""
+        return self._opened.role
+
+    @property
+    def local_did(self) -> str:
+        """Our DID on this channel."""
+        return self._opened.local_did
+
+    @property
+    def peer_did(self) -> str:
+        """The peer's verified DID."""
+        return self._opened.peer_did
+
+    @property
+    def peer_key(self) -> bytes:
+        """The peer's public key, 65 bytes."""
+        return self._opened.public_key
+
+    @property
+    def own_meta(self) -> MetaProtocol:
+        """What we offered (requester) or answered (provider)."""
+        return self._opened.own_meta
+
+    @property
+    def peer_meta(self) -> MetaProtocol:
+        """What the peer answered (we are requester) or offered."""
+        return self._opened.peer_meta
+
+    @property
+    def extensions(self) -> frozenset[str]:
+        """Extensions that both sides listed."""
+        return frozenset(self.own_meta.extensions) & frozenset(
+            self.peer_meta.extensions
+        )
+
+    @property
+    def open(self) -> bool:
+        """Whether frames can still be sent."""
+        return self._ended is None
+
+    @property
+    def ended(self) -> ChannelClosed | None:
+        """Why the channel ended, or None while it is open."""
+        return self._ended
+
+    async def send(self, protocol_type: ProtocolType, data: bytes) -> str:
+        """Send one frame and return its envelope's message id.
+
+        Raises:
+            ChannelClosed: The channel has ended.
+            FrameTooLarge: Nothing was sent (WIRE row 34).
+        """
+        if self._ended is not None:
+            raise self._ended
+        return await self._link.send_frame(self.id, Frame(protocol_type, data))
+
+    async def receive(self) -> FrameReceived:
+        """Return the next frame; what came before the end is still handed out.
+
+        Raises:
+            ChannelClosed: The channel has ended.
+        """
+        while not self._frames:
+            if self._ended is not None:
+                raise self._ended
+            self._arrived.clear()
+            await self._arrived.wait()
+        event = self._frames.popleft()
+        self._room.set()
+        return event
+
+    async def close(
+        self, reason: str, *, code: ErrorCode = ErrorCode.ENCRYPTION_KEY_EXPIRED
+    ) -> None:
+        """End the channel and tell the peer; harmless when it has ended."""
+        if self._ended is None:
+            await self._link.close_channel(self.id, reason, code=code)
+
+    async def wait_ended(self) -> ChannelClosed:
+        """Wait for the end and return why."""
+        await self._end.wait()
+        assert self._ended is not None
+        return self._ended
+
+    async def deliver(self, event: FrameReceived) -> None:
+        """Hand over a frame of the link; waits while the reader is far behind."""
+        while self._ended is None and len(self._frames) >= MAX_WAITING_FRAMES:
+            self._room.clear()
+            await self._room.wait()
+        if self._ended is None:
+            self._frames.append(event)
+            self._arrived.set()
+
+    def end(self, reason: str, *, by_peer: bool) -> None:
+        """Mark the channel as ended; called by the link."""
+        if self._ended is None:
+            self._ended = ChannelClosed(reason, by_peer=by_peer)
+            self._end.set()
+            self._arrived.set()
+            self._room.set()
+            logger.info(
+                "channel closed peer=%s by_peer=%s reason=%r",
+                self.peer_did,
+                by_peer,
+                reason[:200],
+            )

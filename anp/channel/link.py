@@ -1,0 +1,307 @@
+"""The shell of one link: a WebSocket, its core, and the channels on it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Protocol
+
+from websockets.asyncio.connection import Connection
+from websockets.exceptions import ConnectionClosed
+
+from anp.channel.channel import Channel
+from anp.channel.core import LinkConfig, LinkCore
+from anp.channel.events import (
+    ChannelEnded,
+    ChannelOpened,
+    ChannelRole,
+    CloseLink,
+    FrameReceived,
+    HandshakeRefused,
+    LinkEvent,
+    NeedHelloAnswer,
+    NeedPeerKeyCheck,
+    PeerFault,
+)
+from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
+from anp.identity.dids import Identities, LocalIdentity
+from anp.identity.resolver import Resolver
+from anp.wire.frames import Frame
+from anp.wire.messages import MetaProtocol
+from anp.wire.replay import HelloMemory
+
+__all__ = ["ChannelAcceptor", "Link"]
+
+logger = logging.getLogger(__name__)
+
+MAX_LOGGED_FAULTS = 8
+"Faults of one link that get a line of their own; the rest are only counted."
+
+
+class ChannelAcceptor(Protocol):
+    """Who decides what peers may open, and serves what they opened."""
+
+    async def answer_hello(self, hello: NeedHelloAnswer) -> MetaProtocol:
+        """Return our side of `metaProtocol`; PeerError refuses the hello."""
+        ...
+
+    async def serve_channel(self, channel: Channel) -> None:
+        """Serve a channel a peer opened, until it ends."""
+        ...
+
+
+class Link:
+    """One WebSocket connection to another daemon; either side opens channels on it."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        config: LinkConfig,
+        identities: Identities,
+        resolver: Resolver,
+        acceptor: ChannelAcceptor,
+        hellos: HelloMemory,
+        on_peer: Callable[[Link, ChannelOpened], None],
+    ) -> None:
+        self._connection = connection
+        self._core = LinkCore(
+            config,
+            identity_for=identities.for_did,
+            hellos=hellos,
+            random_bytes=os.urandom,
+            now=_now(),
+        )
+        self._config = config
+        self._resolver = resolver
+        self._acceptor = acceptor
+        self._on_peer = on_peer
+        self._channels: dict[str, Channel] = {}
+        self._opening: dict[str, asyncio.Future[Channel]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._outbox: asyncio.Queue[str | None] = asyncio.Queue()
+        self._rearmed = asyncio.Event()
+        self._lost: str | None = None
+        self.peers: set[str] = set()
+        self.faults = 0
+        self.name = f"{id(self) & 0xFFFFFF:06x}"
+
+    @property
+    def alive(self) -> bool:
+        """Whether channels can still be opened here."""
+        return self._lost is None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a channel is open or opening."""
+        return self._core.busy
+
+    async def run(self) -> None:
+        """Read and write until the connection ends."""
+        writer = asyncio.create_task(self._write())
+        timers = asyncio.create_task(self._watch_timer())
+        reason = "link lost"
+        try:
+            async for text in self._connection:
+                self._core.receive_text(text, now=_now(), wall_now=_wall_now())
+                await self._pump()
+        except ConnectionClosed as exc:
+            reason = f"link lost: {exc}"
+        finally:
+            self._lost = reason
+            self._core.link_lost(reason)
+            await self._pump()
+            timers.cancel()
+            self._outbox.put_nowait(None)
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(writer, timers, *self._tasks, return_exceptions=True)
+            await self._connection.close()
+
+    async def open_channel(
+        self, identity: LocalIdentity, peer_did: str, meta: MetaProtocol
+    ) -> Channel:
+        """Open a channel as requester.
+
+        Raises:
+            CallError: The peer refused the handshake (`identity_refused`), did not
+                answer in time, or the link was lost (`peer_unreachable`).
+        """
+        if not self.alive:
+            raise CallError(ErrorKind.PEER_UNREACHABLE, "the link was lost")
+        session_id = self._core.open_channel(
+            identity, peer_did, meta, now=_now(), wall_now=_wall_now()
+        )
+        opening: asyncio.Future[Channel] = asyncio.get_running_loop().create_future()
+        self._opening[session_id] = opening
+        try:
+            await self._pump()
+            channel = await opening
+        finally:
+            self._opening.pop(session_id, None)
+            self._core.abandon(session_id)
+        if not channel.peer_meta.extensions:
+            # The official SDK stores a key in a task of its own; what comes right
+            # behind `finished` it loses (WIRE row 29).
+            await asyncio.sleep(0.05)
+        return channel
+
+    async def send_frame(self, channel_id: str, frame: Frame) -> str:
+        """Send one frame; see `LinkCore.send_frame`."""
+        message_id = self._core.send_frame(
+            channel_id, frame, now=_now(), wall_now=_wall_now()
+        )
+        await self._pump()
+        return message_id
+
+    async def close_channel(
+        self, channel_id: str, reason: str, *, code: ErrorCode
+    ) -> None:
+        """Close one channel; the link stays."""
+        self._core.close_channel(
+            channel_id, code, reason, now=_now(), wall_now=_wall_now()
+        )
+        await self._pump()
+
+    async def close(self, reason: str = "closed") -> None:
+        """Close the link and all channels on it."""
+        await self._connection.close(1001, reason)
+
+    async def _write(self) -> None:
+        try:
+            while (text := await self._outbox.get()) is not None:
+                await self._connection.send(text)
+        except ConnectionClosed:
+            # The reader sees the same end and tells everybody.
+            return
+
+    async def _watch_timer(self) -> None:
+        while True:
+            self._rearmed.clear()
+            due = self._core.get_timer()
+            wait = None if due is None else max(0.0, due - _now())
+            try:
+                async with asyncio.timeout(wait):
+                    await self._rearmed.wait()
+            except TimeoutError:
+                self._core.handle_timer(now=_now(), wall_now=_wall_now())
+                await self._pump()
+
+    async def _pump(self) -> None:
+        for text in self._core.messages_to_send():
+            self._outbox.put_nowait(text)
+        while (event := self._core.next_event()) is not None:
+            await self._act(event)
+        self._rearmed.set()
+
+    async def _act(self, event: LinkEvent) -> None:
+        match event:
+            case NeedPeerKeyCheck():
+                self._spawn(self._check_key(event))
+            case NeedHelloAnswer():
+                self._spawn(self._answer_hello(event))
+            case ChannelOpened():
+                self._opened(event)
+            case HandshakeRefused():
+                self._refused(event)
+            case FrameReceived():
+                channel = self._channels.get(event.channel_id)
+                if channel is not None:
+                    await channel.deliver(event)
+            case ChannelEnded(channel_id, reason, by_peer):
+                ended = self._channels.pop(channel_id, None)
+                if ended is not None:
+                    ended.end(reason, by_peer=by_peer)
+            case PeerFault(code, detail):
+                self.faults += 1
+                if self.faults <= MAX_LOGGED_FAULTS:
+                    logger.warning(
+                        "peer fault link=%s code=%s detail=%s",
+                        self.name,
+                        int(code),
+                        detail,
+                    )
+            case CloseLink(code, reason):
+                self._spawn(self._connection.close(code, reason))
+
+    def _spawn(self, work: object) -> None:
+        task = asyncio.ensure_future(work)  # type: ignore[call-overload]  # any coroutine
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _check_key(self, event: NeedPeerKeyCheck) -> None:
+        error: PeerError | None = None
+        try:
+            await self._resolver.check_key(event.did, event.key_id, event.public_key)
+        except PeerError as exc:
+            error = exc
+        self._core.key_checked(
+            event.session_id, error, now=_now(), wall_now=_wall_now()
+        )
+        await self._pump()
+
+    async def _answer_hello(self, event: NeedHelloAnswer) -> None:
+        try:
+            meta = await self._acceptor.answer_hello(event)
+        except PeerError as exc:
+            self._core.refuse_hello(
+                event.session_id, exc.code, exc.detail, now=_now(), wall_now=_wall_now()
+            )
+        else:
+            self._core.answer_hello(
+                event.session_id, meta, now=_now(), wall_now=_wall_now()
+            )
+        await self._pump()
+
+    def _opened(self, event: ChannelOpened) -> None:
+        channel = Channel(event, self)
+        self._channels[event.channel_id] = channel
+        self.peers.add(event.peer_did)
+        # Before the first handshake is complete a message may have 64 KiB.
+        self._connection.protocol.max_message_size = self._config.max_message
+        self._on_peer(self, event)
+        logger.info(
+            "channel opened link=%s role=%s peer=%s",
+            self.name,
+            event.role,
+            event.peer_did,
+        )
+        if event.role is ChannelRole.PROVIDER:
+            self._spawn(self._serve(channel))
+            return
+        opening = self._opening.get(event.session_id)
+        if opening is not None and not opening.done():
+            opening.set_result(channel)
+
+    async def _serve(self, channel: Channel) -> None:
+        try:
+            await self._acceptor.serve_channel(channel)
+        except Exception:
+            logger.exception("serving a channel failed link=%s", self.name)
+            await channel.close("internal error")
+
+    def _refused(self, event: HandshakeRefused) -> None:
+        opening = self._opening.get(event.session_id)
+        if opening is None or opening.done():
+            return
+        if self._lost is not None:
+            error = CallError(ErrorKind.PEER_UNREACHABLE, self._lost)
+        else:
+            who = "the peer refused us" if event.by_peer else "handshake failed"
+            error = CallError(
+                ErrorKind.IDENTITY_REFUSED,
+                f"{who}: {int(event.code)} {event.detail}",
+            )
+        opening.set_exception(error)
+
+
+def _now() -> float:
+    return time.monotonic()
+
+
+def _wall_now() -> datetime:
+    return datetime.now(UTC)

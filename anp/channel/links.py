@@ -1,0 +1,254 @@
+"""All links of the daemon: dialled, accepted, found again and kept."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from websockets.asyncio.client import connect
+from websockets.asyncio.connection import Connection
+from websockets.asyncio.server import Server
+from websockets.exceptions import InvalidHandshake, InvalidURI
+
+from anp.channel.channel import Channel
+from anp.channel.core import LinkConfig
+from anp.channel.events import ChannelOpened
+from anp.channel.link import ChannelAcceptor, Link
+from anp.channel.listener import Page, listen, websocket_logger
+from anp.errors import AnpError, CallError, ErrorKind
+from anp.identity.dids import Identities, canonical_did
+from anp.identity.resolver import Resolver
+from anp.wire.messages import MetaProtocol
+from anp.wire.replay import HelloMemory
+
+__all__ = ["Links", "LinksConfig", "Target"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinksConfig:
+    """Limits of all links together."""
+
+    link: LinkConfig = field(default_factory=LinkConfig)
+    "Limits of each link."
+
+    connect_timeout: float = 5.0
+    "Seconds to connect to a peer."
+
+    handshake_timeout: float = 12.0
+    "Seconds for a whole handshake as seen by a caller."
+
+    ping_interval: float = 20.0
+    "Seconds between WebSocket pings; a peer silent for as long again is lost."
+
+    max_links: int = 256
+    "Links that peers may open."
+
+    min_backoff: float = 1.0
+    "Seconds before a kept link is dialled again for the first time."
+
+    max_backoff: float = 60.0
+    "Longest wait between two such tries, in seconds."
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A peer to be reached."""
+
+    did: str
+    "Its DID."
+
+    url: str | None
+    "Where to dial, or None when only an open link can reach it."
+
+
+class Links:
+    """Opens channels to peers, over a link that is there or a new one."""
+
+    def __init__(
+        self,
+        config: LinksConfig,
+        *,
+        identities: Identities,
+        resolver: Resolver,
+        acceptor: ChannelAcceptor,
+    ) -> None:
+        self._config = config
+        self._identities = identities
+        self._resolver = resolver
+        self._acceptor = acceptor
+        self._hellos = HelloMemory()
+        self._links: set[Link] = set()
+        self._accepted = 0
+        self._by_peer: dict[str, Link] = {}
+        self._dialing: dict[str, asyncio.Lock] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: Server | None = None
+
+    @property
+    def open_links(self) -> int:
+        """How many links are up."""
+        return len(self._links)
+
+    async def listen(
+        self, host: str, port: int, pages: Callable[[], Mapping[str, Page]]
+    ) -> int:
+        """Accept links on `host`:`port` and return the port."""
+        self._server = await listen(
+            host,
+            port,
+            on_connection=self._accept,
+            pages=pages,
+            max_size=self._config.link.max_first_message,
+            open_timeout=self._config.link.handshake.timeout,
+            ping_interval=self._config.ping_interval,
+            accepts=lambda: self._accepted < self._config.max_links,
+        )
+        return int(next(iter(self._server.sockets)).getsockname()[1])
+
+    async def open_channel(self, target: Target, meta: MetaProtocol) -> Channel:
+        """Open a channel to a peer as requester.
+
+        Raises:
+            CallError: `peer_unreachable` or `identity_refused`, with the reason.
+        """
+        identity = self._identities.speaking_to(target.did)
+        lock = self._dialing.setdefault(target.did, asyncio.Lock())
+        async with lock:
+            link = self._find(target.did)
+            if link is not None:
+                try:
+                    return await self._open(link, identity, target, meta)
+                except CallError as exc:
+                    if exc.kind is not ErrorKind.PEER_UNREACHABLE:
+                        raise
+                    # The link was half dead and nothing was sent on a channel yet,
+                    # so a new one is tried.
+                    await link.close()
+            link = await self._dial(target)
+            try:
+                return await self._open(link, identity, target, meta)
+            except CallError:
+                if not link.busy:
+                    await link.close("handshake failed")
+                raise
+
+    def keep(self, target: Target, meta: Callable[[], MetaProtocol]) -> None:
+        """Keep a link to a peer open, dialling again with growing waits."""
+        self._start(self._keep(target, meta))
+
+    async def close(self) -> None:
+        """Stop listening and close every link."""
+        if self._server is not None:
+            self._server.close(close_connections=False)
+        for link in list(self._links):
+            await link.close("shutting down")
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._server is not None:
+            await self._server.wait_closed()
+
+    def _find(self, did: str) -> Link | None:
+        link = self._by_peer.get(did)
+        return link if link is not None and link.alive else None
+
+    async def _open(
+        self, link: Link, identity: Any, target: Target, meta: MetaProtocol
+    ) -> Channel:
+        try:
+            async with asyncio.timeout(self._config.handshake_timeout):
+                return await link.open_channel(identity, target.did, meta)
+        except TimeoutError:
+            raise CallError(
+                ErrorKind.PEER_UNREACHABLE,
+                f"{target.did} did not answer the handshake in "
+                f"{self._config.handshake_timeout:g} s",
+            ) from None
+
+    async def _dial(self, target: Target) -> Link:
+        if target.url is None:
+            raise CallError(
+                ErrorKind.PEER_UNREACHABLE,
+                f"no address is known for {target.did} and it has no link to us; "
+                "give one as ws://host:port/#did",
+            )
+        try:
+            connection = await connect(
+                target.url,
+                compression=None,
+                open_timeout=self._config.connect_timeout,
+                ping_interval=self._config.ping_interval,
+                ping_timeout=self._config.ping_interval,
+                max_size=self._config.link.max_first_message,
+                proxy=None,
+                user_agent_header=None,
+                logger=websocket_logger(),
+            )
+        except (OSError, TimeoutError, InvalidHandshake, InvalidURI, EOFError) as exc:
+            reason = getattr(exc, "strerror", None) or str(exc) or "no answer in time"
+            raise CallError(
+                ErrorKind.PEER_UNREACHABLE,
+                f"cannot connect to {target.url}: {reason}; is its anpd up?",
+            ) from exc
+        link = self._link(connection)
+        self._start(self._run(link))
+        return link
+
+    def _link(self, connection: Connection) -> Link:
+        return Link(
+            connection,
+            config=self._config.link,
+            identities=self._identities,
+            resolver=self._resolver,
+            acceptor=self._acceptor,
+            hellos=self._hellos,
+            on_peer=self._register,
+        )
+
+    async def _accept(self, connection: Connection) -> None:
+        self._accepted += 1
+        try:
+            await self._run(self._link(connection))
+        finally:
+            self._accepted -= 1
+
+    async def _run(self, link: Link) -> None:
+        self._links.add(link)
+        logger.info("link opened link=%s links=%d", link.name, len(self._links))
+        try:
+            await link.run()
+        finally:
+            self._links.discard(link)
+            for did in [d for d, known in self._by_peer.items() if known is link]:
+                del self._by_peer[did]
+            logger.info("link closed link=%s faults=%d", link.name, link.faults)
+
+    def _register(self, link: Link, opened: ChannelOpened) -> None:
+        """Remember under which DIDs the other end of a link has proved itself."""
+        canonical = canonical_did(opened.peer_did, opened.public_key)
+        for did in {opened.peer_did, canonical}:
+            known = self._by_peer.get(did)
+            if known is None or not known.alive:
+                self._by_peer[did] = link
+
+    async def _keep(self, target: Target, meta: Callable[[], MetaProtocol]) -> None:
+        backoff = self._config.min_backoff
+        while True:
+            try:
+                channel = await self.open_channel(target, meta())
+                backoff = self._config.min_backoff
+                await channel.wait_ended()
+            except AnpError as exc:
+                logger.info("kept link is down peer=%s reason=%s", target.did, exc)
+            await asyncio.sleep(backoff)
+            backoff = min(2 * backoff, self._config.max_backoff)
+
+    def _start(self, work: Any) -> None:
+        task: asyncio.Task[None] = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,164 @@
+"""The peer-facing port: WebSocket upgrades and plain GET, nothing else."""
+
+from __future__ import annotations
+
+import http
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
+
+from anp.errors import CallError, ErrorKind
+
+__all__ = ["Page", "listen", "websocket_logger"]
+
+Page = tuple[str, bytes]
+"A content type and a body."
+
+METHODS = (b"GET ", b"HEAD ")
+METHOD_NOT_ALLOWED = (
+    b"HTTP/1.1 405 Method Not Allowed\r\nAllow: GET, HEAD\r\n"
+    b"Content-Length: 0\r\nConnection: close\r\n\r\n"
+)
+
+logger = logging.getLogger(__name__)
+
+
+class _OneLine(logging.Filter):
+    """Keeps the library's records to one line without traceback."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.exc_info:
+            cause = record.exc_info[1]
+            record.msg = f"{record.getMessage()}: {type(cause).__name__}: {cause}"
+            record.args = ()
+            record.exc_info = None
+            record.exc_text = None
+        record.msg = str(record.msg).replace("\n", " ")[:400]
+        return True
+
+
+def websocket_logger() -> logging.Logger:
+    """Return the logger that the websockets library writes to.
+
+    What a stranger's connection does is no event of ours: one line, at most WARNING.
+    """
+    library = logging.getLogger("anp.channel.websockets")
+    if not library.filters:
+        library.addFilter(_OneLine())
+        library.setLevel(logging.WARNING)
+    return library
+
+
+class _PeerPort(ServerConnection):
+    """A connection that answers other methods than GET and HEAD with 405.
+
+    The library parses requests without a body only and drops the others without an
+    answer, so the method is looked at before the bytes reach it.
+    """
+
+    _head = b""
+    _passed = False
+
+    def data_received(self, data: bytes) -> None:
+        if self._passed:
+            super().data_received(data)
+            return
+        self._head += data
+        if any(method.startswith(self._head[:5]) for method in METHODS):
+            return
+        if not self._head.startswith(METHODS):
+            self.transport.write(METHOD_NOT_ALLOWED)
+            self.transport.close()
+            self._head = b""
+            return
+        self._passed = True
+        super().data_received(self._head)
+
+
+async def listen(
+    host: str,
+    port: int,
+    *,
+    on_connection: Callable[[ServerConnection], Awaitable[None]],
+    pages: Callable[[], Mapping[str, Page]],
+    max_size: int,
+    open_timeout: float,
+    ping_interval: float,
+    accepts: Callable[[], bool],
+) -> Server:
+    """Listen for peers.
+
+    Args:
+        pages: What plain GET serves, by path.
+        max_size: Largest first message, in bytes.
+        open_timeout: Seconds for the HTTP request to arrive.
+        ping_interval: Seconds between WebSocket pings, and to wait for a pong.
+        accepts: Whether another link fits; otherwise 503.
+
+    Raises:
+        CallError: `local_resource`, the address is in use or not ours.
+    """
+
+    def process_request(
+        connection: ServerConnection, request: Request
+    ) -> Response | None:
+        if _is_upgrade(request.headers):
+            if accepts():
+                return None
+            return _answer(request, http.HTTPStatus.SERVICE_UNAVAILABLE, _text("full"))
+        page = pages().get(request.path.partition("?")[0])
+        if page is None:
+            return _answer(request, http.HTTPStatus.NOT_FOUND, _text("not found"))
+        return _answer(request, http.HTTPStatus.OK, page)
+
+    options: dict[str, Any] = {"create_connection": _PeerPort}
+    try:
+        return await serve(
+            on_connection,
+            host,
+            port,
+            process_request=process_request,
+            compression=None,
+            max_size=max_size,
+            open_timeout=open_timeout,
+            ping_interval=ping_interval,
+            ping_timeout=ping_interval,
+            server_header=None,
+            logger=websocket_logger(),
+            **options,
+        )
+    except OSError as exc:
+        raise CallError(
+            ErrorKind.LOCAL_RESOURCE,
+            f"cannot listen on {host}:{port}: {exc.strerror or exc}; "
+            "is another anpd running? --port chooses another port",
+        ) from exc
+
+
+def _is_upgrade(headers: Headers) -> bool:
+    return any(
+        value.strip().lower() == "websocket" for value in headers.get_all("Upgrade")
+    )
+
+
+def _text(text: str) -> Page:
+    return "text/plain; charset=utf-8", f"{text}\n".encode()
+
+
+def _answer(request: Request, status: http.HTTPStatus, page: Page) -> Response:
+    content_type, body = page
+    headers = Headers(
+        [
+            ("Content-Type", content_type),
+            ("Content-Length", str(len(body))),
+            ("Connection", "close"),
+            ("X-Content-Type-Options", "nosniff"),
+        ]
+    )
+    if request.method == "HEAD":
+        body = b""
+    return Response(status.value, status.phrase, headers, body)

@@ -1,0 +1,305 @@
+"""DIDs of a P-256 key: `did:key`, `did:all`, and what belongs to one key (WIRE row 6).
+
+Pure. A DID is nearly always a peer's word, so what is wrong with one is a `PeerError`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+import base58
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from anp.errors import ConfigError, ErrorCode, PeerError
+from anp.identity.keys import PrivateKey
+from anp.identity.ripemd import ripemd160
+
+__all__ = [
+    "MAX_DID",
+    "Identities",
+    "LocalIdentity",
+    "canonical_did",
+    "check_did",
+    "check_key",
+    "did_all",
+    "did_key",
+    "did_method",
+    "key_id_of",
+    "key_of_did_key",
+    "matches_did_all",
+    "same_agent",
+    "split_did_all",
+]
+
+MAX_DID = 1024
+"Longest DID accepted, in characters."
+
+_DID = re.compile(
+    r"did:(?P<method>[a-z0-9]{1,32}):(?P<id>(?:[A-Za-z0-9._:@-]|%[0-9A-Fa-f]{2})+)"
+)
+# A host in brackets is an IPv6 address, which a DID of another method cannot hold.
+_DID_ALL = re.compile(
+    r"did:all:(?P<address>[1-9A-HJ-NP-Za-km-z]{26,35})"
+    r"(?:@(?P<hostport>(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])"
+    r"(?::[0-9]{1,5})?))?"
+)
+_DID_KEY = re.compile(r"did:key:z(?P<encoded>[1-9A-HJ-NP-Za-km-z]{40,56})")
+
+# Multicodec 0x1200, "p256-pub", as unsigned varint.
+_P256_PUB = b"\x80\x24"
+_KEY_METHODS = frozenset({"key", "all"})
+
+
+def check_did(did: str) -> str:
+    """Return `did` if it is written like a DID; else PeerError DID_NOT_FOUND."""
+    did_method(did)
+    return did
+
+
+def did_method(did: str) -> str:
+    """Return the method name of `did`, such as `key`; PeerError if it is no DID."""
+    if len(did) > MAX_DID:
+        raise _not_found(did, f"a DID may have {MAX_DID} characters, not {len(did)}")
+    if _DID_ALL.fullmatch(did):
+        return "all"
+    match = _DID.fullmatch(did)
+    if match is None:
+        raise _not_found(did, "is not written like a DID")
+    method = match["method"]
+    if "@" in match["id"] or method == "all":
+        raise _not_found(did, "is not written like a DID of its method")
+    return method
+
+
+def did_key(public: bytes) -> str:
+    """Return the `did:key` of the uncompressed P-256 point `public`, 65 bytes."""
+    point = _load_point(public).public_bytes(
+        serialization.Encoding.X962, serialization.PublicFormat.CompressedPoint
+    )
+    return f"did:key:z{base58.b58encode(_P256_PUB + point).decode('ascii')}"
+
+
+def key_of_did_key(did: str) -> bytes:
+    """Return the P-256 key inside the `did:key` `did` as 65 bytes.
+
+    Raises:
+        PeerError: DID_NOT_FOUND for a key of another kind or one that is no point.
+    """
+    # The length is bounded before decoding, which takes quadratic time.
+    match = _DID_KEY.fullmatch(did)
+    if match is None:
+        raise _not_found(did, "is not a did:key of a P-256 key")
+    data = base58.b58decode(match["encoded"])
+    if not data.startswith(_P256_PUB) or len(data) != len(_P256_PUB) + 33:
+        raise _not_found(did, "is not a did:key of a P-256 key")
+    try:
+        key = ec.EllipticCurvePublicKey.from_encoded_point(
+            ec.SECP256R1(), data[len(_P256_PUB) :]
+        )
+    except ValueError:
+        raise _not_found(did, "holds no point of the curve") from None
+    return _uncompressed(key)
+
+
+def did_all(public: bytes, hostport: str | None = None) -> str:
+    """Return the `did:all` of the 65-byte point `public`, with `@hostport` if given.
+
+    Raises:
+        ConfigError: `hostport` is not `host`, `host:port` or `[ipv6]:port`.
+    """
+    _load_point(public)
+    digest = ripemd160(hashlib.sha256(public).digest())
+    address = base58.b58encode_check(b"\x00" + digest).decode("ascii")
+    did = f"did:all:{address}"
+    if hostport is None:
+        return did
+    did = f"{did}@{hostport}"
+    if _DID_ALL.fullmatch(did) is None:
+        raise ConfigError(f"identity: {hostport!r} is not HOST:PORT")
+    return did
+
+
+def split_did_all(did: str) -> tuple[str, str | None]:
+    """Return address and `host:port` (or None) of a `did:all`; PeerError if not one."""
+    match = _DID_ALL.fullmatch(did)
+    if match is None:
+        raise _not_found(did, "is not written like a did:all")
+    return match["address"], match["hostport"]
+
+
+def matches_did_all(did: str, public: bytes) -> bool:
+    """Say whether `did` is the `did:all` of `public`, whatever its `@host:port`."""
+    match = _DID_ALL.fullmatch(did)
+    if match is None:
+        return False
+    return f"did:all:{match['address']}" == did_all(public)
+
+
+def key_id_of(did: str) -> str:
+    """Return the key id of a `did:key` or `did:all`; others name theirs themselves."""
+    return f"{did}#keys-1"
+
+
+def check_key(did: str, key_id: str, public: bytes) -> None:
+    """Check that the self-certifying `did` owns `public` under `key_id`.
+
+    Raises:
+        PeerError: DID_NOT_FOUND for a DID of another method or a broken one,
+            NOT_ALLOWED for another key or key id (WIRE rows 4, 6).
+    """
+    method = did_method(did)
+    if method not in _KEY_METHODS:
+        raise _not_found(did, "is of a method that needs a document")
+    if key_id != key_id_of(did):
+        raise PeerError(
+            ErrorCode.NOT_ALLOWED,
+            f"key id {key_id[:200]!r} does not belong to {did}, expected #keys-1",
+        )
+    if method == "key":
+        owns = key_of_did_key(did) == public
+    else:
+        owns = matches_did_all(did, public)
+    if not owns:
+        raise PeerError(ErrorCode.NOT_ALLOWED, f"{did} does not own the key it used")
+
+
+def canonical_did(did: str, public_key: bytes) -> str:
+    """Return the DID under which records of the verified `did` are kept.
+
+    `did:key` and `did:all` of one key are one agent, kept under the `did:key`; other
+    DIDs are kept under themselves.
+
+    Raises:
+        PeerError: NOT_ALLOWED if a self-certifying `did` is not of `public_key`.
+    """
+    if did_method(did) not in _KEY_METHODS:
+        return did
+    # Once more although it was verified: a mistake here would mix up two agents.
+    check_key(did, key_id_of(did), public_key)
+    return did_key(public_key)
+
+
+def same_agent(one: str, other: str) -> bool:
+    """Say whether two DIDs are surely of one key, as far as the texts alone can tell.
+
+    Raises:
+        PeerError: one of them is no DID.
+    """
+    methods = did_method(one), did_method(other)
+    if one == other:
+        return True
+    match methods:
+        case "all", "all":
+            return split_did_all(one)[0] == split_did_all(other)[0]
+        case "key", "all":
+            return matches_did_all(other, key_of_did_key(one))
+        case "all", "key":
+            return matches_did_all(one, key_of_did_key(other))
+        case _:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class LocalIdentity:
+    """One DID of ours with its key; what a handshake signs with."""
+
+    did: str
+    "Under which we appear."
+
+    private_key: PrivateKey
+    "The key that owns it."
+
+    @property
+    def key_id(self) -> str:
+        """Id of the verification method in our hellos (WIRE row 4)."""
+        return key_id_of(self.did)
+
+    @property
+    def public_key_hex(self) -> str:
+        """The public key, 130 lower-case hex characters (WIRE row 5)."""
+        return self.private_key.public_bytes.hex()
+
+    def sign(self, data: bytes) -> bytes:
+        """Return r and s of the signature of `data`, 64 bytes (WIRE row 10)."""
+        return self.private_key.sign(data)
+
+
+class Identities:
+    """All DIDs of our one key: we answer under the one we were addressed by."""
+
+    def __init__(self, private_key: PrivateKey, primary: str) -> None:
+        """Take `primary`, a DID of `private_key`, as the one we show ourselves with.
+
+        Raises:
+            ConfigError: `primary` is not a DID of this key.
+        """
+        self._key = private_key
+        self._did_key = did_key(private_key.public_bytes)
+        found = self.for_did(primary)
+        if found is None:
+            raise ConfigError(
+                f"identity: {primary} does not belong to this home's key, whose DIDs "
+                f"are {self._did_key} and {did_all(private_key.public_bytes)}"
+            )
+        self._primary = found
+
+    @classmethod
+    def of_method(cls, private_key: PrivateKey, method: str) -> Identities:
+        """Take the DID of `method`, `did:key` or `did:all`, as primary."""
+        makers = {"did:key": did_key, "did:all": did_all}
+        if method not in makers:
+            raise ConfigError(
+                f"identity.method must be one of {', '.join(makers)}, got {method!r}"
+            )
+        return cls(private_key, makers[method](private_key.public_bytes))
+
+    @property
+    def primary(self) -> LocalIdentity:
+        """The identity we show ourselves with."""
+        return self._primary
+
+    @property
+    def canonical(self) -> str:
+        """The DID under which our own side of records is kept."""
+        return self._did_key
+
+    def for_did(self, did: str) -> LocalIdentity | None:
+        """Return the identity to answer with when addressed as `did`, or None."""
+        if did == self._did_key or matches_did_all(did, self._key.public_bytes):
+            return LocalIdentity(did, self._key)
+        return None
+
+    def speaking_to(self, peer_did: str) -> LocalIdentity:
+        """Return the identity to speak to `peer_did` with.
+
+        A `did:all` peer may be the official SDK, which understands nothing else.
+        """
+        if did_method(peer_did) != "all" or did_method(self._primary.did) == "all":
+            return self._primary
+        return LocalIdentity(did_all(self._key.public_bytes), self._key)
+
+
+def _load_point(public: bytes) -> ec.EllipticCurvePublicKey:
+    if len(public) != 65 or public[0] != 4:
+        raise PeerError(
+            ErrorCode.NOT_ALLOWED, "a public key has 65 bytes and begins with 04"
+        )
+    try:
+        return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), public)
+    except ValueError:
+        raise PeerError(
+            ErrorCode.NOT_ALLOWED, "the public key is no point of P-256"
+        ) from None
+
+
+def _uncompressed(key: ec.EllipticCurvePublicKey) -> bytes:
+    return key.public_bytes(
+        serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint
+    )
+
+
+def _not_found(did: str, reason: str) -> PeerError:
+    return PeerError(ErrorCode.DID_NOT_FOUND, f"{did[:200]!r}: {reason}")

@@ -1,0 +1,26 @@
+"""What the daemon offers to peers: MCP servers and Python functions of the owner."""
+
+from anp.sidecar.attachments.attachment import (
+    Attachment,
+    AttachmentLimits,
+    open_attachment,
+)
+from anp.sidecar.attachments.errors import AttachmentError, CapabilityError
+from anp.sidecar.attachments.spec import (
+    AttachmentSpec,
+    load_attachments,
+    remove_attachment,
+    save_attachment,
+)
+
+__all__ = [
+    "Attachment",
+    "AttachmentError",
+    "AttachmentLimits",
+    "AttachmentSpec",
+    "CapabilityError",
+    "load_attachments",
+    "open_attachment",
+    "remove_attachment",
+    "save_attachment",
+]

@@ -1,0 +1,115 @@
+"""What every kind of attachment can do, and which class serves which kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from anp.sidecar.attachments.spec import AttachmentSpec
+from anp.sidecar.attachments.supervisor import SupervisorConfig
+from negotiation.task import Capability
+
+__all__ = ["Attachment", "AttachmentLimits", "open_attachment"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachmentLimits:
+    """Times and sizes of one attachment."""
+
+    supervisor: SupervisorConfig = field(default_factory=SupervisorConfig)
+    "Times of the child."
+
+    max_calls: int = 64
+    "Calls that run at a time, with those that nobody waits for any more."
+
+    max_tools: int = 512
+    "Tools that are read; the rest are left out."
+
+    max_schema: int = 64 * 1024
+    'Largest schema of a tool, in bytes of JSON (DESIGN.md, "Trust").'
+
+    max_description: int = 4096
+    "Longest description of a tool, in characters; the rest is cut."
+
+    max_result: int = 8 * 1024 * 1024
+    "Largest result of a tool, in bytes of JSON."
+
+
+class Attachment(Protocol):
+    """Something of the owner's that the daemon can call."""
+
+    @property
+    def name(self) -> str:
+        """First half of its capabilities' names."""
+
+    @property
+    def kind(self) -> str:
+        """`mcp` or `python`."""
+
+    @property
+    def healthy(self) -> bool:
+        """Whether it can be called now."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why it cannot be called, in words for the owner."""
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """Tools that cannot be used, each with the reason."""
+
+    async def start(self) -> None:
+        """Start it and read what it can do.
+
+        Raises:
+            AttachmentError: It could not be started; it is tried again in the
+                background until `close`.
+        """
+
+    async def close(self) -> None:
+        """End its child; idempotent."""
+
+    def capabilities(self) -> list[Capability]:
+        """Return what it can do, exposed or not, called `attachment.tool`."""
+
+    async def call(
+        self, capability: str, arguments: dict[str, Any], *, caller: str, timeout: float
+    ) -> dict[str, Any]:
+        """Call one capability by its full name.
+
+        Args:
+            arguments: Checked against the input schema by the caller.
+            caller: DID of the peer the call is made for.
+            timeout: Seconds for the call, with the wait for a restart.
+
+        Returns:
+            The output; the caller checks it against the output schema.
+
+        Raises:
+            CapabilityError: The tool answered with an error, or not in time.
+            AttachmentError: The attachment is dead; `may_have_run` tells the rest.
+        """
+
+
+def open_attachment(
+    spec: AttachmentSpec,
+    *,
+    limits: AttachmentLimits | None = None,
+    on_change: Callable[[], None] | None = None,
+) -> Attachment:
+    """Return the attachment of a spec, not yet started.
+
+    Args:
+        on_change: Called in the event loop whenever its capabilities or its health
+            may have changed.
+    """
+    limits = limits or AttachmentLimits()
+    # Imported here, since both classes import this module.
+    if spec.kind == "mcp":
+        from anp.sidecar.attachments.mcp_stdio import McpAttachment
+
+        return McpAttachment(spec, limits=limits, on_change=on_change)
+    from anp.sidecar.attachments.python_child import PythonAttachment
+
+    return PythonAttachment(spec, limits=limits, on_change=on_change)

@@ -1,0 +1,120 @@
+"""Adds to the stdio transport of `mcp` what we need to know about the server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from types import TracebackType
+from typing import Any
+
+from anp.sidecar.attachments.process import OutputTail
+
+__all__ = ["Watched", "drained_pipe", "quiet_library_logs"]
+
+
+class _OneLine(logging.Filter):
+    """Takes tracebacks off: what a server prints wrongly is no fault of ours."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.exc_info = record.exc_text = None
+        return True
+
+
+_ONE_LINE = _OneLine()
+
+
+def quiet_library_logs() -> None:
+    """Make the client log one line for a broken message of a server; idempotent."""
+    for name in ("mcp.client.stdio", "mcp.client.session"):
+        logging.getLogger(name).addFilter(_ONE_LINE)
+
+
+class Watched:
+    """A transport that says when the server's side has ended.
+
+    Without it an idle client would learn of a dead server at its next call.
+    """
+
+    def __init__(self, transport: Any, *, on_end: Callable[[], None]) -> None:
+        self._transport = transport
+        self._on_end = on_end
+
+    async def __aenter__(self) -> tuple[Any, Any]:
+        read, write = await self._transport.__aenter__()
+        return _WatchedStream(read, self._on_end), write
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> bool | None:
+        suppressed: bool | None = await self._transport.__aexit__(
+            exc_type, exc_val, exc_tb
+        )
+        return suppressed
+
+
+class _WatchedStream:
+    """The read half of a transport; calls `on_end` when it ends."""
+
+    def __init__(self, stream: Any, on_end: Callable[[], None]) -> None:
+        self._stream = stream
+        self._on_end = on_end
+
+    async def receive(self) -> Any:
+        return await self._stream.receive()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def __aiter__(self) -> _WatchedStream:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self._stream.__anext__()
+        except BaseException:
+            self._on_end()
+            raise
+
+    async def __aenter__(self) -> _WatchedStream:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> bool | None:
+        suppressed: bool | None = await self._stream.__aexit__(
+            exc_type, exc_val, exc_tb
+        )
+        return suppressed
+
+
+@asynccontextmanager
+async def drained_pipe(output: OutputTail) -> AsyncIterator[Any]:
+    """Give the writing end of a pipe whose content goes to `output`."""
+    read_fd, write_fd = os.pipe()
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    transport, _ = await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read_fd, "rb", 0)
+    )
+    drain = asyncio.create_task(output.drain(reader))
+    try:
+        with os.fdopen(write_fd, "w") as writer:
+            yield writer
+        # What a dying server printed last is the best reason we have.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await asyncio.shield(drain)
+    finally:
+        transport.close()
+        drain.cancel()
+        await asyncio.wait({drain})

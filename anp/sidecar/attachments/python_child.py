@@ -1,0 +1,358 @@
+"""The owner's Python functions, run by the owner's interpreter in a child process.
+
+A frame is a header, big-endian: four bytes of length and eight of call id, and then
+that many bytes of JSON. To the child: `{"call", "arguments"}` and `{"cancel"}`; from
+it: `{"ready": [tools]}` or `{"failed": reason}` once, with id 0, then `{"output"}` or
+`{"error": {"code", "message"}}`. The id is outside of the JSON, so that an answer that
+cannot be read ends no other call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import os
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from anp.errors import LocalError
+from anp.sidecar.attachments.attachment import AttachmentLimits
+from anp.sidecar.attachments.errors import AttachmentError, CapabilityError
+from anp.sidecar.attachments.listing import Listing, Tool, read_tools
+from anp.sidecar.attachments.process import OutputTail, child_environment
+from anp.sidecar.attachments.spec import AttachmentSpec
+from anp.sidecar.attachments.supervisor import Supervisor
+from negotiation.errors import JsonError
+from negotiation.strict_json import canonical_json, parse_json
+from negotiation.task import Capability
+
+__all__ = ["PythonAttachment", "find_interpreter"]
+
+logger = logging.getLogger(__name__)
+
+RUNNER = Path(__file__).with_name("python_runner.py")
+
+HEADER = struct.Struct(">IQ")
+"Length of the JSON, and the id of the call it belongs to."
+
+STOP_TIMEOUT = 3.0
+"Seconds a child may take to end by itself after its channel was closed."
+
+
+@dataclass(slots=True)
+class _Child:
+    """One living child with its channel."""
+
+    process: asyncio.subprocess.Process
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    "Ids of calls; never used twice in one life."
+
+    waiting: dict[int, asyncio.Future[bytes]] = field(default_factory=dict)
+    "Calls not yet answered, also those nobody waits for any more."
+
+
+class PythonAttachment:
+    """Python functions in a child process (SIDECAR.md, "Attaching an agent")."""
+
+    kind = "python"
+
+    def __init__(
+        self,
+        spec: AttachmentSpec,
+        *,
+        limits: AttachmentLimits,
+        on_change: Callable[[], None] | None = None,
+    ) -> None:
+        self._spec = spec
+        self._limits = limits
+        self._listing = Listing()
+        self._child: _Child | None = None
+        self._supervisor = Supervisor(
+            spec.name, self._live, config=limits.supervisor, on_change=on_change
+        )
+
+    @property
+    def name(self) -> str:
+        """First half of its capabilities' names."""
+        return self._spec.name
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the functions can be called now."""
+        return self._supervisor.healthy
+
+    @property
+    def problem(self) -> str | None:
+        """Why they cannot be called."""
+        return self._supervisor.problem
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """Functions that cannot be used, each with the reason."""
+        return self._listing.skipped
+
+    async def start(self) -> None:
+        """Start the child and read its functions."""
+        await self._supervisor.start()
+
+    async def close(self) -> None:
+        """End the child; idempotent."""
+        await self._supervisor.close()
+
+    def capabilities(self) -> list[Capability]:
+        """Return its functions, with the schemas of the last start."""
+        return list(self._listing.capabilities)
+
+    async def call(
+        self, capability: str, arguments: dict[str, Any], *, caller: str, timeout: float
+    ) -> dict[str, Any]:
+        """Call a function; many calls may be in flight."""
+        deadline = asyncio.get_running_loop().time() + timeout
+        await self._supervisor.wait_ready(timeout)
+        self._listing.check(capability)
+        child = self._child
+        if child is None:
+            raise LocalError(f"attachment {self.name} is ready without a child")
+        # A function that hangs in a thread cannot be ended, so it goes on counting.
+        if len(child.waiting) >= self._limits.max_calls:
+            raise CapabilityError(503, f"{len(child.waiting)} calls are still running")
+        number = next(child.numbers)
+        tool = capability.removeprefix(f"{self.name}.")
+        frame = {"call": tool, "arguments": arguments}
+        try:
+            data = _pack(number, frame)
+        except JsonError as exc:
+            raise CapabilityError(400, str(exc)) from exc
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        child.waiting[number] = answer
+        try:
+            async with asyncio.timeout_at(deadline):
+                child.writer.write(data)
+                await child.writer.drain()
+                # The answer of a call that is given up still has to be counted off.
+                found = await asyncio.shield(answer)
+        except (TimeoutError, asyncio.CancelledError) as exc:
+            answer.add_done_callback(_ignore)
+            with suppress(ConnectionError):
+                child.writer.write(_pack(number, {"cancel": True}))
+            if isinstance(exc, TimeoutError):
+                text = f"no answer within {timeout:g} s"
+                raise CapabilityError(504, text) from None
+            raise
+        except ConnectionError:
+            answer.add_done_callback(_ignore)
+            raise AttachmentError("the Python child ended", may_have_run=True) from None
+        return _output(found, self._limits.max_result)
+
+    async def _live(self, supervisor: Supervisor) -> None:
+        """Run one life of the child, from its start to its death."""
+        output = OutputTail(self.name)
+        child = await self._spawn()
+        assert child.process.stdout is not None
+        drain = asyncio.create_task(output.drain(child.process.stdout))
+        try:
+            await self._greet(child, output, drain)
+            self._child = child
+            supervisor.opened()
+            await self._serve(child, supervisor)
+        finally:
+            supervisor.lost()
+            self._child = None
+            # Not through the supervisor's own cancellation either may a child stay.
+            await asyncio.shield(self._end(child, drain))
+        if not supervisor.stopping.is_set():
+            raise AttachmentError(
+                f"the Python child ended with {child.process.returncode}"
+                f"{_printed(output)}"
+            )
+
+    async def _spawn(self) -> _Child:
+        """Start the child with its channel."""
+        ours, theirs = socket.socketpair()
+        interpreter = self._spec.python or find_interpreter(os.environ)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                interpreter,
+                RUNNER,
+                str(theirs.fileno()),
+                str(self._limits.max_result),
+                self._spec.target,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                cwd=self._spec.cwd,
+                env=child_environment(self._spec.env),
+                pass_fds=[theirs.fileno()],
+                # Ctrl-C on the daemon's terminal is the daemon's; we end the child.
+                start_new_session=True,
+            )
+        except BaseException as exc:
+            ours.close()
+            if not isinstance(exc, OSError | ValueError):
+                raise
+            reason = getattr(exc, "strerror", None) or exc
+            raise AttachmentError(
+                f"cannot start {interpreter}: {reason}; check --python and the folder"
+            ) from exc
+        finally:
+            theirs.close()
+        reader, writer = await asyncio.open_unix_connection(sock=ours)
+        return _Child(process, reader, writer)
+
+    async def _greet(
+        self, child: _Child, output: OutputTail, drain: asyncio.Task[None]
+    ) -> None:
+        """Read what the child says about its functions."""
+        limit = self._limits.supervisor.start_timeout
+        try:
+            async with asyncio.timeout(limit):
+                _, data = await _read(child.reader, self._limits.max_result)
+            frame = _object(data, self._limits.max_result)
+        except TimeoutError:
+            raise AttachmentError(
+                f"{self._spec.target} was not imported within {limit:g} s"
+            ) from None
+        except (EOFError, ConnectionError, JsonError) as exc:
+            # What it printed says why, and may still be on its way.
+            await asyncio.wait({drain}, timeout=0.5)
+            raise AttachmentError(
+                f"the Python child did not start{_printed(output)}"
+            ) from exc
+        if "failed" in frame:
+            raise AttachmentError(
+                f"cannot load {self._spec.target}: {str(frame['failed'])[:400]}"
+            )
+        self._listing = read_tools(self._spec, _tools(frame), self._limits)
+        for reason in self._listing.skipped:
+            logger.warning("function left out attachment=%s %s", self.name, reason)
+
+    async def _serve(self, child: _Child, supervisor: Supervisor) -> None:
+        """Pass answers on until the child is gone or we are to stop."""
+        answers = asyncio.create_task(self._answers(child))
+        stop = asyncio.create_task(supervisor.stopping.wait())
+        try:
+            await asyncio.wait({answers, stop}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            answers.cancel()
+            stop.cancel()
+            await asyncio.wait({answers, stop})
+        if not answers.cancelled() and (error := answers.exception()) is not None:
+            raise error
+
+    async def _answers(self, child: _Child) -> None:
+        try:
+            while True:
+                number, data = await _read(child.reader, self._limits.max_result)
+                answer = child.waiting.pop(number, None)
+                if answer is not None and not answer.done():
+                    answer.set_result(data)
+        except (EOFError, ConnectionError):
+            return
+        except JsonError as exc:
+            raise AttachmentError(f"the Python child sent no frame: {exc}") from exc
+
+    async def _end(self, child: _Child, drain: asyncio.Task[None]) -> None:
+        """Close the channel, wait for the child, kill what stays, fail its calls."""
+        for answer in child.waiting.values():
+            if not answer.done():
+                answer.set_exception(
+                    AttachmentError("the Python child ended", may_have_run=True)
+                )
+        child.waiting.clear()
+        child.writer.close()
+        try:
+            async with asyncio.timeout(STOP_TIMEOUT):
+                await child.process.wait()
+        except TimeoutError:
+            logger.warning("python child killed attachment=%s", self.name)
+            # Also the processes it started: it leads a session of its own.
+            with suppress(ProcessLookupError):
+                os.killpg(child.process.pid, signal.SIGKILL)
+            await child.process.wait()
+        await asyncio.wait({drain}, timeout=0.2)
+        drain.cancel()
+        await asyncio.wait({drain})
+
+
+def find_interpreter(environ: dict[str, str] | os._Environ[str]) -> Path:
+    """Return the interpreter of the active environment, else our own."""
+    if active := environ.get("VIRTUAL_ENV"):
+        found = Path(active) / "bin" / "python"
+        if found.exists():
+            return found
+    return Path(sys.executable)
+
+
+def _tools(frame: dict[str, Any]) -> list[Tool]:
+    found = frame.get("ready")
+    if not isinstance(found, list):
+        raise AttachmentError("the Python child did not say what it can do")
+    return [
+        Tool(
+            name=str(each.get("name")),
+            description=str(each.get("description") or ""),
+            input_schema=each.get("input_schema"),
+            output_schema=each.get("output_schema"),
+        )
+        for each in found
+        if isinstance(each, dict)
+    ]
+
+
+def _output(data: bytes, max_size: int) -> dict[str, Any]:
+    """Return the output in an answer, or raise the error in it."""
+    try:
+        frame = _object(data, max_size)
+    except JsonError as exc:
+        raise CapabilityError(502, f"the function's result: {exc}") from exc
+    output, error = frame.get("output"), frame.get("error")
+    if isinstance(output, dict):
+        return output
+    if isinstance(error, dict) and isinstance(error.get("code"), int):
+        raise CapabilityError(error["code"], str(error.get("message")))
+    raise CapabilityError(502, "the Python child's answer is no result")
+
+
+def _pack(number: int, frame: dict[str, Any]) -> bytes:
+    data = canonical_json(frame)
+    return HEADER.pack(len(data), number) + data
+
+
+async def _read(reader: asyncio.StreamReader, max_size: int) -> tuple[int, bytes]:
+    """Read one frame as its call id and its bytes.
+
+    Raises:
+        EOFError: The child is gone.
+        JsonError: It is too large.
+    """
+    size, number = HEADER.unpack(await reader.readexactly(HEADER.size))
+    if size > max_size:
+        raise JsonError(f"a frame of {size} bytes, at most {max_size}")
+    return number, await reader.readexactly(size)
+
+
+def _object(data: bytes, max_size: int) -> dict[str, Any]:
+    frame = parse_json(data, max_size=max_size)
+    if not isinstance(frame, dict):
+        raise JsonError("not an object")
+    return frame
+
+
+def _ignore(answer: asyncio.Future[bytes]) -> None:
+    """Look at the outcome nobody waits for, so that asyncio does not complain."""
+    if not answer.cancelled():
+        answer.exception()
+
+
+def _printed(output: OutputTail) -> str:
+    return f"; it printed: {output.last_line}" if output.last_line else ""

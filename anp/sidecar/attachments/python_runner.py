@@ -1,0 +1,761 @@
+"""Runs the owner's Python functions in the owner's interpreter.
+
+Started by `python_child.py` as a script: `python python_runner.py FD MAX TARGET`. It
+is one file, however long, so that nothing of our installation is on its path; it
+imports nothing but the standard library and runs on Python 3.9 and later, which need
+not be the daemon's. A frame on the socket FD is a header, big-endian: four bytes of
+length and eight of call id, and then that many bytes of JSON, at most MAX;
+`python_child.py` has what they say.
+"""
+
+from __future__ import annotations
+
+import sys
+
+# Python puts the folder of a script first on the path, and ours is full of names the
+# owner's code may mean; before any other import.
+if __name__ == "__main__" and not getattr(sys.flags, "safe_path", False):
+    sys.path.pop(0)
+
+if sys.version_info < (3, 9):  # noqa: UP036 -- the owner's Python, not the daemon's
+    sys.exit("Python 3.9 or later is needed")
+
+import asyncio
+import collections.abc
+import dataclasses
+import datetime
+import decimal
+import enum
+import functools
+import importlib
+import importlib.util
+import inspect
+import json
+import os
+import pathlib
+import socket
+import struct
+import threading
+import types
+import typing
+import uuid
+from collections.abc import Callable, Iterable
+from inspect import getattr_static
+from typing import Any
+
+HEADER = struct.Struct(">IQ")
+"Length of the JSON, and the id of the call it belongs to; 0 for none."
+
+MAX_MESSAGE = 500
+"Longest error message, in characters."
+
+NONE = type(None)
+UNIONS = {typing.Union, getattr(types, "UnionType", typing.Union)}
+WRAPPERS = {"Final", "NotRequired", "ReadOnly", "Required"}
+"Forms around a hint that say something about the name, not about its values."
+
+MISSING = object()
+Schema = dict[str, Any]
+
+SCALARS = {
+    bool: {"type": "boolean"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    str: {"type": "string"},
+    NONE: {"type": "null"},
+}
+"Types that JSON has itself."
+
+TEXTS = {
+    datetime.datetime: ("date-time", datetime.datetime.fromisoformat),
+    datetime.date: ("date", datetime.date.fromisoformat),
+    datetime.time: ("time", datetime.time.fromisoformat),
+    uuid.UUID: ("uuid", uuid.UUID),
+    decimal.Decimal: (None, decimal.Decimal),
+    pathlib.Path: (None, pathlib.Path),
+}
+"Types that travel as strings: their `format`, and how a string becomes one."
+
+ARRAYS = {
+    list: list,
+    set: set,
+    frozenset: frozenset,
+    collections.abc.Sequence: list,
+    collections.abc.Iterable: list,
+    collections.abc.Set: set,
+}
+METHODS = (types.FunctionType, staticmethod, classmethod)
+OBJECTS = {dict, collections.abc.Mapping, collections.abc.MutableMapping}
+
+
+class BadValue(ValueError):
+    """A value does not fit its type hint; the message names the place."""
+
+
+class Failure(Exception):
+    """A call failed with a code of ours, see `anp.sidecar.attachments.errors`."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+# ---------------------------------------------------------------- type hints
+
+
+def bare(hint: Any) -> tuple[Any, str | None]:
+    """Take `Annotated`, `Required` and the like off a hint; return it and its text."""
+    text: str | None = None
+    while True:
+        origin = typing.get_origin(hint)
+        if hasattr(hint, "__metadata__"):
+            notes = [note for note in hint.__metadata__ if isinstance(note, str)]
+            text = text or (notes[0] if notes else None)
+            hint = hint.__origin__
+        elif getattr(origin, "_name", None) in WRAPPERS:
+            hint = typing.get_args(hint)[0]
+        elif isinstance(hint, typing.TypeVar):
+            hint = hint.__bound__ or Any
+        elif hasattr(hint, "__supertype__"):
+            hint = hint.__supertype__
+        else:
+            return hint, text
+
+
+def is_typed_dict(hint: Any) -> bool:
+    return isinstance(hint, type) and hasattr(hint, "__total__")
+
+
+def hints_of(thing: Any) -> dict[str, Any]:
+    """Return the type hints of a function or class that can be resolved."""
+    try:
+        return typing.get_type_hints(thing, include_extras=True)
+    except Exception:  # noqa: BLE001 -- names that exist for type checkers only
+        return {
+            name: hint
+            for name, hint in getattr(thing, "__annotations__", {}).items()
+            if not isinstance(hint, str)
+        }
+
+
+@functools.cache
+def fields_of(hint: Any) -> dict[str, tuple[Any, bool, Any]]:
+    """Return `{name: (hint, required, default)}` of a dataclass or TypedDict."""
+    hints = hints_of(hint)
+    found: dict[str, tuple[Any, bool, Any]] = {}
+    if is_typed_dict(hint):
+        for name, each in hints.items():
+            required = name in hint.__required_keys__
+            # With postponed annotations `__required_keys__` does not see these.
+            wrapper = getattr(typing.get_origin(each), "_name", None)
+            if wrapper in ("Required", "NotRequired"):
+                required = wrapper == "Required"
+            found[name] = (each, required, MISSING)
+        return found
+    for field in dataclasses.fields(hint):
+        default = MISSING
+        if field.default is not dataclasses.MISSING:
+            default = field.default
+        required = default is MISSING and field.default_factory is dataclasses.MISSING
+        if field.init:
+            found[field.name] = (hints.get(field.name, Any), required, default)
+    return found
+
+
+def schema_of(hint: Any, inside: tuple[Any, ...] = ()) -> Schema:
+    """Return the JSON Schema of a type hint; what has none allows every value."""
+    hint, text = bare(hint)
+    schema = dict(plain_schema(hint, inside))
+    if text:
+        schema["description"] = text
+    return schema
+
+
+def plain_schema(hint: Any, inside: tuple[Any, ...]) -> Schema:
+    if hint is None:
+        return SCALARS[NONE]
+    if isinstance(hint, type) and hint in SCALARS:
+        return SCALARS[hint]
+    if isinstance(hint, type) and hint in TEXTS:
+        form = TEXTS[hint][0]
+        return {"type": "string", "format": form} if form else {"type": "string"}
+    origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if origin in UNIONS:
+        return union_schema(args, inside)
+    if origin is typing.Literal:
+        return {"enum": [encode(value) for value in args]}
+    if origin is tuple:
+        return tuple_schema(args, inside)
+    if origin in ARRAYS:
+        schema: Schema = {"type": "array"}
+        if args and not is_any(args[0]):
+            schema["items"] = schema_of(args[0], inside)
+        if issubclass(origin, collections.abc.Set):
+            schema["uniqueItems"] = True
+        return schema
+    if origin in OBJECTS:
+        schema = {"type": "object"}
+        if len(args) == 2 and not is_any(args[1]):
+            schema["additionalProperties"] = schema_of(args[1], inside)
+        return schema
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return {"enum": [encode(member) for member in hint]}
+    if isinstance(hint, type) and (
+        is_typed_dict(hint) or dataclasses.is_dataclass(hint)
+    ):
+        return record_schema(hint, inside)
+    return {}
+
+
+def is_any(hint: Any) -> bool:
+    return bare(hint)[0] in (Any, object)
+
+
+def union_schema(args: tuple[Any, ...], inside: tuple[Any, ...]) -> Schema:
+    branches = [schema_of(each, inside) for each in args]
+    if {} in branches:
+        return {}
+    if all(list(branch) == ["type"] for branch in branches):
+        kinds = [branch["type"] for branch in branches]
+        return {"type": list(dict.fromkeys(kinds))}
+    return {"anyOf": branches}
+
+
+def tuple_schema(args: tuple[Any, ...], inside: tuple[Any, ...]) -> Schema:
+    if len(args) == 2 and args[1] is Ellipsis:
+        return {"type": "array", "items": schema_of(args[0], inside)}
+    if not args:
+        return {"type": "array"}
+    return {
+        "type": "array",
+        "prefixItems": [schema_of(each, inside) for each in args],
+        "minItems": len(args),
+        "maxItems": len(args),
+    }
+
+
+def record_schema(hint: Any, inside: tuple[Any, ...]) -> Schema:
+    # A type that holds itself ends here: the inner one is any object.
+    if hint in inside:
+        return {"type": "object"}
+    properties: dict[str, Schema] = {}
+    required: list[str] = []
+    for name, (each, needed, default) in fields_of(hint).items():
+        properties[name] = schema_of(each, (*inside, hint))
+        if needed:
+            required.append(name)
+        elif default is not MISSING:
+            add_default(properties[name], default)
+    schema: Schema = {"type": "object", "properties": properties}
+    if required:
+        schema["required"] = required
+    if not is_typed_dict(hint):
+        schema["additionalProperties"] = False
+    return schema
+
+
+def add_default(schema: Schema, default: Any) -> None:
+    """Note a default that JSON can hold; others stay the function's secret."""
+    try:
+        value = encode(default)
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return
+    schema["default"] = value
+
+
+# ---------------------------------------------------------------- values
+
+
+def decode(value: Any, hint: Any, where: str) -> Any:
+    """Return the Python value that a JSON value stands for, by its type hint.
+
+    Raises:
+        BadValue: It does not fit.
+    """
+    hint, _ = bare(hint)
+    if is_any(hint):
+        return value
+    if hint is None or hint is NONE:
+        return expect(value is None, value, where, "null")
+    if isinstance(hint, type) and hint in SCALARS:
+        return decode_scalar(value, hint, where)
+    if isinstance(hint, type) and hint in TEXTS:
+        expect(isinstance(value, str), value, where, "a string")
+        try:
+            return TEXTS[hint][1](value)
+        except (ValueError, ArithmeticError):
+            raise BadValue(f"{where}: {value!r:.80} is no {hint.__name__}") from None
+    origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if origin in UNIONS:
+        return decode_union(value, args, where)
+    if origin is typing.Literal:
+        return decode_choice(value, args, where)
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return decode_choice(value, hint, where)
+    if origin is tuple:
+        return decode_tuple(value, args, where)
+    if origin in ARRAYS:
+        expect(isinstance(value, list), value, where, "an array")
+        each = args[0] if args else Any
+        items = [decode(v, each, f"{where}[{n}]") for n, v in enumerate(value)]
+        try:
+            return ARRAYS[origin](items)
+        except TypeError:
+            raise BadValue(f"{where}: its items cannot be in a set") from None
+    if origin in OBJECTS:
+        expect(isinstance(value, dict), value, where, "an object")
+        if len(args) != 2:
+            return value
+        return {
+            decode_key(k, args[0], where): decode(v, args[1], f"{where}.{k}")
+            for k, v in value.items()
+        }
+    if is_typed_dict(hint) or dataclasses.is_dataclass(hint):
+        return decode_record(value, hint, where)
+    return value
+
+
+def expect(fits: bool, value: Any, where: str, what: str) -> Any:
+    if not fits:
+        raise BadValue(f"{where}: expected {what}, got {type(value).__name__}")
+    return value
+
+
+def decode_scalar(value: Any, hint: Any, where: str) -> Any:
+    if hint is bool:
+        return expect(isinstance(value, bool), value, where, "a boolean")
+    if hint is str:
+        return expect(isinstance(value, str), value, where, "a string")
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    expect(number, value, where, "a number")
+    if hint is float:
+        try:
+            return float(value)
+        except OverflowError:
+            raise BadValue(f"{where}: the number is too large") from None
+    # JSON does not tell 3 from 3.0.
+    whole = isinstance(value, int) or value.is_integer()
+    return int(expect(whole, value, where, "an integer"))
+
+
+def decode_key(key: str, hint: Any, where: str) -> Any:
+    if bare(hint)[0] is int:
+        try:
+            return int(key)
+        except ValueError:
+            raise BadValue(f"{where}: the name {key!r:.80} is no integer") from None
+    return key if is_any(hint) else decode(key, hint, where)
+
+
+def decode_union(value: Any, args: tuple[Any, ...], where: str) -> Any:
+    errors = []
+    # An exact fit first, or `Union[float, int]` would turn 3 into 3.0.
+    for each in sorted(args, key=lambda hint: bare(hint)[0] is not type(value)):
+        try:
+            return decode(value, each, where)
+        except BadValue as exc:
+            errors.append(str(exc))
+    raise BadValue(errors[0])
+
+
+def decode_choice(value: Any, choices: Iterable[Any], where: str) -> Any:
+    for each in choices:
+        encoded = encode(each)
+        if encoded == value and isinstance(encoded, bool) == isinstance(value, bool):
+            return each
+    known = ", ".join(repr(encode(each)) for each in choices)
+    raise BadValue(f"{where}: {value!r:.80} is none of {known:.200}")
+
+
+def decode_tuple(value: Any, args: tuple[Any, ...], where: str) -> tuple[Any, ...]:
+    expect(isinstance(value, list), value, where, "an array")
+    if not args:
+        return tuple(value)
+    if len(args) == 2 and args[1] is Ellipsis:
+        return tuple(decode(v, args[0], f"{where}[{n}]") for n, v in enumerate(value))
+    if len(value) != len(args):
+        raise BadValue(f"{where}: expected {len(args)} items, got {len(value)}")
+    return tuple(decode(v, args[n], f"{where}[{n}]") for n, v in enumerate(value))
+
+
+def decode_record(value: Any, hint: Any, where: str) -> Any:
+    expect(isinstance(value, dict), value, where, "an object")
+    fields = fields_of(hint)
+    for name, (_, required, _) in fields.items():
+        if required and name not in value:
+            raise BadValue(f"{where}: {name} is missing")
+    found = {}
+    for name, item in value.items():
+        if name in fields:
+            found[name] = decode(item, fields[name][0], f"{where}.{name}")
+        elif is_typed_dict(hint):
+            found[name] = item
+        else:
+            raise BadValue(f"{where}: there is no {name!r:.80}")
+    return found if is_typed_dict(hint) else hint(**found)
+
+
+def encode(value: Any) -> Any:
+    """Return a value as JSON has it.
+
+    Raises:
+        ValueError: JSON has no such value.
+    """
+    if isinstance(value, enum.Enum):
+        return encode(value.value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = dataclasses.fields(value)
+        return {field.name: encode(getattr(value, field.name)) for field in fields}
+    if isinstance(value, collections.abc.Mapping):
+        return {encode_key(key): encode(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [encode(item) for item in value]
+    if isinstance(value, collections.abc.Set):
+        return sorted((encode(item) for item in value), key=repr)
+    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, (uuid.UUID, decimal.Decimal, pathlib.PurePath)):
+        return str(value)
+    raise ValueError(f"{type(value).__name__} is no JSON value")
+
+
+def encode_key(key: Any) -> str:
+    key = encode(key)
+    if isinstance(key, str):
+        return key
+    if isinstance(key, int) and not isinstance(key, bool):
+        return str(key)
+    raise ValueError(f"{type(key).__name__} is no name of a JSON object")
+
+
+# ---------------------------------------------------------------- functions
+
+
+class Function:
+    """One function of the owner: its schemas, and how to call it from JSON."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.name = name
+        self.call = function
+        # Of a callable object the hints are on its `__call__`.
+        source = function if inspect.isroutine(function) else type(function).__call__
+        self.hints = hints_of(inspect.unwrap(source))
+        self.parameters = list(inspect.signature(function).parameters.values())
+        self.is_async = inspect.iscoroutinefunction(source)
+        self.takes_more = False
+        self.by_name: dict[str, inspect.Parameter] = {}
+        for parameter in self.parameters:
+            if parameter.kind is parameter.VAR_KEYWORD:
+                self.takes_more = True
+            elif parameter.kind is not parameter.VAR_POSITIONAL:
+                self.by_name[parameter.name] = parameter
+        self.output_schema, self.wrap = self._output()
+
+    def hint(self, parameter: inspect.Parameter) -> Any:
+        return self.hints.get(parameter.name, Any)
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "description": inspect.getdoc(self.call) or "",
+            "input_schema": self._input(),
+            "output_schema": self.output_schema,
+        }
+
+    def _input(self) -> Schema:
+        properties: dict[str, Schema] = {}
+        required: list[str] = []
+        for name, parameter in self.by_name.items():
+            properties[name] = schema_of(self.hint(parameter))
+            if parameter.default is parameter.empty:
+                required.append(name)
+            else:
+                add_default(properties[name], parameter.default)
+        schema: Schema = {"type": "object", "properties": properties}
+        if required:
+            schema["required"] = required
+        if not self.takes_more:
+            schema["additionalProperties"] = False
+        return schema
+
+    def _output(self) -> tuple[Schema, bool | None]:
+        """Return the output schema and whether a result is wrapped: True, False or
+        None when that depends on the value."""
+        hint = self.hints.get("return", Any)
+        if is_any(hint):
+            return {"type": "object"}, None
+        schema = schema_of(hint)
+        if schema.get("type") == "object":
+            return schema, False
+        wrapped = {"type": "object", "properties": {"result": schema}}
+        return {**wrapped, "required": ["result"]}, True
+
+    def bind(self, arguments: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return positional and keyword arguments.
+
+        Raises:
+            BadValue: The arguments do not fit the parameters.
+        """
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        for name, parameter in self.by_name.items():
+            if name not in arguments:
+                if parameter.default is parameter.empty:
+                    raise BadValue(f"{name} is missing")
+                # What follows a positional gap cannot be given by position.
+                if parameter.kind is parameter.POSITIONAL_ONLY:
+                    positional.append(parameter.default)
+                continue
+            value = decode(arguments[name], self.hint(parameter), name)
+            if parameter.kind is parameter.POSITIONAL_ONLY:
+                positional.append(value)
+            else:
+                named[name] = value
+        for name, value in arguments.items():
+            if name not in self.by_name:
+                if not self.takes_more:
+                    raise BadValue(f"there is no parameter {name!r:.80}")
+                named[name] = value
+        return positional, named
+
+    def result(self, value: Any) -> dict[str, Any]:
+        """Return the output for what the function returned."""
+        encoded = encode(value)
+        if self.wrap or (self.wrap is None and not isinstance(encoded, dict)):
+            return {"result": encoded}
+        if not isinstance(encoded, dict):
+            kind = type(value).__name__
+            raise ValueError(f"returned {kind}, but its return type is an object")
+        return encoded
+
+
+def load(target: str) -> list[Function]:
+    """Return the functions that `MODULE:OBJECT`, `FILE.py:OBJECT` or `MODULE` names."""
+    module_name, _, path = target.partition(":")
+    if module_name.endswith(".py"):
+        module = load_file(pathlib.Path(module_name))
+    else:
+        module = importlib.import_module(module_name)
+    found: Any = module
+    for part in path.split(".") if path else ():
+        found = getattr(found, part)
+    if inspect.isclass(found):
+        raise TypeError(f"{path} is a class; name a function, or an instance of it")
+    if inspect.ismodule(found):
+        return module_functions(found)
+    if inspect.isroutine(found):
+        return [Function(path.rpartition(".")[2], found)]
+    methods = [
+        Function(name, getattr(found, name))
+        for name in dir(type(found))
+        # A static look, since a property would run the owner's code here.
+        if name[0] != "_" and isinstance(getattr_static(found, name), METHODS)
+    ]
+    if methods:
+        return methods
+    if callable(found):
+        return [Function(path.rpartition(".")[2], found)]
+    raise TypeError(f"{path or module_name} is no function and has none")
+
+
+def load_file(file: pathlib.Path) -> types.ModuleType:
+    """Import a file as `python FILE` would find its neighbours."""
+    file = file.resolve()
+    sys.path.insert(0, str(file.parent))
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"cannot import {file}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def module_functions(module: types.ModuleType) -> list[Function]:
+    """Return the public functions a module defines itself, or lists in `__all__`."""
+    listed = getattr(module, "__all__", None)
+    names = listed if listed is not None else [n for n in vars(module) if n[0] != "_"]
+    found = [
+        Function(name, vars(module)[name])
+        for name in names
+        if inspect.isfunction(vars(module).get(name))
+        and (listed is not None or vars(module)[name].__module__ == module.__name__)
+    ]
+    if not found:
+        raise TypeError(f"module {module.__name__} defines no public function")
+    return found
+
+
+# ---------------------------------------------------------------- the channel
+
+
+class Runner:
+    """Answers calls; plain functions run in threads, async ones in the main thread."""
+
+    def __init__(self, channel: socket.socket, max_frame: int) -> None:
+        self.channel = channel
+        self.max_frame = max_frame
+        self.functions: dict[str, Function] = {}
+        self.loop = asyncio.new_event_loop()
+        self.writing = threading.Lock()
+        self.running: dict[int, asyncio.Task[None]] = {}
+
+    def watch(self) -> None:
+        """Start to read; from here on this process ends with the daemon."""
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def serve(self, functions: list[Function]) -> None:
+        """Answer until the daemon closes the channel."""
+        self.functions = {function.name: function for function in functions}
+        described = [function.describe() for function in functions]
+        self.send(0, {"ready": described})
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    def read(self) -> None:
+        try:
+            while True:
+                frame = receive(self.channel)
+                if frame is None:
+                    break
+                self.loop.call_soon_threadsafe(self.handle, *frame)
+            self.loop.call_soon_threadsafe(self.loop.stop)
+        finally:
+            # The daemon is gone. What hangs must not keep this process; what is in
+            # order gets a moment for its `atexit`.
+            threading.Event().wait(1.0)
+            os._exit(0)
+
+    def handle(self, number: int, frame: dict[str, Any]) -> None:
+        if "cancel" in frame:
+            task = self.running.get(number)
+            if task is not None:
+                task.cancel()
+            return
+        function = self.functions[frame["call"]]
+        try:
+            positional, named = function.bind(frame["arguments"])
+        except BadValue as exc:
+            self.fail(number, Failure(400, str(exc)))
+            return
+        except Exception as exc:  # noqa: BLE001 -- the owner's own types may raise
+            self.fail(number, exc)
+            return
+        call = (number, function, positional, named)
+        if function.is_async:
+            task = self.loop.create_task(self.run_async(*call))
+            self.running[number] = task
+        else:
+            # Not a pool: a function that hangs would take a place for ever.
+            threading.Thread(target=self.run_plain, args=call, daemon=True).start()
+
+    async def run_async(
+        self, number: int, function: Function, positional: list[Any], named: Any
+    ) -> None:
+        try:
+            value = await function.call(*positional, **named)
+        except asyncio.CancelledError:
+            self.fail(number, Failure(504, "cancelled"))
+        except Exception as exc:  # noqa: BLE001 -- whatever it raises is the answer
+            self.fail(number, exc)
+        else:
+            self.answer(number, function, value)
+        finally:
+            self.running.pop(number, None)
+
+    def run_plain(
+        self, number: int, function: Function, positional: list[Any], named: Any
+    ) -> None:
+        try:
+            value = function.call(*positional, **named)
+        except BaseException as exc:  # noqa: BLE001 -- also sys.exit() in a thread
+            self.fail(number, exc)
+        else:
+            self.answer(number, function, value)
+
+    def answer(self, number: int, function: Function, value: Any) -> None:
+        try:
+            self.send(number, {"output": function.result(value)})
+        except (ValueError, TypeError, RecursionError) as exc:
+            self.fail(number, exc)
+
+    def fail(self, number: int, error: BaseException) -> None:
+        code = getattr(error, "code", None)
+        if not isinstance(code, int) or isinstance(code, bool):
+            code = 500
+        text = str(error).encode("utf-8", "replace").decode()
+        if not isinstance(error, Failure):
+            text = f"{type(error).__name__}: {text}"
+        message = {"code": code, "message": text[:MAX_MESSAGE]}
+        self.send(number, {"error": message})
+
+    def send(self, number: int, frame: dict[str, Any]) -> None:
+        """Write one frame.
+
+        Raises:
+            ValueError: It is no JSON or too large; nothing was sent.
+        """
+        data = json.dumps(frame, ensure_ascii=False, allow_nan=False).encode()
+        if len(data) > self.max_frame:
+            raise ValueError(f"the result is over {self.max_frame} bytes")
+        with self.writing:
+            send(self.channel, number, data)
+
+
+def send(channel: socket.socket, number: int, data: bytes) -> None:
+    """Write one frame; without a daemon there is nothing left to do."""
+    try:
+        channel.sendall(HEADER.pack(len(data), number) + data)
+    except OSError:
+        os._exit(0)
+
+
+def receive(channel: socket.socket) -> tuple[int, Any] | None:
+    """Read one frame as its call id and its content, or None at the end."""
+    header = receive_exactly(channel, HEADER.size)
+    if header is None:
+        return None
+    size, number = HEADER.unpack(header)
+    data = receive_exactly(channel, size)
+    return None if data is None else (number, json.loads(data))
+
+
+def receive_exactly(channel: socket.socket, size: int) -> bytes | None:
+    data = bytearray()
+    while len(data) < size:
+        try:
+            chunk = channel.recv(min(size - len(data), 1 << 16))
+        except OSError:
+            return None
+        if not chunk:
+            return None
+        data += chunk
+    return bytes(data)
+
+
+def main() -> None:
+    """Load the target, say what it can do, and serve."""
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    channel.set_inheritable(False)
+    max_frame, target = int(sys.argv[2]), sys.argv[3]
+    del sys.argv[1:]
+    sys.path.insert(0, os.getcwd())
+    runner = Runner(channel, max_frame)
+    # Before the owner's module is imported, for that may take for ever.
+    runner.watch()
+    try:
+        functions = load(target)
+    except BaseException as exc:
+        # Also `sys.exit()` while the owner's module is imported.
+        message = f"{type(exc).__name__}: {exc}"[:MAX_MESSAGE]
+        data = json.dumps({"failed": message.encode("utf-8", "replace").decode()})
+        send(channel, 0, data.encode())
+        raise
+    runner.serve(functions)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,337 @@
+"""The configuration: TOML files, environment and flags become one `Config`."""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+from pydantic import TypeAdapter, ValidationError
+
+from anp.errors import ConfigError
+from anp.sidecar.config_text import explain
+from anp.sidecar.home import Home
+from anp.sidecar.settings import (
+    BudgetConfig,
+    CacheConfig,
+    CallConfig,
+    Config,
+    IdentityConfig,
+    LimitsConfig,
+    ListenConfig,
+    LlmConfig,
+    NegotiationConfig,
+    PeerEntry,
+    PolicyConfig,
+    SandboxSettings,
+    TaskEntry,
+)
+
+__all__ = [
+    "BudgetConfig",
+    "CacheConfig",
+    "CallConfig",
+    "Config",
+    "IdentityConfig",
+    "LimitsConfig",
+    "ListenConfig",
+    "LlmConfig",
+    "NegotiationConfig",
+    "PeerEntry",
+    "PolicyConfig",
+    "SandboxSettings",
+    "TaskEntry",
+    "config_files",
+    "default_config_text",
+    "load_config",
+]
+
+MAX_FILE = 1024 * 1024
+"Largest configuration file, in bytes."
+
+_ADAPTER = TypeAdapter(Config)
+
+ENV_PREFIX = "ANPD_"
+PATH_KEYS = (("identity", "key_file"), ("llm", "api_key_file"), ("cache", "path"))
+"Keys whose relative paths count from the folder of the file that has them."
+
+
+def config_files(
+    home: Home,
+    *,
+    home_given: bool,
+    config_file: Path | None = None,
+    cwd: Path | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> list[Path]:
+    """Return the files that may hold configuration, weakest first.
+
+    Everything of a home that was given lies below it. Otherwise: /etc, XDG, the
+    default home, and last `--config` or `./anpd.toml`.
+    """
+    if home_given:
+        files = [home.config_file]
+    else:
+        folder = environ.get("XDG_CONFIG_HOME")
+        xdg = Path(folder) / "anpd" if folder else platformdirs.user_config_path("anpd")
+        files = [Path("/etc/anpd/config.toml"), xdg / "config.toml", home.config_file]
+        if config_file is None:
+            files.append((cwd or Path.cwd()) / "anpd.toml")
+    if config_file is not None:
+        files.append(config_file)
+    return list(dict.fromkeys(path.absolute() for path in files))
+
+
+def load_config(
+    home: Home,
+    *,
+    home_given: bool,
+    config_file: Path | None = None,
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] = os.environ,
+    cwd: Path | None = None,
+) -> Config:
+    """Read the configuration: flags, then environment, then files, then defaults.
+
+    Args:
+        home_given: The home was chosen with `--home` or `ANPD_HOME`.
+        config_file: The file of `--config`; it must exist.
+        flags: Values by dotted key, such as `{"listen.port": 0}`; None is not set.
+
+    Raises:
+        ConfigError: One line: what is wrong, where, and what was expected.
+    """
+    merged: dict[str, Any] = {}
+    sources: dict[tuple[str, ...], str] = {}
+    if config_file is not None and not config_file.is_file():
+        raise ConfigError(f"config: no such file: {config_file}; see --config")
+    files = config_files(
+        home,
+        home_given=home_given,
+        config_file=config_file,
+        cwd=cwd,
+        environ=environ,
+    )
+    for path in files:
+        _merge(merged, sources, _read(path))
+    _merge(merged, sources, _from_environment(environ))
+    _merge(merged, sources, _from_flags(flags or {}))
+    try:
+        config = _ADAPTER.validate_python(merged)
+    except ValidationError as exc:
+        text, where = explain(exc, Config)
+        place = tuple(str(part) for part in where)
+        source = sources.get(place[:2]) or sources.get(place[:1]) or "defaults"
+        raise ConfigError(f"config: {text} ({source})") from exc
+    except ConfigError as exc:
+        read = ", ".join(str(path) for path in files if path.is_file())
+        raise ConfigError(f"config: {exc} ({read})") from exc
+    _check_names(config, sources)
+    key_file = config.identity.key_file or home.key_file
+    return replace(
+        config,
+        identity=replace(config.identity, key_file=key_file),
+        cache=replace(config.cache, path=config.cache.path or home.store),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """What one source says."""
+
+    content: dict[str, Any]
+    "Sections as TOML would give them."
+
+    name_of: Callable[[str, str], str]
+    "How to call the place of (section, key) in a message; the key may be empty."
+
+
+def _read(path: Path) -> _Layer:
+    """Return what a file says; one that does not exist says nothing."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE + 1)
+    except FileNotFoundError:
+        return _Layer({}, lambda section, key: str(path))
+    except OSError as exc:
+        raise ConfigError(f"config: cannot read {path}: {exc.strerror}") from exc
+    if len(data) > MAX_FILE:
+        raise ConfigError(f"config: over {MAX_FILE} bytes ({path})")
+    try:
+        text = data.decode()
+        content = tomllib.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise ConfigError(f"config: not valid TOML: {exc} ({path})") from exc
+    _anchor(content, path.parent)
+    lines = text.splitlines()
+    return _Layer(content, lambda section, key: _place(path, lines, section, key))
+
+
+def _from_environment(environ: Mapping[str, str]) -> _Layer:
+    """Return the settings of `ANPD_SECTION__KEY` variables.
+
+    A name without `__` is none of them: Kubernetes itself sets `ANPD_PORT` and the
+    like in every pod beside a service called `anpd`.
+    """
+    found: dict[str, Any] = {}
+    for name in sorted(environ):
+        section, separator, key = name.removeprefix(ENV_PREFIX).partition("__")
+        if name.startswith(ENV_PREFIX) and separator:
+            found.setdefault(section.lower(), {})[key.lower()] = environ[name]
+    return _Layer(found, lambda section, key: f"{ENV_PREFIX}{section}__{key}".upper())
+
+
+def _from_flags(flags: Mapping[str, Any]) -> _Layer:
+    found: dict[str, Any] = {}
+    for key, value in flags.items():
+        if value is not None:
+            section, _, name = key.partition(".")
+            found.setdefault(section, {})[name] = value
+    return _Layer(found, lambda section, key: "command line")
+
+
+def _merge(
+    into: dict[str, Any], sources: dict[tuple[str, ...], str], layer: _Layer
+) -> None:
+    """Lay one source over the weaker ones; tables merge, arrays replace."""
+    for section, content in copy.deepcopy(layer.content).items():
+        table = content if isinstance(content, dict) else {}
+        if table and isinstance(into.get(section), dict):
+            into[section].update(table)
+        else:
+            into[section] = content
+        sources[(section,)] = layer.name_of(section, next(iter(table), ""))
+        for key in table:
+            sources[(section, key)] = layer.name_of(section, key)
+
+
+def _anchor(content: dict[str, Any], folder: Path) -> None:
+    """Make relative paths count from the folder of the file, not of the caller."""
+    for section, key in PATH_KEYS:
+        table = content.get(section)
+        if isinstance(table, dict) and isinstance(table.get(key), str):
+            table[key] = folder / Path(table[key]).expanduser()
+    for entry in _tables(content.get("attach")):
+        if isinstance(entry.get("cwd", "."), str):
+            entry["cwd"] = folder / Path(entry.get("cwd", ".")).expanduser()
+
+
+def _tables(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, list):
+        yield from (entry for entry in value if isinstance(entry, dict))
+
+
+def _check_names(config: Config, sources: Mapping[tuple[str, ...], str]) -> None:
+    for section, entries in (
+        ("task", config.task),
+        ("peer", config.peer),
+        ("attach", config.attach),
+    ):
+        seen: set[str] = set()
+        for entry in entries:
+            if entry.name in seen:
+                raise ConfigError(
+                    f"config: two [[{section}]] are called {entry.name}; rename one "
+                    f"({sources[section,]})"
+                )
+            seen.add(entry.name)
+
+
+def _place(path: Path, lines: list[str], section: str, key: str) -> str:
+    """Return the file and, where it is easily found, the line of a key."""
+    header = re.compile(rf"^\s*\[*\s*{re.escape(section)}\s*[\].=]")
+    entry = re.compile(rf"^\s*[\"']?{re.escape(key)}[\"']?\s*[.=]")
+    start = next((n for n, line in enumerate(lines) if header.match(line)), None)
+    if start is None:
+        return str(path)
+    for number in range(start + 1, len(lines)) if key else ():
+        if lines[number].lstrip().startswith("["):
+            break
+        if entry.match(lines[number]):
+            return f"{path}, line {number + 1}"
+    return f"{path}, line {start + 1}"
+
+
+def default_config_text(method: str = "did:key") -> str:
+    """Return the file that `anpd init` writes: each setting, shown as its default."""
+    return _DEFAULT_TEXT.replace("@method@", method)
+
+
+_DEFAULT_TEXT = """\
+# The configuration of anpd. A line that begins with '#' shows a default.
+# Stronger than this file: flags, and the environment (ANPD_LISTEN__PORT=9000).
+
+[identity]
+method = "@method@"               # "did:key" or "did:all", from the same key
+# key_file = "identity.key"
+
+[listen]
+# host = "127.0.0.1"              # any other address also sets policy.peers = "listed"
+# port = 8765                     # 0 lets the system choose
+# public_url = "wss://agent.example/"
+
+[policy]
+# peers = "any"                   # every verified DID; elsewhere than on loopback
+                                  # the default is "listed": those you allowed
+
+[negotiation]
+# mind = "auto"                   # "auto", "rules" or "llm"
+# timeout = 120.0                 # seconds, the whole negotiation
+# codegen_timeout = 60.0
+# message_timeout = 60.0
+# max_rounds = 10
+# approve = "never"
+
+[llm]                             # no model is called while `model` is not set
+# model = "gpt-5-mini"
+# base_url = "http://127.0.0.1:8080/v1"
+# api_key_env = "OPENAI_API_KEY"
+# timeout = 60.0
+
+[budget]                          # model calls
+# negotiation_calls = 8
+# peer_calls = 40                 # per listed peer and day
+# unlisted_calls = 20             # all unlisted peers together, per day
+# day_calls = 200
+
+[call]
+# timeout = 30.0                  # seconds, from when the protocol is ready
+
+[sandbox]
+# level = "full"                  # least isolation for code that a model wrote
+# call_timeout = 2.0              # seconds
+# memory = 268435456              # bytes
+# max_workers = 64
+
+[cache]
+# path = "store"
+
+[limits]
+# max_message = 1048576           # bytes
+# max_payload = 786432            # bytes
+# max_links = 256
+# max_channels = 64
+# max_calls = 64
+
+# [[peer]]
+# name = "shop"
+# did = "did:key:z…"
+# url = "ws://127.0.0.1:8766/"
+# keep_link = false
+
+# [[task]]
+# name = "product"
+# requirement = "get_product: name, description and price of a product by its id"
+
+# [[attach]]                      # or: anpd attach mcp --name time -- mcp-server-time
+# kind = "mcp"
+# name = "time"
+# command = ["mcp-server-time"]
+# expose = ["*"]
+"""

@@ -1,0 +1,145 @@
+"""What is offered to which peer: exposed capabilities and the policy for peers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from anp.errors import ErrorCode, PeerError
+from anp.sidecar.attachments import Attachment, AttachmentSpec
+from cache.records import PeerRecord
+from cache.store import Store
+from negotiation.task import Capability, schema_hash
+
+__all__ = ["Exposure", "PeerPolicy"]
+
+logger = logging.getLogger(__name__)
+
+
+class Exposure:
+    """The attached capabilities, and which of them peers may use."""
+
+    def __init__(self) -> None:
+        self._attachments: dict[str, tuple[AttachmentSpec, Attachment]] = {}
+        self._watchers: list[Callable[[], None]] = []
+
+    @property
+    def attachments(self) -> Mapping[str, tuple[AttachmentSpec, Attachment]]:
+        """Every attachment by name."""
+        return self._attachments
+
+    def put(self, spec: AttachmentSpec, attachment: Attachment) -> None:
+        """Add or replace an attachment."""
+        self._attachments[spec.name] = (spec, attachment)
+        self.changed()
+
+    def drop(self, name: str) -> None:
+        """Take an attachment away."""
+        self._attachments.pop(name, None)
+        self.changed()
+
+    def watch(self, on_change: Callable[[], None]) -> None:
+        """Call `on_change` whenever capabilities or their exposure changed."""
+        self._watchers.append(on_change)
+
+    def changed(self) -> None:
+        """Tell the watchers."""
+        for on_change in self._watchers:
+            on_change()
+
+    def all(self) -> list[tuple[Capability, bool]]:
+        """Return every attached capability and whether it is exposed."""
+        return [
+            (capability, _exposes(spec, capability.name))
+            for spec, attachment in self._attachments.values()
+            for capability in attachment.capabilities()
+        ]
+
+    def offered(self) -> tuple[Capability, ...]:
+        """Return the capabilities that are exposed, attached and healthy, by name."""
+        return tuple(
+            sorted(
+                (
+                    capability
+                    for spec, attachment in self._attachments.values()
+                    if attachment.healthy
+                    for capability in attachment.capabilities()
+                    if _exposes(spec, capability.name)
+                ),
+                key=lambda capability: capability.name,
+            )
+        )
+
+    def fits(self, wanted: Mapping[str, str]) -> str | None:
+        """Return why capabilities `{name: schema hash}` cannot be called, or None."""
+        offered = {capability.name: capability for capability in self.offered()}
+        for name, digest in wanted.items():
+            capability = offered.get(name)
+            if capability is None:
+                return f"{name} is not exposed or not healthy"
+            if schema_hash(capability) != digest:
+                return f"the schema of {name} has changed"
+        return None
+
+    def capability(self, name: str) -> Capability | None:
+        """Return an exposed, healthy capability by its full name."""
+        return next((c for c in self.offered() if c.name == name), None)
+
+    def attachment_of(self, name: str) -> Attachment | None:
+        """Return the attachment that has the capability `name`."""
+        entry = self._attachments.get(name.partition(".")[0])
+        return entry[1] if entry else None
+
+
+class PeerPolicy:
+    """Who may open channels to us: `any` verified DID, or only listed ones."""
+
+    def __init__(self, store: Store, *, default: str, allowed: frozenset[str]) -> None:
+        self._store = store
+        self._default = default
+        self._allowed = allowed
+
+    async def check(self, did: str, *, shown_did: str) -> None:
+        """Let a verified peer in, and remember that it was here.
+
+        Args:
+            did: The form of the DID under which records are stored.
+            shown_did: The DID the peer used, for the log.
+
+        Raises:
+            PeerError: 403; the log line names the command that allows the peer.
+        """
+        known = await asyncio.to_thread(self._store.peer, did)
+        state = known.state if known else "unknown"
+        if state == "blocked":
+            raise PeerError(ErrorCode.NOT_ALLOWED, f"{shown_did} is blocked")
+        open_to_all = self._default == "any" or did in self._allowed
+        admitted = state == "allowed" or open_to_all
+        if not admitted:
+            await self.remember(did, state="waiting", known=known)
+            logger.warning(
+                "unknown peer refused did=%s allow_with=%r",
+                shown_did,
+                f"anpd peers allow {shown_did}",
+            )
+            raise PeerError(ErrorCode.NOT_ALLOWED, f"{shown_did} is not allowed")
+
+    async def remember(
+        self, did: str, *, state: str | None = None, known: PeerRecord | None = None
+    ) -> None:
+        """Store that a peer was seen, and its state if one is given."""
+        now = datetime.now(UTC).timestamp()
+        if known is None:
+            known = await asyncio.to_thread(self._store.peer, did)
+        if known is None:
+            known = PeerRecord(did=did, state="unknown", first_seen=now, last_seen=now)
+        record = replace(known, last_seen=now, state=state or known.state)
+        await asyncio.to_thread(self._store.save_peer, record)
+
+
+def _exposes(spec: AttachmentSpec, name: str) -> bool:
+    short = name.partition(".")[2]
+    return "*" in spec.expose or name in spec.expose or short in spec.expose

@@ -1,0 +1,287 @@
+"""The home of one daemon: where its files are, and who may use them (SIDECAR.md)."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import platformdirs
+
+from anp.errors import CallError, ConfigError, ErrorKind
+
+__all__ = ["ApiAddress", "Home", "find_home", "write_atomic", "write_ready_file"]
+
+MAX_SOCKET_PATH = 100
+"Longest socket path in bytes; the kernels' own limits are 104 to 108."
+
+MAX_API_FILE = 16 * 1024
+"Largest `api.json` that is read, in bytes."
+
+
+@dataclass(frozen=True, slots=True)
+class ApiAddress:
+    """Where a running daemon is; the content of `api.json`."""
+
+    socket: str
+    "Path of the Unix socket of the local API."
+
+    pid: int
+    "Process id of the daemon."
+
+    url: str
+    "Address for peers, to be copied as it is: `ws://host:port/#did`."
+
+    did: str
+    "Our primary DID."
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """One folder that holds all that belongs to one daemon.
+
+    Making a `Home` touches nothing; `create` makes the folder.
+    """
+
+    path: Path
+    "The folder, absolute."
+
+    @property
+    def config_file(self) -> Path:
+        """The configuration that `anpd init` writes."""
+        return self.path / "anpd.toml"
+
+    @property
+    def key_file(self) -> Path:
+        """The identity key, made by `anp.identity.keys` (0600)."""
+        return self.path / "identity.key"
+
+    @property
+    def attachments(self) -> Path:
+        """The folder with one file per attachment, written by `anpd attach`."""
+        return self.path / "attachments"
+
+    @property
+    def store(self) -> Path:
+        """The folder of the cache."""
+        return self.path / "store"
+
+    @property
+    def lock_file(self) -> Path:
+        """The file whose lock a running daemon holds."""
+        return self.path / "lock"
+
+    @property
+    def api_file(self) -> Path:
+        """The file that tells clients where the local API is."""
+        return self.path / "api.json"
+
+    def create(self) -> None:
+        """Make the folder and those below it, for the owner only; idempotent.
+
+        Raises:
+            ConfigError: The folder cannot be made, or others can write to it.
+        """
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            mode = stat.S_IMODE(self.path.stat().st_mode)
+            # Who can write here can replace the key and the commands we start.
+            if mode & 0o022:
+                raise ConfigError(
+                    f"home {self.path} can be written by others (mode {mode:o}); "
+                    f"run: chmod 700 {self.path}"
+                )
+            self.attachments.mkdir(mode=0o700, exist_ok=True)
+        except OSError as exc:
+            raise ConfigError(
+                f"cannot make the home {self.path}: {_reason(exc)}; "
+                "choose another with --home DIR"
+            ) from exc
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the home for this process; the kernel lets go if it is killed.
+
+        Raises:
+            CallError: LOCAL_RESOURCE, another daemon uses this home.
+        """
+        fd = os.open(self.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as exc:
+                if exc.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
+                    raise
+                raise CallError(
+                    ErrorKind.LOCAL_RESOURCE,
+                    f"home {self.path} is in use by another daemon; stop it "
+                    "or choose another home with --home DIR",
+                ) from exc
+            yield
+        finally:
+            os.close(fd)
+
+    def is_running(self) -> bool:
+        """Return whether a daemon holds this home now."""
+        try:
+            fd = os.open(self.lock_file, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            # A shared lock, so that two clients who ask at once do not see each other.
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError as exc:
+            if exc.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
+                raise
+            return True
+        finally:
+            os.close(fd)
+        return False
+
+    def socket_path(self, environ: Mapping[str, str] = os.environ) -> Path:
+        """Return where the API's socket goes, after making its folder (0700).
+
+        It lies in the home; a path over 100 bytes goes to a short folder of the
+        runtime directory. Clients never compute it: they read `api.json`.
+
+        Raises:
+            CallError: LOCAL_RESOURCE, no folder that is ours alone could be had.
+        """
+        path = self.path / "run" / "api.sock"
+        if len(os.fsencode(path)) > MAX_SOCKET_PATH:
+            digest = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
+            path = _runtime_folder(environ) / digest / "api.sock"
+        _private_folder(path.parent)
+        return path
+
+    def write_api(self, address: ApiAddress) -> None:
+        """Tell clients where the daemon is, atomically."""
+        write_atomic(self.api_file, _json_bytes(asdict(address)))
+
+    def read_api(self) -> ApiAddress:
+        """Return where the daemon is.
+
+        Raises:
+            CallError: DAEMON_UNREACHABLE, no daemon said so; the text has the command.
+        """
+        try:
+            with self.api_file.open("rb") as file:
+                found = json.loads(file.read(MAX_API_FILE))
+            address = ApiAddress(**found)
+        except FileNotFoundError:
+            raise self._unreachable("no daemon runs") from None
+        except (OSError, ValueError, TypeError) as exc:
+            raise self._unreachable(f"{self.api_file} cannot be read ({exc})") from exc
+        # The file outlives a daemon that was killed; the lock does not.
+        if not self.is_running():
+            raise self._unreachable("the daemon is gone")
+        return address
+
+    def remove_api(self) -> None:
+        """Take `api.json` away; the daemon's last act."""
+        self.api_file.unlink(missing_ok=True)
+
+    def _unreachable(self, what: str) -> CallError:
+        return CallError(
+            ErrorKind.DAEMON_UNREACHABLE,
+            f"{what} in {self.path}; start it with: anpd --home {self.path} up",
+        )
+
+
+def find_home(
+    flag: Path | None, environ: Mapping[str, str] = os.environ
+) -> tuple[Home, bool]:
+    """Return the home and whether it was chosen explicitly.
+
+    `--home`, then `ANPD_HOME`, then `$XDG_DATA_HOME/anpd`. Everything of a home that
+    was chosen lies below it, so no other configuration file is read for it.
+    """
+    chosen = flag or (Path(environ["ANPD_HOME"]) if environ.get("ANPD_HOME") else None)
+    if chosen is not None:
+        return Home(chosen.expanduser().absolute()), True
+    return Home(platformdirs.user_data_path("anpd", appauthor=False)), False
+
+
+def write_ready_file(path: Path, *, url: str, did: str) -> None:
+    """Write what `up --ready-file` promises: JSON with `url` and `did`, atomically."""
+    write_atomic(path, _json_bytes({"url": url, "did": did, "pid": os.getpid()}))
+
+
+def write_atomic(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Replace the file `path`; a reader sees the old content or the new, never half.
+
+    Raises:
+        CallError: LOCAL_RESOURCE, the file cannot be written.
+    """
+    try:
+        fd, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", dir=path.parent)
+        try:
+            with os.fdopen(fd, "wb") as file:
+                os.fchmod(file.fileno(), mode)
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+        # Without this a crash of the machine may forget the new name.
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as exc:
+        raise CallError(
+            ErrorKind.LOCAL_RESOURCE, f"cannot write {path}: {_reason(exc)}"
+        ) from exc
+
+
+def _runtime_folder(environ: Mapping[str, str]) -> Path:
+    """Return a short folder for sockets: the session's own, or one of ours."""
+    if runtime := environ.get("XDG_RUNTIME_DIR"):
+        folder = Path(runtime) / "anpd"
+        # The digest and the socket's name take another 26 bytes.
+        if len(os.fsencode(folder)) + 26 <= MAX_SOCKET_PATH and Path(runtime).is_dir():
+            return folder
+    return Path(tempfile.gettempdir()) / f"anpd-{os.getuid()}"
+
+
+def _private_folder(folder: Path) -> None:
+    """Make `folder` and, outside the home, the one above it ours alone."""
+    try:
+        for each in (folder.parent, folder):
+            each.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        above = folder.parent.lstat()
+    except OSError as exc:
+        raise CallError(
+            ErrorKind.LOCAL_RESOURCE,
+            f"cannot make the folder of the local API {folder}: {_reason(exc)}",
+        ) from exc
+    # In a shared folder such as /tmp anybody may have been here before us.
+    for each, status in ((folder.parent, above), (folder, found)):
+        owned = status.st_uid == os.getuid() and stat.S_ISDIR(status.st_mode)
+        if not owned or status.st_mode & 0o022:
+            raise CallError(
+                ErrorKind.LOCAL_RESOURCE,
+                f"{each} is not a folder of ours alone; remove it or set "
+                "XDG_RUNTIME_DIR",
+            )
+    folder.chmod(0o700)
+
+
+def _json_bytes(value: object) -> bytes:
+    return (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def _reason(exc: OSError) -> str:
+    return exc.strerror or type(exc).__name__

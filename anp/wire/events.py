@@ -1,0 +1,108 @@
+"""Configuration and events of the handshake."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from anp.errors import ConfigError, ErrorCode
+from anp.wire.keys import SessionKeys
+from anp.wire.messages import MetaProtocol
+
+__all__ = [
+    "Event",
+    "HandshakeCompleted",
+    "HandshakeConfig",
+    "HandshakeFailed",
+    "NeedAnswer",
+    "NeedKeyCheck",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandshakeConfig:
+    """Limits of one handshake."""
+
+    timeout: float = 10.0
+    "Seconds from the first message to `HandshakeCompleted` (WIRE §1)."
+
+    key_lifetime: int = 864_000
+    "Seconds a key is offered for; the shorter offer counts (WIRE row 16)."
+
+    max_message_size: int = 64 * 1024
+    "Largest handshake message accepted, in bytes (WIRE row 34)."
+
+    def __post_init__(self) -> None:
+        """Refuse limits that no handshake could meet."""
+        for name in ("timeout", "key_lifetime", "max_message_size"):
+            value = getattr(self, name)
+            if value <= 0:
+                raise ConfigError(f"handshake.{name} must be > 0, got {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class NeedKeyCheck:
+    """The hello fits the key inside it; ask a resolver if the DID owns that key.
+
+    Answer with `key_checked`.
+    """
+
+    did: str
+    "The peer's DID."
+
+    key_id: str
+    "`verificationMethod.id`: the DID, `#` and a name."
+
+    public_key: bytes
+    "65 bytes, uncompressed."
+
+
+@dataclass(frozen=True, slots=True)
+class NeedAnswer:
+    """Responder only: `answer` with what to confirm, or `refuse` (ANP-86, ANP-87)."""
+
+    peer_did: str
+    "Who asks, verified."
+
+    meta: MetaProtocol
+    "What it offers."
+
+
+@dataclass(frozen=True, slots=True)
+class HandshakeCompleted:
+    """Both sides proved that they hold the keys (WIRE row 21)."""
+
+    keys: SessionKeys
+    "The keys of the channel."
+
+    local_did: str
+    "Our DID on it."
+
+    peer_did: str
+    "The DID whose key signed the peer's hello."
+
+    peer_meta: MetaProtocol
+    "What the peer offered or confirmed."
+
+    expires_at: float
+    "When the keys stop being valid, in seconds on the `now` clock."
+
+    finished_iv: bytes
+    """Iv of the peer's `finished`. Start the channel's `IvMemory` with it: the same
+    bytes sent again as a `message` would decrypt."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandshakeFailed:
+    """The handshake is over and gave no channel."""
+
+    code: ErrorCode
+    "Code of the wire (WIRE row 25)."
+
+    detail: str
+    "What was wrong, for our log."
+
+    timed_out: bool = False
+    "The peer said nothing in time."
+
+
+Event = NeedKeyCheck | NeedAnswer | HandshakeCompleted | HandshakeFailed

@@ -1,0 +1,308 @@
+"""The handshake: one core for each side (WIRE §1, §2).
+
+Initiator                                   Responder
+sourceHello        ------------------->     verify, NeedKeyCheck, NeedAnswer
+verify,            <-------------------     destinationHello
+NeedKeyCheck       <-------------------     finished
+finished           ------------------->     HandshakeCompleted
+HandshakeCompleted
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from anp.errors import ErrorCode, LocalError, PeerError
+from anp.wire.encoding import render
+from anp.wire.events import (
+    Event,
+    HandshakeCompleted,
+    HandshakeConfig,
+    HandshakeFailed,
+    NeedAnswer,
+    NeedKeyCheck,
+)
+from anp.wire.hellos import (
+    CIPHER_SUITE,
+    GROUP,
+    VERSION,
+    make_destination_hello,
+    make_source_hello,
+)
+from anp.wire.keys import EphemeralKey, derive_keys
+from anp.wire.messages import (
+    DestinationHello,
+    Finished,
+    Message,
+    MetaProtocol,
+    Response,
+    SourceHello,
+)
+from anp.wire.proof import Identity, verify_hello
+from anp.wire.side import Handshake, RandomBytes, State, told_of
+
+__all__ = [
+    "Event",
+    "HandshakeCompleted",
+    "HandshakeConfig",
+    "HandshakeFailed",
+    "Identity",
+    "Initiator",
+    "NeedAnswer",
+    "NeedKeyCheck",
+    "Responder",
+    "State",
+]
+
+
+class Initiator(Handshake):
+    """The requester's side of one handshake (WIRE §1).
+
+    After each call send what `messages_to_send` returns, act on every `next_event`,
+    and re-arm `get_timer`. `now` is seconds on one monotonic clock, `wall_now` UTC.
+
+    Args:
+        identity: Who we are.
+        peer_did: Whom to reach.
+        meta: What to offer (ANP-76, ANP-86).
+    """
+
+    def __init__(
+        self,
+        config: HandshakeConfig,
+        *,
+        identity: Identity,
+        peer_did: str,
+        meta: MetaProtocol,
+        now: float,
+        wall_now: datetime,
+        random_bytes: RandomBytes,
+    ) -> None:
+        super().__init__(
+            config,
+            identity=identity,
+            peer_did=peer_did,
+            session_id=random_bytes(16).hex(),
+            state=State.EXPECT_DESTINATION_HELLO,
+            now=now,
+            wall_now=wall_now,
+            random_bytes=random_bytes,
+        )
+        self._meta = meta
+        self._key = EphemeralKey.generate(random_bytes)
+        self._random = self._random_text()
+        self._message_id = self._random_id()
+        self._early_finished: Finished | None = None
+        hello = make_source_hello(
+            identity,
+            peer_did=peer_did,
+            session_id=self._session_id,
+            message_id=self._message_id,
+            random=self._random,
+            key_exchange=self._key.public_hex,
+            expires=config.key_lifetime,
+            meta=meta,
+            timestamp=wall_now,
+        )
+        self._outgoing.append(render(hello))
+
+    def is_refused_by(self, response: Response) -> bool:
+        """Whether `response` says that the peer refuses our `sourceHello`.
+
+        It is not authenticated, but who could forge it on this link could as well
+        keep the peer's answer back (WIRE row 25).
+        """
+        # The SDK's generator has no originalMessageId and puts it in messageId.
+        answered = response.original_message_id or response.message_id
+        return response.code is not ErrorCode.OK and answered == self._message_id
+
+    def _handle(self, message: Message, *, now: float, wall_now: datetime) -> None:
+        match self._state, message:
+            case State.EXPECT_DESTINATION_HELLO, DestinationHello():
+                self._receive_hello(message, wall_now)
+            case State.EXPECT_KEY_CHECK, Finished() if self._early_finished is None:
+                # The responder sends it right behind its hello, while our resolver is
+                # still at work (WIRE §1).
+                self._early_finished = message
+            case State.EXPECT_FINISHED, Finished():
+                self._complete(message, now)
+            case _, Response():
+                if self.is_refused_by(message):
+                    raise PeerError(message.code, f"refused: {message.detail[:200]!r}")
+            case _:
+                raise self._unexpected(message)
+
+    def _receive_hello(self, hello: DestinationHello, wall_now: datetime) -> None:
+        public_key = verify_hello(hello, wall_now=wall_now)
+        # Nothing may be chosen that was not offered (WIRE row 14).
+        for what, chosen, offered in (
+            ("selectedVersion", hello.selected_version, VERSION),
+            ("cipherSuite", hello.cipher_suite, CIPHER_SUITE),
+            ("keyShare.group", hello.key_share.group, GROUP),
+        ):
+            if chosen != offered:
+                raise PeerError(
+                    ErrorCode.INVALID_ENCRYPTION_KEY,
+                    f"{what} is {chosen[:60]!r}, offered was {offered}",
+                )
+        self._check_peer(version=hello.version, share=hello.key_share, meta=hello.meta)
+        hello.meta.check_answer(self._meta)
+        self._keys = derive_keys(
+            self._key.exchange(hello.key_share.key_exchange),
+            source_random=self._random,
+            destination_random=hello.random,
+            is_initiator=True,
+        )
+        self._peer_hello = hello
+        self._state = State.EXPECT_KEY_CHECK
+        self._events.append(
+            NeedKeyCheck(hello.source_did, hello.verification_method.id, public_key)
+        )
+
+    def _key_accepted(self, *, now: float, wall_now: datetime) -> None:
+        self._state = State.EXPECT_FINISHED
+        self._send_finished(wall_now)
+        if self._early_finished is not None:
+            self._complete(self._early_finished, now)
+
+
+class Responder(Handshake):
+    """The provider's side of one handshake (WIRE §1).
+
+    It is made for a parsed `sourceHello` and verifies it at once. Use it like
+    `Initiator`. Neither a key is made nor a DID believed before the hello's signature
+    was verified.
+
+    Args:
+        identity: Who we are: the identity the hello is addressed to.
+        hello: The requester's hello.
+    """
+
+    def __init__(
+        self,
+        config: HandshakeConfig,
+        *,
+        identity: Identity,
+        hello: SourceHello,
+        now: float,
+        wall_now: datetime,
+        random_bytes: RandomBytes,
+    ) -> None:
+        super().__init__(
+            config,
+            identity=identity,
+            peer_did=hello.source_did,
+            session_id=hello.session_id,
+            state=State.EXPECT_KEY_CHECK,
+            now=now,
+            wall_now=wall_now,
+            random_bytes=random_bytes,
+        )
+        self._hello = hello
+        self._peer_hello = hello
+        try:
+            self._key_exchange = self._receive_hello(hello, wall_now)
+        except PeerError as exc:
+            self._fail(exc.code, exc.detail)
+
+    def answer(self, meta: MetaProtocol, *, now: float, wall_now: datetime) -> None:
+        """Answer `NeedAnswer`: sends `destinationHello` and `finished`.
+
+        Args:
+            meta: What to confirm: `used_protocol_hash`, else `selected_protocol`, else
+                neither, which means negotiate (ANP-87, ANP-Q19).
+
+        Raises:
+            LocalError: Nobody asked, or `meta` confirms what was not offered.
+        """
+        if not self._goes_on(now):
+            return
+        if self._state is not State.EXPECT_ANSWER:
+            raise LocalError(f"answer in {self._state.name}")
+        try:
+            meta.check_answer(self._hello.meta)
+        except PeerError as exc:
+            raise LocalError(f"our own answer is wrong: {exc.detail}") from exc
+        if meta.candidate_protocols:
+            raise LocalError("an answer offers no candidateProtocols")
+        self._clocks = (now, wall_now)
+        try:
+            self._answer(meta, wall_now)
+        except PeerError as exc:
+            self._fail(exc.code, exc.detail)
+
+    def refuse(
+        self, code: ErrorCode, detail: str, *, now: float, wall_now: datetime
+    ) -> None:
+        """Refuse the peer, in place of `answer` or `key_checked`.
+
+        Args:
+            code: What the peer is told.
+            detail: Why, for our log only: it may name what is not the peer's business.
+        """
+        if self._goes_on(now):
+            self._clocks = (now, wall_now)
+            self._fail(code, detail, told=told_of(code))
+
+    def _receive_hello(self, hello: SourceHello, wall_now: datetime) -> str:
+        """Verify the hello and return the peer's ephemeral key in hex."""
+        if hello.destination_did != self._identity.did:
+            raise PeerError(ErrorCode.NOT_ALLOWED, "a hello to another DID")
+        public_key = verify_hello(hello, wall_now=wall_now)
+        if VERSION not in hello.supported_versions:
+            raise _nothing_common("version", VERSION)
+        if CIPHER_SUITE not in hello.cipher_suites:
+            raise _nothing_common("cipher suite", CIPHER_SUITE)
+        share = next((s for s in hello.key_shares if s.group == GROUP), None)
+        if share is None:
+            raise _nothing_common("group", GROUP)
+        self._check_peer(version=hello.version, share=share, meta=hello.meta)
+        self._events.append(
+            NeedKeyCheck(hello.source_did, hello.verification_method.id, public_key)
+        )
+        return share.key_exchange
+
+    def _handle(self, message: Message, *, now: float, wall_now: datetime) -> None:
+        match self._state, message:
+            case State.EXPECT_FINISHED, Finished():
+                self._complete(message, now)
+            case _, Response():
+                # Not authenticated, so only a hint; the timer ends what is dead.
+                return
+            case _:
+                raise self._unexpected(message)
+
+    def _key_accepted(self, *, now: float, wall_now: datetime) -> None:
+        self._state = State.EXPECT_ANSWER
+        self._events.append(NeedAnswer(self._peer_did, self._peer_meta))
+
+    def _answer(self, meta: MetaProtocol, wall_now: datetime) -> None:
+        key = EphemeralKey.generate(self._random_bytes)
+        random = self._random_text()
+        self._keys = derive_keys(
+            key.exchange(self._key_exchange),
+            source_random=self._hello.random,
+            destination_random=random,
+            is_initiator=False,
+        )
+        hello = make_destination_hello(
+            self._identity,
+            peer_did=self._peer_did,
+            session_id=self._session_id,
+            message_id=self._random_id(),
+            random=random,
+            key_exchange=key.public_hex,
+            expires=self._config.key_lifetime,
+            meta=meta,
+            timestamp=wall_now,
+        )
+        # In the other order the SDK gives up (WIRE §1).
+        self._outgoing.append(render(hello))
+        self._send_finished(wall_now)
+        self._state = State.EXPECT_FINISHED
+
+
+def _nothing_common(what: str, ours: str) -> PeerError:
+    return PeerError(
+        ErrorCode.INVALID_ENCRYPTION_KEY, f"no common {what}: we have {ours} only"
+    )

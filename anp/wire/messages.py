@@ -1,0 +1,476 @@
+"""The outer messages: parse what came in, build the small ones (WIRE §2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    StrictStr,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic.alias_generators import to_camel
+
+from anp.errors import ErrorCode, PeerError
+from anp.wire.encoding import decode_base64, format_timestamp, render
+from anp.wire.meta_protocol import MetaProtocol
+from negotiation.errors import JsonError
+from negotiation.strict_json import parse_json
+
+__all__ = [
+    "DestinationHello",
+    "EncryptedData",
+    "Envelope",
+    "Finished",
+    "Heartbeat",
+    "KeyShare",
+    "Message",
+    "MetaProtocol",
+    "Proof",
+    "Register",
+    "Response",
+    "SourceHello",
+    "VerificationMethod",
+    "make_heartbeat",
+    "make_pong",
+    "make_response",
+    "parse_message",
+    "render",
+]
+
+IV_SIZE = 12
+"Bytes of an iv (WIRE row 26)."
+
+TAG_SIZE = 16
+"Bytes of an authentication tag (WIRE row 26)."
+
+_CONFIG = ConfigDict(alias_generator=to_camel, extra="ignore")
+_MAX_EXPIRES_DIGITS = 20
+
+
+def _read_expires(value: Any) -> int:
+    # The SDK reads digits in a text as well (WIRE row 16).
+    if isinstance(value, str) and len(value) <= _MAX_EXPIRES_DIGITS:
+        value = int(value) if value.isascii() and value.isdigit() else None
+    if type(value) is not int or value <= 0:
+        raise ValueError("not a positive number of seconds")
+    return value
+
+
+def _read_code(value: Any) -> ErrorCode:
+    if type(value) is not int:
+        raise ValueError("not an integer")
+    # A code of some later version is a refusal all the same; `raw` has the number.
+    return ErrorCode(value) if value in set(ErrorCode) else ErrorCode.NOT_ALLOWED
+
+
+def _check_did(value: str) -> str:
+    if not value.startswith("did:"):
+        raise ValueError("not a DID")
+    return value
+
+
+_Text = Annotated[StrictStr, Field(min_length=1)]
+_Did = Annotated[StrictStr, AfterValidator(_check_did)]
+_Texts = tuple[StrictStr, ...]
+_Raw = dict[str, Any]
+_Meta = Annotated[
+    MetaProtocol,
+    PlainValidator(MetaProtocol.from_json),
+    Field(alias="metaProtocol"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationMethod:
+    """The sender's key as its hello gives it (WIRE rows 4, 5)."""
+
+    __pydantic_config__ = _CONFIG
+
+    id: _Text
+    "DID, `#` and the name of the key."
+
+    type: _Text
+    "Always EcdsaSecp256r1VerificationKey2019."
+
+    public_key_hex: _Text
+    "130 hex characters, uncompressed."
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The signature of a hello (WIRE rows 8 to 12)."""
+
+    __pydantic_config__ = _CONFIG
+
+    type: _Text
+    "Name of the signature suite."
+
+    verification_method: _Text
+    "The id of the key; that of `VerificationMethod`."
+
+    created: _Text
+    "When it was signed: UTC, `YYYY-MM-DDTHH:MM:SSZ`."
+
+    proof_value: _Text
+    "r and s, base64url."
+
+
+@dataclass(frozen=True, slots=True)
+class KeyShare:
+    """One ephemeral public key (WIRE rows 15, 16)."""
+
+    __pydantic_config__ = _CONFIG
+
+    group: _Text
+    "Name of the curve."
+
+    expires: Annotated[int, BeforeValidator(_read_expires)]
+    "Lifetime its sender gives the derived keys, in seconds; a duration."
+
+    key_exchange: _Text
+    "The public key in hex."
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptedData:
+    """`encryptedData` and `verifyData`, base64 as received (WIRE row 26)."""
+
+    __pydantic_config__ = _CONFIG
+
+    iv: StrictStr
+    "12 bytes."
+
+    tag: StrictStr
+    "16 bytes."
+
+    ciphertext: StrictStr
+    "As long as the plaintext."
+
+    def decode(self) -> tuple[bytes, bytes, bytes]:
+        """Return iv, tag and ciphertext.
+
+        Raises:
+            PeerError: `DECRYPTION_FAILED`: bad base64 or a wrong length.
+        """
+        iv, tag = decode_base64(self.iv), decode_base64(self.tag)
+        if len(iv) != IV_SIZE or len(tag) != TAG_SIZE:
+            raise PeerError(
+                ErrorCode.DECRYPTION_FAILED,
+                f"iv of {len(iv)} and tag of {len(tag)} bytes, "
+                f"expected {IV_SIZE} and {TAG_SIZE}",
+            )
+        return iv, tag, decode_base64(self.ciphertext)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceHello:
+    """The requester's hello. What the SDK never reads may be missing (WIRE row 13)."""
+
+    __pydantic_config__ = _CONFIG
+
+    raw: _Raw
+    "The JSON as received: the signature covers every field (WIRE row 9)."
+
+    session_id: _Text
+    "Names the handshake."
+
+    source_did: _Did
+    "The sender."
+
+    destination_did: _Did
+    "Whom it wants to reach."
+
+    verification_method: VerificationMethod
+    "The sender's key."
+
+    random: _Text
+    "Key input, used as the UTF-8 bytes of this text (WIRE row 3)."
+
+    cipher_suites: _Texts
+    "Suites offered."
+
+    key_shares: tuple[KeyShare, ...]
+    "Ephemeral keys, one a group."
+
+    proof: Proof
+    "The signature."
+
+    message_id: StrictStr = ""
+    "Names this message."
+
+    version: StrictStr = "1.0"
+    "Version of the message."
+
+    supported_versions: _Texts = ("1.0",)
+    "Versions offered."
+
+    meta: _Meta = field(default_factory=MetaProtocol)
+    "What the sender says about the meta-protocol."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DestinationHello:
+    """The provider's hello."""
+
+    __pydantic_config__ = _CONFIG
+
+    raw: _Raw
+    "The JSON as received: the signature covers every field (WIRE row 9)."
+
+    session_id: _Text
+    "That of the `sourceHello`."
+
+    source_did: _Did
+    "The sender, who was the destination of the `sourceHello` (WIRE row 18)."
+
+    destination_did: _Did
+    "The requester."
+
+    verification_method: VerificationMethod
+    "The sender's key."
+
+    random: _Text
+    "Key input, used as the UTF-8 bytes of this text (WIRE row 3)."
+
+    cipher_suite: _Text
+    "The suite chosen."
+
+    key_share: KeyShare
+    "The sender's ephemeral key."
+
+    proof: Proof
+    "The signature."
+
+    message_id: StrictStr = ""
+    "Names this message."
+
+    version: StrictStr = "1.0"
+    "Version of the message."
+
+    selected_version: StrictStr = "1.0"
+    "The version chosen."
+
+    meta: _Meta = field(default_factory=MetaProtocol)
+    "What the sender says about the meta-protocol, and what it confirms."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """Proof that the sender holds the keys (WIRE row 21)."""
+
+    __pydantic_config__ = _CONFIG
+
+    raw: _Raw
+    "The JSON as received."
+
+    session_id: _Text
+    "Names the handshake."
+
+    source_did: _Did
+    "The sender."
+
+    destination_did: _Did
+    "The receiver."
+
+    verify_data: EncryptedData
+    "The key id, encrypted under the sender's key."
+
+    message_id: StrictStr = ""
+    "Names this message."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope:
+    """One encrypted `message` (WIRE row 26)."""
+
+    __pydantic_config__ = _CONFIG
+
+    raw: _Raw
+    "The JSON as received."
+
+    message_id: _Text
+    "Names this message; not authenticated."
+
+    source_did: _Did
+    "The sender; not authenticated, so compare it with the key's."
+
+    destination_did: _Did
+    "The receiver; compare it too."
+
+    secret_key_id: _Text
+    "Names the key."
+
+    encrypted_data: EncryptedData
+    "The frame, encrypted."
+
+    @property
+    def iv(self) -> bytes:
+        """The iv, 12 bytes. Raises PeerError (`DECRYPTION_FAILED`) if it is not."""
+        return self.encrypted_data.decode()[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """A ping or a pong (WIRE row 31)."""
+
+    __pydantic_config__ = _CONFIG
+
+    raw: _Raw
+    "The JSON as received."
+
+    message_id: _Text
+    "A pong has the id of its ping."
+
+    message: Literal["ping", "pong"]
+    "Which of both."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Register:
+    """A client's request to a message proxy, which we are not (WIRE row 32)."""
+
+    __pydantic_config__ = _CONFIG
+
+    raw: _Raw
+    "The JSON as received."
+
+    message_id: StrictStr = ""
+    "Names this message."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """An error answer. Nothing in it is authenticated (WIRE row 25)."""
+
+    __pydantic_config__ = _CONFIG
+
+    raw: _Raw
+    "The JSON as received."
+
+    code: Annotated[ErrorCode, PlainValidator(_read_code)]
+    "What happened; a code we do not know reads as `NOT_ALLOWED`."
+
+    detail: StrictStr = ""
+    "In the peer's words: quote and cut it before showing it."
+
+    message_id: StrictStr = ""
+    "Names this message; the SDK's generator puts the original's id here."
+
+    source_did: StrictStr = ""
+    "The sender, if it says so."
+
+    destination_did: StrictStr = ""
+    "The receiver, if it says so."
+
+    original_type: StrictStr = ""
+    "Type of the message it answers."
+
+    original_message_id: StrictStr = ""
+    "Id of the message it answers."
+
+
+Message = (
+    SourceHello
+    | DestinationHello
+    | Finished
+    | Envelope
+    | Heartbeat
+    | Register
+    | Response
+)
+
+_READERS: dict[str, TypeAdapter[Any]] = {
+    "sourceHello": TypeAdapter(SourceHello),
+    "destinationHello": TypeAdapter(DestinationHello),
+    "finished": TypeAdapter(Finished),
+    "message": TypeAdapter(Envelope),
+    "heartbeat": TypeAdapter(Heartbeat),
+    "register": TypeAdapter(Register),
+    "response": TypeAdapter(Response),
+}
+
+
+def parse_message(text: str | bytes, *, max_size: int) -> Message:
+    """Read one WebSocket message.
+
+    Args:
+        max_size: Largest message accepted, in bytes.
+
+    Raises:
+        PeerError: It is too large, no strict JSON, of an unknown type, or a field is
+            missing or has a wrong type.
+    """
+    try:
+        value = parse_json(text, max_size=max_size)
+    except JsonError as exc:
+        raise PeerError(ErrorCode.NOT_ALLOWED, f"message: {exc}"[:200]) from exc
+    if not isinstance(value, dict):
+        raise PeerError(ErrorCode.NOT_ALLOWED, "the message is not a JSON object")
+    kind = value.get("type")
+    if not isinstance(kind, str) or kind not in _READERS:
+        raise PeerError(ErrorCode.NOT_ALLOWED, f"unknown message type {kind!r:.60}")
+    try:
+        message: Message = _READERS[kind].validate_python({**value, "raw": value})
+    except ValidationError as exc:
+        first = exc.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise PeerError(
+            ErrorCode.NOT_ALLOWED, f"{kind}: {where}: {first['msg']}"
+        ) from None
+    return message
+
+
+def make_response(
+    code: ErrorCode,
+    detail: str,
+    *,
+    source_did: str,
+    destination_did: str,
+    original_type: str,
+    original_message_id: str,
+    message_id: str,
+    timestamp: datetime,
+) -> str:
+    """Return an error answer as the spec has it (WIRE row 25)."""
+    return render(
+        {
+            "version": "1.0",
+            "type": "response",
+            "timestamp": format_timestamp(timestamp),
+            "messageId": message_id,
+            "sourceDid": source_did,
+            "destinationDid": destination_did,
+            "originalType": original_type,
+            "originalMessageId": original_message_id,
+            "code": int(code),
+            "detail": detail,
+        }
+    )
+
+
+def make_heartbeat(
+    message: Literal["ping", "pong"], *, message_id: str, timestamp: datetime
+) -> str:
+    """Return a heartbeat (WIRE row 31)."""
+    return render(
+        {
+            "version": "1.0",
+            "type": "heartbeat",
+            "timestamp": format_timestamp(timestamp),
+            "messageId": message_id,
+            "message": message,
+        }
+    )
+
+
+def make_pong(heartbeat: Heartbeat, *, timestamp: datetime) -> str:
+    """Return the answer to a ping, with its message id (WIRE row 31)."""
+    return make_heartbeat("pong", message_id=heartbeat.message_id, timestamp=timestamp)

@@ -1,0 +1,189 @@
+"""The `metaProtocol` object of both hellos (ANP-76 to ANP-87)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from anp.errors import ErrorCode, PeerError
+
+__all__ = ["CAPABILITIES", "META_PROTOCOL_VERSION", "MetaProtocol"]
+
+META_PROTOCOL_VERSION = "1.0"
+"The highest version of the meta-protocol we speak (ANP-78, ANP-Q15)."
+
+CAPABILITIES = (
+    "naturalLanguageProtocol",
+    "verificationProtocol",
+    "naturalLanguageNegotiation",
+    "testCasesNegotiation",
+    "fixErrorNegotiation",
+)
+"The optional capabilities that have a meaning (ANP-79)."
+
+_HASH = re.compile(r"[0-9a-fA-F]{64}")
+_HASH_PREFIX = "sha256:"
+_VERSION = re.compile(r"(\d{1,9})\.\d{1,9}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProtocol:
+    """What one side says about the meta-protocol in its hello.
+
+    The default is what a hello without `metaProtocol` means: version 1.0 with the
+    basic capabilities only, and nothing agreed (ANP-77, ANP-Q16, WIRE row 23).
+    """
+
+    version: str = META_PROTOCOL_VERSION
+    "Highest version spoken, or in an answer the version used (ANP-Q15)."
+
+    supported_capabilities: tuple[str, ...] = ()
+    "Optional capabilities, names of `CAPABILITIES` only."
+
+    used_protocol_hash: str | None = None
+    "SHA-256 of a document, 64 lower-case hex characters: offered or confirmed."
+
+    candidate_protocols: tuple[str, ...] = ()
+    "URIs of consensus protocols offered, best first."
+
+    selected_protocol: str | None = None
+    "In an answer, the URI confirmed."
+
+    extensions: tuple[str, ...] = ()
+    "Names of our own extensions; other implementations ignore them."
+
+    remarks: tuple[str, ...] = field(default=(), compare=False)
+    "What was ignored while reading, for our log. Holds no text of the peer."
+
+    @classmethod
+    def from_json(cls, value: Any) -> MetaProtocol:
+        """Read a received `metaProtocol`; None means that the hello has none.
+
+        null means absent, everywhere (WIRE row 22). Unknown fields and capability
+        names are ignored (ANP-Q16), and so is a hash that is none (ANP-Q7).
+
+        Raises:
+            PeerError: A field has a wrong type.
+        """
+        if value is None:
+            return cls()
+        if not isinstance(value, dict):
+            raise _wrong("metaProtocol is not an object")
+        remarks: list[str] = []
+        version = value.get("version")
+        if version is None:
+            version = META_PROTOCOL_VERSION
+        elif not isinstance(version, str):
+            raise _wrong("metaProtocol.version is not a string")
+        capabilities = _strings(value, "supportedCapabilities")
+        selected = value.get("selectedProtocol")
+        if selected is not None and not (isinstance(selected, str) and selected):
+            raise _wrong("metaProtocol.selectedProtocol is not a string with text")
+        return cls(
+            version=version,
+            supported_capabilities=tuple(n for n in CAPABILITIES if n in capabilities),
+            used_protocol_hash=_read_hash(value, remarks),
+            candidate_protocols=_strings(value, "candidateProtocols"),
+            selected_protocol=selected,
+            extensions=_read_extensions(value, remarks),
+            remarks=tuple(remarks),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object to send; what is not there is left out (ANP-87).
+
+        The alias `protocolHash` is never sent (ANP-Q1).
+        """
+        value: dict[str, Any] = {
+            "version": self.version,
+            "supportedCapabilities": list(self.supported_capabilities),
+        }
+        if self.used_protocol_hash is not None:
+            value["usedProtocolHash"] = self.used_protocol_hash
+        if self.candidate_protocols:
+            value["candidateProtocols"] = list(self.candidate_protocols)
+        if self.selected_protocol is not None:
+            value["selectedProtocol"] = self.selected_protocol
+        if self.extensions:
+            value["extensions"] = list(self.extensions)
+        return value
+
+    def common_capabilities(self, other: MetaProtocol) -> frozenset[str]:
+        """Return the optional capabilities both sides listed (ANP-81)."""
+        return frozenset(self.supported_capabilities) & frozenset(
+            other.supported_capabilities
+        )
+
+    def common_extensions(self, other: MetaProtocol) -> frozenset[str]:
+        """Return the extensions both sides listed; only these may be used."""
+        return frozenset(self.extensions) & frozenset(other.extensions)
+
+    def check_version(self) -> None:
+        """Refuse a version that shares no major version with ours (ANP-Q15).
+
+        Raises:
+            PeerError: `INVALID_ENCRYPTION_KEY`: no common version.
+        """
+        match = _VERSION.fullmatch(self.version)
+        if match is None or int(match[1]) != 1:
+            raise PeerError(
+                ErrorCode.INVALID_ENCRYPTION_KEY,
+                f"metaProtocol.version is {self.version[:40]!r}, we speak "
+                f"{META_PROTOCOL_VERSION}",
+            )
+
+    def check_answer(self, offer: MetaProtocol) -> None:
+        """Check an acceptor's answer against what was offered (ANP-Q19).
+
+        Raises:
+            PeerError: It confirms two things, or one that was not offered.
+        """
+        if self.used_protocol_hash is not None and self.selected_protocol is not None:
+            raise _wrong("the answer has usedProtocolHash and selectedProtocol")
+        if self.used_protocol_hash not in (None, offer.used_protocol_hash):
+            raise _wrong("the answer's usedProtocolHash was not offered")
+        if self.selected_protocol not in (None, *offer.candidate_protocols):
+            raise _wrong("the answer's selectedProtocol was not offered")
+
+
+def _wrong(detail: str) -> PeerError:
+    return PeerError(ErrorCode.NOT_ALLOWED, detail)
+
+
+def _strings(value: dict[str, Any], name: str) -> tuple[str, ...]:
+    found = value.get(name)
+    if found is None:
+        return ()
+    if not isinstance(found, list) or not all(isinstance(n, str) and n for n in found):
+        raise _wrong(f"metaProtocol.{name} is not an array of strings with text")
+    return tuple(dict.fromkeys(found))
+
+
+def _read_extensions(value: dict[str, Any], remarks: list[str]) -> tuple[str, ...]:
+    # The field is ours alone: what another implementation may mean by the same name
+    # must not end the handshake with it.
+    try:
+        return _strings(value, "extensions")
+    except PeerError as exc:
+        remarks.append(f"ignored: {exc.detail}")
+        return ()
+
+
+def _read_hash(value: dict[str, Any], remarks: list[str]) -> str | None:
+    """Return the hash offered or confirmed, under either name (ANP-Q1)."""
+    found: dict[str, str] = {}
+    for name in ("usedProtocolHash", "protocolHash"):
+        text = value.get(name)
+        if text is None:
+            continue
+        # The SDK's code generator writes this prefix (WIRE row 24).
+        bare = text.removeprefix(_HASH_PREFIX) if isinstance(text, str) else ""
+        if _HASH.fullmatch(bare):
+            found[name] = bare.lower()
+        else:
+            remarks.append(f"ignored: metaProtocol.{name} is not 64 hex characters")
+    if len(set(found.values())) > 1:
+        remarks.append("ignored: usedProtocolHash and protocolHash differ")
+        return None
+    return next(iter(found.values()), None)

@@ -1,0 +1,320 @@
+"""What both sides of a handshake share: clocks, queues, failing, `finished`."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections import deque
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from enum import Enum, auto
+
+from anp.errors import ErrorCode, LocalError, PeerError
+from anp.wire.encoding import render
+from anp.wire.envelope import decrypt, encrypt
+from anp.wire.events import (
+    Event,
+    HandshakeCompleted,
+    HandshakeConfig,
+    HandshakeFailed,
+)
+from anp.wire.hellos import VERSION, make_finished
+from anp.wire.keys import SessionKeys
+from anp.wire.messages import (
+    IV_SIZE,
+    DestinationHello,
+    Finished,
+    KeyShare,
+    Message,
+    MetaProtocol,
+    Response,
+    SourceHello,
+    make_response,
+)
+from anp.wire.proof import Identity
+from negotiation.errors import JsonError
+from negotiation.strict_json import parse_json
+
+__all__ = ["END_STATES", "Handshake", "RandomBytes", "State", "told_of"]
+
+RandomBytes = Callable[[int], bytes]
+"Gives that many bytes nobody can guess."
+
+_MAX_VERIFY_DATA = 1024
+
+
+class State(Enum):
+    """Where a handshake stands; `EXPECT_KEY_CHECK` and `_ANSWER` wait for our shell."""
+
+    EXPECT_DESTINATION_HELLO = auto()
+    EXPECT_KEY_CHECK = auto()
+    EXPECT_ANSWER = auto()
+    EXPECT_FINISHED = auto()
+    DONE = auto()
+    FAILED = auto()
+
+
+END_STATES = {State.DONE, State.FAILED}
+"States without a way out."
+
+
+class Handshake:
+    """One side of one handshake; see `Initiator` and `Responder`."""
+
+    def __init__(
+        self,
+        config: HandshakeConfig,
+        *,
+        identity: Identity,
+        peer_did: str,
+        session_id: str,
+        state: State,
+        now: float,
+        wall_now: datetime,
+        random_bytes: RandomBytes,
+    ) -> None:
+        self._config = config
+        self._identity = identity
+        self._peer_did = peer_did
+        self._session_id = session_id
+        self._state = state
+        self._deadline = now + config.timeout
+        self._random_bytes = random_bytes
+        # One pair of clock readings, so that a timer can stamp a message as well.
+        self._clocks = (now, wall_now)
+        self._keys: SessionKeys | None = None
+        self._peer_meta = MetaProtocol()
+        self._peer_expires = config.key_lifetime
+        self._peer_hello: SourceHello | DestinationHello | None = None
+        self._outgoing: list[str] = []
+        self._events: deque[Event] = deque()
+
+    @property
+    def session_id(self) -> str:
+        """The id both sides name this handshake by."""
+        return self._session_id
+
+    @property
+    def local_did(self) -> str:
+        """Our DID in this handshake."""
+        return self._identity.did
+
+    @property
+    def peer_did(self) -> str:
+        """The peer's DID as claimed; verified once the handshake is complete."""
+        return self._peer_did
+
+    @property
+    def state(self) -> State:
+        """Where the handshake stands."""
+        return self._state
+
+    @property
+    def secret_key_id(self) -> str | None:
+        """The id of the keys as soon as they exist, else None.
+
+        A responder knows it before the requester's `finished`, so envelopes that
+        overtake that message can be held (WIRE row 29).
+        """
+        return self._keys.secret_key_id if self._keys else None
+
+    def receive(self, message: Message, *, now: float, wall_now: datetime) -> None:
+        """Handle one parsed message; what is wrong with it fails the handshake."""
+        if not self._goes_on(now):
+            return
+        self._clocks = (now, wall_now)
+        try:
+            self._check_address(message)
+            self._handle(message, now=now, wall_now=wall_now)
+        except PeerError as exc:
+            self._fail(exc.code, exc.detail, answered=message)
+
+    def messages_to_send(self) -> list[str]:
+        """Return the messages to send now, in order, and forget them."""
+        outgoing, self._outgoing = self._outgoing, []
+        return outgoing
+
+    def next_event(self) -> Event | None:
+        """Return the oldest event not yet returned, or None."""
+        return self._events.popleft() if self._events else None
+
+    def get_timer(self) -> float | None:
+        """Return when `handle_timer` is due, or None."""
+        return None if self._state in END_STATES else self._deadline
+
+    def handle_timer(self, *, now: float) -> None:
+        """Fail the handshake if its deadline has passed."""
+        self._goes_on(now)
+
+    def key_checked(
+        self,
+        error: str | None,
+        *,
+        now: float,
+        wall_now: datetime,
+        code: ErrorCode = ErrorCode.NOT_ALLOWED,
+    ) -> None:
+        """Answer `NeedKeyCheck`.
+
+        Args:
+            error: Why the DID does not own the key, for our log; None if it does.
+            code: What the peer is told with an error: `NOT_ALLOWED` or
+                `DID_NOT_FOUND` (WIRE row 25).
+
+        Raises:
+            LocalError: Nobody asked.
+        """
+        if not self._goes_on(now):
+            return
+        if self._state is not State.EXPECT_KEY_CHECK:
+            raise LocalError(f"key_checked in {self._state.name}")
+        self._clocks = (now, wall_now)
+        if error is not None:
+            self._fail(code, error, told=told_of(code))
+            return
+        try:
+            self._key_accepted(now=now, wall_now=wall_now)
+        except PeerError as exc:
+            self._fail(exc.code, exc.detail)
+
+    def _handle(self, message: Message, *, now: float, wall_now: datetime) -> None:
+        raise NotImplementedError
+
+    def _key_accepted(self, *, now: float, wall_now: datetime) -> None:
+        raise NotImplementedError
+
+    def _goes_on(self, now: float) -> bool:
+        if self._state not in END_STATES and now >= self._deadline:
+            started, wall = self._clocks
+            self._clocks = (now, wall + timedelta(seconds=now - started))
+            self._fail(
+                ErrorCode.ENCRYPTION_FAILED,
+                f"no answer within {self._config.timeout:g} s: "
+                f"still in {self._state.name}",
+                timed_out=True,
+            )
+        return self._state not in END_STATES
+
+    def _check_address(self, message: Message) -> None:
+        if isinstance(message, Finished | DestinationHello) and (
+            message.session_id,
+            message.source_did,
+            message.destination_did,
+        ) != (self._session_id, self._peer_did, self._identity.did):
+            raise PeerError(
+                ErrorCode.NOT_ALLOWED,
+                "sessionId, sourceDid or destinationDid is not that of the handshake",
+            )
+
+    def _check_peer(self, *, version: str, share: KeyShare, meta: MetaProtocol) -> None:
+        """Take over what both hellos have in common."""
+        if version.split(".")[0] != VERSION.split(".")[0]:
+            raise PeerError(
+                ErrorCode.INVALID_ENCRYPTION_KEY,
+                f"version is {version[:40]!r}, we speak {VERSION}",
+            )
+        meta.check_version()
+        self._peer_meta = meta
+        self._peer_expires = share.expires
+
+    def _send_finished(self, wall_now: datetime) -> None:
+        assert self._keys is not None
+        content = json.dumps({"secretKeyId": self._keys.secret_key_id}).encode()
+        verify_data = encrypt(
+            self._keys.send_key, content, iv=self._random_bytes(IV_SIZE)
+        )
+        finished = make_finished(
+            self._identity,
+            peer_did=self._peer_did,
+            session_id=self._session_id,
+            message_id=self._random_id(),
+            verify_data=verify_data,
+            timestamp=wall_now,
+        )
+        self._outgoing.append(render(finished))
+
+    def _complete(self, finished: Finished, now: float) -> None:
+        """Check the peer's `finished` and end well."""
+        assert self._keys is not None
+        iv, _, _ = finished.verify_data.decode()
+        content = decrypt(self._keys.receive_key, finished.verify_data)
+        if not hmac.compare_digest(
+            _read_key_id(content).encode(), self._keys.secret_key_id.encode()
+        ):
+            raise PeerError(ErrorCode.DECRYPTION_FAILED, "finished names another key")
+        # The shorter lifetime wins, or one side would go on using a key the other has
+        # dropped (WIRE row 16).
+        lifetime = min(self._config.key_lifetime, self._peer_expires)
+        self._state = State.DONE
+        self._events.append(
+            HandshakeCompleted(
+                self._keys,
+                local_did=self._identity.did,
+                peer_did=self._peer_did,
+                peer_meta=self._peer_meta,
+                expires_at=now + lifetime,
+                finished_iv=iv,
+            )
+        )
+
+    def _unexpected(self, message: Message) -> PeerError:
+        name = type(message).__name__
+        return PeerError(ErrorCode.NOT_ALLOWED, f"{name} in {self._state.name}")
+
+    def _fail(
+        self,
+        code: ErrorCode,
+        detail: str,
+        *,
+        answered: Message | None = None,
+        told: str | None = None,
+        timed_out: bool = False,
+    ) -> None:
+        """End badly, and answer the message that is at fault, else the peer's hello."""
+        self._state = State.FAILED
+        self._keys = None
+        self._events.append(HandshakeFailed(code, detail, timed_out))
+        answered = answered or self._peer_hello
+        # A response is never answered, or two sides could go on for ever; and with
+        # nothing received there is nothing to answer.
+        if answered is None or isinstance(answered, Response):
+            return
+        self._outgoing.append(
+            make_response(
+                code,
+                detail if told is None else told,
+                source_did=self._identity.did,
+                destination_did=self._peer_did,
+                original_type=str(answered.raw["type"]),
+                original_message_id=answered.message_id,
+                message_id=self._random_id(),
+                timestamp=self._clocks[1],
+            )
+        )
+
+    def _random_id(self) -> str:
+        return self._random_bytes(16).hex()
+
+    def _random_text(self) -> str:
+        return self._random_bytes(32).hex()
+
+
+def told_of(code: ErrorCode) -> str:
+    """Return what a peer is told of a refusal that came from outside the core.
+
+    The reason itself may name what is not its business: an address, a policy.
+    """
+    if code is ErrorCode.DID_NOT_FOUND:
+        return "the DID could not be resolved"
+    return "not allowed"
+
+
+def _read_key_id(content: bytes) -> str:
+    try:
+        value = parse_json(content, max_size=_MAX_VERIFY_DATA)
+    except JsonError as exc:
+        raise PeerError(ErrorCode.DECRYPTION_FAILED, f"verifyData: {exc}") from exc
+    key_id = value.get("secretKeyId") if isinstance(value, dict) else None
+    if not isinstance(key_id, str):
+        raise PeerError(ErrorCode.DECRYPTION_FAILED, "verifyData has no secretKeyId")
+    return key_id

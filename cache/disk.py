@@ -1,0 +1,168 @@
+"""diskcache without pickle: keys are text, values are JSON or bytes, all in SQLite.
+
+diskcache's own `Disk` unpickles any row that says so (CVE-2025-69872), keeps large
+values in files, and opens or deletes whatever file name a row holds. Here a row is
+only ever read as what we write; everything else in it is damage.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+import diskcache
+from diskcache.core import MODE_RAW
+
+from cache.errors import RecordError
+
+__all__ = ["SETTINGS", "PlainCache", "PlainDisk", "Row"]
+
+SETTINGS: Final[dict[str, Any]] = {
+    "statistics": 0,
+    "tag_index": 0,
+    # Nothing is ever dropped to make room: an agreement is not a cached copy.
+    "eviction_policy": "none",
+    "cull_limit": 0,
+    "size_limit": 2**62,
+    "disk_min_file_size": 2**62,
+    "disk_pickle_protocol": 0,
+    "sqlite_auto_vacuum": 0,
+    "sqlite_cache_size": 2**11,
+    "sqlite_journal_mode": "wal",
+    # A mapped file that shrinks under us would kill the process with SIGBUS.
+    "sqlite_mmap_size": 0,
+    # FULL: what was committed is still there after the power failed.
+    "sqlite_synchronous": 2,
+}
+"Every setting of diskcache 5, so that none is taken from the file."
+
+
+class PlainDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
+    """Converts keys and values between Python and SQLite, and never unpickles."""
+
+    def __init__(
+        self, directory: str, min_file_size: int = 0, pickle_protocol: int = 0
+    ) -> None:
+        super().__init__(directory, min_file_size, pickle_protocol)
+
+    def put(self, key: object) -> tuple[str, bool]:
+        """Return the database form of `key`, which is text."""
+        if type(key) is not str:
+            raise TypeError(f"keys are text, got {type(key).__name__}")
+        return key, True
+
+    def get(self, key: object, raw: object) -> str:
+        """Return the key of a row; RecordError if we never wrote it."""
+        if type(key) is not str or raw != 1:
+            raise RecordError("the key is not text of ours")
+        return key
+
+    def store(
+        self, value: object, read: bool, key: object = None
+    ) -> tuple[int, int, None, object]:
+        """Return size, mode, no file name, and the database form of `value`.
+
+        bytes become a BLOB, everything else JSON text.
+        """
+        if read:
+            raise TypeError("values are JSON or bytes, not files")
+        if type(value) is bytes:
+            return len(value), MODE_RAW, None, sqlite3.Binary(value)
+        text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+        return len(text), MODE_RAW, None, text
+
+    def fetch(
+        self, mode: object, filename: object, value: object, read: object
+    ) -> object:
+        """Return the value of a row; RecordError if we never wrote it."""
+        if mode != MODE_RAW or filename is not None or read:
+            raise RecordError(f"mode {mode!r:.20} is none of ours")
+        if type(value) is bytes:
+            return value
+        if type(value) is not str:
+            raise RecordError("the value is neither text nor bytes")
+        try:
+            return json.loads(value, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError):
+            raise RecordError("the value is not JSON") from None
+
+    def filename(self, key: object = None, value: object = None) -> NoReturn:
+        """Refuse: no value is kept in a file."""
+        raise TypeError("values are kept in SQLite only")
+
+    def remove(self, file_path: object) -> None:
+        """Leave the file alone: its name came from a row we did not write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row as it was found."""
+
+    key: str
+    "Its key."
+
+    value: object
+    "JSON value or bytes; None if `damage` is set."
+
+    damage: str | None
+    "Why it cannot be read, or None."
+
+
+class PlainCache(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
+    """diskcache's `Cache` plus what it lacks: rows whose key has a prefix."""
+
+    def rows(
+        self, prefix: str, *, limit: int = -1, descending: bool = False
+    ) -> list[Row]:
+        """Return rows whose key begins with `prefix`, in order of their keys.
+
+        The index over keys gives the range, so nothing else is read.
+        """
+        sql = _SELECT_DOWN if descending else _SELECT_UP
+        found = self._sql(sql, (*_range(prefix), limit)).fetchall()
+        return [self._row(*columns) for columns in found]
+
+    def sizes(self, prefix: str, *, descending: bool = False) -> list[tuple[str, int]]:
+        """Return keys and sizes in bytes of such rows; no value is read."""
+        sql = _SIZES_DOWN if descending else _SIZES_UP
+        found: list[tuple[str, int]] = self._sql(sql, _range(prefix)).fetchall()
+        return found
+
+    def abandon_transaction(self) -> None:
+        """End a transaction whose commit failed, or no other could ever begin."""
+        if self._con.in_transaction:
+            self._con.rollback()
+
+    def check_integrity(self) -> list[str]:
+        """Return what SQLite finds wrong with the whole file; reads all of it."""
+        found = self._sql("PRAGMA integrity_check(100)").fetchall()
+        return [str(text) for (text,) in found if text != "ok"]
+
+    def _row(
+        self, key: str, raw: object, mode: object, filename: object, value: object
+    ) -> Row:
+        try:
+            self._disk.get(key, raw)
+            return Row(key, self._disk.fetch(mode, filename, value, False), None)
+        except RecordError as exc:
+            return Row(key, None, str(exc))
+
+
+# A key beginning with the prefix is at least the prefix and below the prefix followed
+# by the last character there is. SQLite sorts blobs behind all text, so planted blob
+# keys are never in the range.
+_WHERE = "FROM Cache WHERE key >= ? AND key < ? ORDER BY key"
+_SELECT_UP = f"SELECT key, raw, mode, filename, value {_WHERE} LIMIT ?"
+_SELECT_DOWN = f"SELECT key, raw, mode, filename, value {_WHERE} DESC LIMIT ?"
+_SIZES_UP = f"SELECT key, size {_WHERE}"
+_SIZES_DOWN = f"SELECT key, size {_WHERE} DESC"
+
+
+def _range(prefix: str) -> tuple[str, str]:
+    return prefix, prefix + "\U0010ffff"
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

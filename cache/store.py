@@ -1,0 +1,162 @@
+"""The store of one daemon: agreements, negotiations, peers and pins on disk."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cache.agreements import AgreementStore, StoreLimits
+from cache.disk import PlainCache
+from cache.records import NegotiationRecord, PeerRecord, PeerState, PinRecord
+from cache.shelf import key_of
+
+__all__ = ["Store", "StoreLimits"]
+
+
+class Store(AgreementStore):
+    """Everything that lasts between two runs of the daemon; see `AgreementStore`."""
+
+    # Negotiations
+
+    def save_negotiation(self, negotiation: NegotiationRecord) -> None:
+        """Store or replace a negotiation; the oldest failed ones over a limit go."""
+
+        def work(cache: PlainCache) -> None:
+            agreed = replace(negotiation, outcome="agreed")
+            other = replace(negotiation, outcome="")
+            for key in {key_of(agreed), key_of(other)} - {key_of(negotiation)}:
+                cache.delete(key)
+            self._shelf.put(cache, negotiation)
+            self._prune_negotiations(cache)
+
+        self._database.write(work)
+
+    def negotiations(self, *, limit: int = 100) -> list[NegotiationRecord]:
+        """Return the newest `limit` negotiations, newest first."""
+
+        def work(cache: PlainCache) -> list[NegotiationRecord]:
+            return [
+                record
+                for area in ("agreed", "other")
+                for record in self._shelf.scan(
+                    cache,
+                    NegotiationRecord,
+                    f"negotiation/{area}/",
+                    limit=limit,
+                    descending=True,
+                )
+            ]
+
+        found = self._database.read(work)
+        return sorted(found, key=lambda n: (n.started, n.id), reverse=True)[:limit]
+
+    def negotiation(self, id_prefix: str) -> NegotiationRecord | None:
+        """Return the newest negotiation whose id begins with `id_prefix`, or None."""
+
+        def work(cache: PlainCache) -> NegotiationRecord | None:
+            keys = [
+                key
+                for key, _ in cache.sizes("negotiation/")
+                if key.rpartition("/")[2].startswith(id_prefix)
+            ]
+            if not keys or not id_prefix:
+                return None
+            newest = max(keys, key=lambda key: key.split("/")[2:])
+            return self._shelf.get(cache, NegotiationRecord, newest)
+
+        return self._database.read(work)
+
+    # Peers and pins
+
+    def save_peer(self, peer: PeerRecord) -> None:
+        """Store or replace a peer; over the limit the longest unseen strangers go."""
+
+        def work(cache: PlainCache) -> None:
+            is_new = key_of(peer) not in cache
+            self._shelf.put(cache, peer)
+            if is_new and _is_stranger(peer):
+                self._prune_strangers(cache)
+
+        self._database.write(work)
+
+    def peers(self) -> list[PeerRecord]:
+        """Return all peers, the last seen one first."""
+        found = self._database.read(
+            lambda cache: self._shelf.scan(cache, PeerRecord, "peer/")
+        )
+        return sorted(found, key=lambda peer: (peer.last_seen, peer.did), reverse=True)
+
+    def peer(self, did: str) -> PeerRecord | None:
+        """Return what is known of the peer with the canonical `did`, or None."""
+        return self._database.read(
+            lambda cache: self._shelf.get(cache, PeerRecord, f"peer/{did}")
+        )
+
+    def forget_peer(self, did: str) -> int:
+        """Drop a peer and every pin of it or its aliases; agreements stay.
+
+        Returns:
+            How many records were dropped.
+        """
+
+        def work(cache: PlainCache) -> int:
+            peer = self._shelf.get(cache, PeerRecord, f"peer/{did}")
+            dids = {did, *(peer.aliases if peer else ())}
+            keys = {f"peer/{did}"} | {
+                key_of(pin)
+                for pin in self._shelf.scan(cache, PinRecord, "pin/")
+                if pin.did in dids
+            }
+            return sum(bool(cache.delete(key)) for key in keys)
+
+        return self._database.write(work)
+
+    def save_pin(self, pin: PinRecord) -> None:
+        """Store or replace the pin of a URL."""
+        self._database.write(lambda cache: self._shelf.put(cache, pin))
+
+    def pin(self, url: str) -> PinRecord | None:
+        """Return who is pinned at the normalised `url`, or None."""
+        return self._database.read(
+            lambda cache: self._shelf.get(cache, PinRecord, f"pin/{url}")
+        )
+
+    def pins(self) -> list[PinRecord]:
+        """Return all pins, newest first."""
+        found = self._database.read(
+            lambda cache: self._shelf.scan(cache, PinRecord, "pin/")
+        )
+        return sorted(found, key=lambda pin: (pin.created, pin.url), reverse=True)
+
+    def remove_pin(self, url: str) -> bool:
+        """Drop the pin of one URL; say whether there was one."""
+        return self._database.write(lambda cache: bool(cache.delete(f"pin/{url}")))
+
+    # Inside; these run in the database's thread.
+
+    def _prune_negotiations(self, cache: PlainCache) -> None:
+        total = 0
+        rows = cache.sizes("negotiation/other/", descending=True)
+        for count, (key, size) in enumerate(rows, start=1):
+            total += size
+            if (
+                count > self._limits.max_failed_negotiations
+                or total > self._limits.max_failed_bytes
+            ):
+                cache.delete(key)
+
+    def _prune_strangers(self, cache: PlainCache) -> None:
+        limit = self._limits.max_strangers
+        if len(cache.sizes("peer/")) <= limit:
+            return
+        peers = self._shelf.scan(cache, PeerRecord, "peer/")
+        strangers = sorted(filter(_is_stranger, peers), key=lambda peer: peer.last_seen)
+        # A tenth more than needed, so that a flood of strangers pays for this rarely.
+        surplus = len(strangers) - limit
+        if surplus > 0:
+            for peer in strangers[: surplus + limit // 10]:
+                cache.delete(key_of(peer))
+
+
+def _is_stranger(record: PeerRecord) -> bool:
+    said_nothing = record.state in {PeerState.UNKNOWN, PeerState.WAITING}
+    return said_nothing and not record.names

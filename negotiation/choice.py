@@ -1,0 +1,196 @@
+"""Which capability a candidate means: by name, or the one read-only that fits by shape.
+
+Names are compared without case and separators. A capability with side effects is never
+chosen unless it is named (DESIGN.md, Negotiation).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Final
+
+from negotiation.errors import DocumentError, SchemaError
+from negotiation.fit import short_name
+from negotiation.layout import Layout, read_layout
+from negotiation.mapping import normal_name
+from negotiation.schemas import prepared
+from negotiation.shape import Document
+from negotiation.task import Capability, Schema
+from negotiation.unions import alternatives
+from negotiation.values import types_of
+
+__all__ = ["NoChoice", "choose", "choose_for_prose"]
+
+MAX_REQUIREMENT: Final = 16 * 1024
+"Most characters of a requirement that are searched for names."
+
+MAX_NEAR: Final = 5
+"Most capabilities named in a refusal."
+
+CJK: Final = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
+WORD: Final = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
+"A word; scripts without blanks between words give one for each character."
+
+GAP: Final = re.compile(r"[\s_\-]*|[./]")
+"What may stand between the parts of one name."
+
+
+@dataclass(frozen=True, slots=True)
+class NoChoice:
+    """No capability is meant, or it is not clear which."""
+
+    reason: str
+    "Why, naming the exposed capabilities that come near; the peer may see it."
+
+
+def choose(
+    document: Document, capabilities: Sequence[Capability]
+) -> Capability | NoChoice:
+    """Return the capability that `document` asks for."""
+    try:
+        layout: Layout | None = read_layout(document)
+    except DocumentError:
+        layout = None
+    if layout is not None and layout.request.action_value is not None:
+        named = _named(layout.request.action_value, capabilities)
+        if len(named) == 1:
+            return named[0]
+    named = _named(document.requirement, capabilities)
+    if named:
+        return _one_of(named)
+    if layout is not None:
+        fitting = [one for one in capabilities if _has_shape(layout, one)]
+        if len(fitting) == 1 and fitting[0].read_only:
+            return fitting[0]
+        if fitting:
+            return NoChoice(_ask_for_name(fitting))
+    return NoChoice(_nothing(document.requirement, capabilities))
+
+
+def choose_for_prose(
+    requirement: str, capabilities: Sequence[Capability]
+) -> Capability | NoChoice:
+    """Return the capability that a text without schemas asks for."""
+    named = _named(requirement, capabilities)
+    if named:
+        return _one_of(named)
+    harmless = [one for one in capabilities if one.read_only]
+    if len(harmless) == 1:
+        return harmless[0]
+    return NoChoice(_nothing(requirement, capabilities))
+
+
+def _named(text: str, capabilities: Sequence[Capability]) -> list[Capability]:
+    """Return the capabilities whose name stands in `text`, those with the longest."""
+    exact = [one for one in capabilities if one.name == text.strip()]
+    if exact:
+        return exact[:1]
+    names: dict[str, list[Capability]] = {}
+    for one in capabilities:
+        for name in {_key(one.name), _key(short_name(one.name))} - {""}:
+            names.setdefault(name, []).append(one)
+    found = _names_in(text[:MAX_REQUIREMENT], names)
+    longest = max(map(len, found), default=0)
+    meant = [names[name] for name in sorted(found) if len(name) == longest]
+    return list({one.name: one for group in meant for one in group}.values())
+
+
+def _names_in(text: str, names: Iterable[str]) -> set[str]:
+    """Return which of `names` stand in `text` as words, however they are separated."""
+    wanted = set(names)
+    room = max(map(len, wanted), default=0)
+    words = list(WORD.finditer(text))
+    found: set[str] = set()
+    for start, first in enumerate(words):
+        joined = ""
+        end = first.start()
+        for word in words[start:]:
+            if joined and not GAP.fullmatch(text, end, word.start()):
+                break
+            joined += word[0].casefold()
+            end = word.end()
+            if len(joined) > room:
+                break
+            if joined in wanted:
+                found.add(joined)
+    return found
+
+
+def _key(name: str) -> str:
+    return "".join(word.casefold() for word in WORD.findall(name))
+
+
+def _one_of(named: list[Capability]) -> Capability | NoChoice:
+    if len(named) == 1:
+        return named[0]
+    names = ", ".join(sorted(one.name for one in named)[:MAX_NEAR])
+    return NoChoice(f"the requirement names several capabilities: {names}; name one")
+
+
+def _has_shape(layout: Layout, capability: Capability) -> bool:
+    """Return whether the request has all that the capability requires."""
+    try:
+        takes = prepared(capability.input_schema)
+    except SchemaError:
+        return False
+    return any(_covers(place.schema, takes) for place in layout.request.places)
+
+
+def _covers(request: Schema, takes: Schema) -> bool:
+    given = _properties(request)
+    wanted = _properties(takes)
+    required = takes.get("required", []) if isinstance(takes, dict) else []
+    if not required:
+        # Nothing required fits every request; that alone chooses nothing.
+        return not given
+    by_name = {normal_name(name): schema for name, schema in given.items()}
+    for name in required:
+        schema = given.get(name, by_name.get(normal_name(name)))
+        if schema is None or not _kinds(schema) <= _kinds(wanted.get(name, True)):
+            return False
+    return True
+
+
+def _kinds(schema: Schema) -> frozenset[str]:
+    """Return the JSON types of `schema`; a number may be an integer."""
+    kinds = frozenset[str]().union(*map(types_of, alternatives(schema)))
+    return kinds | {"integer"} if "number" in kinds else kinds
+
+
+def _properties(schema: Schema) -> dict[str, Any]:
+    return dict(schema.get("properties", {})) if isinstance(schema, dict) else {}
+
+
+def _ask_for_name(fitting: list[Capability]) -> str:
+    names = ", ".join(sorted(one.name for one in fitting)[:MAX_NEAR])
+    return (
+        "no capability is named in the requirement; the request would fit "
+        f"{names}, so put that name into it"
+    )
+
+
+def _nothing(requirement: str, capabilities: Sequence[Capability]) -> str:
+    if not capabilities:
+        return "nothing is offered to you"
+    names = {one.name for one in capabilities}
+    words = {word.casefold() for word in WORD.findall(requirement[:MAX_REQUIREMENT])}
+    related = {
+        name: len(words & {word.casefold() for word in WORD.findall(name)})
+        for name in names
+    }
+    near = sorted(
+        (name for name in names if related[name]), key=lambda n: (-related[n], n)
+    )
+    if not near:
+        text = requirement[:200].casefold()
+        near = get_close_matches(text, sorted(names), n=MAX_NEAR, cutoff=0.4)
+    listed = near or sorted(names)
+    more = " and others" if len(listed) > MAX_NEAR else ""
+    what = "near to it" if near else "offered"
+    return (
+        "no capability offered here is named in the requirement; "
+        f"{what}: {', '.join(listed[:MAX_NEAR])}{more}"
+    )

@@ -1,0 +1,15 @@
+"""The document that two agents agree on: written by `render`, read by `reading`."""
+
+from __future__ import annotations
+
+from negotiation.reading import read_document
+from negotiation.render import render_document
+from negotiation.shape import MAX_DOCUMENT_SIZE, Document, document_hash
+
+__all__ = [
+    "MAX_DOCUMENT_SIZE",
+    "Document",
+    "document_hash",
+    "read_document",
+    "render_document",
+]

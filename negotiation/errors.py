@@ -1,0 +1,130 @@
+"""What can go wrong in `negotiation`: one class per reaction."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from negotiation.mind import Turn
+
+__all__ = [
+    "CapabilityFailed",
+    "DocumentError",
+    "FailureKind",
+    "HalfError",
+    "JsonError",
+    "MessageError",
+    "MessageFault",
+    "MindError",
+    "MisuseError",
+    "NegotiationEnded",
+    "NegotiationError",
+    "SchemaError",
+    "TransportClosed",
+]
+
+
+class NegotiationError(Exception):
+    """Base of all errors of `negotiation`."""
+
+
+class MisuseError(NegotiationError):
+    """Our own code misused an interface of this package: a bug."""
+
+
+class JsonError(NegotiationError):
+    """A text is not the strict JSON of ANP-18, or is over a limit."""
+
+
+class MessageFault(StrEnum):
+    """Why the bytes of a meta message were refused; counters use these names."""
+
+    NOT_JSON = "not_json"
+    UNKNOWN_ACTION = "unknown_action"
+    BAD_FIELD = "bad_field"
+    TOO_LARGE = "too_large"
+
+
+class MessageError(NegotiationError):
+    """A peer's bytes are no meta message; `kind` says what to do with them."""
+
+    def __init__(self, kind: MessageFault, detail: str) -> None:
+        super().__init__(f"{kind}: {detail}")
+        self.kind = kind
+        self.detail = detail
+
+
+class DocumentError(NegotiationError):
+    """A candidate cannot be read; the text is a reason that a peer may see."""
+
+
+class SchemaError(NegotiationError):
+    """A JSON Schema is over a limit or uses what is not allowed."""
+
+
+class MindError(NegotiationError):
+    """Our own mind failed (model, budget, network). The peer never sees the text."""
+
+
+class HalfError(NegotiationError):
+    """A module half did not do its job.
+
+    `outcome` is one of the stable names of the sandbox's report, `line` the line of the
+    half's text, counted from 1.
+    """
+
+    def __init__(self, outcome: str, reason: str, line: int | None = None) -> None:
+        where = "" if line is None else f" (line {line})"
+        super().__init__(f"{outcome}: {reason}{where}")
+        self.outcome = outcome
+        self.reason = reason
+        self.line = line
+
+
+class CapabilityFailed(NegotiationError):
+    """A capability answered with an error; the half sees it as `CapabilityError`."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+
+
+class TransportClosed(NegotiationError):
+    """The channel under a negotiation is gone; nothing can be sent any more."""
+
+
+class FailureKind(StrEnum):
+    """Why a negotiation ended without an agreement; logs and API share the names."""
+
+    REJECTED = "rejected"
+    ROUNDS = "rounds"
+    TIMEOUT = "timeout"
+    PROTOCOL_ERROR = "protocol_error"
+    CODE_GENERATION = "code_generation"
+    MIND = "mind"
+    CANCELLED = "cancelled"
+    LINK_LOST = "link_lost"
+
+
+class NegotiationEnded(NegotiationError):
+    """A negotiation ended without an agreement (ANP-33, ANP-44, ANP-46).
+
+    `reason` is in words for the owner and may quote the peer; `by_peer` says which side
+    ended it or was at fault; `transcript` holds every turn up to the end.
+    """
+
+    def __init__(
+        self,
+        kind: FailureKind,
+        reason: str,
+        *,
+        by_peer: bool,
+        transcript: tuple[Turn, ...] = (),
+    ) -> None:
+        super().__init__(f"{kind}: {reason}")
+        self.kind = kind
+        self.reason = reason
+        self.by_peer = by_peer
+        self.transcript = transcript

@@ -1,0 +1,101 @@
+"""What the machine of a negotiation asks of its shell, and tells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from negotiation.errors import FailureKind
+
+__all__ = [
+    "Agreed",
+    "CodeGenerationSlow",
+    "Event",
+    "Ignored",
+    "NeedModule",
+    "NeedProposal",
+    "NeedVerdict",
+    "NegotiationFailed",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class NeedProposal:
+    """Our mind is to write the first candidate; answer with `proposal_ready`."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeedVerdict:
+    """Our mind is to judge the peer's candidate; answer with `verdict_ready`."""
+
+    candidate: str
+    "The peer's `candidateProtocols`, untrusted."
+
+    summary: str
+    "The peer's `modificationSummary`, untrusted, empty when it gave none."
+
+    messages: int
+    "`negotiating` messages so far, both sides together."
+
+    may_counter: bool
+    "False when a counter would be over the limit and becomes a rejection (ANP-Q24)."
+
+
+@dataclass(frozen=True, slots=True)
+class NeedModule:
+    """A document is agreed and our half is not ready; answer with `module_ready`."""
+
+    document: str
+    "The agreed text."
+
+
+@dataclass(frozen=True, slots=True)
+class CodeGenerationSlow:
+    """The seed's 15 s for `codeGeneration` are over; we wait on (ANP-45, ANP-Q8)."""
+
+    waiting_for_peer: bool
+    "True when ours is announced and the peer's is missing."
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A message was dropped and counted (ANP-Q17, WIRE row 50)."""
+
+    reason: str
+    "Why, in words; quotes nothing of the peer."
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """Both sides hold the same document and announced their code; the last event."""
+
+    document: str
+    "The agreed text (ANP-Q6)."
+
+    hash: str
+    "SHA-256 of its UTF-8 bytes, 64 hex characters (ANP-88)."
+
+
+@dataclass(frozen=True, slots=True)
+class NegotiationFailed:
+    """The negotiation ended without an agreement; the last event."""
+
+    kind: FailureKind
+    "Why, for programs."
+
+    reason: str
+    "Why, in words for the owner; may quote the peer."
+
+    by_peer: bool
+    "True when the peer ended it or was at fault."
+
+
+Event = (
+    NeedProposal
+    | NeedVerdict
+    | NeedModule
+    | CodeGenerationSlow
+    | Ignored
+    | Agreed
+    | NegotiationFailed
+)
+"What the shell acts on."

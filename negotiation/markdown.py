@@ -1,0 +1,190 @@
+"""The little Markdown that a candidate is read by: headings, quotes, fences, JSON.
+
+The text is a peer's. Every line is looked at once; what begins like JSON outside a
+fence is followed to its closing brace, within a budget for the whole text, so that the
+time a text takes grows with its length and no faster.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+__all__ = ["JsonText", "Outline", "Section", "read_outline"]
+
+MAX_CANDIDATES: Final = 64
+"Most places of one text that are tried as JSON."
+
+MAX_JSON_SIZE: Final = 160 * 1024
+"Longest JSON text looked at, in characters: a schema of 64 KiB with indentation."
+
+MAX_SCANNED: Final = 1024 * 1024
+"Most characters followed in search of closing braces, in one text."
+
+MAX_OPEN: Final = 64
+"Most braces and brackets open at one place."
+
+HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+|(?=[^#\s!]))(.*)")
+BOLD_HEADING: Final = re.compile(r" {0,3}(?:\*\*|__)([^*_]{1,120})(?:\*\*|__)[::]?\s*")
+FENCE: Final = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*")
+# One token at a time; the possessive quantifiers keep a string that is never closed
+# from being tried again from every quote in it.
+TOKEN: Final = re.compile(r'"(?:[^"\\\n]++|\\.)*+"?+|[\[\]{}]', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonText:
+    """A place in the text that looks like one JSON object."""
+
+    text: str
+    "From the opening brace to the closing one."
+
+    headings: tuple[str, ...]
+    "The headings above it, the nearest first."
+
+    intro: str
+    "The last line of prose above it, under the same heading."
+
+
+@dataclass(slots=True)
+class Section:
+    """What stands under one heading, up to the next of any level."""
+
+    level: int
+    "1 to 6, as many as the heading had `#`; 0 for what stands before the first."
+
+    title: str
+    "The heading without its marks."
+
+    lines: list[str] = field(default_factory=list)
+    "Prose lines, quotes included; fences and JSON left out."
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A text taken apart."""
+
+    sections: tuple[Section, ...]
+    "All sections, in order."
+
+    jsons: tuple[JsonText, ...]
+    "What looks like JSON objects, in order."
+
+    complete: bool
+    "False when the budget ended before the text did."
+
+
+def read_outline(text: str) -> Outline:
+    """Return the headings of `text`, its prose and what looks like JSON in it."""
+    reader = _Reader(text)
+    reader.run()
+    return Outline(tuple(reader.sections), tuple(reader.jsons), reader.complete)
+
+
+class _Reader:
+    """One pass over one text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._position = 0
+        self._scanned = 0
+        self._tried = 0
+        self._path: list[tuple[int, str]] = []
+        self._intro = ""
+        self.sections: list[Section] = [Section(0, "")]
+        self.jsons: list[JsonText] = []
+        self.complete = True
+
+    def run(self) -> None:
+        while self._position < len(self._text):
+            start = self._position
+            line = self._line()
+            fence = FENCE.fullmatch(line)
+            if fence:
+                self._fenced(fence[1])
+            elif line.lstrip().startswith("{"):
+                self._position = start + line.index("{")
+                self._bare(line)
+            elif heading := HEADING.fullmatch(line):
+                self._head(len(heading[1]), heading[2].strip().rstrip("#").strip())
+            elif bold := BOLD_HEADING.fullmatch(line):
+                self._head(6, bold[1].strip())
+            else:
+                self._prose(line)
+
+    def _line(self) -> str:
+        """Return the line at the position, without its end, and go behind it."""
+        end = self._text.find("\n", self._position)
+        end = len(self._text) if end < 0 else end
+        line = self._text[self._position : end]
+        self._position = end + 1
+        return line
+
+    def _head(self, level: int, title: str) -> None:
+        while self._path and self._path[-1][0] >= level:
+            self._path.pop()
+        self._path.append((level, title))
+        self.sections.append(Section(level, title))
+        self._intro = ""
+
+    def _prose(self, line: str) -> None:
+        self.sections[-1].lines.append(line)
+        if line.strip() and not line.lstrip().startswith(">"):
+            self._intro = line.strip()
+
+    def _fenced(self, mark: str) -> None:
+        lines: list[str] = []
+        while self._position < len(self._text):
+            line = self._line()
+            closing = line.strip()
+            if closing.startswith(mark) and not closing.strip(mark[0]):
+                break
+            lines.append(line)
+        body = "\n".join(lines).strip()
+        if body.startswith("{"):
+            self._keep(body)
+
+    def _bare(self, line: str) -> None:
+        start = self._position
+        end = self._closing(start)
+        if end is None:
+            self._position = start
+            self._line()
+            self._prose(line)
+            return
+        self._keep(self._text[start:end])
+        self._position = end
+        rest = self._line()
+        if rest.strip():
+            self._prose(rest)
+
+    def _closing(self, start: int) -> int | None:
+        """Return the place behind the brace that closes the one at `start`, or None."""
+        room = min(MAX_JSON_SIZE, MAX_SCANNED - self._scanned)
+        if room <= 0 or self._tried >= MAX_CANDIDATES:
+            self.complete = False
+            return None
+        self._tried += 1
+        limit = min(len(self._text), start + room)
+        opened = 0
+        for token in TOKEN.finditer(self._text, start, limit):
+            if token[0] in "{[":
+                opened += 1
+            elif token[0] in "}]":
+                opened -= 1
+            if opened > MAX_OPEN:
+                self._scanned += token.end() - start
+                return None
+            if not opened:
+                self._scanned += token.end() - start
+                return token.end()
+        self._scanned += limit - start
+        return None
+
+    def _keep(self, text: str) -> None:
+        if len(text) > MAX_JSON_SIZE or len(self.jsons) >= MAX_CANDIDATES:
+            self.complete = False
+            return
+        headings = tuple(title for _, title in reversed(self._path))
+        self.jsons.append(JsonText(text, headings, self._intro))

@@ -1,0 +1,77 @@
+"""What a status of the peer means in each state of a negotiation, as a table."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from negotiation.messages import Status
+
+__all__ = ["END_STATES", "REACTIONS", "Reaction", "State"]
+
+
+class State(Enum):
+    """Where a negotiation stands on our side."""
+
+    PROPOSE = auto()
+    EXPECT_PROPOSAL = auto()
+    EXPECT_ANSWER = auto()
+    JUDGE = auto()
+    EXPECT_CODE = auto()
+    READY = auto()
+    FAILED = auto()
+
+
+END_STATES = {State.READY, State.FAILED}
+"States in which no input has an effect any more."
+
+
+class Reaction(Enum):
+    """What a `protocolNegotiation` of the peer means in a state."""
+
+    CONSIDER = auto()
+    "A candidate for our mind."
+
+    AGREE = auto()
+    "The peer accepts our candidate."
+
+    CONFIRM = auto()
+    "The peer repeats the verdict (WIRE row 38)."
+
+    END = auto()
+    "The peer ends the negotiation (ANP-Q23)."
+
+    OUT_OF_TURN = auto()
+    "It is not the peer's turn (ANP-Q4, ANP-Q14)."
+
+    NOTHING_TO_ACCEPT = auto()
+    "There is no candidate of ours that the peer could accept (ANP-Q29)."
+
+
+REACTIONS: dict[State, dict[Status, Reaction]] = {
+    State.PROPOSE: {
+        Status.NEGOTIATING: Reaction.OUT_OF_TURN,
+        Status.ACCEPTED: Reaction.NOTHING_TO_ACCEPT,
+        Status.REJECTED: Reaction.END,
+    },
+    State.EXPECT_PROPOSAL: {
+        Status.NEGOTIATING: Reaction.CONSIDER,
+        Status.ACCEPTED: Reaction.NOTHING_TO_ACCEPT,
+        Status.REJECTED: Reaction.END,
+    },
+    State.EXPECT_ANSWER: {
+        Status.NEGOTIATING: Reaction.CONSIDER,
+        Status.ACCEPTED: Reaction.AGREE,
+        Status.REJECTED: Reaction.END,
+    },
+    State.JUDGE: {
+        Status.NEGOTIATING: Reaction.OUT_OF_TURN,
+        Status.ACCEPTED: Reaction.NOTHING_TO_ACCEPT,
+        Status.REJECTED: Reaction.END,
+    },
+    State.EXPECT_CODE: {
+        Status.NEGOTIATING: Reaction.OUT_OF_TURN,
+        Status.ACCEPTED: Reaction.CONFIRM,
+        Status.REJECTED: Reaction.END,
+    },
+}
+"What a status means in each state that is not an end."

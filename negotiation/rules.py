@@ -1,0 +1,208 @@
+"""The mind that needs no model: it proposes, judges and writes from schemas alone.
+
+Pure functions decide; `RulesMind` only gives them the form that a negotiation drives.
+What these rules cannot map is countered once, wholly in our own terms, and then
+rejected with what is missing (DESIGN.md, Negotiation).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from negotiation.choice import NoChoice, choose, choose_for_prose
+from negotiation.errors import DocumentError, HalfError, MindError, SchemaError
+from negotiation.fit import closed, fit_provider, fit_requester
+from negotiation.halves import write_half
+from negotiation.mind import (
+    Accept,
+    Counter,
+    Direction,
+    HalfSource,
+    Need,
+    Offer,
+    Reject,
+    Side,
+    Turn,
+    Verdict,
+)
+from negotiation.reading import read_document, read_requirement
+from negotiation.reasons import Mismatch
+from negotiation.render import render_document
+from negotiation.shape import Document
+from negotiation.task import Capability, infer_schema
+
+__all__ = ["RulesMind", "judge_offer", "judge_reply", "own_terms", "propose"]
+
+MAX_REASONS: Final = 8
+"Most reasons named in one summary or rejection."
+
+
+class RulesMind:
+    """A `Mind` that costs nothing and always says the same."""
+
+    async def propose(self, need: Need) -> str:
+        """Return the first candidate for `need` (ANP-4).
+
+        Raises:
+            MindError: The task's own schemas cannot be put into a document.
+        """
+        try:
+            return propose(need)
+        except (DocumentError, SchemaError) as exc:
+            raise MindError(f"the task cannot be proposed: {exc}") from None
+
+    async def judge(
+        self,
+        candidate: str,
+        side: Side,
+        transcript: tuple[Turn, ...],
+        *,
+        findings: tuple[str, ...] = (),
+    ) -> Verdict:
+        """Judge the peer's candidate (ANP-5, ANP-33)."""
+        if findings:
+            return Reject("our half for this document failed: " + "; ".join(findings))
+        sent = frozenset(
+            turn.candidate
+            for turn in transcript
+            if turn.direction is Direction.SENT and turn.candidate
+        )
+        if isinstance(side, Need):
+            return judge_reply(candidate, side, sent)
+        return judge_offer(candidate, side, sent)
+
+    async def write_half(
+        self, document: str, side: Side, *, findings: tuple[str, ...] = ()
+    ) -> HalfSource:
+        """Write our half for `document`.
+
+        Raises:
+            HalfError: The document does not fit, or the same half already failed:
+                rules write the same text again.
+        """
+        return write_from_text(document, side, findings)
+
+
+def propose(need: Need) -> str:
+    """Return the document of `need` in our own shape, the same for equal tasks.
+
+    Raises:
+        DocumentError: A schema of the task is over the limits.
+    """
+    task = need.task
+    given = task.input_schema
+    if given is None:
+        given = closed(infer_schema(need.arguments))
+    wanted = {} if task.output_schema is None else task.output_schema
+    return render_document(task.requirement, given, wanted)
+
+
+def own_terms(capability: Capability) -> str:
+    """Return the document that says just what `capability` takes and gives (ANP-5).
+
+    Raises:
+        DocumentError: A schema of the capability is over the limits.
+    """
+    # The name alone: a description may hold the names of other capabilities.
+    return render_document(
+        capability.name,
+        capability.input_schema,
+        capability.output_schema,
+        offered=[capability],
+    )
+
+
+def judge_offer(candidate: str, offer: Offer, sent: frozenset[str]) -> Verdict:
+    """Return the provider's verdict on `candidate`.
+
+    Args:
+        sent: The candidates that we sent before in this negotiation.
+    """
+    document = _read(candidate)
+    if isinstance(document, DocumentError):
+        requirement = read_requirement(candidate)
+        chosen = choose_for_prose(requirement or candidate, offer.capabilities)
+        reasons = [str(document)]
+    else:
+        chosen = choose(document, offer.capabilities)
+        reasons = []
+    if isinstance(chosen, NoChoice):
+        return Reject("; ".join([chosen.reason, *reasons]))
+    if isinstance(document, Document):
+        fit = fit_provider(document, chosen)
+        if not isinstance(fit, Mismatch):
+            return Accept()
+        reasons = _listed(fit)
+    try:
+        ours = own_terms(chosen)
+    except DocumentError as exc:
+        return Reject(f"{chosen.name} cannot be described: {exc}")
+    if ours in sent:
+        return Reject(
+            f"{chosen.name} cannot serve this document, and our own terms were "
+            f"declined: {'; '.join(reasons)}"
+        )
+    return Counter(ours, _summary(f"the terms of `{chosen.name}`", reasons))
+
+
+def judge_reply(candidate: str, need: Need, sent: frozenset[str]) -> Verdict:
+    """Return the requester's verdict on `candidate`, a counter of the provider.
+
+    Args:
+        sent: The candidates that we sent before in this negotiation.
+    """
+    document = _read(candidate)
+    if isinstance(document, DocumentError):
+        reasons = [str(document)]
+    else:
+        fit = fit_requester(document, need)
+        if not isinstance(fit, Mismatch):
+            return Accept()
+        reasons = _listed(fit)
+    try:
+        ours = propose(need)
+    except DocumentError as exc:
+        return Reject(f"the task cannot be described: {exc}")
+    if ours in sent:
+        return Reject(f"the task cannot use this document: {'; '.join(reasons)}")
+    return Counter(ours, _summary("the terms of our task", reasons))
+
+
+def write_from_text(
+    document: str, side: Side, findings: tuple[str, ...] = ()
+) -> HalfSource:
+    """Return our half for the text of a document.
+
+    Raises:
+        HalfError: See `RulesMind.write_half`.
+    """
+    if findings:
+        raise HalfError("rejected", "rules write the same half again: " + findings[0])
+    read = _read(document)
+    if isinstance(read, DocumentError):
+        raise HalfError("rejected", f"the document cannot be read: {read}")
+    return write_half(read, side)
+
+
+def _read(candidate: str) -> Document | DocumentError:
+    try:
+        return read_document(candidate)
+    except DocumentError as exc:
+        return exc
+
+
+def _listed(mismatch: Mismatch) -> list[str]:
+    more = len(mismatch.reasons) - MAX_REASONS
+    listed = [str(reason) for reason in mismatch.reasons[:MAX_REASONS]]
+    return [*listed, f"and {more} more"] if more > 0 else listed
+
+
+def _summary(terms: str, reasons: list[str]) -> str:
+    """Return a modification summary in Markdown (ANP-30, ANP-31)."""
+    lines = [
+        "Changes:",
+        f"- Request and response now have {terms}; the whole document is new.",
+        "Reasons:",
+        *(f"- {' '.join(reason.split())}" for reason in reasons),
+    ]
+    return "\n".join(lines)

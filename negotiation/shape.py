@@ -1,0 +1,146 @@
+"""What a document says once it is read, the shape of our own ones, and their identity.
+
+`candidateProtocols` is Markdown with JSON Schemas in it (ANP-24, ANP-25). What we
+write has one shape, so that names never clash: a request is `{messageId, input}`, a
+response `{messageId, status: {code, message}, output}`. The identity of a document is
+the hash of its exact bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Final
+
+from negotiation.errors import DocumentError
+from negotiation.task import Schema
+from negotiation.values import same_schema
+
+__all__ = [
+    "MAX_DOCUMENT_SIZE",
+    "Document",
+    "document_hash",
+    "encoded",
+    "own_request_schema",
+    "own_response_schema",
+]
+
+MAX_DOCUMENT_SIZE: Final = 256 * 1024
+"Largest candidate, in bytes of UTF-8 (ANP-Q30)."
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A candidate that was read."""
+
+    text: str
+    "The exact text; its bytes are its identity (ANP-85)."
+
+    requirement: str
+    "What the caller wants, in its words; empty when the text has no such section."
+
+    request_schema: Schema
+    "Schema of the request's values, normalised and without `$ref`."
+
+    response_schema: Schema
+    "Schema of the response's values, normalised and without `$ref`."
+
+    encoding: str = "json"
+    "`json`, or what the text says under a heading of its own about its bytes."
+
+    base_uri: str | None = None
+    "URI of the protocol that the text builds on, if it names one (ANP-26)."
+
+    @property
+    def is_json(self) -> bool:
+        """Whether messages travel as JSON."""
+        return self.encoding == "json"
+
+    @property
+    def input_schema(self) -> Schema | None:
+        """Schema of `input` when the document has our own shape, else None."""
+        inner = _inner(self.request_schema, "input")
+        same = inner is not None and same_schema(
+            self.request_schema, own_request_schema(inner)
+        )
+        return inner if same else None
+
+    @property
+    def output_schema(self) -> Schema | None:
+        """Schema of `output` when the document has our own shape, else None."""
+        inner = _inner(self.response_schema, "output")
+        same = inner is not None and same_schema(
+            self.response_schema, own_response_schema(inner)
+        )
+        return inner if same else None
+
+
+def document_hash(text: str) -> str:
+    """Return the SHA-256 of the UTF-8 bytes of `text`, 64 hex characters (ANP-88).
+
+    Raises:
+        DocumentError: `text` cannot be written as UTF-8 (ANP-Q7).
+    """
+    return hashlib.sha256(encoded(text)).hexdigest()
+
+
+def encoded(text: str) -> bytes:
+    """Return the bytes of `text`.
+
+    Raises:
+        DocumentError: It holds a lone surrogate.
+    """
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise DocumentError("the text holds a lone surrogate") from None
+
+
+def own_request_schema(input_schema: Schema) -> dict[str, Any]:
+    """Return the schema of a whole request in our own shape."""
+    return {
+        "type": "object",
+        "properties": {
+            "messageId": {
+                "type": "string",
+                "description": "Identifies the request; the response repeats it.",
+            },
+            "input": input_schema,
+        },
+        "required": ["messageId", "input"],
+        "additionalProperties": False,
+    }
+
+
+def own_response_schema(output_schema: Schema) -> dict[str, Any]:
+    """Return the schema of a whole response in our own shape."""
+    status = {
+        "type": "object",
+        "properties": {
+            "code": {
+                "type": "integer",
+                "description": "HTTP status code; 200 is good.",
+            },
+            "message": {"type": "string", "description": "For people."},
+        },
+        "required": ["code", "message"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {
+            "messageId": {
+                "type": "string",
+                "description": "The messageId of the request.",
+            },
+            "status": status,
+            "output": output_schema,
+        },
+        "required": ["messageId", "status"],
+        "additionalProperties": False,
+    }
+
+
+def _inner(schema: Schema, name: str) -> Schema | None:
+    found = schema.get("properties", {}).get(name) if isinstance(schema, dict) else None
+    return found if isinstance(found, dict | bool) else None

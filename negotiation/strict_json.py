@@ -1,0 +1,150 @@
+"""JSON as RFC 8259 has it and nothing more (ANP-18), for bytes of others."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NoReturn
+
+from negotiation.errors import JsonError
+
+__all__ = ["Json", "MAX_DEPTH", "MAX_DIGITS", "canonical_json", "parse_json"]
+
+Json = dict[str, Any] | list[Any] | str | int | float | bool | None
+"Any JSON value; what is inside a container is `Json` again."
+
+MAX_DEPTH = 64
+"Most arrays and objects inside each other."
+
+MAX_DIGITS = 400
+"Longest number, in characters: a conversion takes quadratic time in their count."
+
+SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+"An escape that is half of a character, alone or as part of a pair."
+
+
+def parse_json(data: bytes | str, *, max_size: int, max_depth: int = MAX_DEPTH) -> Json:
+    """Parse one JSON text in UTF-8 (ANP-18, WIRE row 53).
+
+    Refused although `json.loads` takes them: a byte order mark, NaN and Infinity,
+    numbers too large for a float, repeated keys, lone surrogates, long numbers, deep
+    nesting.
+
+    Args:
+        data: The text. Bytes are read as UTF-8.
+        max_size: Most bytes of UTF-8; compared before anything else is done.
+        max_depth: Most containers inside each other.
+
+    Raises:
+        JsonError: With a reason that quotes nothing of the text.
+    """
+    text = _decode(data, max_size)
+    try:
+        value: Json = json.loads(
+            text,
+            object_pairs_hook=_object,
+            parse_int=_integer,
+            parse_float=_float,
+            parse_constant=_refuse_constant,
+        )
+    except RecursionError:
+        raise JsonError(f"nested deeper than {max_depth} levels") from None
+    except json.JSONDecodeError as exc:
+        where = f"line {exc.lineno}, column {exc.colno}"
+        raise JsonError(f"not JSON: {exc.msg} at {where}") from None
+    # Each container begins with a bracket, so a text with few of them is shallow and
+    # most messages never need the walk.
+    if text.count("[") + text.count("{") > max_depth:
+        _check_depth(value, max_depth)
+    if SURROGATE_ESCAPE.search(text):
+        _check_surrogates(value)
+    return value
+
+
+def canonical_json(value: Json) -> bytes:
+    """Return the one form of `value` that is hashed: sorted keys, no blanks, UTF-8.
+
+    Raises:
+        JsonError: `value` is not JSON, or cannot be written as UTF-8.
+    """
+    try:
+        text = json.dumps(
+            value,
+            sort_keys=True,
+            separators=(",", ":"),
+            ensure_ascii=False,
+            allow_nan=False,
+        )
+        return text.encode("utf-8")
+    except RecursionError:
+        raise JsonError("nested too deep to be written") from None
+    except (TypeError, ValueError) as exc:
+        raise JsonError(f"cannot be written as JSON: {exc}") from None
+
+
+def _decode(data: bytes | str, max_size: int) -> str:
+    if len(data) > max_size:
+        raise JsonError(f"{len(data)} long, at most {max_size} bytes are allowed")
+    if isinstance(data, bytes):
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError as exc:
+            raise JsonError(f"not UTF-8 at byte {exc.start}") from None
+    try:
+        size = len(data.encode("utf-8"))
+    except UnicodeEncodeError:
+        raise JsonError("a lone surrogate cannot be written as UTF-8") from None
+    if size > max_size:
+        raise JsonError(f"{size} bytes long, at most {max_size} are allowed")
+    return data
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    # Two readers that keep different ones of two equal keys would act on different
+    # messages, so a repeated key has no safe meaning.
+    if len(result) != len(pairs):
+        raise JsonError("a key stands twice in one object")
+    return result
+
+
+def _integer(text: str) -> int:
+    if len(text.lstrip("-")) > MAX_DIGITS:
+        raise JsonError(f"an integer of more than {MAX_DIGITS} digits")
+    return int(text)
+
+
+def _float(text: str) -> float:
+    if len(text.lstrip("-")) > MAX_DIGITS:
+        raise JsonError(f"a number of more than {MAX_DIGITS} characters")
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise JsonError("a number too large for a float")
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise JsonError(f"{name} is not JSON")
+
+
+def _check_depth(value: Json, max_depth: int) -> None:
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(max_depth):
+        level = [
+            child
+            for parent in level
+            for child in (parent.values() if isinstance(parent, dict) else parent)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return
+    if level:
+        raise JsonError(f"nested deeper than {max_depth} levels")
+
+
+def _check_surrogates(value: Json) -> None:
+    # Escapes that form a pair were joined by the parser; what is left does not encode.
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        raise JsonError("a lone surrogate cannot be written as UTF-8") from None

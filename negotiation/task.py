@@ -1,0 +1,212 @@
+"""What a caller wants and what an agent can do, and the keys they are stored under."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from negotiation.strict_json import Json, canonical_json
+
+__all__ = [
+    "Capability",
+    "Role",
+    "Schema",
+    "Task",
+    "infer_schema",
+    "schema_hash",
+    "task_key",
+]
+
+Schema = dict[str, Any] | bool
+"A JSON Schema 2020-12; `True` allows every value, `False` none."
+
+MAX_INFERRED_DEPTH = 12
+"Deepest data whose shape is inferred; a level of data is two levels of schema."
+
+MAX_INFERRED_SIZE = 32 * 1024
+"Largest inferred schema in bytes of canonical JSON; half of what a peer takes."
+
+MAX_INFERRED_NODES = 1_000
+"Most values inside an inferred schema; half of what a peer takes."
+
+
+class Role(StrEnum):
+    """The side of a channel: who sent `sourceHello` is the requester."""
+
+    REQUESTER = "requester"
+    PROVIDER = "provider"
+
+    @property
+    def other(self) -> Role:
+        """The role of the peer."""
+        return Role.PROVIDER if self is Role.REQUESTER else Role.REQUESTER
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a caller wants from a peer, without the data of one call."""
+
+    requirement: str
+    "The need in words; a capability's name alone is a good one."
+
+    input_schema: Schema | None = None
+    "Schema of the arguments, or None when the caller gave none."
+
+    output_schema: Schema | None = None
+    "Schema of the result, or None when every result is good."
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """Something the local agent can do for others."""
+
+    name: str
+    "Full name, `attachment.tool`."
+
+    description: str
+    "What it does, in words."
+
+    input_schema: Schema
+    "Schema of the arguments, an object."
+
+    output_schema: Schema
+    "Schema of the result."
+
+    read_only: bool = False
+    "True when it changes nothing, so that it may be chosen by shape and repeated."
+
+    idempotent: bool = False
+    "True when calling it twice does no more than calling it once."
+
+
+def task_key(task: Task) -> str:
+    """Return 64 hex characters over the requirement and the caller's schemas only."""
+    fields: dict[str, Json] = {"requirement": task.requirement}
+    if task.input_schema is not None:
+        fields["input_schema"] = task.input_schema
+    if task.output_schema is not None:
+        fields["output_schema"] = task.output_schema
+    return hashlib.sha256(canonical_json(fields)).hexdigest()
+
+
+def schema_hash(capability: Capability) -> str:
+    """Return 64 hex characters over both schemas; a half is stale when they change."""
+    fields: dict[str, Json] = {
+        "input_schema": capability.input_schema,
+        "output_schema": capability.output_schema,
+    }
+    return hashlib.sha256(canonical_json(fields)).hexdigest()
+
+
+def infer_schema(value: Json) -> Schema:
+    """Return the schema of the shape of `value`, cut where it would get too large.
+
+    All properties of an object are required; items of an array share one schema that
+    fits each of them. What is cut allows every value.
+    """
+    for depth in (MAX_INFERRED_DEPTH, MAX_INFERRED_DEPTH // 2, 3, 2, 1):
+        schema = _infer(value, depth)
+        if (
+            _nodes(schema) <= MAX_INFERRED_NODES
+            and len(canonical_json(schema)) <= MAX_INFERRED_SIZE
+        ):
+            return schema
+    return _infer(value, 0)
+
+
+def _infer(value: Json, depth: int) -> dict[str, Any]:
+    match value:
+        case None:
+            return {"type": "null"}
+        case bool():
+            return {"type": "boolean"}
+        case int():
+            return {"type": "integer"}
+        case float():
+            return {"type": "number"}
+        case str():
+            return {"type": "string"}
+        case dict() if depth:
+            return {
+                "type": "object",
+                "properties": {
+                    name: _infer(item, depth - 1) for name, item in value.items()
+                },
+                "required": sorted(value),
+            }
+        case list() if depth and value:
+            items = _infer(value[0], depth - 1)
+            for item in value[1:]:
+                items = _merge(items, _infer(item, depth - 1))
+            return {"type": "array", "items": items}
+        case dict():
+            return {"type": "object"}
+        case _:
+            return {"type": "array"}
+
+
+def _merge(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema that fits whatever fits `one` or `two`."""
+    if one == two or not two:
+        return two
+    if not one:
+        return one
+    kinds = _types(one) | _types(two)
+    if kinds == {"object"}:
+        return _merge_objects(one, two)
+    if kinds == {"array"}:
+        # Both lie equally deep, so either both were cut or what lacks `items` is empty.
+        if "items" not in one or "items" not in two:
+            return one if "items" in one else two
+        return {"type": "array", "items": _merge(one["items"], two["items"])}
+    if "integer" in kinds and "number" in kinds:
+        kinds -= {"integer"}
+    if kinds & {"object", "array"}:
+        return _merge_with_null(one, two, kinds)
+    return {"type": min(kinds) if len(kinds) == 1 else sorted(kinds)}
+
+
+def _merge_objects(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
+    if "properties" not in one or "properties" not in two:
+        return {"type": "object"}
+    properties: dict[str, Any] = dict(one["properties"])
+    for name, schema in two["properties"].items():
+        known = properties.get(name)
+        properties[name] = schema if known is None else _merge(known, schema)
+    required = sorted(set(one["required"]) & set(two["required"]))
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _merge_with_null(
+    one: dict[str, Any], two: dict[str, Any], kinds: set[str]
+) -> dict[str, Any]:
+    """Keep a container's shape beside null; beside anything else allow all."""
+    if len(kinds) != 2 or "null" not in kinds:
+        return {}
+    shapes = [shape for shape in (_without_null(one), _without_null(two)) if shape]
+    shape = shapes[0]
+    for other in shapes[1:]:
+        shape = _merge(shape, other)
+    return {**shape, "type": sorted(kinds)}
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any] | None:
+    rest = _types(schema) - {"null"}
+    return {**schema, "type": rest.pop()} if rest else None
+
+
+def _types(schema: dict[str, Any]) -> set[str]:
+    kind = schema["type"]
+    return {kind} if isinstance(kind, str) else set(kind)
+
+
+def _nodes(schema: Json) -> int:
+    match schema:
+        case dict():
+            return 1 + sum(_nodes(item) for item in schema.values())
+        case list():
+            return 1 + sum(_nodes(item) for item in schema)
+        case _:
+            return 1

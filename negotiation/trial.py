@@ -1,0 +1,260 @@
+"""One half on trial: what both sides' trials have in common."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from negotiation.errors import DocumentError, JsonError
+from negotiation.keywords import cut
+from negotiation.layout import Layout, read_layout
+from negotiation.mind import HalfSource
+from negotiation.parts import Slot, build_message
+from negotiation.runner import HalfRunner, Validator
+from negotiation.samples import Sample, make_samples
+from negotiation.shape import Document
+from negotiation.strict_json import Json, canonical_json, parse_json
+from negotiation.task import Schema
+from negotiation.values import json_type, types_of
+
+__all__ = [
+    "HOSTILE",
+    "MESSAGE_ID",
+    "Findings",
+    "SamplesMade",
+    "Trial",
+    "dumped",
+    "find",
+    "parsed",
+    "slots",
+]
+
+MESSAGE_ID: Final = "sample0000000001"
+"The message id of all samples; a half must carry it without looking at it."
+
+MAX_MESSAGE: Final = 1024 * 1024
+"Largest message a half may make of a sample, in bytes."
+
+MAX_PROBLEMS: Final = 20
+"Most findings; a mind can use no more at once."
+
+HOSTILE: Final[tuple[tuple[str, bytes], ...]] = (
+    ("no bytes", b""),
+    ("bytes that are not UTF-8", b"\xff\xfe\x00{}"),
+    ("an empty object", b"{}"),
+    ("an empty list", b"[]"),
+    ("null", b"null"),
+    ("a number", b"200"),
+    ("a text", b'"ok"'),
+    ("a cut message", b"{"),
+    ("deep nesting", b"[" * 50_000),
+    ("deep nesting inside an object", b'{"a":' * 20_000 + b"1" + b"}" * 20_000),
+)
+"Bytes that no half may take for a good message, with their name."
+
+
+WRONG: Final[tuple[Json, ...]] = ([], 5, "x")
+"Values of which at least one has the wrong type for any field that has a type."
+
+
+class SamplesMade:
+    """Names for how much could be sampled; agreements store them."""
+
+    FULL: Final = "full"
+    PARTIAL: Final = "partial"
+    NONE: Final = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The outcome of a check."""
+
+    problems: tuple[str, ...]
+    "What is wrong, in words; empty when the half may be used."
+
+    samples: str
+    "`full`, `partial` or `none`: how much of the schemas could be sampled."
+
+    checks: int
+    "How many messages were tried, hostile ones included."
+
+    @property
+    def passed(self) -> bool:
+        """Whether the half may be used."""
+        return not self.problems
+
+
+class Trial:
+    """One half on trial."""
+
+    def __init__(
+        self,
+        half: HalfSource,
+        document: Document,
+        *,
+        runner: HalfRunner,
+        validator: Validator,
+    ) -> None:
+        self._half = half
+        self._document = document
+        self._runner = runner
+        self._validator = validator
+        self.problems: list[str] = []
+        self._checks = 0
+        self._tried = 0
+        self._partial = False
+        try:
+            self._layout: Layout | None = read_layout(document)
+        except DocumentError:
+            # A model may write a half for a document that the rules do not cover; its
+            # messages are then judged by their schemas alone.
+            self._layout = None
+            self._partial = True
+
+    def problem(self, text: str) -> None:
+        """Keep a finding, once."""
+        if text not in self.problems and len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(text)
+
+    async def run(self) -> None:
+        """Try everything; what is wrong is in `problems` afterwards."""
+        raise NotImplementedError
+
+    def findings(self) -> Findings:
+        """Return what was found."""
+        made = SamplesMade.PARTIAL if self._partial else SamplesMade.FULL
+        samples = made if self._tried else SamplesMade.NONE
+        return Findings(tuple(self.problems), samples, self._checks)
+
+    async def _valid(self, schema: Schema, given: Sequence[Json]) -> list[Json]:
+        """Return the samples of `schema` that the validator takes."""
+        made = make_samples(schema, given)
+        self._partial = self._partial or made.partial
+        kept: list[Sample] = []
+        for sample in made.values:
+            if await self._validator.validate(schema, sample.value):
+                self._partial = True
+            else:
+                kept.append(sample)
+        return [sample.value for sample in kept]
+
+    async def _fits(self, schema: Schema, data: object, what: str) -> bool:
+        if not isinstance(data, bytes):
+            self.problem(f"{what} gives {type(data).__name__}, not bytes")
+            return False
+        if len(data) > MAX_MESSAGE:
+            self.problem(f"{what} gives {len(data)} bytes, at most {MAX_MESSAGE}")
+            return False
+        findings = await self._validator.validate_json(schema, data)
+        for finding in findings:
+            self.problem(f"{what} gives a message that does not fit: {finding}")
+        return not findings
+
+    def _carries_id(self, data: bytes, what: str) -> None:
+        name = self._layout.message_id if self._layout is not None else None
+        if name is not None and parsed(data).get(name) != MESSAGE_ID:
+            self.problem(f"{what} does not carry the message id in {name!r}")
+
+    def _says_good(self, data: object) -> bool | None:
+        """Return whether a response says good; None when that cannot be told."""
+        if self._layout is None or not isinstance(data, bytes):
+            return None
+        message = parsed(data)
+        response = self._layout.response
+        if response.error is not None and message.get(response.error):
+            return False
+        return all(
+            (found := find(message, mark.path)) in mark.good
+            or (found is None and not mark.required)
+            for mark in response.marks
+        )
+
+    def _result_missing(self, data: bytes) -> bool:
+        if self._layout is None:
+            return False
+        place = self._layout.response.places[0]
+        return bool(place.path) and place.path[0] not in parsed(data)
+
+    def _constant(
+        self,
+        sources: Sequence[Json],
+        results: Sequence[bytes | None],
+        *,
+        target: Schema,
+        what: str,
+    ) -> None:
+        """One and the same result for different values is no translation."""
+        if len(make_samples(target).values) < 2:
+            return
+        pairs = {
+            canonical_json(source): result
+            for source, result in zip(sources, results, strict=True)
+            if result is not None
+        }
+        if len(pairs) > 1 and len(set(pairs.values())) == 1:
+            self.problem(f"{what} gives the same for {len(pairs)} different values")
+
+    def _wrong_types(self, schema: Schema) -> list[tuple[str, bytes]]:
+        """Return messages that are right but for the type of one field that counts."""
+        if self._layout is None or not isinstance(schema, dict):
+            return []
+        request = schema is self._document.request_schema
+        part = self._layout.request if request else self._layout.response
+        made = make_samples(part.places[0].schema)
+        if not made.values:
+            return []
+        fields = self._layout.request.fields if request else self._layout.response.good
+        value = made.values[0].value
+        message = build_message(fields, slots(), place=part.places[0], value=value)
+        found = []
+        # What a half need not look at, such as `type`, the validator judges anyway.
+        counts = {self._layout.message_id, *part.places[0].path[:1]}
+        if not request:
+            counts |= {mark.path[0] for mark in self._layout.response.marks}
+        for name in [one for one in schema.get("required", ()) if one in counts]:
+            types = types_of(schema.get("properties", {}).get(name, True))
+            wrong = next((one for one in WRONG if json_type(one) not in types), None)
+            if wrong is not None and not (wrong == 5 and "number" in types):
+                data = dumped({**message, name: wrong})
+                found.append((f"a wrong type in {cut(name)}", data))
+        return found
+
+    async def _unfit(self, schema: Schema, data: bytes) -> bool:
+        """Return whether `data` is not, after all, a message of the document."""
+        return bool(await self._validator.validate_json(schema, data))
+
+
+def slots() -> dict[Slot, Json]:
+    """Return what samples have in the fields that a half fills in."""
+    return {
+        Slot.MESSAGE_ID: MESSAGE_ID,
+        Slot.ACTION: "call",
+        Slot.CODE: 500,
+        Slot.CODE_TEXT: "500",
+        Slot.TEXT: "it broke",
+    }
+
+
+def find(message: Json, path: Sequence[str]) -> Json:
+    """Return the value at `path`, None when there is none."""
+    for name in path:
+        if not isinstance(message, dict):
+            return None
+        message = message.get(name)
+    return message
+
+
+def parsed(data: bytes) -> dict[str, Any]:
+    """Return the JSON object that `data` is, an empty one when it is none."""
+    try:
+        value = parse_json(data, max_size=MAX_MESSAGE)
+    except JsonError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def dumped(value: Json) -> bytes:
+    """Return `value` as the bytes of a message."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8")

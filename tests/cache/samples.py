@@ -1,0 +1,89 @@
+"""Records to test with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cache.records import (
+    AgreementRecord,
+    DocumentRecord,
+    HalfRecord,
+    NegotiationRecord,
+    PeerRecord,
+    PeerState,
+    PinRecord,
+    Role,
+)
+
+OWN, PEER, OTHER = "did:key:zOwn", "did:key:zPeer", "did:wba:a.example:shop"
+TASK_KEY = "1" * 64
+DOCUMENT = DocumentRecord.of("# 需求\n\nGet a product.\n")
+
+HALF = HalfRecord(
+    hash=DOCUMENT.hash,
+    role=Role.REQUESTER,
+    revision=0,
+    source="def encode_request(message_id, arguments): ...\n",
+    origin="rules",
+    capabilities={},
+    created=1000.0,
+)
+PROVIDER_HALF = replace(
+    HALF,
+    role=Role.PROVIDER,
+    source="def handle_request(data): ...\n",
+    capabilities={"catalogue.lookup": "a" * 64},
+)
+AGREEMENT = AgreementRecord(
+    own_did=OWN,
+    peer_did=PEER,
+    role=Role.REQUESTER,
+    task_key=TASK_KEY,
+    hash=DOCUMENT.hash,
+    revision=0,
+    task={"requirement": "get a product", "input_schema": {"type": "object"}},
+    samples="full",
+    tests={"findings": []},
+    negotiation_id="n1",
+    created=1000.0,
+)
+PROVIDER_AGREEMENT = replace(AGREEMENT, role=Role.PROVIDER, task_key=None, task=None)
+NEGOTIATION = NegotiationRecord(
+    id="n1",
+    peer_did=PEER,
+    role=Role.REQUESTER,
+    task=AGREEMENT.task,
+    turns=({"from": "own", "status": "negotiating"}, {"from": "peer"}),
+    outcome="agreed",
+    reason="",
+    hash=DOCUMENT.hash,
+    started=900.0,
+    ended=1000.0,
+)
+KNOWN_PEER = PeerRecord(
+    did=PEER,
+    state=PeerState.UNKNOWN,
+    names=(),
+    urls=("ws://127.0.0.1:8765/",),
+    first_seen=900.0,
+    last_seen=1000.0,
+)
+PIN = PinRecord("ws://127.0.0.1:8765/", PEER, 900.0)
+RECORDS = (DOCUMENT, HALF, AGREEMENT, NEGOTIATION, KNOWN_PEER, PIN)
+
+
+def trio(
+    number: int,
+) -> tuple[DocumentRecord, HalfRecord, AgreementRecord]:
+    """Return a requester's agreement on a document of its own."""
+    document = DocumentRecord.of(f"document {number}\n" + "x" * 5000)
+    return (
+        document,
+        replace(HALF, hash=document.hash, source=f"# {number}\n" + "y" * 5000),
+        replace(
+            AGREEMENT,
+            hash=document.hash,
+            task_key=f"{number:064x}",
+            created=1000.0 + number,
+        ),
+    )

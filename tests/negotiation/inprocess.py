@@ -1,0 +1,98 @@
+"""Runs halves that we wrote ourselves inside the test, and judges with jsonschema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from RestrictedPython.compile import compile_restricted_exec
+
+from negotiation.errors import CapabilityFailed, HalfError
+from negotiation.strict_json import Json
+from negotiation.task import Schema
+
+__all__ = ["CapabilityError", "InProcessHalf", "JsonschemaValidator"]
+
+
+class CapabilityError(Exception):
+    """What a half sees when a capability failed."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class InProcessHalf:
+    """A half, compiled by RestrictedPython's rules and run without them."""
+
+    def __init__(self, source: str) -> None:
+        compiled = compile_restricted_exec(source)
+        assert compiled.errors == (), compiled.errors
+        self.space: dict[str, Any] = {
+            "call": lambda name, arguments: (name, arguments),
+            "CapabilityError": CapabilityError,
+        }
+        exec(compile(source, "<half>", "exec"), self.space)
+
+    async def encode_request(self, message_id: str, arguments: dict[str, Any]) -> bytes:
+        data: bytes = self._call("encode_request", message_id, arguments)
+        return data
+
+    async def decode_response(self, data: bytes) -> dict[str, Any]:
+        answer: dict[str, Any] = self._call("decode_response", data)
+        return answer
+
+    async def handle_request(
+        self, data: bytes, on_call: Callable[[str, Json], Awaitable[Json]]
+    ) -> bytes:
+        generator = self.space["handle_request"](data)
+        answer: Any = None
+        failure: CapabilityError | None = None
+        while True:
+            try:
+                if failure is None:
+                    name, arguments = generator.send(answer)
+                else:
+                    name, arguments = generator.throw(failure)
+            except StopIteration as end:
+                result: bytes = end.value
+                return result
+            except (Exception, RecursionError) as exc:
+                raise HalfError("error", f"{type(exc).__name__}: {exc}") from exc
+            failure = None
+            try:
+                answer = await on_call(name, arguments)
+            except CapabilityFailed as exc:
+                failure = CapabilityError(exc.code, exc.message)
+
+    def _call(self, name: str, *args: Any) -> Any:
+        try:
+            return self.space[name](*args)
+        except (Exception, RecursionError) as exc:
+            raise HalfError("error", f"{type(exc).__name__}: {exc}") from exc
+
+
+class JsonschemaValidator:
+    """The validator of acceptance, for schemas that a test wrote."""
+
+    async def check_schema(self, schema: Schema) -> list[str]:
+        metaschema = Draft202012Validator(Draft202012Validator.META_SCHEMA)
+        return [error.message for error in metaschema.iter_errors(schema)]
+
+    async def validate(self, schema: Schema, value: Json) -> list[str]:
+        return findings(schema, value)
+
+    async def validate_json(self, schema: Schema, data: bytes) -> list[str]:
+        try:
+            value = json.loads(data.decode("utf-8"))
+        except (ValueError, RecursionError) as exc:
+            return [str(exc)]
+        return findings(schema, value)
+
+
+def findings(schema: Schema, value: Json) -> list[str]:
+    """Return what jsonschema says against `value`."""
+    return [error.message for error in Draft202012Validator(schema).iter_errors(value)]
