@@ -110,6 +110,7 @@ class _Accepting:
     """A handshake the peer began, with what arrived too early for it."""
 
     responder: Responder
+    hello: SourceHello
     held: list[Envelope] = field(default_factory=list)
     held_bytes: int = 0
 
@@ -202,11 +203,11 @@ class LinkCore:
         handshake = self._handshake(session_id)
         if handshake is None:
             return
-        if isinstance(handshake, Responder) and error is not None:
-            handshake.refuse(error.code, error.detail, now=now, wall_now=wall_now)
+        if error is None:
+            handshake.key_checked(None, now=now, wall_now=wall_now)
         else:
             handshake.key_checked(
-                None if error is None else error.detail, now=now, wall_now=wall_now
+                error.detail, now=now, wall_now=wall_now, code=error.code
             )
         self._pump(session_id, now=now, wall_now=wall_now)
 
@@ -333,9 +334,7 @@ class LinkCore:
         for session_id in [*self._dialing, *self._accepting]:
             self._forget(session_id)
             self._events.append(
-                HandshakeRefused(
-                    session_id, ErrorCode.NOT_ALLOWED, reason, by_peer=False
-                )
+                HandshakeRefused(session_id, ErrorCode.NOT_ALLOWED, reason, False)
             )
         for channel_id in list(self._channels):
             self._end(channel_id, reason, by_peer=False)
@@ -458,11 +457,6 @@ class LinkCore:
             or len(self._channels) >= self._config.max_channels
         ):
             refusal = PeerError(ErrorCode.NOT_ALLOWED, "too many channels on this link")
-        else:
-            try:
-                self._hellos.check(hello, now=now)
-            except PeerError as exc:
-                refusal = exc
         if refusal is not None or identity is None:
             assert refusal is not None
             self._respond(
@@ -483,7 +477,7 @@ class LinkCore:
             wall_now=wall_now,
             random_bytes=self._random_bytes,
         )
-        self._accepting[hello.session_id] = _Accepting(responder)
+        self._accepting[hello.session_id] = _Accepting(responder, hello)
         self._facts[hello.session_id] = _Facts(MetaProtocol.from_json(None))
         self._pump(hello.session_id, now=now, wall_now=wall_now)
 
@@ -500,9 +494,7 @@ class LinkCore:
                     self._forget(session_id)
                     code = message.code
                     self._events.append(
-                        HandshakeRefused(
-                            session_id, code, message.detail[:200], by_peer=True
-                        )
+                        HandshakeRefused(session_id, code, message.detail[:200], True)
                     )
                     return
             # Not authenticated: of an open channel it proves nothing.
@@ -601,6 +593,9 @@ class LinkCore:
             match event:
                 case NeedKeyCheck(did, key_id, public_key):
                     self._facts[session_id].public_key = public_key
+                    if self._refuse_repeated(session_id, now=now, wall_now=wall_now):
+                        self._pump(session_id, now=now, wall_now=wall_now)
+                        return
                     self._events.append(
                         NeedPeerKeyCheck(session_id, did, key_id, public_key)
                     )
@@ -617,14 +612,34 @@ class LinkCore:
                 case HandshakeCompleted():
                     self._complete(session_id, event, now=now, wall_now=wall_now)
                     return
-                case HandshakeFailed(code, detail):
+                case HandshakeFailed(code, detail, timed_out):
+                    self._outgoing += handshake.messages_to_send()
                     self._forget(session_id)
                     self._events.append(
-                        HandshakeRefused(session_id, code, detail, by_peer=False)
+                        HandshakeRefused(
+                            session_id, code, detail, False, timed_out=timed_out
+                        )
                     )
                     if isinstance(handshake, Responder):
                         self._fault(code, detail)
                     return
+
+    def _refuse_repeated(
+        self, session_id: str, *, now: float, wall_now: datetime
+    ) -> bool:
+        """Refuse a hello that was seen before.
+
+        Its signature is verified by now; otherwise anybody could fill the memory.
+        """
+        accepting = self._accepting.get(session_id)
+        if accepting is None:
+            return False
+        try:
+            self._hellos.check(accepting.hello, now=now)
+        except PeerError as exc:
+            accepting.responder.refuse(exc.code, exc.detail, now=now, wall_now=wall_now)
+            return True
+        return False
 
     def _complete(
         self,
@@ -651,7 +666,9 @@ class LinkCore:
             event.peer_meta,
             event.expires_at,
         )
-        self._channels[key_id] = _Channel(opened, event.keys, IvMemory())
+        self._channels[key_id] = _Channel(
+            opened, event.keys, IvMemory([event.finished_iv])
+        )
         self._ever_open = True
         self._events.append(opened)
         for envelope in accepting.held if accepting else ():

@@ -115,6 +115,9 @@ class HandshakeRefused:
     by_peer: bool
     "The peer refused us; otherwise we refused it."
 
+    timed_out: bool = False
+    "It did not answer in time."
+
 
 @dataclass(frozen=True, slots=True)
 class FrameReceived:

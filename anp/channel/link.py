@@ -264,6 +264,8 @@ class Link:
         # Before the first handshake is complete a message may have 64 KiB.
         self._connection.protocol.max_message_size = self._config.max_message
         self._on_peer(self, event)
+        for remark in event.peer_meta.remarks:
+            logger.info("hello remark link=%s remark=%s", self.name, remark)
         logger.info(
             "channel opened link=%s role=%s peer=%s",
             self.name,
@@ -290,6 +292,8 @@ class Link:
             return
         if self._lost is not None:
             error = CallError(ErrorKind.PEER_UNREACHABLE, self._lost)
+        elif event.timed_out:
+            error = CallError(ErrorKind.PEER_UNREACHABLE, event.detail)
         else:
             who = "the peer refused us" if event.by_peer else "handshake failed"
             error = CallError(

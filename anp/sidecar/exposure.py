@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from anp.errors import ErrorCode, PeerError
 from anp.sidecar.attachments import Attachment, AttachmentSpec
-from cache.records import PeerRecord
+from cache.records import PeerRecord, PeerState
 from cache.store import Store
 from negotiation.task import Capability, schema_hash
 
@@ -97,8 +97,16 @@ class Exposure:
 class PeerPolicy:
     """Who may open channels to us: `any` verified DID, or only listed ones."""
 
-    def __init__(self, store: Store, *, default: str, allowed: frozenset[str]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        default: str,
+        allowed: frozenset[str],
+        blocked: frozenset[str],
+    ) -> None:
         self._store = store
+        self._blocked = blocked
         self._default = default
         self._allowed = allowed
 
@@ -113,13 +121,12 @@ class PeerPolicy:
             PeerError: 403; the log line names the command that allows the peer.
         """
         known = await asyncio.to_thread(self._store.peer, did)
-        state = known.state if known else "unknown"
-        if state == "blocked":
+        state = known.state if known else PeerState.UNKNOWN
+        if state is PeerState.BLOCKED or {did, shown_did} & self._blocked:
             raise PeerError(ErrorCode.NOT_ALLOWED, f"{shown_did} is blocked")
-        open_to_all = self._default == "any" or did in self._allowed
-        admitted = state == "allowed" or open_to_all
-        if not admitted:
-            await self.remember(did, state="waiting", known=known)
+        listed = state is PeerState.ALLOWED or bool({did, shown_did} & self._allowed)
+        if not listed and self._default != "any":
+            await self.remember(did, shown_did=shown_did, state=PeerState.WAITING)
             logger.warning(
                 "unknown peer refused did=%s allow_with=%r",
                 shown_did,
@@ -128,16 +135,32 @@ class PeerPolicy:
             raise PeerError(ErrorCode.NOT_ALLOWED, f"{shown_did} is not allowed")
 
     async def remember(
-        self, did: str, *, state: str | None = None, known: PeerRecord | None = None
+        self, did: str, *, shown_did: str, state: PeerState | None = None
     ) -> None:
-        """Store that a peer was seen, and its state if one is given."""
-        now = datetime.now(UTC).timestamp()
-        if known is None:
-            known = await asyncio.to_thread(self._store.peer, did)
-        if known is None:
-            known = PeerRecord(did=did, state="unknown", first_seen=now, last_seen=now)
-        record = replace(known, last_seen=now, state=state or known.state)
-        await asyncio.to_thread(self._store.save_peer, record)
+        """Store that a peer was seen, under which other DID, and its state if given."""
+        await asyncio.to_thread(self._remember, did, shown_did, state)
+
+    def is_blocked(self, did: str) -> bool:
+        """Whether the owner blocked a peer, under any DID it is known by; may block."""
+        return did in self._blocked or any(
+            peer.state is PeerState.BLOCKED
+            for peer in self._store.peers()
+            if did == peer.did or did in peer.aliases
+        )
+
+    def _remember(self, did: str, shown_did: str, state: PeerState | None) -> None:
+        now = time.time()
+        known = self._store.peer(did) or PeerRecord(
+            did=did, state=PeerState.UNKNOWN, first_seen=now, last_seen=now
+        )
+        aliases = set(known.aliases) | ({shown_did} - {did})
+        record = replace(
+            known,
+            last_seen=now,
+            state=state or known.state,
+            aliases=tuple(sorted(aliases)[:8]),
+        )
+        self._store.save_peer(record)
 
 
 def _exposes(spec: AttachmentSpec, name: str) -> bool:

@@ -40,7 +40,8 @@ class LoadedHalf:
             try:
                 return await on_call(name, params)
             except CapabilityFailed as exc:
-                raise CapabilityFailure(exc.code, exc.message) from exc
+                code = int(exc.code) if exc.code.isdigit() else 500
+                raise CapabilityFailure(code, exc.message) from exc
 
         try:
             answer = await self._module.run(

@@ -1,0 +1,43 @@
+"""The worker's end of its channel: blocking frames."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from sandbox.errors import FrameError
+from sandbox.frames import frame_length, pack, unpack
+
+__all__ = ["serve_frames"]
+
+Answer = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def serve_frames(channel: socket.socket, answer: Answer) -> None:
+    """Answer each frame of the daemon until it closes the channel."""
+    while (prefix := _read(channel, 4)) is not None:
+        body = _read(channel, frame_length(prefix))
+        if body is None:
+            return
+        request = unpack(body)
+        reply = answer(request)
+        try:
+            frame = pack(reply)
+        except FrameError as exc:
+            failure = {"outcome": "output_too_large", "reason": str(exc)}
+            if "bytes, at most" not in str(exc):
+                failure = {"outcome": "error", "reason": str(exc)}
+            frame = pack({"id": reply["id"], "failed": failure})
+        channel.sendall(frame)
+
+
+def _read(channel: socket.socket, length: int) -> bytes | None:
+    parts = []
+    while length:
+        part = channel.recv(min(length, 65_536))
+        if not part:
+            return None
+        parts.append(part)
+        length -= len(part)
+    return b"".join(parts)

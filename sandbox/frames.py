@@ -1,0 +1,145 @@
+"""Frames between the daemon and its workers: plain values, never pickled.
+
+A frame is a length, then the length of a JSON header, the header, and the bytes values
+one after the other. The header holds the value with null in the place of each bytes
+value, and beside it a table of where those are, so that no value of a module can pass
+for one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from typing import Any
+
+from sandbox.errors import FrameError
+
+__all__ = ["MAX_DEPTH", "MAX_FRAME", "frame_length", "pack", "unpack"]
+
+MAX_FRAME = 16 * 1024 * 1024
+"Largest frame, in bytes."
+
+MAX_DEPTH = 100
+"Deepest nesting of a value."
+
+MAX_DIGITS_BITS = 2048
+"Longest integer, in bits."
+
+_LENGTH = struct.Struct(">I")
+
+
+def pack(value: Any, *, max_frame: int = MAX_FRAME) -> bytes:
+    """Return the frame of `value` with its length; FrameError if it may not cross."""
+    table: list[list[Any]] = []
+    sections: list[bytes] = []
+    tree = _strip(value, [], table, sections)
+    header = json.dumps({"value": tree, "bytes": table}).encode("ascii")
+    length = _LENGTH.size + len(header) + sum(map(len, sections))
+    if length > max_frame:
+        raise FrameError(f"{length} bytes, at most {max_frame}")
+    return b"".join(
+        [_LENGTH.pack(length), _LENGTH.pack(len(header)), header, *sections]
+    )
+
+
+def frame_length(prefix: bytes, *, max_frame: int = MAX_FRAME) -> int:
+    """Return how many bytes follow the 4 bytes of `prefix`; FrameError if too many."""
+    length = int(_LENGTH.unpack(prefix)[0])
+    if not _LENGTH.size <= length <= max_frame:
+        raise FrameError(f"a frame of {length} bytes")
+    return length
+
+
+def unpack(body: bytes) -> Any:
+    """Return the value in a frame's body; FrameError for anything else."""
+    try:
+        (header_length,) = _LENGTH.unpack_from(body)
+        start = _LENGTH.size + header_length
+        header = json.loads(body[_LENGTH.size : start], parse_constant=_refuse)
+        value, table = header["value"], header["bytes"]
+        for path, length in table:
+            if type(length) is not int or length < 0 or start + length > len(body):
+                raise FrameError("a bytes section does not fit")
+            value = _place(value, path, body[start : start + length])
+            start += length
+        if start != len(body):
+            raise FrameError("bytes are left over")
+        _check(value, 0)
+    except FrameError:
+        raise
+    except (ValueError, KeyError, TypeError, IndexError, struct.error) as exc:
+        raise FrameError(f"no frame: {type(exc).__name__}") from None
+    except RecursionError:
+        raise FrameError("nested too deeply") from None
+    return value
+
+
+def _strip(
+    value: Any, path: list[Any], table: list[list[Any]], sections: list[bytes]
+) -> Any:
+    if len(path) > MAX_DEPTH:
+        raise FrameError("nested too deeply")
+    kind = type(value)
+    if kind is bytes:
+        table.append([list(path), len(value)])
+        sections.append(value)
+        return None
+    if kind is dict:
+        result = {}
+        for key, item in value.items():
+            _check_plain(key, str)
+            result[key] = _strip(item, [*path, key], table, sections)
+        return result
+    if kind is list or kind is tuple:
+        return [
+            _strip(item, [*path, index], table, sections)
+            for index, item in enumerate(value)
+        ]
+    _check_plain(value)
+    return value
+
+
+def _check(value: Any, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise FrameError("nested too deeply")
+    if type(value) is dict:
+        for key, item in value.items():
+            _check_plain(key, str)
+            _check(item, depth + 1)
+    elif type(value) is list:
+        for item in value:
+            _check(item, depth + 1)
+    elif type(value) is not bytes:
+        _check_plain(value)
+
+
+def _check_plain(value: Any, *kinds: type) -> None:
+    kind = type(value)
+    if kind not in (kinds or (type(None), bool, int, float, str)):
+        raise FrameError(f"a value of type {kind.__name__[:50]} may not cross")
+    if kind is float and not math.isfinite(value):
+        raise FrameError("a number that is not finite may not cross")
+    if kind is int and value.bit_length() > MAX_DIGITS_BITS:
+        raise FrameError("an integer is too long")
+    if kind is str and not value.isascii():
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise FrameError("a text holds half of a character") from None
+
+
+def _place(value: Any, path: Any, data: bytes) -> Any:
+    if not path:
+        return data
+    node = value
+    for step in path[:-1]:
+        node = node[step]
+    if node[path[-1]] is not None:
+        raise FrameError("a bytes section has no place")
+    node[path[-1]] = data
+    return value
+
+
+def _refuse(constant: str) -> Any:
+    raise FrameError(f"{constant} may not cross")
