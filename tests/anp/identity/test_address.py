@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +22,8 @@ from anp.identity.address import (
 from anp.identity.dids import did_all, did_key
 from anp.identity.keys import PrivateKey
 
-PUBLIC = PrivateKey.generate().public_bytes
+# Fixed, so that every test process collects tests of the same names.
+PUBLIC = PrivateKey(ec.derive_private_key(7, ec.SECP256R1())).public_bytes
 DID = did_key(PUBLIC)
 
 

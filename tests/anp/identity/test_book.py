@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from anp.errors import CallError, ConfigError, ErrorKind
 from anp.identity.address import PeerAddress, parse_peer
@@ -10,9 +11,10 @@ from anp.identity.book import AddressBook, Destination
 from anp.identity.dids import did_all, did_key
 from anp.identity.keys import PrivateKey
 
-PUBLIC = PrivateKey.generate().public_bytes
+# Fixed, so that every test process collects tests of the same names.
+PUBLIC = PrivateKey(ec.derive_private_key(7, ec.SECP256R1())).public_bytes
 DID, TWIN = did_key(PUBLIC), did_all(PUBLIC)
-OTHER = did_key(PrivateKey.generate().public_bytes)
+OTHER = did_key(PrivateKey(ec.derive_private_key(8, ec.SECP256R1())).public_bytes)
 LOCAL, AWAY, SECURE = "ws://127.0.0.1:8765/", "ws://a.example/", "wss://a.example/"
 
 
