@@ -1,0 +1,45 @@
+"""Starts the command line, after a look at whose packages these are."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+__all__ = ["main"]
+
+HERE = Path(__file__).resolve().parent.parent
+
+
+def main() -> None:
+    """Run `anpd` with the arguments of this process."""
+    problem = foreign_package()
+    if problem:
+        print(f"anpd: {problem}", file=sys.stderr)
+        sys.exit(3)
+    from anp.cli.app import run
+
+    sys.exit(run(sys.argv[1:]))
+
+
+def foreign_package() -> str | None:
+    """Return a line about a package that is not ours, or None.
+
+    The official SDK of the protocol also imports as `anp`, and the names of our other
+    packages are common.
+    """
+    for name in ("anp", "negotiation", "sandbox", "cache"):
+        spec = find_spec(name)
+        where = (
+            Path(spec.origin).resolve().parent.parent if spec and spec.origin else None
+        )
+        if where != HERE:
+            return (
+                f"the package {name!r} that Python finds is not anpd's; install anpd "
+                "in an environment of its own (pipx, uv tool)"
+            )
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -10,7 +10,6 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from anp.channel.channel import Channel
@@ -38,6 +37,7 @@ from anp.sidecar.exposure import Exposure, PeerPolicy
 from anp.sidecar.home import ApiAddress, Home, write_ready_file
 from anp.sidecar.inbound import Provider
 from anp.sidecar.outbound import Caller
+from anp.version import daemon_version
 from anp.wire.messages import MetaProtocol
 from cache.errors import StoreUnavailable
 from cache.records import PinRecord
@@ -48,20 +48,12 @@ from negotiation.task import Task
 from sandbox.pool import Sandbox, SandboxConfig
 from sandbox.validation import SchemaValidator
 
-__all__ = ["Daemon", "daemon_version", "run_daemon"]
+__all__ = ["Daemon", "run_daemon"]
 
 logger = logging.getLogger(__name__)
 
 EXTENSIONS = (EXTENSION_CLOSE,)
 "Extensions of the channel that this daemon lists (WIRE)."
-
-
-def daemon_version() -> str:
-    """Return the version of the installed distribution."""
-    try:
-        return version("anpd")
-    except PackageNotFoundError:
-        return "0.0.0"
 
 
 class _Pins:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from anp.errors import CallError, ErrorKind
+from anp.version import daemon_version
 from cache.records import AgreementRecord, NegotiationRecord, Role
 from cache.store import Store
 
@@ -17,7 +18,7 @@ __all__ = ["capabilities", "info", "negotiation", "protocol", "protocols"]
 
 def info(daemon: Daemon) -> dict[str, Any]:
     """Return who this daemon is and how it is doing."""
-    from anp.sidecar.daemon import EXTENSIONS, daemon_version
+    from anp.sidecar.daemon import EXTENSIONS
 
     isolation = daemon.sandbox.isolation
     return {

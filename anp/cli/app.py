@@ -1,0 +1,91 @@
+"""The commands' root: global options, and which file has which group."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import click
+import typer
+
+from anp.cli import daemon, owner, peers, protocols
+from anp.cli.output import Settings, fail, guarded
+from anp.errors import ErrorKind
+
+__all__ = ["app", "run"]
+
+app = typer.Typer(
+    name="anpd",
+    help="A sidecar that lets any two AI agents talk to each other.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from anp.version import daemon_version
+
+        print(f"anpd {daemon_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    context: typer.Context,
+    home: Annotated[
+        str | None, typer.Option(help="Folder with everything of one daemon.")
+    ] = None,
+    config: Annotated[str | None, typer.Option(help="Configuration file.")] = None,
+    debug: Annotated[
+        bool, typer.Option(help="Show tracebacks and debug logs.")
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    settings: Settings = context.obj
+    settings.home, settings.config, settings.debug = home, config, debug
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.DEBUG if debug else logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+    )
+    for noisy in ("httpx", "httpcore", "asyncio", "uvicorn.error"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+for register in (daemon.register, owner.register, protocols.register, peers.register):
+    register(app)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code."""
+    settings = Settings(json="--json" in arguments)
+    command = typer.main.get_command(app)
+
+    def work() -> int:
+        try:
+            result = command.main(
+                list(arguments), prog_name="anpd", standalone_mode=False, obj=settings
+            )
+        except click.ClickException as exc:
+            if isinstance(exc, click.NoSuchOption | click.UsageError) and exc.ctx:
+                return fail(
+                    settings,
+                    ErrorKind.USAGE,
+                    f"{exc.format_message()}; see `{exc.ctx.command_path} --help`",
+                )
+            return fail(settings, ErrorKind.USAGE, exc.format_message())
+        except click.Abort:
+            raise KeyboardInterrupt from None
+        return result if isinstance(result, int) else 0
+
+    return guarded(settings, work)
+
+
+Register = Callable[[typer.Typer], None]

@@ -1,0 +1,15 @@
+"""The version of the installed distribution."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+__all__ = ["daemon_version"]
+
+
+def daemon_version() -> str:
+    """Return the version of the installed distribution."""
+    try:
+        return version("anpd")
+    except PackageNotFoundError:
+        return "0.0.0"

@@ -1,0 +1,162 @@
+"""Two daemons, one call: the main job, by hand (issue 2, Must show 2, 3 and 7)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import string
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.clauses import clause
+from tests.e2e.daemons import Anpd
+
+
+def word(length: int = 8) -> str:
+    """Return a random lower-case word."""
+    return "".join(random.choices(string.ascii_lowercase, k=length))
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function made up for one test."""
+
+    name: str
+    number: str
+    text: str
+    result: str
+    factor: int
+
+    def source(self, number_type: str = "int") -> str:
+        return (
+            "from typing import TypedDict\n\n\n"
+            "class Answer(TypedDict):\n"
+            f"    {self.result}: str\n\n\n"
+            f"def {self.name}({self.number}: {number_type}, {self.text}: str)"
+            " -> Answer:\n"
+            f'    """Say {self.name}."""\n'
+            f"    print('this must not reach the channel')\n"
+            f"    return {{{self.result!r}: f'{{{self.text}}}-"
+            f"{{{self.number} * {self.factor}}}'}}\n"
+        )
+
+
+@pytest.fixture
+def function() -> Function:
+    return Function(f"do_{word()}", word(), word(), word(), random.randint(2, 99))
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[tuple[Anpd, Anpd]]:
+    caller, provider = Anpd(tmp_path / "caller"), Anpd(tmp_path / "provider")
+    with provider.up(), caller.up():
+        yield caller, provider
+
+
+def attach(daemon: Anpd, folder: Path, function: Function, module: str = "mod") -> None:
+    (folder / f"{module}.py").write_text(function.source())
+    daemon.ok(
+        *("attach", "python", f"{module}:{function.name}", "--expose", "*"),
+        *("--name", module),
+        cwd=folder,
+    )
+
+
+@clause("ANP-3", "ANP-84", "ANP-86")
+def test_a_call_is_negotiated_once_and_then_goes_through_the_agreement(
+    pair: tuple[Anpd, Anpd], tmp_path: Path, function: Function
+) -> None:
+    caller, provider = pair
+    attach(provider, tmp_path, function)
+    number, text = random.randint(1, 10**6), word()
+    call = (
+        *("call", provider.address, f"please {function.name} this"),
+        *("-d", json.dumps({function.number: number, function.text: text}), "--json"),
+    )
+    first = caller.ok(*call).json()
+    expected = {function.result: f"{text}-{number * function.factor}"}
+    assert first["output"] == expected
+    assert first["source"] == "negotiated"
+    assert first["negotiation_messages"] > 0
+    second = caller.ok(*call).json()
+    assert second["output"] == expected
+    assert second["source"] == "agreement"
+    assert second["negotiation_messages"] == 0
+    assert second["llm_calls"] == 0
+    assert second["protocol"] == first["protocol"]
+    port = provider.port
+    for daemon in pair:
+        daemon.stop()
+    provider.start(port=port)
+    caller.start()
+    third = caller.ok(*call).json()
+    assert (third["output"], third["source"]) == (expected, "agreement")
+    assert third["negotiation_messages"] == 0
+
+
+@clause("ANP-85", "ANP-88")
+def test_the_shown_document_has_the_hash_it_is_shown_under(
+    pair: tuple[Anpd, Anpd], tmp_path: Path, function: Function
+) -> None:
+    caller, provider = pair
+    attach(provider, tmp_path, function)
+    data = json.dumps({function.number: 1, function.text: "ä"})
+    call = ("call", provider.address, function.name, "-d", data, "--json")
+    digest = caller.ok(*call).json()["protocol"]
+    for daemon in pair:
+        text = daemon.ok("protocols", "show", digest, "--document").stdout
+        assert hashlib.sha256(text.encode()).hexdigest() == digest
+
+
+def test_a_schema_that_does_not_fit_is_rejected_with_the_reason(
+    pair: tuple[Anpd, Anpd], tmp_path: Path, function: Function
+) -> None:
+    caller, provider = pair
+    attach(provider, tmp_path, function)
+    data = json.dumps({function.number: "not a number", function.text: "x"})
+    ended = caller.run("call", provider.address, function.name, "-d", data)
+    assert ended.code == 6
+    assert function.number in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def test_two_calls_in_opposite_directions_share_one_link(
+    pair: tuple[Anpd, Anpd], tmp_path: Path, function: Function
+) -> None:
+    caller, provider = pair
+    other = Function(f"do_{word()}", word(), word(), word(), 7)
+    attach(provider, tmp_path, function, "one")
+    attach(caller, tmp_path, other, "two")
+    there = json.dumps({function.number: 2, function.text: "x"})
+    back = json.dumps({other.number: 3, other.text: "y"})
+    went = caller.ok("call", provider.address, function.name, "-d", there, "--json")
+    came = provider.ok("call", caller.address, other.name, "-d", back, "--json")
+    assert went.json()["output"] == {function.result: f"x-{2 * function.factor}"}
+    assert came.json()["output"] == {other.result: "y-21"}
+    for daemon in pair:
+        assert daemon.ok("doctor", "--json").json()["info"]["links"] == 1
+
+
+@clause("ANP-87")
+def test_after_a_schema_change_the_old_hash_is_declined_and_a_new_one_agreed(
+    pair: tuple[Anpd, Anpd], tmp_path: Path, function: Function
+) -> None:
+    caller, provider = pair
+    attach(provider, tmp_path, function)
+    call = ("call", provider.address, function.name, "--json", "-d")
+    data = {function.number: 5, function.text: "x"}
+    first = caller.ok(*call, json.dumps(data)).json()
+    (tmp_path / "mod.py").write_text(function.source("str"))
+    attach_again = ("attach", "python", f"mod:{function.name}", "--expose", "*")
+    provider.ok(*attach_again, "--name", "mod", cwd=tmp_path)
+    ended = caller.run(*call, json.dumps(data))
+    assert ended.code == 6, "an integer is decoded by nothing any more"
+    changed = {function.number: "5", function.text: "x"}
+    second = caller.ok(*call, json.dumps(changed)).json()
+    assert second["source"] == "negotiated"
+    assert second["protocol"] != first["protocol"]
+    assert second["output"] == {function.result: f"x-{'5' * function.factor}"}
