@@ -110,4 +110,8 @@ def _reap(control: socket.socket) -> None:
         if pid == 0:
             return
         code = os.waitstatus_to_exitcode(status)
-        control.send(json.dumps({"ended": pid, "status": code}).encode())
+        try:
+            control.send(json.dumps({"ended": pid, "status": code}).encode())
+        except BrokenPipeError:
+            # The daemon has closed its end; the main loop sees the same and returns.
+            return
