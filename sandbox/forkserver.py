@@ -56,7 +56,11 @@ def main(kind: str) -> None:
             os.read(waking, 4096)
             _reap(control)
         if control.fileno() in readable:
-            data, fds, _, _ = socket.recv_fds(control, MAX_REQUEST, 1)
+            try:
+                data, fds, _, _ = socket.recv_fds(control, MAX_REQUEST, 1)
+            except ConnectionResetError:
+                # The daemon was killed with messages of ours unread.
+                return
             if not data:
                 return
             request = json.loads(data)

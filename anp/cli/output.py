@@ -10,7 +10,16 @@ from typing import Any
 
 from anp.errors import EXIT_CODES, AnpError, CallError, ConfigError, ErrorKind
 
-__all__ = ["Settings", "guarded", "print_json", "table", "when"]
+__all__ = [
+    "Settings",
+    "describe",
+    "fail",
+    "guarded",
+    "print_json",
+    "table",
+    "visible",
+    "when",
+]
 
 
 @dataclass(slots=True)
@@ -84,6 +93,11 @@ def when(seconds: float | None) -> str:
     from datetime import datetime
 
     return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def visible(text: str) -> str:
+    """Return a peer's text with what a terminal would act on made visible."""
+    return "".join(c if c.isprintable() else f"<{ord(c):x}>" for c in text)
 
 
 def _cell(value: object) -> str:
