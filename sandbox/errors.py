@@ -9,8 +9,9 @@ class SandboxError(Exception):
     """A module did not give a value (SANDBOX.md, Report to the user).
 
     `outcome` is one of `rejected`, `error`, `timeout`, `memory`, `output_too_large`,
-    `crashed`, `capability_limit`, `bad_frame` and `forbidden`. With `collateral` the
-    worker ended for a fault of another call in it.
+    `crashed`, `capability_limit`, `bad_frame` and `forbidden`. `limit` and `used` are
+    in the unit of the limit that was met. With `collateral` the worker ended for a
+    fault of another call in it.
     """
 
     def __init__(
@@ -20,6 +21,8 @@ class SandboxError(Exception):
         *,
         function: str | None = None,
         line: int | None = None,
+        limit: int | float | None = None,
+        used: int | float | None = None,
         collateral: bool = False,
     ) -> None:
         super().__init__(f"{outcome}: {reason}")
@@ -27,6 +30,8 @@ class SandboxError(Exception):
         self.reason = reason
         self.function = function
         self.line = line
+        self.limit = limit
+        self.used = used
         self.collateral = collateral
 
 

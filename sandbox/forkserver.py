@@ -21,6 +21,9 @@ from sandbox.lockdown import lock_down
 
 __all__ = ["CONTROL_FD", "main"]
 
+Serve = Callable[[socket.socket, int], None]
+"Serves a channel with frames of at most so many bytes."
+
 CONTROL_FD = 3
 "Descriptor of the control socket."
 
@@ -37,6 +40,14 @@ def main(kind: str) -> None:
     Args:
         kind: `module` for workers that run halves, `schema` for those that validate.
     """
+    try:
+        _serve(kind)
+    except (BrokenPipeError, ConnectionResetError):
+        # The daemon was killed with messages of ours unread: its end, and so ours.
+        return
+
+
+def _serve(kind: str) -> None:
     serve = _preload(kind)
     control = socket.socket(fileno=os.dup(CONTROL_FD))
     os.close(CONTROL_FD)
@@ -56,22 +67,24 @@ def main(kind: str) -> None:
             os.read(waking, 4096)
             _reap(control)
         if control.fileno() in readable:
-            try:
-                data, fds, _, _ = socket.recv_fds(control, MAX_REQUEST, 1)
-            except ConnectionResetError:
-                # The daemon was killed with messages of ours unread.
-                return
+            data, fds, _, _ = socket.recv_fds(control, MAX_REQUEST, 1)
             if not data:
                 return
             request = json.loads(data)
-            pid = os.fork()
+            try:
+                pid = os.fork()
+            except OSError as exc:
+                os.close(fds[0])
+                refusal = {"refused": request["id"], "reason": str(exc)}
+                control.send(json.dumps(refusal).encode())
+                continue
             if pid == 0:
                 _become_worker(fds[0], request, serve)
             os.close(fds[0])
             control.send(json.dumps({"spawned": request["id"], "pid": pid}).encode())
 
 
-def _preload(kind: str) -> Callable[[socket.socket], None]:
+def _preload(kind: str) -> Serve:
     if kind == "schema":
         from sandbox.schema_worker import serve_schemas
 
@@ -81,9 +94,7 @@ def _preload(kind: str) -> Callable[[socket.socket], None]:
     return serve_modules
 
 
-def _become_worker(
-    fd: int, request: dict[str, int], serve: Callable[[socket.socket], None]
-) -> None:
+def _become_worker(fd: int, request: dict[str, int], serve: Serve) -> None:
     """Run a worker in the forked child; never returns."""
     status = 1
     try:
@@ -93,10 +104,11 @@ def _become_worker(
         for target in (0, 1, 2):
             os.dup2(null, target)
         os.dup2(fd, CONTROL_FD)
-        os.closerange(CONTROL_FD + 1, 256)
+        # All of them: with the control socket a worker could name pids to kill.
+        os.closerange(CONTROL_FD + 1, os.sysconf("SC_OPEN_MAX"))
         os.environ.clear()
         lock_down(memory=request["memory"], cpu_seconds=CPU_SECONDS)
-        serve(socket.socket(fileno=CONTROL_FD))
+        serve(socket.socket(fileno=CONTROL_FD), request["max_frame"])
         status = 0
     except BaseException:  # noqa: BLE001  # the last frame of a forked child
         # Standard error is closed off; the exit status tells the daemon.
@@ -114,8 +126,4 @@ def _reap(control: socket.socket) -> None:
         if pid == 0:
             return
         code = os.waitstatus_to_exitcode(status)
-        try:
-            control.send(json.dumps({"ended": pid, "status": code}).encode())
-        except BrokenPipeError:
-            # The daemon has closed its end; the main loop sees the same and returns.
-            return
+        control.send(json.dumps({"ended": pid, "status": code}).encode())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import operator
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from RestrictedPython.Guards import (
     guarded_iter_unpack_sequence,
     guarded_unpack_sequence,
-    safer_getattr,
+    safer_getattr_raise,
 )
 
 __all__ = ["ALLOWED_MODULES", "CapabilityCall", "CapabilityError", "fresh_globals"]
@@ -133,13 +134,14 @@ def fresh_globals() -> dict[str, Any]:
         "__builtins__": allowed,
         "__name__": "half",
         "__metaclass__": type,
-        "_getattr_": safer_getattr,
+        "_getattr_": safer_getattr_raise,
         "_getitem_": _getitem,
         "_getiter_": _getiter,
         "_iter_unpack_sequence_": guarded_iter_unpack_sequence,
         "_unpack_sequence_": guarded_unpack_sequence,
         "_write_": _write,
         "_apply_": _apply,
+        "_inplacevar_": _inplacevar,
         "CapabilityError": CapabilityError,
         "call": CapabilityCall,
     }
@@ -163,6 +165,25 @@ def _write(value: Any) -> Any:
     if type(value) in (dict, list):
         return value
     raise TypeError(f"a {type(value).__name__} may not be written to")
+
+
+_INPLACE: dict[str, Callable[[Any, Any], Any]] = {
+    "+=": operator.iadd,
+    "-=": operator.isub,
+    "*=": operator.imul,
+    "/=": operator.itruediv,
+    "//=": operator.ifloordiv,
+    "%=": operator.imod,
+    "|=": operator.ior,
+    "&=": operator.iand,
+    "^=": operator.ixor,
+}
+
+
+def _inplacevar(sign: str, value: Any, other: Any) -> Any:
+    if sign not in _INPLACE:
+        raise TypeError(f"{sign} may not be used")
+    return _INPLACE[sign](value, other)
 
 
 def _apply(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -32,7 +32,10 @@ class HalfPolicy(RestrictingNodeTransformer):
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
         """Refuse: a facade is used by its name."""
-        self.error(node, f"write `import {node.module}` instead")
+        if node.module in ALLOWED_MODULES:
+            self.error(node, f"write `import {node.module}` instead")
+        else:
+            self.error(node, f"{node.module} may not be imported")
         return node
 
 

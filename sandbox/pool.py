@@ -99,7 +99,6 @@ class Module:
     async def _run(
         self, function: str, args: list[Any], on_call: OnCall, deadline: float
     ) -> Any:
-        loop = asyncio.get_running_loop()
         worker = await self._sandbox.worker_of(self)
         left, calls = deadline, 0
         request: dict[str, Any] = {"op": "start", "function": function, "args": args}
@@ -107,9 +106,8 @@ class Module:
         finished = False
         try:
             while True:
-                started = loop.time()
-                reply = await worker.ask(request, deadline=max(left, 0.001))
-                left -= loop.time() - started
+                reply, took = await worker.ask_timed(request, deadline=max(left, 0.001))
+                left -= took
                 run = run if run is not None else reply["id"]
                 if "wanted" not in reply:
                     finished = True
@@ -120,6 +118,8 @@ class Module:
                         "capability_limit",
                         f"more than {self._sandbox.config.max_capability_calls} calls",
                         function=function,
+                        limit=self._sandbox.config.max_capability_calls,
+                        used=calls,
                     )
                 request = await _answer(reply, on_call, run, worker)
         finally:
@@ -179,7 +179,7 @@ class Sandbox:
             SandboxError: `forbidden`, or `rejected` with all findings by line, or it
                 failed while it was loaded.
         """
-        if origin != "rules" and self.config.required_level == "full":
+        if origin != "rules" and self.config.required_level != "reduced":
             level = self.isolation.level
             if level != "full":
                 raise SandboxError(
@@ -196,6 +196,8 @@ class Sandbox:
                 "rejected",
                 f"the source has {len(data)} bytes, at most {self.config.max_source}, "
                 "none of them NUL",
+                limit=self.config.max_source,
+                used=len(data),
             )
         known = self._modules.get(key)
         if known is None or known.source != source:
@@ -217,6 +219,8 @@ class Sandbox:
     async def worker_of(self, module: Module) -> WorkerProcess:
         """Return the worker of a module, started and loaded if need be."""
         async with module.loading:
+            if self._modules.get(module.key) is not module:
+                raise SandboxError("crashed", "the module was unloaded")
             worker = module.worker
             if (
                 worker is not None
@@ -226,12 +230,10 @@ class Sandbox:
             ):
                 worker.kill("it has served its time")
             if worker is not None and worker.alive:
-                if module.key in self._modules:
-                    self._modules.move_to_end(module.key)
+                self._modules.move_to_end(module.key)
                 return worker
             self._make_room(module)
-            worker = await self._server.spawn()
-            module.worker = worker
+            worker = module.worker = await self._server.spawn()
             reply = await worker.ask(
                 {"op": "load", "source": module.source},
                 deadline=self.config.load_timeout,
@@ -253,14 +255,37 @@ class Sandbox:
 
     def _make_room(self, module: Module) -> None:
         """End the longest unused worker without a call when there are too many."""
+        # A locked one is starting its worker: it counts, and may not be ended.
         live = [
             other
             for other in self._modules.values()
-            if other.worker is not None and other.worker.alive and other is not module
+            if other is not module and (_idle(other) or _working(other))
         ]
-        for other in live[: max(0, len(live) + 1 - self.config.max_workers)]:
-            if other.busy == 0 and other.worker is not None:
-                other.worker.kill("room for another")
+        surplus = len(live) + 1 - self.config.max_workers
+        for other in [other for other in live if _idle(other)]:
+            if surplus <= 0:
+                break
+            assert other.worker is not None
+            other.worker.kill("room for another")
+            surplus -= 1
+        if surplus > 0:
+            raise SandboxError(
+                "error",
+                f"all {self.config.max_workers} workers are busy; try again",
+                limit=self.config.max_workers,
+            )
+
+
+def _alive(module: Module) -> bool:
+    return module.worker is not None and module.worker.alive
+
+
+def _idle(module: Module) -> bool:
+    return _alive(module) and module.busy == 0 and not module.loading.locked()
+
+
+def _working(module: Module) -> bool:
+    return module.loading.locked() or (_alive(module) and module.busy > 0)
 
 
 async def _answer(
@@ -286,13 +311,14 @@ async def _answer(
 def _error(failed: Any, worker: WorkerProcess, function: str) -> SandboxError:
     """Return the error that a worker reports; a report is hostile data too."""
     outcomes = {"rejected", "error", "memory", "output_too_large"}
-    if type(failed) is not dict or failed.get("outcome") not in outcomes:
+    outcome = failed.get("outcome") if type(failed) is dict else None
+    if type(outcome) is not str or outcome not in outcomes:
         worker.kill("its report is none")
         return SandboxError("bad_frame", "a report of no known outcome")
-    line = failed.get("line")
+    line, reason = failed.get("line"), str(failed.get("reason"))
     return SandboxError(
-        failed["outcome"],
-        str(failed.get("reason"))[:2000],
+        outcome,
+        "".join(c if c.isprintable() else " " for c in reason[:2000]),
         function=function,
         line=line if type(line) is int else None,
     )

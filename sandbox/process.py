@@ -58,7 +58,13 @@ class WorkerProcess:
         return self.why is None
 
     async def ask(self, request: dict[str, Any], *, deadline: float) -> dict[str, Any]:
-        """Send one request and return the reply, which carries the request's id.
+        """Send one request and return the reply, as `ask_timed` does."""
+        return (await self.ask_timed(request, deadline=deadline))[0]
+
+    async def ask_timed(
+        self, request: dict[str, Any], *, deadline: float
+    ) -> tuple[dict[str, Any], float]:
+        """Send one request; return the reply and the seconds without the wait before.
 
         Args:
             deadline: Seconds it may take, without the wait for its turn.
@@ -77,6 +83,8 @@ class WorkerProcess:
                 frame = pack({**request, "id": number}, max_frame=self._max_frame)
             except FrameError as exc:
                 raise SandboxError("error", f"the arguments: {exc}") from exc
+            loop = asyncio.get_running_loop()
+            started = loop.time()
             try:
                 async with asyncio.timeout(deadline):
                     self._writer.write(frame)
@@ -85,7 +93,7 @@ class WorkerProcess:
             except TimeoutError:
                 self.kill("its deadline passed")
                 raise SandboxError(
-                    "timeout", f"no result within {deadline:g} s"
+                    "timeout", f"no result within {deadline:g} s", limit=deadline
                 ) from None
             except FrameError as exc:
                 self.kill("it sent no valid frame")
@@ -100,7 +108,7 @@ class WorkerProcess:
             if reply.get("id") != number:
                 self.kill("it answered another request")
                 raise SandboxError("bad_frame", "an answer to nothing")
-            return reply
+            return reply, loop.time() - started
 
     def kill(self, why: str) -> None:
         """End it now; harmless when it has ended."""
@@ -135,16 +143,19 @@ class ForkServer:
         self._spawning: dict[int, asyncio.Future[int]] = {}
         self._starting = asyncio.Lock()
         self._next = 0
+        self._closed = False
 
     async def start(self) -> None:
         """Start the process and wait until it is ready; SandboxError if it is not."""
+        self._closed = False
         loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         # -I keeps the environment and the current folder out of its path.
         code = (
             f"import sys; sys.path.insert(0, {PACKAGES!r}); import os; "
-            f"os.dup2({theirs.fileno()}, {CONTROL_FD}); "
+            f"fd = {theirs.fileno()}; os.dup2(fd, {CONTROL_FD}); "
+            f"fd == {CONTROL_FD} or os.close(fd); "
             "from sandbox.forkserver import main; "
             f"main({self._kind!r})"
         )
@@ -166,11 +177,12 @@ class ForkServer:
         try:
             async with asyncio.timeout(START_TIMEOUT):
                 await self._ready
-        except TimeoutError:
-            raise SandboxError("crashed", "the fork server did not start") from None
+        except OSError as exc:
+            raise SandboxError("crashed", "the fork server did not start") from exc
 
     async def close(self) -> None:
-        """End the process; its workers end with it."""
+        """End the process; its workers end with it, and no call starts it again."""
+        self._closed = True
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
@@ -189,6 +201,8 @@ class ForkServer:
     async def spawn(self) -> WorkerProcess:
         """Fork a worker; SandboxError if that fails."""
         async with self._starting:
+            if self._closed:
+                raise SandboxError("crashed", "the sandbox is closed")
             if self._reading is None or self._reading.done():
                 logger.error("fork server gone kind=%s, starting it again", self._kind)
                 await self.close()
@@ -200,7 +214,9 @@ class ForkServer:
         self._spawning[number] = spawned
         ours, theirs = socket.socketpair()
         try:
-            request = json.dumps({"id": number, "memory": self._memory}).encode()
+            request = json.dumps(
+                {"id": number, "memory": self._memory, "max_frame": self._max_frame}
+            ).encode()
             socket.send_fds(self._control, [request], [theirs.fileno()])
             async with asyncio.timeout(SPAWN_TIMEOUT):
                 pid = await spawned
@@ -219,6 +235,18 @@ class ForkServer:
 
     async def _read(self, control: socket.socket) -> None:
         loop = asyncio.get_running_loop()
+        try:
+            await self._read_messages(loop, control)
+        finally:
+            for waiting in self._spawning.values():
+                if not waiting.done():
+                    waiting.set_exception(OSError("the fork server ended"))
+            if self._ready is not None and not self._ready.done():
+                self._ready.set_exception(OSError("the fork server ended"))
+
+    async def _read_messages(
+        self, loop: asyncio.AbstractEventLoop, control: socket.socket
+    ) -> None:
         while data := await loop.sock_recv(control, 4096):
             message = json.loads(data)
             if "ready" in message and self._ready is not None:
@@ -227,6 +255,10 @@ class ForkServer:
                 waiting = self._spawning.get(message["spawned"])
                 if waiting is not None and not waiting.done():
                     waiting.set_result(message["pid"])
+            elif "refused" in message:
+                waiting = self._spawning.get(message["refused"])
+                if waiting is not None and not waiting.done():
+                    waiting.set_exception(OSError(message["reason"]))
             elif "ended" in message:
                 logger.debug(
                     "worker ended pid=%s status=%s",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import socket
 from collections import OrderedDict
 from typing import Any
@@ -29,9 +30,9 @@ MAX_FINDING = 300
 _compiled: OrderedDict[str, Draft202012Validator] = OrderedDict()
 
 
-def serve_schemas(channel: socket.socket) -> None:
+def serve_schemas(channel: socket.socket, max_frame: int) -> None:
     """Judge until the daemon closes the channel."""
-    serve_frames(channel, _answer)
+    serve_frames(channel, _answer, max_frame=max_frame)
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -91,6 +92,7 @@ def _parse(data: bytes) -> Any:
         data.decode("utf-8"),
         object_pairs_hook=_no_repeats,
         parse_constant=_no_constant,
+        parse_float=_finite,
     )
 
 
@@ -103,6 +105,13 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number is out of range")
+    return number
 
 
 def _words(error: ValidationError | SchemaError) -> str:

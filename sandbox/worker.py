@@ -6,6 +6,7 @@ from one call to the next. Generators stay until they return, raise or are dropp
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Generator
 from types import CodeType
@@ -27,6 +28,20 @@ class _Failed(Exception):
     def __init__(self, outcome: str, reason: str, line: int | None = None) -> None:
         super().__init__(reason)
         self.report = {"outcome": outcome, "reason": reason, "line": line}
+
+
+class _Returned:
+    """What a generator returned; no yielded value of a module can be one."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def _advance(advance: Any, value: Any) -> Any:
+    try:
+        return advance(value)
+    except StopIteration as exc:
+        return _Returned(exc.value)
 
 
 class _Worker:
@@ -67,7 +82,9 @@ class _Worker:
     def _load(self, source: str) -> dict[str, Any]:
         self._code, findings = compile_half(source)
         if findings or self._code is None:
-            raise _Failed("rejected", "; ".join(findings) or "no code")
+            named = re.match(r"Line (\d+)", findings[0]) if findings else None
+            line = int(named[1]) if named else None
+            raise _Failed("rejected", "; ".join(findings) or "no code", line)
         namespace = fresh_globals()
         _guarded(exec, self._code, namespace)
         return {"value": sorted(k for k, v in namespace.items() if callable(v))}
@@ -84,13 +101,13 @@ class _Worker:
 
     def _step(self, run: int, advance: Any, value: Any) -> dict[str, Any]:
         try:
-            wanted = _guarded(advance, value)
-        except StopIteration as exc:
-            self._running.pop(run, None)
-            return {"value": exc.value}
+            wanted = _guarded(_advance, advance, value)
         except _Failed:
             self._running.pop(run, None)
             raise
+        if type(wanted) is _Returned:
+            self._running.pop(run, None)
+            return {"value": wanted.value}
         if type(wanted) is not CapabilityCall or type(wanted.name) is not str:
             self._running.pop(run, None)
             raise _Failed("error", "only call(name, params) may be yielded")
@@ -101,8 +118,6 @@ def _guarded(function: Any, *args: Any) -> Any:
     """Call the module's code; every exception of it becomes a report."""
     try:
         return function(*args)
-    except StopIteration:
-        raise
     except MemoryError:
         raise _Failed("memory", "the memory limit was reached") from None
     except Exception as exc:  # noqa: BLE001  # strangers' code raises anything
@@ -124,6 +139,6 @@ def _line(exc: BaseException) -> int | None:
     return line
 
 
-def serve_modules(channel: socket.socket) -> None:
+def serve_modules(channel: socket.socket, max_frame: int) -> None:
     """Serve one module until the daemon closes the channel."""
-    serve_frames(channel, _Worker().answer)
+    serve_frames(channel, _Worker().answer, max_frame=max_frame)

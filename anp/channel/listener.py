@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http
 import logging
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -68,7 +69,10 @@ class _PeerPort(ServerConnection):
             super().data_received(data)
             return
         self._head += data
-        if any(method.startswith(self._head[:5]) for method in METHODS):
+        if any(
+            method.startswith(self._head) and method != self._head
+            for method in METHODS
+        ):
             return
         if not self._head.startswith(METHODS):
             self.transport.write(METHOD_NOT_ALLOWED)
@@ -132,9 +136,12 @@ async def listen(
             **options,
         )
     except OSError as exc:
+        # The loop's own text repeats the address; a failed look-up has no errno.
+        number = exc.errno or 0
+        reason = os.strerror(number) if number > 0 else exc.strerror
         raise CallError(
             ErrorKind.LOCAL_RESOURCE,
-            f"cannot listen on {host}:{port}: {exc.strerror or exc}; "
+            f"cannot listen on {host}:{port}: {reason or exc}; "
             "is another anpd running? --port chooses another port",
         ) from exc
 

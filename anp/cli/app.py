@@ -7,12 +7,12 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Annotated
 
-import click
 import typer
+from typer.exceptions import Abort, TyperException
 
 from anp.cli import daemon, owner, peers, protocols
 from anp.cli.output import Settings, fail, guarded
-from anp.errors import ErrorKind
+from anp.errors import EXIT_CODES, ErrorKind
 
 __all__ = ["app", "run"]
 
@@ -73,19 +73,26 @@ def run(arguments: Sequence[str]) -> int:
             result = command.main(
                 list(arguments), prog_name="anpd", standalone_mode=False, obj=settings
             )
-        except click.ClickException as exc:
-            if isinstance(exc, click.NoSuchOption | click.UsageError) and exc.ctx:
-                return fail(
-                    settings,
-                    ErrorKind.USAGE,
-                    f"{exc.format_message()}; see `{exc.ctx.command_path} --help`",
-                )
-            return fail(settings, ErrorKind.USAGE, exc.format_message())
-        except click.Abort:
+        except TyperException as exc:
+            return _usage(settings, exc)
+        except Abort:
             raise KeyboardInterrupt from None
         return result if isinstance(result, int) else 0
 
     return guarded(settings, work)
+
+
+def _usage(settings: Settings, exc: TyperException) -> int:
+    """Say what is wrong with the words of the command line."""
+    context = getattr(exc, "ctx", None)
+    where = context.command_path if context else "anpd"
+    # A group without a command gets its help, as `anpd` alone does.
+    if type(exc).__name__ == "NoArgsIsHelpError" and context and not settings.json:
+        print(context.get_help(), file=sys.stderr)
+        return EXIT_CODES[ErrorKind.USAGE]
+    message = exc.format_message() if hasattr(exc, "format_message") else str(exc)
+    detail = f"{message.rstrip('.')}; see `{where} --help`"
+    return fail(settings, ErrorKind.USAGE, detail)
 
 
 Register = Callable[[typer.Typer], None]

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
-
-import httpx
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from anp.cli.output import Settings
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.home import Home, find_home
 
-__all__ = ["Client", "home_of"]
+if TYPE_CHECKING:
+    import httpx
+
+__all__ = ["Client", "home_of", "segment"]
+
+
+def segment(text: str) -> str:
+    """Return `text` as one segment of a path, whatever the user typed."""
+    return quote(text, safe="")
 
 
 def home_of(settings: Settings) -> tuple[Home, bool]:
@@ -23,6 +30,9 @@ class Client:
     """One daemon's local API."""
 
     def __init__(self, home: Home) -> None:
+        # Imported on first use, so that `--help` stays fast.
+        import httpx
+
         address = home.read_api()
         self._http = httpx.Client(
             transport=httpx.HTTPTransport(uds=address.socket),
@@ -44,6 +54,8 @@ class Client:
         return self._ask("POST", path, json=body if body is not None else {}).json()
 
     def _ask(self, method: str, path: str, **options: Any) -> httpx.Response:
+        import httpx
+
         try:
             answer = self._http.request(method, path, **options)
         except httpx.HTTPError as exc:
@@ -58,8 +70,9 @@ class Client:
             problem = answer.json()
             kind = ErrorKind(problem["kind"])
             detail = str(problem["detail"])
+            may_have_run = problem.get("may_have_run") is True
         except (ValueError, KeyError, TypeError):
             raise CallError(
                 ErrorKind.UNEXPECTED, f"the daemon answered {answer.status_code}"
             ) from None
-        raise CallError(kind, detail)
+        raise CallError(kind, detail, may_have_run=may_have_run)

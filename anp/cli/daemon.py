@@ -67,6 +67,7 @@ def up(
     ready_file: Annotated[
         Path | None, typer.Option(help="Gets url and did as JSON when ready.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Run the daemon in the foreground."""
     from anp.sidecar.daemon import run_daemon
@@ -82,6 +83,10 @@ def up(
     config = load_settings(settings, flags)
 
     def on_ready(url: str, did: str) -> None:
+        if as_json:
+            known = {"did": did, "url": url, "address": f"{url}#{did}"}
+            print(json.dumps(known), flush=True)
+            return
         if is_new:
             print(f"made a new identity in {home.path}")
         print(f"did      {did}\naddress  {url}#{did}", flush=True)
@@ -189,7 +194,7 @@ def demo(
     run_demo(as_json=as_json, keep=keep)
 
 
-@attach_app.command("mcp", context_settings={"ignore_unknown_options": True})
+@attach_app.command("mcp")
 def attach_mcp(
     context: typer.Context,
     command: Annotated[list[str], typer.Argument(help="-- CMD ARGS…")],
@@ -255,7 +260,17 @@ def attach_python(
 
 def _attach(settings: Settings, as_json: bool, **fields: Any) -> None:
     """Write an attachment's file, try it once, and tell a running daemon."""
+    import re
+
     from anp.sidecar.attachments import AttachmentSpec, save_attachment
+    from anp.sidecar.attachments.spec import NAME_PATTERN
+
+    # The file is checked when it is read; a bad name would keep the daemon down.
+    if not re.fullmatch(NAME_PATTERN, fields["name"]):
+        raise CallError(
+            ErrorKind.USAGE,
+            f"--name {fields['name']}: use letters, digits, - and _, at most 64",
+        )
 
     fields["cwd"] = (fields.get("cwd") or Path.cwd()).absolute()
     home, _ = home_of(settings)
@@ -308,7 +323,16 @@ def _command(home: Path, spec: Any) -> str:
     import shlex
 
     words = ["anpd", "--home", str(home), "attach", spec.kind, "--name", spec.name]
+    # Whatever the owner gave has to be in it, or attaching again would lose it.
     words += ["--expose", "*"]
+    words += [word for k, v in spec.env.items() for word in ("--env", f"{k}={v}")]
+    for option, names in (
+        ("--read-only", spec.read_only),
+        ("--idempotent", spec.idempotent),
+    ):
+        words += [word for tool in names for word in (option, tool)]
+    if spec.kind == "python":
+        words += ["--python", str(spec.python), "--cwd", str(spec.cwd)]
     words += ["--", *spec.command] if spec.kind == "mcp" else [spec.target]
     return shlex.join(words)
 
@@ -356,11 +380,16 @@ def _data(text: str) -> Any:
         except (OSError, UnicodeDecodeError) as exc:
             raise CallError(ErrorKind.USAGE, f"-d {text}: {exc}") from exc
     try:
-        return json.loads(text)
-    except ValueError as exc:
+        # Python would take NaN and Infinity, which are no JSON.
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as exc:
         raise CallError(
             ErrorKind.USAGE, f"the data is no JSON: {exc}; give -d '{{\"key\": 1}}'"
         ) from exc
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON value")
 
 
 def _json_file(path: Path | None) -> Any:

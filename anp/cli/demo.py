@@ -1,4 +1,8 @@
-"""The demo: two daemons meet on this machine, through the commands of a user."""
+"""The demo: two agents meet on this machine, through the commands a user types.
+
+Nothing here negotiates, calls or stores: every step is a process of `anpd` with its
+own arguments, and what is shown is what those processes printed.
+"""
 
 from __future__ import annotations
 
@@ -11,262 +15,377 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from anp.cli.output import print_json
 from anp.errors import CallError, ErrorKind
 
-__all__ = ["run_demo"]
+__all__ = ["DemoCall", "Observer", "check_calls", "find_catalogue", "run_demo"]
 
-START_TIMEOUT = 60.0
-"Seconds until a daemon has to be ready."
+READY_TIMEOUT = 60.0
+"Seconds a daemon has to become ready."
 
-COMMIT = {
-    "GIT_AUTHOR_NAME": "Ada",
-    "GIT_AUTHOR_EMAIL": "ada@example.org",
-    "GIT_AUTHOR_DATE": "2026-01-02T03:04:05Z",
-    "GIT_COMMITTER_NAME": "Ada",
-    "GIT_COMMITTER_EMAIL": "ada@example.org",
-    "GIT_COMMITTER_DATE": "2026-01-02T03:04:05Z",
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-}
-"A commit that is the same on every machine."
+STOP_TIMEOUT = 20.0
+"Seconds a daemon has to end after SIGTERM."
+
+COMMAND_TIMEOUT = 180.0
+"Seconds any other command may take."
+
+SERVERS = ("mcp_server_time", "mcp_server_git")
+"The tool servers, by module."
+
+
+@dataclass(frozen=True, slots=True)
+class DemoCall:
+    """One thing the caller asks the provider for."""
+
+    tool: str
+    "The tool that answers, by its short name."
+
+    task: str
+    "What the caller writes."
+
+    data: Mapping[str, Any]
+    "The input."
+
+
+class Observer:
+    """Is told how the demo goes; this one keeps quiet."""
+
+    def attached(self, name: str, found: Sequence[str]) -> None:
+        """The provider attached something."""
+
+    def up(self, name: str, did: str, url: str) -> None:
+        """A daemon is ready."""
+
+    def run(self, number: int) -> None:
+        """The calls begin, for the first or the second time."""
+
+    def called(self, result: Mapping[str, Any]) -> None:
+        """A call succeeded."""
+
+    def stopped(self) -> None:
+        """Both daemons have ended."""
 
 
 def run_demo(*, as_json: bool, keep: bool) -> None:
-    """Run the demo and print its timeline, or one JSON document.
+    """Run the whole demo and print it.
 
     Raises:
-        CallError: A step failed, with the kind and words of that step.
+        CallError: Something is missing here, or a step failed; nothing is left behind.
     """
-    _check_tools()
-    folder = Path(tempfile.mkdtemp(prefix="anpd-demo-"))
-    say = _silent if as_json else _say
-    try:
-        result = _meet(folder, say)
-    finally:
-        if keep:
-            say("kept", str(folder))
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
+    from anp.cli.demo_view import Timeline
+
+    _require_programs()
+    observer = Observer() if as_json else Timeline()
+    with _folder(keep) as folder, _signals_interrupt():
+        document = _Demo(folder, observer).play()
+    check_calls(document["calls"])
     if as_json:
-        print_json(result)
+        print(json.dumps(document, ensure_ascii=False, indent=2))
+    elif isinstance(observer, Timeline):
+        observer.end(document["calls"])
 
 
-def _check_tools() -> None:
-    for module in ("mcp_server_time", "mcp_server_git"):
-        if find_spec(module) is None:
+def check_calls(calls: Sequence[Mapping[str, Any]]) -> None:
+    """Raise `CallError` unless the first run agreed and the second used that."""
+    agreed: dict[str, str] = {}
+    for call in calls:
+        first = call["run"] == 1
+        wanted = "negotiated" if first else "agreement"
+        good = call["source"] == wanted and (call["negotiation_messages"] > 0) == first
+        if first:
+            agreed[call["tool"]] = call["protocol"]
+        if not good or agreed.get(call["tool"]) != call["protocol"]:
             raise CallError(
-                ErrorKind.LOCAL_RESOURCE,
-                f"the demo needs {module}; install it with: pip install 'anpd[demo]'",
+                ErrorKind.UNEXPECTED,
+                f"demo: {call['tool']} in run {call['run']} came from "
+                f"{call['source']} after {call['negotiation_messages']} messages, "
+                f"expected {wanted}",
             )
-    if shutil.which("git") is None:
-        raise CallError(ErrorKind.LOCAL_RESOURCE, "the demo needs git; install it")
 
 
-def _meet(folder: Path, say: Any) -> dict[str, Any]:
-    repository = _repository(folder / "repo")
-    provider, caller = _Home(folder / "provider"), _Home(folder / "caller")
-    say("agents", "a provider with tools, and a caller that wants their answers")
-    _attach(provider)
-    for name in ("time", "git", "catalogue"):
-        say("attached", f"{name} to the provider, exposed to peers")
-    tasks = _tasks(repository)
-    calls: list[dict[str, Any]] = []
-    port = 0
-    for run in (1, 2):
-        say("", "")
-        say("start", "both daemons" if run == 1 else "both daemons again: restarted")
-        with provider.up(port), caller.up(0):
-            port = provider.port
-            say("provider", provider.address)
-            say("caller", caller.address)
-            for task, data in tasks:
-                calls.append(_call(caller, provider, task, data, run, say))
-    wanted = ["negotiated"] * len(tasks) + ["agreement"] * len(tasks)
-    if [call["source"] for call in calls] != wanted:
-        raise CallError(
-            ErrorKind.UNEXPECTED, "a second call did not go through its agreement"
-        )
-    first = sum(call["ms"] for call in calls[: len(tasks)])
-    second = sum(call["ms"] for call in calls[len(tasks) :])
-    say("", "")
-    say(
-        "done",
-        f"{len(calls)} calls, no model asked; first contact {first:.0f} ms, "
-        f"then {second:.0f} ms with links and workers started anew",
-    )
-    peers = {"provider": provider.did, "caller": caller.did}
-    return {"peers": peers, "calls": calls}
+def find_catalogue(package: Path | None = None) -> Path:
+    """Return the product catalogue: beside us in a wheel, in `examples/` of a checkout.
 
-
-def _tasks(repository: Path) -> list[tuple[str, dict[str, Any]]]:
-    return [
-        (
-            "convert_time: what is this time in Tokyo?",
-            {
-                "source_timezone": "Europe/Paris",
-                "time": "16:30",
-                "target_timezone": "Asia/Tokyo",
-            },
-        ),
-        ("get_product: name and price of a product", {"product_id": "P12345"}),
-        ("git_log: the latest commits", {"repo_path": str(repository), "max_count": 2}),
-    ]
-
-
-def _attach(provider: _Home) -> None:
-    for name in ("time", "git"):
-        command = [sys.executable, "-m", f"mcp_server_{name}"]
-        provider.run("attach", "mcp", "--name", name, "--expose", "*", "--", *command)
-    provider.run(
-        *("attach", "python", "--name", "catalogue", "--expose", "*"),
-        *("--python", sys.executable, f"{_catalogue()}:get_product"),
+    Raises:
+        CallError: LOCAL_RESOURCE, it is in neither place.
+    """
+    here = package or Path(__file__).resolve().parent
+    for path in (
+        here / "examples" / "catalogue.py",
+        here.parent.parent / "examples" / "catalogue.py",
+    ):
+        if path.is_file():
+            return path
+    raise CallError(
+        ErrorKind.LOCAL_RESOURCE,
+        "demo: examples/catalogue.py is missing; install anpd again",
     )
 
 
-def _call(
-    caller: _Home,
-    provider: _Home,
-    task: str,
-    data: dict[str, Any],
-    run: int,
-    say: Any,
-) -> dict[str, Any]:
-    text = json.dumps(data)
-    answer = json.loads(
-        caller.run("call", provider.address, task, "-d", text, "--json")
-    )
-    say("call", f"{task}  {text if len(text) < 90 else text[:87] + '...'}")
-    say("  verified", answer["peer_did"])
-    for step in answer["timeline"]:
-        say("  ", f"{step['ms']:>8.1f} ms  {step['what']}")
-    if answer["source"] == "negotiated":
-        say(
-            "  agreed",
-            f"{answer['protocol'][:16]} in {answer['rounds']} round(s), "
-            f"{answer['negotiation_messages']} messages, our half tested in a worker",
+class _Demo:
+    """One showing: two homes in a folder, and the processes that work on them."""
+
+    def __init__(self, folder: Path, observer: Observer) -> None:
+        self._folder = folder
+        self._observer = observer
+        self._ports = {"provider": 0, "caller": 0}
+        self._calls: list[dict[str, Any]] = []
+        # Settings of the owner's own daemon are not those of the demo's.
+        self._environ = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("ANPD_")
+        }
+
+    def play(self) -> dict[str, Any]:
+        """Run both rounds of calls and return all as one document."""
+        repository = self._make_repository()
+        wanted = (
+            DemoCall(
+                "convert_time",
+                "Use convert_time to convert 16:30 from Europe/Paris to Asia/Tokyo",
+                {
+                    "source_timezone": "Europe/Paris",
+                    "time": "16:30",
+                    "target_timezone": "Asia/Tokyo",
+                },
+            ),
+            DemoCall(
+                "get_product",
+                "Use get_product to get name, description and price of a product",
+                {"product_id": "P12345"},
+            ),
+            DemoCall(
+                "git_log",
+                "Use git_log to read the latest commits of a repository",
+                {"repo_path": str(repository), "max_count": 2},
+            ),
         )
-    else:
-        say("  reused", f"{answer['protocol'][:16]}, not one negotiation message")
-    say("  result", _short(answer["output"]))
-    kept = ("source", "negotiation_messages", "llm_calls", "protocol", "output", "ms")
-    return {"run": run, "task": task, **{name: answer[name] for name in kept}}
+        self._attach_all()
+        peers: list[dict[str, Any]] = []
+        for run in (1, 2):
+            with (
+                self._daemon("provider", run) as provider,
+                self._daemon("caller", run) as caller,
+            ):
+                peers = [provider, caller]
+                self._observer.run(run)
+                address = f"{provider['url']}#{provider['did']}"
+                for call in wanted:
+                    self._call(address, call, run)
+            self._observer.stopped()
+        return {"peers": peers, "calls": self._calls}
 
+    def _attach_all(self) -> None:
+        server = [sys.executable, "-m"]
+        catalogue = f"{find_catalogue()}:get_product"
+        kinds: dict[str, list[str]] = {
+            "time": ["mcp", "--", *server, SERVERS[0]],
+            "git": ["mcp", "--", *server, SERVERS[1]],
+            "catalogue": ["python", "--python", sys.executable, "--", catalogue],
+        }
+        for name, (kind, *rest) in kinds.items():
+            options = ["--name", name, "--expose", "*", "--json"]
+            found = self._json("provider", "attach", kind, *options, *rest)
+            if found["problem"]:
+                raise CallError(
+                    ErrorKind.LOCAL_RESOURCE,
+                    f"demo: {name} does not start: {found['problem']}",
+                )
+            self._observer.attached(name, found["exposed"])
 
-class _Home:
-    """A home of the demo, driven through the command line."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.url = self.did = ""
-
-    @property
-    def address(self) -> str:
-        return f"{self.url}#{self.did}"
-
-    @property
-    def port(self) -> int:
-        return int(self.url.rstrip("/").rpartition(":")[2])
-
-    def run(self, *args: str) -> str:
-        """Run one command and return what it printed; CallError if it failed."""
-        done = subprocess.run(
-            self._command(*args),
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=180,
-            check=False,
-            env=_environment(),
-        )
-        if done.returncode:
-            line = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise CallError(ErrorKind.UNEXPECTED, f"{args[0]} failed: {line}")
-        return done.stdout
+    def _call(self, address: str, call: DemoCall, run: int) -> None:
+        data = json.dumps(call.data, ensure_ascii=False)
+        result = self._json("caller", "call", address, call.task, "-d", data, "--json")
+        known = self._json("caller", "protocols", "show", result["protocol"], "--json")
+        shown = {
+            "run": run,
+            "tool": call.tool,
+            "task": call.task,
+            "input": dict(call.data),
+            **result,
+            "tests": known["tests"],
+        }
+        self._calls.append(shown)
+        self._observer.called(shown)
 
     @contextlib.contextmanager
-    def up(self, port: int) -> Iterator[None]:
-        """Run the daemon for a block, and end it by its own id."""
-        ready = self.path.with_suffix(".ready")
-        ready.unlink(missing_ok=True)
-        with self.path.with_suffix(".log").open("ab") as log:
+    def _daemon(self, name: str, run: int) -> Iterator[dict[str, Any]]:
+        """Have a daemon up, on the port it had before, and end it by its own id."""
+        ready = self._folder / f"{name}-{run}.ready"
+        log = self._folder / f"{name}-{run}.log"
+        words = ["up", "--port", str(self._ports[name]), "--ready-file", str(ready)]
+        with log.open("wb") as output:
             process = subprocess.Popen(
-                self._command("up", "--port", str(port), "--ready-file", str(ready)),
-                stdout=log,
-                stderr=log,
+                self._command(name, *words),
                 stdin=subprocess.DEVNULL,
-                env=_environment(),
+                stdout=output,
+                stderr=output,
+                cwd=self._folder,
+                env=self._environ,
             )
         try:
-            limit = time.monotonic() + START_TIMEOUT
-            while not ready.exists():
-                if process.poll() is not None or time.monotonic() > limit:
-                    log_text = self.path.with_suffix(".log").read_text().strip()
-                    last = (log_text.splitlines() or ["no message"])[-1]
-                    raise CallError(ErrorKind.UNEXPECTED, f"up failed: {last}")
-                time.sleep(0.02)
-            found = json.loads(ready.read_text())
-            self.url, self.did = found["url"], found["did"]
-            yield
+            found = _wait_ready(process, ready, name, log)
+            self._ports[name] = urlsplit(found["url"]).port or 0
+            self._observer.up(name, found["did"], found["url"])
+            yield {"name": name, "did": found["did"], "url": found["url"]}
         finally:
-            if process.poll() is None:
-                process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            _stop(process)
 
-    def _command(self, *args: str) -> list[str]:
-        return [sys.executable, "-m", "anp", "--home", str(self.path), *args]
+    def _json(self, name: str, *words: str) -> Any:
+        """Run a command that prints JSON; its error becomes ours."""
+        done = _run(self._command(name, *words), self._folder, self._environ)
+        try:
+            answer = json.loads(done.stdout)
+            if done.returncode == 0:
+                return answer
+            kind, detail = ErrorKind(answer["kind"]), str(answer["detail"])
+        except (ValueError, KeyError, TypeError):
+            kind = ErrorKind.UNEXPECTED
+            detail = f"it ended with {done.returncode}: {_last_line(done.stderr)}"
+        raise CallError(kind, f"demo: anpd {words[0]}: {detail}")
 
+    def _command(self, name: str, *words: str) -> list[str]:
+        home = str(self._folder / name)
+        return [sys.executable, "-m", "anp", "--home", home, *words]
 
-def _repository(path: Path) -> Path:
-    """Make a repository of two commits."""
-    path.mkdir()
-    environ = {**os.environ, **COMMIT}
-    steps = [["init", "-q", "-b", "main"]]
-    for number, words in enumerate(("A first step", "A second step"), start=1):
-        (path / f"step{number}.txt").write_text(f"{words}\n")
-        steps += [["add", "."], ["commit", "-q", "-m", words]]
-        for step in steps:
-            subprocess.run(["git", "-C", str(path), *step], env=environ, check=True)
-        steps = []
-    return path
+    def _make_repository(self) -> Path:
+        """Make a repository of two commits that are the same on every machine."""
+        path = self._folder / "repository"
+        path.mkdir()
+        environ = {
+            # The owner's hooks, templates and signing keys stay out of it.
+            **{k: v for k, v in self._environ.items() if not k.startswith("GIT_")},
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_AUTHOR_NAME": "Ada",
+            "GIT_AUTHOR_EMAIL": "ada@example.com",
+            "GIT_COMMITTER_NAME": "Ada",
+            "GIT_COMMITTER_EMAIL": "ada@example.com",
+        }
 
+        def git(*words: str) -> None:
+            done = _run(["git", *words], path, environ)
+            if done.returncode:
+                raise CallError(
+                    ErrorKind.LOCAL_RESOURCE,
+                    f"demo: git {words[0]} failed: {_last_line(done.stderr)}",
+                )
 
-def _catalogue() -> Path:
-    """Return the example that is attached: of the checkout, or of the wheel."""
-    here = Path(__file__).resolve()
-    places = (here.parents[2] / "examples", here.parent / "examples")
-    for place in places:
-        if (place / "catalogue.py").exists():
-            return place / "catalogue.py"
-    raise CallError(ErrorKind.LOCAL_RESOURCE, "examples/catalogue.py is missing")
-
-
-def _environment() -> dict[str, str]:
-    # The owner's own settings have no say in the demo's homes.
-    return {k: v for k, v in os.environ.items() if not k.startswith("ANPD_")}
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 300 else f"{text[:297]}..."
-
-
-def _say(what: str, text: str) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(Text(f"{what:<12}", style="bold cyan") + Text(text))
+        git("init", "--quiet")
+        for number, text in enumerate(("Begin the logbook", "Note the first meeting")):
+            (path / "logbook.txt").write_text(f"{text}\n", encoding="utf-8")
+            date = f"2026-01-0{number + 1}T12:00:00+00:00"
+            environ |= {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
+            git("add", "logbook.txt")
+            git("commit", "--quiet", "--message", text)
+        return path
 
 
-def _silent(what: str, text: str) -> None:
-    """Say nothing: `--json` prints one document."""
+def _require_programs() -> None:
+    if shutil.which("git") is None:
+        raise CallError(
+            ErrorKind.LOCAL_RESOURCE,
+            "demo: git is not installed, and one of the tools reads a repository; "
+            "install git",
+        )
+    missing = [name for name in SERVERS if find_spec(name) is None]
+    if missing:
+        raise CallError(
+            ErrorKind.LOCAL_RESOURCE,
+            f"demo: {' and '.join(missing)} not installed; run: "
+            f"{sys.executable} -m pip install 'anpd[demo]'",
+        )
+
+
+def _run(
+    words: Sequence[str], folder: Path, environ: Mapping[str, str]
+) -> subprocess.CompletedProcess[bytes]:
+    try:
+        # Ended by its own id when its time is up or we are interrupted.
+        return subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            cwd=folder,
+            env=environ,
+            timeout=COMMAND_TIMEOUT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as exc:
+        raise CallError(
+            ErrorKind.TIMEOUT,
+            f"demo: {Path(words[0]).name} took over {COMMAND_TIMEOUT:.0f} s",
+        ) from exc
+
+
+def _wait_ready(
+    process: subprocess.Popen[bytes], ready: Path, name: str, log: Path
+) -> Any:
+    """Return what the ready file says, as soon as it is there."""
+    deadline = time.monotonic() + READY_TIMEOUT
+    while not ready.exists():
+        if process.poll() is not None:
+            raise CallError(
+                ErrorKind.LOCAL_RESOURCE,
+                f"demo: the {name} did not start: {_last_line(log.read_bytes())}",
+            )
+        if time.monotonic() > deadline:
+            raise CallError(
+                ErrorKind.TIMEOUT,
+                f"demo: the {name} was not ready in {READY_TIMEOUT:.0f} s: "
+                f"{_last_line(log.read_bytes())}",
+            )
+        time.sleep(0.02)
+    return json.loads(ready.read_bytes())
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_TIMEOUT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def _folder(keep: bool) -> Iterator[Path]:
+    """Give a folder of our own, with a path short enough for sockets."""
+    folder = Path(tempfile.mkdtemp(prefix="anpd-"))
+    try:
+        yield folder
+    finally:
+        if keep:
+            print(f"anpd: the demo's homes are kept in {folder}", file=sys.stderr)
+        else:
+            shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """Make SIGTERM and SIGHUP end us as Ctrl-C does, so that all is cleaned up."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    wanted = (signal.SIGTERM, signal.SIGHUP)
+    before: list[Callable[[int, Any], Any] | int | None] = [
+        signal.signal(number, interrupt) for number in wanted
+    ]
+    try:
+        yield
+    finally:
+        for number, handler in zip(wanted, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _last_line(output: bytes) -> str:
+    lines = output.decode(errors="replace").strip().splitlines()
+    return lines[-1].removeprefix("anpd: ") if lines else "it said nothing"

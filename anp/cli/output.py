@@ -41,7 +41,8 @@ def guarded(settings: Settings, work: Callable[[], int]) -> int:
     except Exception as exc:
         if settings.debug:
             raise
-        return fail(settings, *describe(exc))
+        may_have_run = isinstance(exc, CallError) and exc.may_have_run
+        return fail(settings, *describe(exc), may_have_run=may_have_run)
 
 
 def describe(exc: Exception) -> tuple[ErrorKind, str]:
@@ -49,32 +50,44 @@ def describe(exc: Exception) -> tuple[ErrorKind, str]:
     if isinstance(exc, CallError):
         return exc.kind, exc.detail
     if isinstance(exc, ConfigError):
-        return ErrorKind.CONFIGURATION, f"config: {exc}"
+        return ErrorKind.CONFIGURATION, str(exc)
     if isinstance(exc, AnpError):
         return ErrorKind.UNEXPECTED, str(exc)
+    # Imported late: most commands never touch the store.
+    from cache.errors import CacheError
+
+    if isinstance(exc, CacheError):
+        return ErrorKind.LOCAL_RESOURCE, str(exc)
     if isinstance(exc, OSError):
-        return ErrorKind.LOCAL_RESOURCE, f"{exc.filename or ''}: {exc.strerror or exc}"
+        place = f"{exc.filename}: " if exc.filename else ""
+        return ErrorKind.LOCAL_RESOURCE, f"{place}{exc.strerror or exc}"
     return ErrorKind.UNEXPECTED, f"{type(exc).__name__}: {exc} (--debug shows where)"
 
 
-def fail(settings: Settings, kind: ErrorKind, detail: str) -> int:
+def fail(
+    settings: Settings, kind: ErrorKind, detail: str, *, may_have_run: bool = False
+) -> int:
     """Say what failed, in one line, and return the exit code of its kind."""
-    line = " ".join(detail.split())
+    # A reason may be a peer's words.
+    line = visible(" ".join(detail.split()))
     print(f"anpd: {line}", file=sys.stderr)
     if settings.json:
-        problem = {
+        problem: dict[str, Any] = {
             "type": f"urn:anpd:error:{kind.value}",
             "title": kind.value.replace("_", " "),
             "detail": line,
             "kind": kind.value,
         }
+        if may_have_run:
+            problem["may_have_run"] = True
         print(json.dumps(problem, ensure_ascii=False))
     return EXIT_CODES[kind]
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON document."""
-    print(json.dumps(value, ensure_ascii=False, indent=2))
+    """Print one JSON document, with what a terminal would act on as escapes."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    print("".join(c if c.isprintable() or c == "\n" else _escape(c) for c in text))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -98,6 +111,10 @@ def when(seconds: float | None) -> str:
 def visible(text: str) -> str:
     """Return a peer's text with what a terminal would act on made visible."""
     return "".join(c if c.isprintable() else f"<{ord(c):x}>" for c in text)
+
+
+def _escape(character: str) -> str:
+    return json.dumps(character)[1:-1] if character != "\x7f" else "\\u007f"
 
 
 def _cell(value: object) -> str:

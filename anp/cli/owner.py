@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from anp.cli.client import Client, home_of
-from anp.cli.output import print_json, table, when
+from anp.cli.client import Client, home_of, segment
+from anp.cli.output import print_json, table, visible, when
 from anp.errors import CallError, ErrorKind
 
 __all__ = ["register"]
@@ -119,12 +119,14 @@ def show_negotiation(
     context: typer.Context, negotiation: str, as_json: Json = False
 ) -> None:
     """Show one negotiation, with a diff between consecutive documents."""
-    found = Client(home_of(context.obj)[0]).get(f"/v1/negotiations/{negotiation}")
+    found = Client(home_of(context.obj)[0]).get(
+        f"/v1/negotiations/{segment(negotiation)}"
+    )
     if as_json:
         print_json(found)
         return
     for name in ("id", "peer", "role", "outcome", "reason", "hash"):
-        print(f"{name:<8} {found[name]}")
+        print(f"{name:<8} {visible(str(found[name]))}")
     before = ""
     for turn in found["turns"]:
         print(
@@ -132,17 +134,12 @@ def show_negotiation(
             f"after {turn['seconds']:.2f} s"
         )
         if turn["summary"]:
-            print(f"    {_clean(turn['summary'])}")
+            print(f"    {visible(turn['summary'])}")
         candidate = turn["candidate"]
         if candidate and candidate != before:
             lines = difflib.unified_diff(
                 before.splitlines(), candidate.splitlines(), lineterm="", n=2
             )
             for line in list(lines)[2:]:
-                print(f"    {_clean(line)}")
+                print(f"    {visible(line)}")
             before = candidate
-
-
-def _clean(text: str) -> str:
-    """Return a peer's text with what a terminal would act on made visible."""
-    return "".join(c if c.isprintable() else f"<{ord(c):x}>" for c in text)

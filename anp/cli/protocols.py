@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from anp.cli.client import Client, home_of
+from anp.cli.client import Client, home_of, segment
 from anp.cli.output import print_json, table, when
 
 __all__ = ["register"]
@@ -58,11 +58,12 @@ def show_protocol(
 ) -> None:
     """Show one protocol."""
     client = Client(home_of(context.obj)[0])
+    path = f"/v1/protocols/{segment(digest)}"
     if document:
-        sys.stdout.buffer.write(client.get_bytes(f"/v1/protocols/{digest}/document"))
+        sys.stdout.buffer.write(client.get_bytes(f"{path}/document"))
         sys.stdout.buffer.flush()
         return
-    found = client.get(f"/v1/protocols/{digest}")
+    found = client.get(path)
     if as_json:
         print_json(found)
         return

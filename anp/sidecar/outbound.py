@@ -7,14 +7,12 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
 
 from anp.channel.channel import Channel, ChannelClosed
-from anp.channel.core import EXTENSION_CLOSE, FrameTooLarge
-from anp.channel.events import FrameReceived
 from anp.channel.links import Links, Target
 from anp.errors import CallError, ErrorKind, PeerError
 from anp.identity.address import parse_peer
@@ -23,7 +21,7 @@ from anp.identity.well_known import MAX_WELL_KNOWN, parse_well_known, well_known
 from anp.sidecar.agreeing import Agreer
 from anp.sidecar.halves import load_half
 from anp.sidecar.protocol import Answer, DoesNotFit, Protocol
-from anp.wire.frames import ProtocolType
+from anp.sidecar.sessions import Session, Sessions
 from anp.wire.messages import MetaProtocol
 from cache.records import AgreementRecord, HalfRecord, Role
 from cache.store import Store
@@ -95,26 +93,10 @@ class CallResult:
 
 
 @dataclass(slots=True)
-class _Session:
-    """A channel bound to one protocol, with the calls in flight on it."""
-
-    channel: Channel
-    protocol: Protocol
-    agreement: AgreementRecord
-    pending: dict[str, asyncio.Future[Answer]] = field(default_factory=dict)
-    single: asyncio.Lock = field(default_factory=asyncio.Lock)
-    reader: asyncio.Task[None] | None = None
-
-    @property
-    def alive(self) -> bool:
-        return self.channel.open
-
-
-@dataclass(slots=True)
 class _Ready:
     """A session with one request encoded for it."""
 
-    session: _Session
+    session: Session
     message_id: str
     data: bytes
     source: str
@@ -153,11 +135,10 @@ class Caller:
         self._offer = offer
         self._is_blocked = is_blocked
         self._remember = remember
-        self._call_timeout = call_timeout
         self._negotiation_timeout = negotiation_timeout
         self._half_deadline = half_deadline
         self._model_calls = model_calls
-        self._sessions: dict[tuple[str, str, int], _Session] = {}
+        self._sessions = Sessions(call_timeout=call_timeout)
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
 
     async def call(self, request: CallRequest) -> CallResult:
@@ -274,7 +255,7 @@ class Caller:
             agreement that fits, to negotiate on; or None when none fits.
         """
         for agreement in await asyncio.to_thread(self._agreements, target.did, key):
-            known = self._live(agreement)
+            known = self._sessions.live(agreement)
             try:
                 protocol = known.protocol if known else await self._load(agreement)
                 if protocol is None:
@@ -291,7 +272,7 @@ class Caller:
             if channel.peer_meta.used_protocol_hash != agreement.hash:
                 logger.info("agreement declined hash=%s", agreement.hash[:12])
                 return channel
-            session = self._start(channel, protocol, agreement)
+            session = self._sessions.start(channel, protocol, agreement)
             return _Ready(session, message_id, data, "agreement")
         return None
 
@@ -340,95 +321,16 @@ class Caller:
     # Sessions.
 
     async def _open(self, target: Target, digest: str | None) -> Channel:
-        await self._make_room(target.did)
+        await self._sessions.make_room(target.did)
         return await self._links.open_channel(target, self._offer(digest))
-
-    async def _make_room(self, did: str) -> None:
-        """End idle channels to a peer without our extensions (DESIGN.md).
-
-        The official SDK sends only under its newest key for a pair of DIDs.
-        """
-        for key, session in list(self._sessions.items()):
-            channel = session.channel
-            if channel.peer_did != did or EXTENSION_CLOSE in channel.extensions:
-                continue
-            while session.pending and session.alive:
-                await asyncio.wait(session.pending.values())
-            await channel.close("another protocol is wanted")
-            self._sessions.pop(key, None)
-
-    def _live(self, agreement: AgreementRecord) -> _Session | None:
-        session = self._sessions.get(_key(agreement))
-        return session if session is not None and session.alive else None
 
     async def _bind(
         self, channel: Channel, agreement: AgreementRecord, half: HalfRecord
-    ) -> _Session:
+    ) -> Session:
         protocol = await self._protocol(agreement, half)
         if protocol is None:
             raise CallError(ErrorKind.LOCAL_RESOURCE, "the agreement was not kept")
-        return self._start(channel, protocol, agreement)
-
-    def _start(
-        self, channel: Channel, protocol: Protocol, agreement: AgreementRecord
-    ) -> _Session:
-        session = _Session(channel, protocol, agreement)
-        session.reader = asyncio.create_task(self._read(session))
-        self._sessions[_key(agreement)] = session
-        return session
-
-    async def _read(self, session: _Session) -> None:
-        """Hand answers to the calls that wait for them, until the channel ends."""
-        try:
-            while True:
-                event = await session.channel.receive()
-                if event.frame.protocol_type is ProtocolType.APPLICATION:
-                    await self._deliver(session, event)
-        except ChannelClosed as exc:
-            for waiting in session.pending.values():
-                if not waiting.done():
-                    waiting.set_exception(
-                        CallError(
-                            ErrorKind.PEER_UNREACHABLE,
-                            f"link_lost: {exc.detail}",
-                            may_have_run=True,
-                        )
-                    )
-        finally:
-            if self._sessions.get(_key(session.agreement)) is session:
-                del self._sessions[_key(session.agreement)]
-
-    async def _deliver(self, session: _Session, event: FrameReceived) -> None:
-        try:
-            answer = await session.protocol.decode(event.frame.data)
-        except NegotiationError as exc:
-            logger.warning(
-                "answer does not fit peer=%s reason=%r",
-                session.channel.peer_did,
-                str(exc)[:200],
-            )
-            # With one call in flight it must be its answer; with more, nobody knows
-            # whose it was, and each ends by its own deadline.
-            waiting = [w for w in session.pending.values() if not w.done()]
-            if len(waiting) == 1:
-                waiting[0].set_exception(
-                    CallError(
-                        ErrorKind.GENERATED_CODE,
-                        f"the answer breaks the protocol: {exc}"[:500],
-                        may_have_run=True,
-                    )
-                )
-            return
-        key = answer.message_id
-        if key is None and len(session.pending) == 1:
-            key = next(iter(session.pending))
-        future = session.pending.get(key) if key is not None else None
-        if future is None or future.done():
-            logger.warning(
-                "answer to nothing dropped peer=%s", session.channel.peer_did
-            )
-            return
-        future.set_result(answer)
+        return self._sessions.start(channel, protocol, agreement)
 
     # One exchange.
 
@@ -439,7 +341,7 @@ class Caller:
         return message_id, await protocol.encode(message_id, arguments)
 
     async def _encoded(
-        self, session: _Session, arguments: dict[str, Any], source: str
+        self, session: Session, arguments: dict[str, Any], source: str
     ) -> _Ready:
         try:
             message_id, data = await self._request(session.protocol, arguments)
@@ -458,7 +360,9 @@ class Caller:
     ) -> Answer:
         for last in (False, True):
             try:
-                return await self._send(ready)
+                return await self._sessions.exchange(
+                    ready.session, ready.message_id, ready.data
+                )
             except ChannelClosed:
                 # Its first byte was not sent, so it may be tried once more.
                 if last:
@@ -469,40 +373,6 @@ class Caller:
                 ready.messages += again.messages
                 ready.rounds += again.rounds
         raise AssertionError("unreachable")
-
-    async def _send(self, ready: _Ready) -> Answer:
-        session = ready.session
-        if session.protocol.has_message_ids:
-            return await self._wait_answer(ready)
-        async with session.single:
-            try:
-                return await self._wait_answer(ready)
-            except CallError as exc:
-                # A late answer must never meet a later call.
-                if exc.kind is ErrorKind.TIMEOUT:
-                    await session.channel.close("no answer in time")
-                raise
-
-    async def _wait_answer(self, ready: _Ready) -> Answer:
-        session = ready.session
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        session.pending[ready.message_id] = answer
-        try:
-            await session.channel.send(ProtocolType.APPLICATION, ready.data)
-            async with asyncio.timeout(self._call_timeout):
-                return await answer
-        except FrameTooLarge as exc:
-            raise CallError(ErrorKind.USAGE, str(exc)) from exc
-        except TimeoutError:
-            raise CallError(
-                ErrorKind.TIMEOUT,
-                f"no answer in {self._call_timeout:g} s (call.timeout)",
-                may_have_run=True,
-            ) from None
-        finally:
-            session.pending.pop(ready.message_id, None)
-            if answer.done() and not answer.cancelled():
-                answer.exception()
 
     # Checks against the caller's own schemas.
 
@@ -536,10 +406,6 @@ class Caller:
                 f"the result does not fit the task's schema: {'; '.join(findings)}",
                 may_have_run=True,
             )
-
-
-def _key(agreement: AgreementRecord) -> tuple[str, str, int]:
-    return agreement.peer_did, agreement.hash, agreement.revision
 
 
 async def _ask_who(url: str) -> str:

@@ -1,0 +1,198 @@
+"""Commands that need no peer: parsing, asking the local API, printing."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from anp.cli.app import run
+from anp.sidecar.home import ApiAddress, Home
+
+Output = pytest.CaptureFixture[str]
+HASH = "ab" * 32
+
+
+class FakeApi:
+    """Answers in the place of a daemon, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, httpx.Response] = {}
+        self.asked: list[httpx.Request] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(request)
+        return self.answers[request.url.raw_path.decode()]
+
+    def body(self) -> Any:
+        """Return the body of the last request."""
+        return json.loads(self.asked[-1].content)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    """Give a home that looks as if a daemon ran in it."""
+    home = Home(tmp_path / "home")
+    home.create()
+    with home.lock():
+        home.write_api(ApiAddress("unused", 1, "ws://127.0.0.1:1/", "did:key:z"))
+        yield home
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> FakeApi:
+    fake = FakeApi()
+    monkeypatch.setattr(
+        httpx, "HTTPTransport", lambda **_options: httpx.MockTransport(fake)
+    )
+    return fake
+
+
+def anpd(home: Home, *words: str) -> int:
+    return run(["--home", str(home.path), *words])
+
+
+def test_help_loads_no_heavy_module() -> None:
+    code = (
+        "import sys; from anp.cli.app import run; run(['--help']); "
+        "heavy = {'httpx', 'mcp', 'openai', 'starlette', 'uvicorn', 'websockets',"
+        " 'cryptography', 'pydantic', 'diskcache', 'RestrictedPython'}; "
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == "[]\n"
+
+
+def test_a_call_sends_what_was_typed_and_prints_the_whole_answer(
+    home: Home, api: FakeApi, tmp_path: Path, capsys: Output
+) -> None:
+    schema = tmp_path / "in.json"
+    schema.write_text('{"type": "object"}')
+    answer = {"output": {"a": 1}, "source": "agreement", "protocol": HASH}
+    api.answers["/v1/calls"] = httpx.Response(200, json=answer)
+    words = ["call", "ws://x/", "add", "-d", '{"n": 2}', "--timeout", "5", "--json"]
+    options = ["--trust-first-use", "--input-schema", str(schema)]
+    assert anpd(home, *words, *options) == 0
+    assert json.loads(capsys.readouterr().out) == answer
+    assert api.body() == {
+        "peer": "ws://x/",
+        "task": {
+            "requirement": "add",
+            "input_schema": {"type": "object"},
+            "output_schema": None,
+        },
+        "input": {"n": 2},
+        "mode": "auto",
+        "trust_first_use": True,
+        "timeout": 5.0,
+    }
+
+
+def test_a_problem_of_the_daemon_is_ours_with_its_exit_code(
+    home: Home, api: FakeApi, capsys: Output
+) -> None:
+    problem = {"kind": "application_error", "detail": "no", "may_have_run": True}
+    api.answers["/v1/calls"] = httpx.Response(502, json=problem)
+    assert anpd(home, "call", "x", "y", "--json") == 10
+    out, err = capsys.readouterr()
+    assert err == "anpd: no\n"
+    assert json.loads(out)["may_have_run"] is True
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"kind": "new"}', b"\xff"])
+def test_an_answer_that_is_no_problem_document_is_unexpected(
+    content: bytes, home: Home, api: FakeApi
+) -> None:
+    api.answers["/v1/peers"] = httpx.Response(500, content=content)
+    assert anpd(home, "peers", "list") == 1
+
+
+def test_a_document_goes_to_stdout_byte_for_byte(
+    home: Home, api: FakeApi, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    text = "# 协议\r\n\x1b no newline".encode()
+    api.answers["/v1/protocols/abab/document"] = httpx.Response(200, content=text)
+    assert anpd(home, "protocols", "show", "abab", "--document") == 0
+    assert capfdbinary.readouterr().out == text
+
+
+def test_a_hash_cannot_lead_to_another_route(home: Home, api: FakeApi) -> None:
+    answer = httpx.Response(400, json={"kind": "usage", "detail": "no such hash"})
+    api.answers["/v1/protocols/..%2Fpeers%3Fa"] = answer
+    assert anpd(home, "protocols", "show", "../peers?a") == 2
+
+
+def test_a_negotiation_shows_what_changed_and_no_control_characters(
+    home: Home, api: FakeApi, capsys: Output
+) -> None:
+    turns = [
+        {"candidate": "one\ntwo", "sequence_id": 0},
+        {"candidate": "one\n\x1b[2Jthree", "sequence_id": 1},
+    ]
+    common = {"direction": "in", "status": "negotiating", "summary": "", "seconds": 0.1}
+    found = {"id": "n1", "peer": "p", "role": "caller", "outcome": "rejected"}
+    found |= {"reason": "\x1b[31mno", "hash": HASH}
+    view = {**found, "turns": [common | turn for turn in turns]}
+    api.answers["/v1/negotiations/n1"] = httpx.Response(200, json=view)
+    assert anpd(home, "negotiations", "show", "n1") == 0
+    out = capsys.readouterr().out
+    assert "-two" in out
+    assert "+<1b>[2Jthree" in out
+    assert "\x1b" not in out
+
+
+@pytest.mark.parametrize("what", ["allow", "block", "forget"])
+def test_peers_are_told_apart_by_the_daemon(
+    what: str, home: Home, api: FakeApi, capsys: Output
+) -> None:
+    api.answers[f"/v1/peers/{what}"] = httpx.Response(200, json={"did": "did:key:z"})
+    assert anpd(home, "peers", what, "shop", "--json") == 0
+    assert api.body() == {"peer": "shop"}
+    assert json.loads(capsys.readouterr().out) == {"did": "did:key:z"}
+
+
+def test_init_makes_an_identity_once(tmp_path: Path, capsys: Output) -> None:
+    home = Home(tmp_path / "home")
+    assert anpd(home, "init", "--json") == 0
+    did = json.loads(capsys.readouterr().out)["did"]
+    key = home.key_file.read_bytes()
+    assert anpd(home, "init") == 3
+    assert home.key_file.read_bytes() == key
+    capsys.readouterr()
+    assert anpd(home, "identity", "show", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["did"] == did
+
+
+def test_doctor_works_without_a_daemon(tmp_path: Path, capsys: Output) -> None:
+    assert anpd(Home(tmp_path / "home"), "doctor", "--json") == 0
+    checks = json.loads(capsys.readouterr().out)["checks"]
+    assert {"configuration", "identity", "daemon", "isolation"} <= {
+        check["check"] for check in checks
+    }
+
+
+def test_attach_prints_the_command_that_exposes_with_all_that_was_given(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shop.py").write_text("def buy(n: int) -> dict[str, int]: return {}\n")
+    monkeypatch.chdir(tmp_path)
+    home = Home(tmp_path / "home")
+    options = ["--env", "A=b c", "--python", sys.executable, "--read-only", "buy"]
+    assert anpd(home, "attach", "python", "shop.py:buy", *options) == 0
+    line = capsys.readouterr().out.strip().splitlines()[-1]
+    words = shlex.split(line.partition("expose all: ")[2])
+    assert words[0] == "anpd"
+    assert run([*words[1:], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["exposed"] == ["buy.buy"]
+    saved = json.loads((home.attachments / "buy.json").read_text())
+    assert saved["env"] == {"A": "b c"}
+    assert saved["read_only"] == ["buy"]
