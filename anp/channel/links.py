@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from anp.channel.events import ChannelOpened
 from anp.channel.link import ChannelAcceptor, Link
 from anp.channel.listener import Page, listen, websocket_logger
 from anp.errors import AnpError, CallError, ErrorKind
-from anp.identity.dids import Identities, canonical_did
+from anp.identity.dids import Identities, LocalIdentity, canonical_did
 from anp.identity.resolver import Resolver
 from anp.wire.messages import MetaProtocol
 from anp.wire.replay import HelloMemory
@@ -158,7 +158,7 @@ class Links:
         return link if link is not None and link.alive else None
 
     async def _open(
-        self, link: Link, identity: Any, target: Target, meta: MetaProtocol
+        self, link: Link, identity: LocalIdentity, target: Target, meta: MetaProtocol
     ) -> Channel:
         try:
             async with asyncio.timeout(self._config.handshake_timeout):
@@ -248,7 +248,7 @@ class Links:
             await asyncio.sleep(backoff)
             backoff = min(2 * backoff, self._config.max_backoff)
 
-    def _start(self, work: Any) -> None:
-        task: asyncio.Task[None] = asyncio.ensure_future(work)
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

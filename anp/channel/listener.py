@@ -70,8 +70,7 @@ class _PeerPort(ServerConnection):
             return
         self._head += data
         if any(
-            method.startswith(self._head) and method != self._head
-            for method in METHODS
+            method.startswith(self._head) and method != self._head for method in METHODS
         ):
             return
         if not self._head.startswith(METHODS):
