@@ -183,6 +183,9 @@ class PythonAttachment:
         try:
             process = await asyncio.create_subprocess_exec(
                 interpreter,
+                # No bytecode files: two versions of a source that were written within a
+                # second and have the same size would be taken for one.
+                "-B",
                 RUNNER,
                 str(theirs.fileno()),
                 str(self._limits.max_result),

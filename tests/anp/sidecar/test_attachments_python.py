@@ -859,3 +859,15 @@ def test_any_json_value_fits_a_hint_or_is_refused(value: Any, hint: Any) -> None
     except BadValue:
         return
     encode(found)
+
+
+async def test_a_source_changed_within_its_second_is_read_anew(tmp_path: Path) -> None:
+    # As when an owner edits, attaches, calls and edits again by script: same size and
+    # same time stamp, which is all that Python's bytecode files look at.
+    answers = []
+    for text in ("one", "two"):
+        write(tmp_path, f"def say() -> str:\n    return {text!r}\n")
+        os.utime(tmp_path / "shop.py", (1_700_000_000, 1_700_000_000))
+        async with attached(tmp_path, "shop:say") as my:
+            answers.append(await call(my, "say"))
+    assert answers == [{"result": "one"}, {"result": "two"}]
