@@ -294,7 +294,9 @@ class _Negotiation:
             case CodeGenerationSlow(waiting_for_peer):
                 logger.info("code generation slow peer=%s", waiting_for_peer)
             case Ignored(reason):
-                logger.warning("negotiation message ignored reason=%r", reason)
+                # One line for each negotiation; the machine counts and ends them.
+                level = logging.WARNING if self._machine.ignored == 1 else logging.DEBUG
+                logger.log(level, "negotiation message ignored reason=%r", reason)
 
     def _start_preparation(self, document: str) -> None:
         if self._preparing is None or self._preparing_for != document:

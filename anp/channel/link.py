@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from websockets.asyncio.connection import Connection
 from websockets.exceptions import ConnectionClosed
+from websockets.protocol import State
 
 from anp.channel.channel import Channel
 from anp.channel.core import LinkConfig, LinkCore
@@ -40,6 +41,9 @@ logger = logging.getLogger(__name__)
 
 MAX_LOGGED_FAULTS = 8
 "Faults of one link that get a line of their own; the rest are only counted."
+
+FAULT_CODES = frozenset({1002, 1007, 1009})
+"Close codes by which the WebSocket library refuses what a peer sent."
 
 
 class ChannelAcceptor(Protocol):
@@ -111,6 +115,9 @@ class Link:
                 await self._pump()
         except ConnectionClosed as exc:
             reason = f"link lost: {exc}"
+            if exc.sent and exc.sent.code in FAULT_CODES and not exc.rcvd_then_sent:
+                # The library refused a message before the core could see it.
+                self._fault(f"{exc.sent.code}", exc.sent.reason)
         finally:
             self._lost = reason
             self._core.link_lost(reason)
@@ -120,7 +127,7 @@ class Link:
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(writer, timers, *self._tasks, return_exceptions=True)
-            await self._connection.close()
+            await self._close(1000, "")
 
     async def open_channel(
         self, identity: LocalIdentity, peer_did: str, meta: MetaProtocol
@@ -169,7 +176,13 @@ class Link:
 
     async def close(self, reason: str = "closed") -> None:
         """Close the link and all channels on it."""
-        await self._connection.close(1001, reason)
+        await self._close(1001, reason)
+
+    async def _close(self, code: int, reason: str) -> None:
+        # The library aborts the transport of a connection that has ended, and on
+        # Python 3.11 that raises when its last bytes were written late.
+        if self._connection.state is not State.CLOSED:
+            await self._connection.close(code, reason)
 
     async def _write(self) -> None:
         try:
@@ -217,16 +230,16 @@ class Link:
                 if ended is not None:
                     ended.end(reason, by_peer=by_peer)
             case PeerFault(code, detail):
-                self.faults += 1
-                if self.faults <= MAX_LOGGED_FAULTS:
-                    logger.warning(
-                        "peer fault link=%s code=%s detail=%s",
-                        self.name,
-                        int(code),
-                        detail,
-                    )
+                self._fault(f"{int(code)}", detail)
             case CloseLink(code, reason):
-                self._spawn(self._connection.close(code, reason))
+                self._spawn(self._close(code, reason))
+
+    def _fault(self, code: str, detail: str) -> None:
+        self.faults += 1
+        if self.faults <= MAX_LOGGED_FAULTS:
+            logger.warning(
+                "peer fault link=%s code=%s detail=%s", self.name, code, detail
+            )
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -252,17 +265,22 @@ class Link:
                 event.session_id, exc.code, exc.detail, now=_now(), wall_now=_wall_now()
             )
         else:
+            # Now: the first frame may be read together with `finished`.
+            self._allow_long_messages()
             self._core.answer_hello(
                 event.session_id, meta, now=_now(), wall_now=_wall_now()
             )
         await self._pump()
 
+    def _allow_long_messages(self) -> None:
+        """Before the peer has proven who it is a message may have 64 KiB only."""
+        self._connection.protocol.max_message_size = self._config.max_message
+
     def _opened(self, event: ChannelOpened) -> None:
         channel = Channel(event, self)
         self._channels[event.channel_id] = channel
         self.peers.add(event.peer_did)
-        # Before the first handshake is complete a message may have 64 KiB.
-        self._connection.protocol.max_message_size = self._config.max_message
+        self._allow_long_messages()
         self._on_peer(self, event)
         for remark in event.peer_meta.remarks:
             logger.info("hello remark link=%s remark=%s", self.name, remark)

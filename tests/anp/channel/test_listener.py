@@ -1,0 +1,197 @@
+"""What the peer-facing port answers to anything that speaks HTTP, or nearly."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.asyncio.server import ServerConnection
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from anp.channel.listener import Page, listen, websocket_logger
+from anp.errors import CallError, ErrorKind
+from tests.clauses import clause
+
+PAGE: Page = ("application/json", b'{"did": "did:example:bob"}')
+LIMIT = 1000
+DEADLINE = 20.0
+
+
+async def echo(connection: ServerConnection) -> None:
+    """Send back what comes."""
+    async for message in connection:
+        await connection.send(message)
+
+
+@asynccontextmanager
+async def port(
+    *, accepts: bool = True, open_timeout: float = 10.0
+) -> AsyncIterator[int]:
+    """Run a listener and return its port."""
+    server = await listen(
+        "127.0.0.1",
+        0,
+        on_connection=echo,
+        pages=lambda: {"/.well-known/anp": PAGE},
+        max_size=LIMIT,
+        open_timeout=open_timeout,
+        ping_interval=20.0,
+        accepts=lambda: accepts,
+    )
+    try:
+        async with asyncio.timeout(DEADLINE):
+            yield next(iter(server.sockets)).getsockname()[1]
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+async def ask(number: int, *pieces: bytes) -> tuple[int, dict[str, str], bytes]:
+    """Send bytes and return status, headers and body of the answer."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", number)
+    try:
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+            # Let the piece arrive as one of its own.
+            await asyncio.sleep(0)
+        answer = await reader.read()
+    finally:
+        writer.close()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    status, *lines = head.decode().split("\r\n")
+    pairs = [line.partition(": ") for line in lines]
+    headers = {name.lower(): value for name, _, value in pairs}
+    return int(status.split()[1]), headers, body
+
+
+def request(method: str, path: str, body: bytes = b"") -> bytes:
+    length = f"Content-Length: {len(body)}\r\n" if body else ""
+    head = f"{method} {path} HTTP/1.1\r\nHost: peer\r\n{length}\r\n"
+    return head.encode() + body
+
+
+@pytest.fixture(autouse=True)
+def no_tracebacks(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """No test of this file may leave a traceback or a record of two lines."""
+    caplog.set_level(logging.DEBUG, logger="anp")
+    yield
+    for record in caplog.get_records("call"):
+        if record.name.startswith("anp"):
+            assert record.exc_info is None
+            assert "\n" not in record.getMessage()
+
+
+async def test_get_serves_the_page() -> None:
+    async with port() as number:
+        status, headers, body = await ask(number, request("GET", "/.well-known/anp"))
+    assert (status, body) == (200, PAGE[1])
+    assert headers["content-type"] == "application/json"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "server" not in headers
+
+
+async def test_a_query_does_not_hide_the_page() -> None:
+    async with port() as number:
+        status, _, _ = await ask(number, request("GET", "/.well-known/anp?x=1"))
+    assert status == 200
+
+
+async def test_head_is_answered_without_a_body() -> None:
+    async with port() as number:
+        status, headers, body = await ask(number, request("HEAD", "/.well-known/anp"))
+    assert (status, body) == (200, b"")
+    assert headers["content-length"] == str(len(PAGE[1]))
+
+
+async def test_an_unknown_path_is_404() -> None:
+    async with port() as number:
+        status, _, _ = await ask(number, request("GET", "/../etc/passwd"))
+    assert status == 404
+
+
+@pytest.mark.parametrize(
+    "method", ["POST", "PUT", "OPTIONS", "DELETE", "GETX", "G\x00T", "PRI"]
+)
+async def test_other_methods_are_405(method: str) -> None:
+    async with port() as number:
+        said = await ask(number, request(method, "/.well-known/anp", b"{}"))
+        assert (said[0], said[1]["allow"], said[2]) == (405, "GET, HEAD", b"")
+        # The port goes on serving others.
+        assert (await ask(number, request("GET", "/.well-known/anp")))[0] == 200
+
+
+async def test_a_method_may_arrive_in_pieces() -> None:
+    async with port() as number:
+        whole = request("GET", "/.well-known/anp")
+        assert (await ask(number, whole[:1], whole[1:3], whole[3:]))[0] == 200
+        whole = request("HEAD", "/.well-known/anp")
+        assert (await ask(number, whole[:4], whole[4:]))[0] == 200
+        assert (await ask(number, b"P", b"OST / HTTP/1.1\r\n\r\n"))[0] == 405
+
+
+@pytest.mark.parametrize("sent", [b"", b"G", b"HEAD", b"GET / HTTP/1.1\r\n"])
+async def test_a_request_that_never_ends_is_dropped(sent: bytes) -> None:
+    async with port(open_timeout=0.2) as number:
+        reader, writer = await asyncio.open_connection("127.0.0.1", number)
+        writer.write(sent)
+        await reader.read()
+        writer.close()
+
+
+async def test_a_full_daemon_says_503_to_links_and_still_serves_the_page() -> None:
+    async with port(accepts=False) as number:
+        with pytest.raises(InvalidStatus) as caught:
+            await connect(f"ws://127.0.0.1:{number}/", proxy=None)
+        assert caught.value.response.status_code == 503
+        assert (await ask(number, request("GET", "/.well-known/anp")))[0] == 200
+
+
+@clause("WIRE row 34")
+async def test_a_message_at_the_limit_passes_and_one_past_it_closes_with_1009() -> None:
+    async with (
+        port() as number,
+        connect(f"ws://127.0.0.1:{number}/", proxy=None) as peer,
+    ):
+        await peer.send("x" * LIMIT)
+        assert await peer.recv() == "x" * LIMIT
+        await peer.send("x" * (LIMIT + 1))
+        with pytest.raises(ConnectionClosed) as caught:
+            await peer.recv()
+    assert caught.value.rcvd is not None
+    assert caught.value.rcvd.code == 1009
+
+
+async def test_an_address_in_use_is_one_line_that_says_what_to_do() -> None:
+    async with port() as number:
+        with pytest.raises(CallError, match="--port chooses another port") as caught:
+            await listen(
+                "127.0.0.1",
+                number,
+                on_connection=echo,
+                pages=dict,
+                max_size=LIMIT,
+                open_timeout=1.0,
+                ping_interval=20.0,
+                accepts=lambda: True,
+            )
+    assert caught.value.kind is ErrorKind.LOCAL_RESOURCE
+    assert "\n" not in str(caught.value)
+
+
+def test_a_record_of_the_library_becomes_one_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    library = websocket_logger()
+    try:
+        raise ValueError("first\nsecond")
+    except ValueError:
+        library.error("opening handshake %s", "failed", exc_info=True)
+    [record] = caplog.records
+    text = record.getMessage()
+    assert text == "opening handshake failed: ValueError: first second"
+    assert record.exc_info is None

@@ -1,0 +1,132 @@
+"""A peer that says on the wire what a test wants: our handshake, then anything."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.protocol import State
+
+from anp.identity.dids import Identities, LocalIdentity
+from anp.identity.keys import PrivateKey
+from anp.wire.envelope import open_envelope, seal
+from anp.wire.frames import Frame, ProtocolType, decode_frame, encode_frame
+from anp.wire.handshake import (
+    HandshakeCompleted,
+    HandshakeConfig,
+    Initiator,
+    NeedKeyCheck,
+)
+from anp.wire.keys import SessionKeys
+from anp.wire.messages import Envelope, MetaProtocol, parse_message
+
+__all__ = ["RawPeer", "raw_peer"]
+
+MAX_SIZE = 16 * 1024 * 1024
+
+
+class RawPeer:
+    """One WebSocket to a daemon, and after `open` the keys of one channel."""
+
+    def __init__(self, connection: ClientConnection, peer_did: str) -> None:
+        self.connection = connection
+        self.peer_did = peer_did
+        identities = Identities.of_method(PrivateKey.generate(), "did:key")
+        self.identity: LocalIdentity = identities.primary
+        self.keys: SessionKeys | None = None
+
+    def initiator(self, *, skew: float = 0.0, did: str | None = None) -> Initiator:
+        """Return a handshake to the daemon, or to `did`; its clock is off by `skew`."""
+        return Initiator(
+            HandshakeConfig(),
+            identity=self.identity,
+            peer_did=did or self.peer_did,
+            meta=MetaProtocol(extensions=("close",)),
+            now=time.monotonic(),
+            wall_now=datetime.now(UTC) + timedelta(seconds=skew),
+            random_bytes=os.urandom,
+        )
+
+    async def say(self, *texts: str | bytes) -> None:
+        """Send messages as they are."""
+        for text in texts:
+            await self.connection.send(text)
+
+    async def hear(self) -> dict[str, Any]:
+        """Return the next message."""
+        value: dict[str, Any] = json.loads(await self.connection.recv())
+        return value
+
+    async def open(self) -> None:
+        """Open a channel."""
+        initiator = self.initiator()
+        while True:
+            await self.say(*initiator.messages_to_send())
+            match initiator.next_event():
+                case NeedKeyCheck():
+                    initiator.key_checked(
+                        None, now=time.monotonic(), wall_now=datetime.now(UTC)
+                    )
+                case HandshakeCompleted(keys):
+                    self.keys = keys
+                    await self.say(*initiator.messages_to_send())
+                    return
+                case None:
+                    message = parse_message(
+                        await self.connection.recv(), max_size=MAX_SIZE
+                    )
+                    initiator.receive(
+                        message, now=time.monotonic(), wall_now=datetime.now(UTC)
+                    )
+                case other:
+                    raise AssertionError(other)
+
+    def sealed(self, plaintext: bytes) -> dict[str, Any]:
+        """Return an envelope around `plaintext`, header byte included."""
+        assert self.keys is not None
+        text = seal(
+            self.keys,
+            plaintext,
+            source_did=self.identity.did,
+            destination_did=self.peer_did,
+            message_id=os.urandom(16).hex(),
+            iv=os.urandom(12),
+            timestamp=datetime.now(UTC),
+        )
+        value: dict[str, Any] = json.loads(text)
+        return value
+
+    async def send_meta(self, data: bytes) -> None:
+        """Send a meta message, whatever it is."""
+        plaintext = encode_frame(Frame(ProtocolType.META, data))
+        await self.say(json.dumps(self.sealed(plaintext)))
+
+    async def hear_meta(self) -> dict[str, Any]:
+        """Return the next meta message."""
+        assert self.keys is not None
+        message = parse_message(await self.connection.recv(), max_size=MAX_SIZE)
+        assert isinstance(message, Envelope), message
+        frame = decode_frame(open_envelope(self.keys, message))
+        assert frame.protocol_type is ProtocolType.META
+        value: dict[str, Any] = json.loads(frame.data)
+        return value
+
+
+@asynccontextmanager
+async def raw_peer(url: str, did: str) -> AsyncIterator[RawPeer]:
+    """Connect to a daemon."""
+    async with asyncio.timeout(60.0):
+        connection = await connect(url, proxy=None, compression=None, max_size=MAX_SIZE)
+        try:
+            yield RawPeer(connection, did)
+        finally:
+            # A closed connection may not be closed once more: see `Link.close`.
+            if connection.state is not State.CLOSED:
+                await connection.close()
