@@ -7,6 +7,7 @@ rejected with what is missing (DESIGN.md, Negotiation).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from negotiation.choice import NoChoice, choose, choose_for_prose
@@ -62,11 +63,11 @@ class RulesMind:
         """Judge the peer's candidate (ANP-5, ANP-33)."""
         if findings:
             return Reject("our half for this document failed: " + "; ".join(findings))
-        sent = frozenset(
+        sent = [
             turn.candidate
             for turn in transcript
             if turn.direction is Direction.SENT and turn.candidate
-        )
+        ]
         if isinstance(side, Need):
             return judge_reply(candidate, side, sent)
         return judge_offer(candidate, side, sent)
@@ -112,7 +113,7 @@ def own_terms(capability: Capability) -> str:
     )
 
 
-def judge_offer(candidate: str, offer: Offer, sent: frozenset[str]) -> Verdict:
+def judge_offer(candidate: str, offer: Offer, sent: Sequence[str]) -> Verdict:
     """Return the provider's verdict on `candidate`.
 
     Args:
@@ -145,15 +146,19 @@ def judge_offer(candidate: str, offer: Offer, sent: frozenset[str]) -> Verdict:
     return Counter(ours, _summary(f"the terms of `{chosen.name}`", reasons))
 
 
-def judge_reply(candidate: str, need: Need, sent: frozenset[str]) -> Verdict:
+def judge_reply(candidate: str, need: Need, sent: Sequence[str]) -> Verdict:
     """Return the requester's verdict on `candidate`, a counter of the provider.
 
     Args:
         sent: The candidates that we sent before in this negotiation.
     """
     document = _read(candidate)
+    repeats = 0
     if isinstance(document, DocumentError):
         reasons = [str(document)]
+        # What cannot be read is answered once with what we began with, because the
+        # reason may be news to the peer; what does not fit has seen our terms.
+        repeats = 1
     else:
         fit = fit_requester(document, need)
         if not isinstance(fit, Mismatch):
@@ -163,7 +168,7 @@ def judge_reply(candidate: str, need: Need, sent: frozenset[str]) -> Verdict:
         ours = propose(need)
     except DocumentError as exc:
         return Reject(f"the task cannot be described: {exc}")
-    if ours in sent:
+    if sent.count(ours) > repeats:
         return Reject(f"the task cannot use this document: {'; '.join(reasons)}")
     return Counter(ours, _summary("the terms of our task", reasons))
 

@@ -541,9 +541,9 @@ async def test_noise_is_logged_and_does_not_disturb(
     await peer.hear()
     await peer.say(GENERATED)
     assert (await task).messages_received == 4
-    lines = [record.getMessage() for record in caplog.records]
-    assert len(lines) == 2
-    assert all(line.startswith("negotiation message ignored") for line in lines)
+    # The second is only counted, or a peer could fill the log.
+    [line] = [record.getMessage() for record in caplog.records]
+    assert line.startswith("negotiation message ignored")
     assert "secretAction" not in caplog.text
 
 
