@@ -40,19 +40,7 @@ from negotiation.reactions import END_STATES, REACTIONS, Reaction, State
 from negotiation.sequence import SequenceCounter
 from negotiation.task import Role
 
-__all__ = [
-    "Agreed",
-    "CodeGenerationSlow",
-    "Event",
-    "Ignored",
-    "Machine",
-    "NeedModule",
-    "NeedProposal",
-    "NeedVerdict",
-    "NegotiationFailed",
-    "NegotiationLimits",
-    "State",
-]
+__all__ = ["Machine"]
 
 
 class Machine:

@@ -29,7 +29,7 @@ from negotiation.events import (
     NeedVerdict,
     NegotiationFailed,
 )
-from negotiation.machine import Machine, State
+from negotiation.machine import Machine
 from negotiation.mind import (
     Accept,
     Counter,
@@ -40,6 +40,7 @@ from negotiation.mind import (
     Turn,
     Verdict,
 )
+from negotiation.reactions import State
 
 __all__ = ["MAX_ATTEMPTS", "Outcome", "Transport", "negotiate", "prepare_half"]
 

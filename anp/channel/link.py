@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 
 from anp.channel.channel import Channel
-from anp.channel.core import LinkConfig, LinkCore
+from anp.channel.core import LinkCore
 from anp.channel.events import (
     ChannelEnded,
     ChannelOpened,
@@ -28,6 +28,7 @@ from anp.channel.events import (
     NeedPeerKeyCheck,
     PeerFault,
 )
+from anp.channel.limits import LinkConfig
 from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity
 from anp.identity.resolver import Resolver

@@ -14,8 +14,8 @@ from websockets.asyncio.server import Server
 from websockets.exceptions import InvalidHandshake, InvalidURI
 
 from anp.channel.channel import Channel
-from anp.channel.core import LinkConfig
 from anp.channel.events import ChannelOpened
+from anp.channel.limits import LinkConfig
 from anp.channel.link import ChannelAcceptor, Link
 from anp.channel.listener import Page, listen, websocket_logger
 from anp.errors import AnpError, CallError, ErrorKind

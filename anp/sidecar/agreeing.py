@@ -27,7 +27,8 @@ from cache.store import Store
 from negotiation.acceptance import Validator, check_half
 from negotiation.document import read_document
 from negotiation.errors import FailureKind, NegotiationEnded, TransportClosed
-from negotiation.machine import Machine, NegotiationLimits
+from negotiation.limits import NegotiationLimits
+from negotiation.machine import Machine
 from negotiation.mind import HalfSource, Mind, Need, Side, Turn
 from negotiation.negotiator import Outcome, negotiate, prepare_half
 from negotiation.task import Role as NegotiationRole

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anp.channel.channel import Channel
-from anp.channel.core import EXTENSION_CLOSE, LinkConfig
+from anp.channel.core import EXTENSION_CLOSE
 from anp.channel.events import NeedHelloAnswer
+from anp.channel.limits import LinkConfig
 from anp.channel.links import Links, LinksConfig, Target
 from anp.channel.listener import Page
 from anp.errors import CallError, ConfigError, ErrorKind

@@ -12,22 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from negotiation.errors import FailureKind, MisuseError
-from negotiation.machine import (
+from negotiation.events import (
     Agreed,
     CodeGenerationSlow,
     Event,
     Ignored,
-    Machine,
     NeedModule,
     NeedProposal,
     NeedVerdict,
     NegotiationFailed,
-    NegotiationLimits,
-    State,
 )
+from negotiation.limits import NegotiationLimits
+from negotiation.machine import Machine
 from negotiation.messages import MAX_CANDIDATE_SIZE, Status
 from negotiation.mind import Accept, Counter, Direction, Reject, Verdict
-from negotiation.reactions import END_STATES, REACTIONS
+from negotiation.reactions import END_STATES, REACTIONS, State
 from negotiation.sequence import SequenceCounter
 from negotiation.task import Role
 from tests.clauses import clause

@@ -18,7 +18,8 @@ from negotiation.errors import (
     NegotiationEnded,
     TransportClosed,
 )
-from negotiation.machine import Machine, NegotiationLimits
+from negotiation.limits import NegotiationLimits
+from negotiation.machine import Machine
 from negotiation.messages import Status
 from negotiation.mind import (
     Accept,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anp.channel.core import FrameTooLarge, LinkConfig, LinkCore
+from anp.channel.core import FrameTooLarge, LinkCore
 from anp.channel.events import (
     ChannelEnded,
     ChannelOpened,
@@ -23,6 +23,7 @@ from anp.channel.events import (
     NeedPeerKeyCheck,
     PeerFault,
 )
+from anp.channel.limits import LinkConfig
 from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire.frames import Frame, ProtocolType
 from anp.wire.handshake import HandshakeConfig

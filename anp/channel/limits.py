@@ -1,0 +1,44 @@
+"""Limits of one link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from anp.wire.handshake import HandshakeConfig
+
+__all__ = ["LinkConfig"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkConfig:
+    """Limits of one link."""
+
+    handshake: HandshakeConfig = field(default_factory=HandshakeConfig)
+    "Limits of each handshake."
+
+    max_first_message: int = 64 * 1024
+    "Largest message before the first channel is open, in bytes (WIRE row 34)."
+
+    max_message: int = 1024 * 1024
+    "Largest message afterwards, in bytes."
+
+    max_payload: int = 768 * 1024
+    "Largest protocol data we send in one frame, in bytes (WIRE row 34)."
+
+    max_held_frames: int = 16
+    "Envelopes held until the requester's `finished` arrives."
+
+    max_held_bytes: int = 1024 * 1024
+    "Bytes held in the same way."
+
+    max_handshakes: int = 8
+    "Handshakes under way at once that the peer began."
+
+    max_channels: int = 64
+    "Channels on one link."
+
+    first_channel_timeout: float = 60.0
+    "Seconds after which a link on which no channel was ever opened is closed."
+
+    max_faults: int = 32
+    "Faults of the peer after which the link is closed."
