@@ -205,7 +205,8 @@ class Handshakes:
         refusal: PeerError | None = None
         if identity is None:
             refusal = PeerError(
-                ErrorCode.NOT_ALLOWED, f"hello to {hello.destination_did[:200]!r}"
+                ErrorCode.NOT_ALLOWED,
+                f"{hello.destination_did[:200]!r} does not live at this address",
             )
         elif hello.session_id in self._dialing or hello.session_id in self._accepting:
             refusal = PeerError(ErrorCode.NOT_ALLOWED, "session id is in use")
@@ -218,7 +219,7 @@ class Handshakes:
             assert refusal is not None
             self._output.respond(
                 refusal.code,
-                "this hello is refused",
+                refusal.detail,
                 source_did=hello.destination_did,
                 destination_did=hello.source_did,
                 original_type="sourceHello",
