@@ -1,21 +1,28 @@
-"""What a module meets at run time: guards, allowed builtins and facades."""
+"""What a half meets at run time: guards, allowed builtins and facades."""
 
 from __future__ import annotations
 
 import builtins
-import json
-import operator
-from collections.abc import Callable
-from types import SimpleNamespace
+import sys
+from functools import partial
+from types import ModuleType
 from typing import Any
 
-from RestrictedPython.Guards import (
-    guarded_iter_unpack_sequence,
-    guarded_unpack_sequence,
-    safer_getattr_raise,
-)
+from sandbox.language.attributes import Hold, read, read_guarded, writable
+from sandbox.language.builtin_names import BUILTINS
+from sandbox.language.classes import exact_group
+from sandbox.language.log import CappedLog
+from sandbox.language.modules import import_name
+from sandbox.language.names import OWN_MODULE
+from sandbox.language.objects import ANNOTATIONS, with_private_keywords
 
-__all__ = ["ALLOWED_MODULES", "CapabilityCall", "CapabilityError", "fresh_globals"]
+__all__ = [
+    "CapabilityCall",
+    "CapabilityError",
+    "CappedLog",
+    "fresh_globals",
+    "plain_globals",
+]
 
 
 class CapabilityError(Exception):
@@ -37,154 +44,40 @@ class CapabilityCall:
         self.params = params
 
 
-class _Facade:
-    """Named attributes of a module, and nothing else of it."""
-
-    __slots__ = ("_names",)
-
-    def __init__(self, names: dict[str, Any]) -> None:
-        object.__setattr__(self, "_names", SimpleNamespace(**names))
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(object.__getattribute__(self, "_names"), name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"{name} cannot be set")
-
-
-def _loads(text: Any) -> Any:
-    return json.loads(text, parse_constant=_no_constant)
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _dumps(value: Any, *, ensure_ascii: bool = True, sort_keys: bool = False) -> str:
-    return json.dumps(
-        value, ensure_ascii=ensure_ascii, sort_keys=sort_keys, allow_nan=False
-    )
-
-
-ALLOWED_MODULES: dict[str, Any] = {
-    "json": _Facade(
-        {"loads": _loads, "dumps": _dumps, "JSONDecodeError": json.JSONDecodeError}
-    )
+_GUARDS: dict[str, Any] = {
+    "__name__": OWN_MODULE,
+    "_annotation_": ANNOTATIONS.__getitem__,
+    "_exact_group_": exact_group,
+    "_getattr_": read,
+    "_getattr_guarded_": read_guarded,
+    "_hold_": Hold,
+    "_keywords_": with_private_keywords,
+    "_write_": writable,
+    "CapabilityError": CapabilityError,
+    "call": CapabilityCall,
 }
-"Facades by module name; the wide list comes with the next issue (SANDBOX.md)."
-
-_NAMES = (
-    "None",
-    "True",
-    "False",
-    "abs",
-    "all",
-    "any",
-    "bool",
-    "bytes",
-    "dict",
-    "enumerate",
-    "filter",
-    "float",
-    "frozenset",
-    "int",
-    "isinstance",
-    "len",
-    "list",
-    "map",
-    "max",
-    "min",
-    "range",
-    "repr",
-    "reversed",
-    "round",
-    "set",
-    "sorted",
-    "str",
-    "sum",
-    "tuple",
-    "zip",
-    "Exception",
-    "ValueError",
-    "TypeError",
-    "KeyError",
-    "IndexError",
-    "AttributeError",
-    "LookupError",
-    "ArithmeticError",
-    "OverflowError",
-    "ZeroDivisionError",
-    "UnicodeDecodeError",
-    "UnicodeEncodeError",
-    "UnicodeError",
-    "StopIteration",
-    "RuntimeError",
-)
 
 
-def fresh_globals() -> dict[str, Any]:
-    """Return a new namespace for one execution of a module."""
-    allowed: dict[str, Any] = {
-        name: getattr(builtins, name) for name in _NAMES if hasattr(builtins, name)
-    }
-    allowed["__import__"] = _import
+def fresh_globals(log: CappedLog | None = None) -> dict[str, Any]:
+    """Return a new namespace for one execution of a half.
+
+    Args:
+        log: Where `print` and `logging` go; nowhere without one.
+    """
+    log = log or CappedLog()
     return {
-        "__builtins__": allowed,
-        "__name__": "half",
-        "__metaclass__": type,
-        "_getattr_": safer_getattr_raise,
-        "_getitem_": _getitem,
-        "_getiter_": _getiter,
-        "_iter_unpack_sequence_": guarded_iter_unpack_sequence,
-        "_unpack_sequence_": guarded_unpack_sequence,
-        "_write_": _write,
-        "_apply_": _apply,
-        "_inplacevar_": _inplacevar,
-        "CapabilityError": CapabilityError,
-        "call": CapabilityCall,
+        **_GUARDS,
+        "__builtins__": {**BUILTINS, "print": log.print},
+        "_import_": partial(import_name, log),
     }
 
 
-def _import(name: str, *args: Any, **kwargs: Any) -> Any:
-    if name not in ALLOWED_MODULES:
-        raise ImportError(f"{name} may not be imported")
-    return ALLOWED_MODULES[name]
-
-
-def _getitem(value: Any, index: Any) -> Any:
-    return value[index]
-
-
-def _getiter(value: Any) -> Any:
-    return value
-
-
-def _write(value: Any) -> Any:
-    if type(value) in (dict, list):
-        return value
-    raise TypeError(f"a {type(value).__name__} may not be written to")
-
-
-_INPLACE: dict[str, Callable[[Any, Any], Any]] = {
-    "+=": operator.iadd,
-    "-=": operator.isub,
-    "*=": operator.imul,
-    "/=": operator.itruediv,
-    "//=": operator.ifloordiv,
-    "%=": operator.imod,
-    "|=": operator.ior,
-    "&=": operator.iand,
-    "^=": operator.ixor,
-}
-
-
-def _inplacevar(sign: str, value: Any, other: Any) -> Any:
-    if sign not in _INPLACE:
-        raise TypeError(f"{sign} may not be used")
-    return _INPLACE[sign](value, other)
-
-
-def _apply(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    return function(*args, **kwargs)
+def plain_globals() -> dict[str, Any]:
+    """Return a new namespace with everything Python has, for tests of the process."""
+    # Dataclasses look the module of a class up by its name.
+    module = ModuleType(OWN_MODULE)
+    sys.modules[OWN_MODULE] = module
+    module.__dict__.update(
+        __builtins__=builtins, CapabilityError=CapabilityError, call=CapabilityCall
+    )
+    return module.__dict__

@@ -3,52 +3,69 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from types import CodeType
-from typing import Any
 
-from RestrictedPython.compile import compile_restricted_exec
-from RestrictedPython.transformer import RestrictingNodeTransformer
+from sandbox.errors import Finding
+from sandbox.language.transformer import HalfTransformer
 
-from sandbox.guards import ALLOWED_MODULES
-
-__all__ = ["FILENAME", "compile_half"]
+__all__ = ["FILENAME", "MAX_SOURCE", "Finding", "compile_half"]
 
 FILENAME = "<half>"
 "Name of a module's source in tracebacks."
 
-
-class HalfPolicy(RestrictingNodeTransformer):
-    """RestrictedPython's rules, and an allow-list of imports.
-
-    The wide language subset of SANDBOX.md comes with the next issue.
-    """
-
-    def visit_Import(self, node: ast.Import) -> Any:
-        """Allow only modules that have a facade."""
-        for name in node.names:
-            if name.name not in ALLOWED_MODULES:
-                self.error(node, f"{name.name} may not be imported")
-        return super().visit_Import(node)
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
-        """Refuse: a facade is used by its name."""
-        if node.module in ALLOWED_MODULES:
-            self.error(node, f"write `import {node.module}` instead")
-        else:
-            self.error(node, f"{node.module} may not be imported")
-        return node
+MAX_SOURCE = 64 * 1024
+"Largest source, in bytes of UTF-8 (SANDBOX.md, Layer 0)."
 
 
-def compile_half(source: str) -> tuple[CodeType | None, list[str]]:
+def compile_half(
+    source: str, *, language: bool = True
+) -> tuple[CodeType | None, list[Finding]]:
     """Compile a module's source; called in workers only.
 
+    Args:
+        language: Whether the language layer stands between; without it the source is
+            compiled as it is, which only tests of the process want.
+
     Returns:
-        The code and no findings, or None and findings that name their lines.
+        The code and no findings, or None and findings by line.
     """
-    try:
-        result = compile_restricted_exec(source, filename=FILENAME, policy=HalfPolicy)
-    except (RecursionError, MemoryError, ValueError) as exc:
-        return None, [f"the source cannot be compiled: {type(exc).__name__}"]
-    if result.errors or result.code is None:
-        return None, [str(error)[:300] for error in result.errors][:20]
-    return result.code, []
+    with warnings.catch_warnings():
+        # About code that is not ours, to a stream that nobody reads.
+        warnings.simplefilter("ignore")
+        try:
+            return _compile(source, language=language)
+        except SyntaxError as exc:
+            reason = f"this is no Python: {exc.msg}"
+            return None, [Finding(exc.lineno, reason, _excerpt(source, exc))]
+        except (RecursionError, MemoryError):
+            reason = "the source is nested too deeply; use names for parts of it"
+            return None, [Finding(None, reason)]
+        except ValueError as exc:
+            return None, [Finding(None, f"the source cannot be compiled: {exc}"[:300])]
+
+
+def _compile(source: str, *, language: bool) -> tuple[CodeType | None, list[Finding]]:
+    # Half characters are a ValueError (UnicodeEncodeError) here.
+    size = len(source.encode("utf-8"))
+    if size > MAX_SOURCE:
+        return None, [
+            Finding(None, f"the source has {size} bytes, at most {MAX_SOURCE}")
+        ]
+    if "\0" in source:
+        return None, [Finding(None, "the source has a zero byte; write it as \\0")]
+    if not language:
+        return compile(source, FILENAME, "exec", dont_inherit=True), []
+    tree = ast.parse(source, FILENAME)
+    transformer = HalfTransformer(source)
+    transformer.visit(tree)
+    findings = transformer.findings()
+    if findings:
+        return None, findings
+    return compile(tree, FILENAME, "exec", dont_inherit=True), []
+
+
+def _excerpt(source: str, error: SyntaxError) -> str:
+    lines = source.splitlines()
+    number = error.lineno or 0
+    return lines[number - 1].strip()[:120] if 0 < number <= len(lines) else ""

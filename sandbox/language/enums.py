@@ -1,0 +1,94 @@
+"""Enumerations whose call form makes members only.
+
+The original takes any class as `type` and any name as a member, and so makes classes
+that no class statement of a half could: with `__reduce__`, or below an exception group.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sandbox.language.names import BLOCKED_ATTRIBUTES, OWN_MODULE
+
+__all__ = ["ENUMS", "Enum", "Flag", "IntEnum", "IntFlag", "StrEnum"]
+
+
+class _EnumMeta(enum.EnumMeta):
+    def __call__(cls, *values: Any, **options: Any) -> Any:
+        if len(values) < 2 and "names" not in options:
+            return super().__call__(*values, **options)
+        if cls.__members__ or len(values) > 2:
+            # Several values are those of one member (Python 3.12).
+            return super().__call__(*values, **_only(options))
+        name, names = (*values, options.pop("names", ()))[:2]
+        if type(name) is not str:
+            raise TypeError("the name of an enumeration is a str")
+        return super().__call__(
+            name,
+            names=_members(names),
+            module=OWN_MODULE,
+            **_only(options, "start", "boundary"),
+        )
+
+
+def _only(options: dict[str, Any], *allowed: str) -> dict[str, Any]:
+    for name in options:
+        if name not in allowed:
+            raise TypeError(f"{name} is not available; write a class statement")
+    return options
+
+
+def _members(names: Any) -> list[Any]:
+    if isinstance(names, str):
+        given: Iterable[Any] = str.replace(names, ",", " ").split()
+    elif isinstance(names, Mapping):
+        given = list(names.items())
+    else:
+        given = list(names)
+    return [_member(item) for item in given]
+
+
+def _member(item: Any) -> Any:
+    if isinstance(item, str):
+        return _checked(item)
+    name, value = item
+    return _checked(name), value
+
+
+def _checked(name: Any) -> str:
+    if (
+        type(name) is not str
+        or not name.isidentifier()
+        or name.startswith("_")
+        or name in BLOCKED_ATTRIBUTES
+    ):
+        raise ValueError(f"{name!r} cannot be the name of a member")
+    return name
+
+
+class Enum(enum.Enum, metaclass=_EnumMeta):
+    """Stands for `enum.Enum`."""
+
+
+class IntEnum(enum.IntEnum, metaclass=_EnumMeta):
+    """Stands for `enum.IntEnum`."""
+
+
+class StrEnum(enum.StrEnum, metaclass=_EnumMeta):
+    """Stands for `enum.StrEnum`."""
+
+
+class Flag(enum.Flag, metaclass=_EnumMeta):
+    """Stands for `enum.Flag`."""
+
+
+class IntFlag(enum.IntFlag, metaclass=_EnumMeta):
+    """Stands for `enum.IntFlag`."""
+
+
+ENUMS: dict[str, Any] = {
+    kind.__name__: kind for kind in (Enum, IntEnum, StrEnum, Flag, IntFlag)
+}
+"Classes by name."

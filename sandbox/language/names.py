@@ -1,0 +1,137 @@
+"""Which names a half may use, and what becomes of its private ones.
+
+Variables keep their names: all that our guards need is called `_x_`, which no source
+may say. Attributes are another matter, for `obj._x` could reach into an object that is
+not the half's own; so `_x` is stored and read as `private__x` everywhere, and the
+objects that we hand out have no attribute of such a name.
+"""
+
+from __future__ import annotations
+
+from RestrictedPython.transformer import INSPECT_ATTRIBUTES
+
+__all__ = [
+    "BLOCKED_ATTRIBUTES",
+    "CLASS_NAMES",
+    "GUARDED_ATTRIBUTES",
+    "MODULE_NAMES",
+    "OWN_MODULE",
+    "PREFIX",
+    "READABLE_DUNDERS",
+    "SPECIAL_METHODS",
+    "TUPLE_ATTRIBUTES",
+    "is_dunder",
+    "is_reserved",
+    "plain_text",
+    "private_attribute",
+    "slot_name",
+]
+
+OWN_MODULE = "half"
+"`__name__` of a half, and so `__module__` of its classes and functions."
+
+PREFIX = "private_"
+"Stands before a private attribute's own name, underscore included."
+
+_CODE = (
+    "argcount cellvars code code_adaptive consts exceptiontable filename firstlineno "
+    "flags freevars kwonlyargcount lines linetable lnotab name names nlocals positions "
+    "posonlyargcount qualname stacksize varnames"
+)
+_FUNCTION = "closure code defaults dict doc globals name"
+
+BLOCKED_ATTRIBUTES = frozenset(INSPECT_ATTRIBUTES).union(
+    (f"co_{name}" for name in _CODE.split()),
+    (f"func_{name}" for name in _FUNCTION.split()),
+    ("f_lasti", "f_lineno", "f_trace_lines", "f_trace_opcodes"),
+    ("tb_lasti", "tb_lineno", "gi_running", "gi_suspended", "cr_running"),
+    ("cr_suspended", "ag_running", "ag_suspended"),
+    ("im_class", "im_func", "im_self", "fdel", "fget", "fset", "mro"),
+)
+"Public names that lead to frames, code and functions; never an attribute."
+
+_METHODS = (
+    "init new post_init repr str bytes hash bool int float complex index eq ne "
+    "lt le gt ge len length_hint iter next reversed getitem setitem delitem "
+    "contains missing call enter exit copy deepcopy add sub mul matmul truediv "
+    "floordiv mod divmod pow lshift rshift and or xor radd rsub rmul rmatmul "
+    "rtruediv rfloordiv rmod rdivmod rpow rlshift rrshift rand ror rxor iadd "
+    "isub imul imatmul itruediv ifloordiv imod ipow ilshift irshift iand ior "
+    "ixor neg pos abs invert round trunc floor ceil"
+)
+
+SPECIAL_METHODS = frozenset(f"__{name}__" for name in _METHODS.split())
+"Methods that a class of the half may define (SANDBOX.md, list item 4)."
+
+CLASS_NAMES = SPECIAL_METHODS | {
+    "__doc__",
+    "_missing_",
+    "_generate_next_value_",
+}
+"What else a class body may bind among the names with underscores on both sides."
+
+MODULE_NAMES = frozenset(
+    {"__all__", "__version__", "__author__", "__license__", "__doc__"}
+)
+"What may be assigned at module level."
+
+READABLE_DUNDERS = SPECIAL_METHODS | {
+    "__class__",
+    "__name__",
+    "__qualname__",
+    "__doc__",
+    "__cause__",
+    "__members__",
+    "__setattr__",
+}
+"Attributes that may be read; a guard decides by the object."
+
+TUPLE_ATTRIBUTES = frozenset(
+    {"_asdict", "_field_defaults", "_fields", "_make", "_replace"}
+)
+"Public in spite of their name, on named tuples."
+
+GUARDED_ATTRIBUTES = (
+    READABLE_DUNDERS
+    | {"format", "format_map", "obj", "register", "_value_", "_name_"}
+    | {PREFIX + name for name in TUPLE_ATTRIBUTES}
+)
+"Names whose reading depends on the object; all others need one check of the result."
+
+
+def is_dunder(name: str) -> bool:
+    """Tell whether `name` is one of the language's own."""
+    return len(name) > 4 and name.startswith("__") and name.endswith("__")
+
+
+def is_reserved(name: str) -> bool:
+    """Tell whether no variable may have this name: `_x_`, `__x__` and our prefix."""
+    if name.startswith("_"):
+        return name.endswith("_") and name not in {"_", "__"}
+    return name.startswith(PREFIX + "_")
+
+
+def private_attribute(name: str, owner: str | None) -> str:
+    """Return what the private attribute `name` is called.
+
+    Args:
+        owner: The class whose body the source stands in: `__x` is its own there, as
+            the language has it.
+    """
+    if owner is not None and name.startswith("__"):
+        name = f"_{owner.lstrip('_')}{name}"
+    return PREFIX + name
+
+
+def slot_name(name: str, owner: str) -> str | None:
+    """Return the name of a slot that source calls `name`, or None if it may not."""
+    if name in {"__dict__", "__weakref__"}:
+        return name
+    if not name.isidentifier() or is_reserved(name) or name in BLOCKED_ATTRIBUTES:
+        return None
+    return private_attribute(name, owner) if name.startswith("_") else name
+
+
+def plain_text(text: str) -> str:
+    """Return a message with private attributes under the names of the source."""
+    return text.replace(PREFIX + "_", "_")
