@@ -11,6 +11,11 @@ from sandbox.frames import MAX_FRAME, frame_length, pack, unpack
 
 __all__ = ["serve_frames"]
 
+_PREFIX = 4
+
+_SPACE = memoryview(bytearray(64 * 1024))
+"Where readings go; one for the process, which has one channel."
+
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -18,34 +23,36 @@ def serve_frames(
     channel: socket.socket, answer: Answer, *, max_frame: int = MAX_FRAME
 ) -> None:
     """Answer each frame of the daemon until it closes the channel."""
-    while (prefix := _read(channel, 4)) is not None:
-        body = _read(channel, frame_length(prefix, max_frame=max_frame))
-        if body is None:
+    # One reading takes a whole frame as a rule: each costs a change of process.
+    waiting = bytearray()
+    while _fill(channel, waiting, _PREFIX):
+        end = _PREFIX + frame_length(bytes(waiting[:_PREFIX]), max_frame=max_frame)
+        if not _fill(channel, waiting, end):
             return
-        request = unpack(body)
-        reply = answer(request)
-        try:
-            frame = pack(reply, max_frame=max_frame)
-        except MemoryError:
-            failure = {
-                "outcome": "memory",
-                "reason": "the result needs too much memory",
-            }
-            frame = pack({"id": reply["id"], "failed": failure})
-        except FrameError as exc:
-            failure = {"outcome": "output_too_large", "reason": str(exc)}
-            if "bytes, at most" not in str(exc):
-                failure = {"outcome": "error", "reason": str(exc)}
-            frame = pack({"id": reply["id"], "failed": failure})
-        channel.sendall(frame)
+        body = bytes(waiting[_PREFIX:end])
+        del waiting[:end]
+        channel.sendall(_frame(answer(unpack(body)), max_frame))
 
 
-def _read(channel: socket.socket, length: int) -> bytes | None:
-    parts = []
-    while length:
-        part = channel.recv(min(length, 65_536))
-        if not part:
-            return None
-        parts.append(part)
-        length -= len(part)
-    return b"".join(parts)
+def _frame(reply: dict[str, Any], max_frame: int) -> bytes:
+    """Return the frame of a reply, or of the failure that it cannot be sent."""
+    try:
+        return pack(reply, max_frame=max_frame)
+    except MemoryError:
+        outcome, reason = "memory", "the result needs too much memory"
+    except FrameError as exc:
+        outcome, reason = "error", str(exc)
+        if "bytes, at most" in reason:
+            outcome = "output_too_large"
+    failure = {"outcome": outcome, "reason": reason}
+    return pack({"id": reply["id"], "failed": failure})
+
+
+def _fill(channel: socket.socket, waiting: bytearray, length: int) -> bool:
+    """Read until `length` bytes wait; False when the daemon closed the channel."""
+    while len(waiting) < length:
+        count = channel.recv_into(_SPACE)
+        if not count:
+            return False
+        waiting += _SPACE[:count]
+    return True

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-__all__ = ["CapabilityFailure", "FrameError", "SandboxError"]
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = ["CapabilityFailure", "Finding", "FrameError", "SandboxError"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What the static policy refuses in a source (SANDBOX.md, Layer 1)."""
+
+    line: int | None
+    "Where, from 1; None when it concerns the whole source."
+
+    reason: str
+    "What is refused, and what to use instead."
+
+    source: str = ""
+    "The line itself, cut."
 
 
 class SandboxError(Exception):
     """A module did not give a value (SANDBOX.md, Report to the user).
 
     `outcome` is one of `rejected`, `error`, `timeout`, `memory`, `output_too_large`,
-    `crashed`, `capability_limit`, `bad_frame` and `forbidden`. `limit` and `used` are
-    in the unit of the limit that was met. With `collateral` the worker ended for a
-    fault of another call in it.
+    `forbidden_syscall`, `crashed`, `capability_limit`, `bad_frame`, and of our own
+    `forbidden` (the isolation is too low for such code) and `quarantined`. `stage` is
+    `load` or `call`. `limit` and `used` are in the unit of the limit that was met. With
+    `collateral` the worker ended for a fault of another call in it; then
+    `may_have_run` tells whether this one had called a capability before.
     """
 
     def __init__(
@@ -19,20 +38,42 @@ class SandboxError(Exception):
         outcome: str,
         reason: str,
         *,
+        stage: str = "call",
         function: str | None = None,
         line: int | None = None,
         limit: int | float | None = None,
         used: int | float | None = None,
+        findings: tuple[Finding, ...] = (),
         collateral: bool = False,
     ) -> None:
         super().__init__(f"{outcome}: {reason}")
         self.outcome = outcome
         self.reason = reason
+        self.stage = stage
+        self.protocol: str | None = None
         self.function = function
         self.line = line
         self.limit = limit
         self.used = used
+        self.findings = findings
         self.collateral = collateral
+        self.may_have_run = False
+
+    def report(self) -> dict[str, Any]:
+        """Return the report as a JSON object; what is not known is left out."""
+        known = {
+            "outcome": self.outcome,
+            "stage": self.stage,
+            "protocol": self.protocol,
+            "function": self.function,
+            "line": self.line,
+            "reason": self.reason,
+            "limit": self.limit,
+            "used": self.used,
+            "findings": [asdict(finding) for finding in self.findings] or None,
+            "may_have_run": self.may_have_run or None,
+        }
+        return {name: value for name, value in known.items() if value is not None}
 
 
 class CapabilityFailure(Exception):

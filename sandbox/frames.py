@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import struct
 from typing import Any
 
@@ -26,15 +27,35 @@ MAX_DEPTH = 100
 MAX_DIGITS_BITS = 2048
 "Longest integer, in bits."
 
+MAX_NODES = 1_000_000
+"Most values in one frame: each costs some hundred times its bytes in memory."
+
 _LENGTH = struct.Struct(">I")
+
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"')
+
+
+_LEAVES = frozenset({type(None), bool, int, float, str})
+
+_Path = tuple[Any, Any] | None
+"Where a value stands: the path of what holds it, and the last step; None at the top."
+
+
+def _refuse(constant: str) -> Any:
+    raise FrameError(f"{constant} may not cross")
+
+
+# Made once: `json.loads` makes a decoder for each call that asks for anything special.
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+_decode = json.JSONDecoder(parse_constant=_refuse).decode
 
 
 def pack(value: Any, *, max_frame: int = MAX_FRAME) -> bytes:
     """Return the frame of `value` with its length; FrameError if it may not cross."""
     table: list[list[Any]] = []
     sections: list[bytes] = []
-    tree = _strip(value, [], table, sections)
-    header = json.dumps({"value": tree, "bytes": table}).encode("ascii")
+    tree = _strip(value, None, 0, table, sections)
+    header = _encode({"value": tree, "bytes": table}).encode("ascii")
     length = _LENGTH.size + len(header) + sum(map(len, sections))
     if length > max_frame:
         raise FrameError(f"{length} bytes, at most {max_frame}")
@@ -56,7 +77,9 @@ def unpack(body: bytes) -> Any:
     try:
         (header_length,) = _LENGTH.unpack_from(body)
         start = _LENGTH.size + header_length
-        header = json.loads(body[_LENGTH.size : start], parse_constant=_refuse)
+        text = body[_LENGTH.size : start]
+        _count(text)
+        header = _decode(text.decode("utf-8"))
         value, table = header["value"], header["bytes"]
         for path, length in table:
             if type(length) is not int or length < 0 or start + length > len(body):
@@ -75,58 +98,92 @@ def unpack(body: bytes) -> Any:
     return value
 
 
+def _count(text: bytes) -> None:
+    """Refuse a text with too many values before it is parsed."""
+    if text.count(b",") + text.count(b"[") + text.count(b"{") <= MAX_NODES:
+        return
+    # Most of these may stand inside of texts.
+    bare = _TEXT.sub(b"", text)
+    if bare.count(b",") + bare.count(b"[") + bare.count(b"{") > MAX_NODES:
+        raise FrameError(f"more than {MAX_NODES} values")
+
+
 def _strip(
-    value: Any, path: list[Any], table: list[list[Any]], sections: list[bytes]
+    value: Any,
+    path: _Path,
+    depth: int,
+    table: list[list[Any]],
+    sections: list[bytes],
 ) -> Any:
-    if len(path) > MAX_DEPTH:
+    """Return `value` with null in the place of each bytes value, and note those."""
+    if depth > MAX_DEPTH:
         raise FrameError("nested too deeply")
     kind = type(value)
+    if kind in _LEAVES:
+        _check_leaf(kind, value)
+        return value
     if kind is bytes:
-        table.append([list(path), len(value)])
+        table.append([_steps(path), len(value)])
         sections.append(value)
         return None
     if kind is dict:
         result = {}
         for key, item in value.items():
-            _check_plain(key, str)
-            result[key] = _strip(item, [*path, key], table, sections)
+            _check_key(key)
+            result[key] = _strip(item, (path, key), depth + 1, table, sections)
         return result
     if kind is list or kind is tuple:
         return [
-            _strip(item, [*path, index], table, sections)
+            _strip(item, (path, index), depth + 1, table, sections)
             for index, item in enumerate(value)
         ]
-    _check_plain(value)
-    return value
+    raise FrameError(f"a value of type {kind.__name__[:50]} may not cross")
+
+
+def _steps(path: _Path) -> list[Any]:
+    steps = []
+    while path is not None:
+        path, step = path
+        steps.append(step)
+    return steps[::-1]
 
 
 def _check(value: Any, depth: int) -> None:
+    """Refuse what a JSON parser takes and no frame may hold."""
     if depth > MAX_DEPTH:
         raise FrameError("nested too deeply")
-    if type(value) is dict:
+    kind = type(value)
+    if kind in _LEAVES:
+        _check_leaf(kind, value)
+        return
+    if kind is dict:
         for key, item in value.items():
-            _check_plain(key, str)
+            _check_key(key)
             _check(item, depth + 1)
-    elif type(value) is list:
+    elif kind is list:
         for item in value:
             _check(item, depth + 1)
-    elif type(value) is not bytes:
-        _check_plain(value)
 
 
-def _check_plain(value: Any, *kinds: type) -> None:
-    kind = type(value)
-    if kind not in (kinds or (type(None), bool, int, float, str)):
-        raise FrameError(f"a value of type {kind.__name__[:50]} may not cross")
-    if kind is float and not math.isfinite(value):
+def _check_key(key: Any) -> None:
+    if type(key) is not str:
+        raise FrameError(f"a key of type {type(key).__name__[:50]} may not cross")
+    if not key.isascii():
+        _check_leaf(str, key)
+
+
+def _check_leaf(kind: type, value: Any) -> None:
+    if kind is str:
+        if not value.isascii():
+            try:
+                value.encode("utf-8")
+            except UnicodeEncodeError:
+                raise FrameError("a text holds half of a character") from None
+    elif kind is int:
+        if value.bit_length() > MAX_DIGITS_BITS:
+            raise FrameError("an integer is too long")
+    elif kind is float and not math.isfinite(value):
         raise FrameError("a number that is not finite may not cross")
-    if kind is int and value.bit_length() > MAX_DIGITS_BITS:
-        raise FrameError("an integer is too long")
-    if kind is str and not value.isascii():
-        try:
-            value.encode("utf-8")
-        except UnicodeEncodeError:
-            raise FrameError("a text holds half of a character") from None
 
 
 def _place(value: Any, path: Any, data: bytes) -> Any:
@@ -139,7 +196,3 @@ def _place(value: Any, path: Any, data: bytes) -> Any:
         raise FrameError("a bytes section has no place")
     node[path[-1]] = data
     return value
-
-
-def _refuse(constant: str) -> Any:
-    raise FrameError(f"{constant} may not cross")

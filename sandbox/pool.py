@@ -3,208 +3,119 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import logging
+import resource
+import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
-from sandbox.errors import CapabilityFailure, SandboxError
-from sandbox.lockdown import Isolation, isolation
-from sandbox.process import ForkServer, WorkerProcess
+from sandbox.backend import Backend, Worker
+from sandbox.config import SandboxConfig
+from sandbox.errors import SandboxError
+from sandbox.history import History, Runs
+from sandbox.lockdown import Isolation
+from sandbox.module import Module, error_of
+from sandbox.process import ForkServer
+from sandbox.quarantine import KILLS, Quarantine
 
 __all__ = ["Module", "Sandbox", "SandboxConfig"]
 
-OnCall = Callable[[str, Any], Awaitable[Any]]
-"Answers a capability call of a module, or raises `CapabilityFailure`."
+logger = logging.getLogger(__name__)
 
-_RECYCLED = frozenset({"memory", "timeout", "crashed", "bad_frame"})
+_LEVELS = {"reduced": 0, "full-no-landlock": 1, "full": 1}
+"What a level is worth: seccomp covers a missing Landlock (SANDBOX.md, Layers)."
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxConfig:
-    """Limits of the sandbox."""
-
-    max_workers: int = 64
-    "Workers at a time; the longest unused one without a call ends first."
-
-    max_source: int = 64 * 1024
-    "Largest source text, in bytes of UTF-8 (SANDBOX.md, Layer 0)."
-
-    max_frame: int = 16 * 1024 * 1024
-    "Largest frame to or from a worker, in bytes."
-
-    memory: int = 256 * 1024 * 1024
-    "Address space of a worker above what it starts with, in bytes."
-
-    load_timeout: float = 5.0
-    "Seconds to compile and load a source."
-
-    max_capability_calls: int = 64
-    "Capability calls of one run."
-
-    max_calls_per_worker: int = 10_000
-    "Requests after which a worker is replaced."
-
-    required_level: str = "full"
-    "Isolation that code not written by rules needs; the owner may lower it."
-
-
-class Module:
-    """A loaded source under its key; a lost worker is replaced by itself."""
-
-    def __init__(self, sandbox: Sandbox, key: str, source: str) -> None:
-        self._sandbox = sandbox
-        self.key = key
-        self.source = source
-        self.worker: WorkerProcess | None = None
-        self.busy = 0
-        self.loading = asyncio.Lock()
-
-    async def call(self, function: str, *args: Any, deadline: float) -> Any:
-        """Call a plain function and return its value.
-
-        Args:
-            deadline: Seconds of its own time.
-
-        Raises:
-            SandboxError: It gave no value.
-        """
-        self.busy += 1
-        try:
-            worker = await self._sandbox.worker_of(self)
-            request = {"op": "call", "function": function, "args": list(args)}
-            return self._value(
-                await worker.ask(request, deadline=deadline), worker, function
-            )
-        finally:
-            self.busy -= 1
-
-    async def run(
-        self, function: str, *args: Any, on_call: OnCall, deadline: float
-    ) -> Any:
-        """Run a generator function, answering the calls it yields.
-
-        Args:
-            deadline: Seconds of its own time, without the time of `on_call`.
-
-        Raises:
-            SandboxError: It gave no value.
-        """
-        self.busy += 1
-        try:
-            return await self._run(function, list(args), on_call, deadline)
-        finally:
-            self.busy -= 1
-
-    async def _run(
-        self, function: str, args: list[Any], on_call: OnCall, deadline: float
-    ) -> Any:
-        worker = await self._sandbox.worker_of(self)
-        left, calls = deadline, 0
-        request: dict[str, Any] = {"op": "start", "function": function, "args": args}
-        run: int | None = None
-        finished = False
-        try:
-            while True:
-                reply, took = await worker.ask_timed(request, deadline=max(left, 0.001))
-                left -= took
-                run = run if run is not None else reply["id"]
-                if "wanted" not in reply:
-                    finished = True
-                    return self._value(reply, worker, function)
-                calls += 1
-                if calls > self._sandbox.config.max_capability_calls:
-                    raise SandboxError(
-                        "capability_limit",
-                        f"more than {self._sandbox.config.max_capability_calls} calls",
-                        function=function,
-                        limit=self._sandbox.config.max_capability_calls,
-                        used=calls,
-                    )
-                request = await _answer(reply, on_call, run, worker)
-        finally:
-            if not finished and run is not None and worker.alive:
-                await self._sandbox.drop_run(worker, run)
-
-    def _value(
-        self, reply: dict[str, Any], worker: WorkerProcess, function: str
-    ) -> Any:
-        failed = reply.get("failed")
-        if failed is None:
-            if "value" not in reply:
-                worker.kill("it sent neither value nor failure")
-                raise SandboxError("bad_frame", "neither value nor failure")
-            return reply["value"]
-        error = _error(failed, worker, function)
-        if error.outcome in _RECYCLED:
-            worker.kill(error.reason)
-        raise error
+_GROWTH_CHECK = 256
+"Requests between two looks at a worker's memory."
 
 
 class Sandbox:
-    """The fork server and one worker for each loaded module."""
+    """One worker for each loaded module, and a few without one kept ready.
 
-    def __init__(self, config: SandboxConfig | None = None) -> None:
+    Args:
+        backend: What starts workers; a fork server of our own when not given.
+    """
+
+    def __init__(
+        self, config: SandboxConfig | None = None, *, backend: Backend | None = None
+    ) -> None:
         self.config = config or SandboxConfig()
-        self._server = ForkServer(
-            "module", memory=self.config.memory, max_frame=self.config.max_frame
+        self._backend: Backend = backend or ForkServer(
+            "module" if self.config.language_layer else "plain",
+            memory=self.config.memory,
+            max_frame=self.config.max_frame,
         )
         self._modules: OrderedDict[str, Module] = OrderedDict()
+        self._warm: list[Worker] = []
+        self._warming: asyncio.Task[None] | None = None
+        self._quarantine = Quarantine(self.config.quarantine)
+        self.history = History()
+        "What the runs came to."
 
     @property
     def isolation(self) -> Isolation:
-        """How well workers are locked, for `anpd doctor`."""
-        return isolation()
+        """How well workers are locked; `reduced` before `start`."""
+        return self._backend.isolation
 
     async def start(self) -> None:
-        """Start the fork server; SandboxError if it cannot."""
-        await self._server.start()
+        """Start the backend; SandboxError if it cannot."""
+        await self._backend.start()
+        self._keep_warm()
 
     async def close(self) -> None:
-        """End every worker and the fork server."""
+        """End every worker and the backend."""
+        if self._warming is not None:
+            self._warming.cancel()
+            await asyncio.gather(self._warming, return_exceptions=True)
+            self._warming = None
         for module in self._modules.values():
             if module.worker is not None:
                 module.worker.kill("the sandbox is closed")
+        for worker in self._warm:
+            worker.kill("the sandbox is closed")
         self._modules.clear()
-        await self._server.close()
+        self._warm.clear()
+        await self._backend.close()
 
-    async def load(self, key: str, source: str, *, origin: str) -> Module:
+    async def load(
+        self,
+        key: str,
+        source: str,
+        *,
+        origin: str,
+        protocol: str | None = None,
+        peer: str = "",
+    ) -> Module:
         """Load a source into a worker of its own, or find it loaded.
 
         Args:
-            key: One worker each: the protocol and the peer.
+            key: One worker each: role, protocol, revision and peer.
             origin: Who wrote it. Only `rules` runs below the required level.
+            protocol: What runs are counted under; the key when not given.
+            peer: With whom it is spoken.
 
         Raises:
-            SandboxError: `forbidden`, or `rejected` with all findings by line, or it
-                failed while it was loaded.
+            SandboxError: `forbidden`, `quarantined`, or `rejected` with all findings
+                by line, or it failed while it was loaded.
         """
-        if origin != "rules" and self.config.required_level != "reduced":
-            level = self.isolation.level
-            if level != "full":
-                raise SandboxError(
-                    "forbidden",
-                    f"isolation is {level}, so only code written by rules runs; "
-                    'sandbox.level = "reduced" lowers what is asked',
-                )
-        try:
-            data = source.encode("utf-8")
-        except UnicodeEncodeError:
-            raise SandboxError("rejected", "the source is not valid UTF-8") from None
-        if len(data) > self.config.max_source or b"\0" in data:
-            raise SandboxError(
-                "rejected",
-                f"the source has {len(data)} bytes, at most {self.config.max_source}, "
-                "none of them NUL",
-                limit=self.config.max_source,
-                used=len(data),
-            )
+        protocol = key if protocol is None else protocol
+        self._refuse_level(origin)
+        self._refuse_source(source)
         known = self._modules.get(key)
         if known is None or known.source != source:
             await self.unload(key)
-            known = self._modules[key] = Module(self, key, source)
+            code = _digest(source)
+            known = Module(self, key, source, code=code, protocol=protocol, peer=peer)
+            self._modules[key] = known
         try:
+            self.refuse_quarantined(known)
             await self.worker_of(known)
+        except SandboxError as exc:
+            exc.stage, exc.protocol = "load", protocol
+            await self.unload(key)
+            self.ran(known, exc)
+            raise
         except BaseException:
             await self.unload(key)
             raise
@@ -216,42 +127,182 @@ class Sandbox:
         if module is not None and module.worker is not None:
             module.worker.kill("unloaded")
 
-    async def worker_of(self, module: Module) -> WorkerProcess:
+    async def worker_of(self, module: Module) -> Worker:
         """Return the worker of a module, started and loaded if need be."""
+        worker = module.worker
+        if worker is not None and self._usable(module, worker):
+            return worker
         async with module.loading:
             if self._modules.get(module.key) is not module:
                 raise SandboxError("crashed", "the module was unloaded")
             worker = module.worker
-            if (
-                worker is not None
-                and worker.alive
-                and worker.calls >= self.config.max_calls_per_worker
-                and module.busy <= 1
-            ):
-                worker.kill("it has served its time")
+            if worker is not None and worker.alive and module.busy <= 1:
+                self._recycle(module, worker)
             if worker is not None and worker.alive:
-                self._modules.move_to_end(module.key)
                 return worker
             self._make_room(module)
-            worker = module.worker = await self._server.spawn()
-            reply = await worker.ask(
-                {"op": "load", "source": module.source},
+            worker = module.worker = await self._blank()
+            reply, _ = await worker.ask_timed(
+                {
+                    "op": "load",
+                    "source": module.source,
+                    "language": self.config.language_layer,
+                },
                 deadline=self.config.load_timeout,
             )
             if "failed" in reply:
-                error = _error(reply["failed"], worker, "load")
+                error = error_of(reply["failed"], worker, stage="load")
                 worker.kill("it did not load")
                 raise error
+            module.keep_log(reply)
+            module.base_resident = _resident(worker.pid)
             return worker
 
-    async def drop_run(self, worker: WorkerProcess, run: int) -> None:
+    async def drop_run(self, worker: Worker, run: int) -> None:
         """Let a worker forget a generator that nobody waits for any more."""
         try:
-            await worker.ask(
+            await worker.ask_timed(
                 {"op": "drop", "run": run}, deadline=self.config.load_timeout
             )
         except SandboxError:
             worker.kill("it could not drop a run")
+
+    async def ready(self) -> None:
+        """Wait until as many workers are kept ready as can be."""
+        if self._warming is not None:
+            await asyncio.wait({self._warming})
+
+    # What the owner is told.
+
+    def quarantined(
+        self, protocol: str, *, source: str | None = None, peer: str | None = None
+    ) -> str | None:
+        """Return why `peer`, or anybody, may not use a protocol's code, or None.
+
+        Args:
+            source: The code's text; None asks about any.
+        """
+        return self._quarantine.reason(
+            protocol,
+            code=None if source is None else _digest(source),
+            peer=peer,
+            now=time.monotonic(),
+        )
+
+    def release(self, protocol: str) -> bool:
+        """End a quarantine; False if there was none."""
+        return self._quarantine.release(protocol)
+
+    def runs(self, protocol: str) -> Runs:
+        """Return what the runs of a protocol came to since the start."""
+        return self.history.of(protocol)
+
+    def refuse_quarantined(self, module: Module) -> None:
+        """Raise SandboxError when the module may not be used now."""
+        reason = self._quarantine.reason(
+            module.protocol, code=module.code, peer=module.peer, now=time.monotonic()
+        )
+        if reason is not None:
+            raise SandboxError("quarantined", reason)
+
+    def ran(self, module: Module, error: SandboxError | None) -> None:
+        """Count a run, and begin a quarantine when it has cost too many workers."""
+        if error is None:
+            self.history.succeeded(module.protocol)
+            return
+        self.history.failed(module.protocol, error)
+        if error.outcome not in KILLS or error.collateral:
+            return
+        now = time.monotonic()
+        began = self._quarantine.killed(
+            module.protocol, module.code, module.peer, error.outcome, now=now
+        )
+        if began is not None:
+            logger.warning(
+                "protocol quarantined hash=%s peer=%s reason=%r",
+                module.protocol[:12],
+                module.peer,
+                began,
+            )
+
+    def logged(self, module: Module, text: str) -> None:
+        """Keep what a module printed."""
+        self.history.logged(module.protocol, text)
+
+    # Before a source is loaded.
+
+    def _refuse_level(self, origin: str) -> None:
+        level, required = self.isolation.level, self.config.required_level
+        # A level that nobody knows asks for more than there is.
+        enough = _LEVELS[level] >= _LEVELS.get(required, 2)
+        if origin != "rules" and not enough:
+            raise SandboxError(
+                "forbidden",
+                f"isolation is {level}, so only code written by rules runs; "
+                'sandbox.level = "reduced" lowers what is asked',
+                stage="load",
+            )
+
+    def _refuse_source(self, source: str) -> None:
+        try:
+            data = source.encode("utf-8")
+        except UnicodeEncodeError:
+            raise SandboxError(
+                "rejected", "the source is not valid UTF-8", stage="load"
+            ) from None
+        if len(data) > self.config.max_source or b"\0" in data:
+            raise SandboxError(
+                "rejected",
+                f"the source has {len(data)} bytes, at most {self.config.max_source}, "
+                "none of them NUL",
+                stage="load",
+                limit=self.config.max_source,
+                used=len(data),
+            )
+
+    # Workers.
+
+    async def _blank(self) -> Worker:
+        """Return a locked worker without a module."""
+        while self._warm:
+            worker = self._warm.pop()
+            self._keep_warm()
+            if worker.alive:
+                return worker
+        return await self._backend.spawn()
+
+    def _keep_warm(self) -> None:
+        if self._warming is None or self._warming.done():
+            self._warming = asyncio.create_task(self._fill())
+
+    async def _fill(self) -> None:
+        try:
+            while len(self._warm) < self.config.warm_workers:
+                self._warm.append(await self._backend.spawn())
+        except SandboxError as exc:
+            # The next call spawns by itself and tells its caller.
+            logger.warning("no worker kept ready reason=%s", exc.reason)
+
+    def _usable(self, module: Module, worker: Worker) -> bool:
+        """Tell whether a worker needs no look at all: the way of most calls."""
+        if module.key not in self._modules:
+            return False
+        self._modules.move_to_end(module.key)
+        return (
+            worker.alive
+            and not module.loading.locked()
+            and worker.calls % _GROWTH_CHECK != 0
+            and worker.calls < self.config.max_calls_per_worker
+        )
+
+    def _recycle(self, module: Module, worker: Worker) -> None:
+        """End an idle worker that has served its time or grown too much."""
+        if worker.calls >= self.config.max_calls_per_worker:
+            worker.kill("it has served its time")
+        elif worker.calls % _GROWTH_CHECK == 0:
+            grown = _resident(worker.pid) - module.base_resident
+            if grown > self.config.max_growth:
+                worker.kill(f"it has grown by {grown} bytes")
 
     def _make_room(self, module: Module) -> None:
         """End the longest unused worker without a call when there are too many."""
@@ -276,6 +327,10 @@ class Sandbox:
             )
 
 
+def _digest(source: str) -> str:
+    return hashlib.sha256(source.encode("utf-8")).hexdigest()
+
+
 def _alive(module: Module) -> bool:
     return module.worker is not None and module.worker.alive
 
@@ -288,37 +343,10 @@ def _working(module: Module) -> bool:
     return module.loading.locked() or (_alive(module) and module.busy > 0)
 
 
-async def _answer(
-    reply: dict[str, Any], on_call: OnCall, run: int, worker: WorkerProcess
-) -> dict[str, Any]:
-    """Return the request that goes on with a generator after its capability call."""
-    name = reply["wanted"]
-    if type(name) is not str:
-        worker.kill("it sent no capability name")
-        raise SandboxError("bad_frame", "no capability name")
+def _resident(pid: int) -> int:
+    """Return the resident bytes of a process, 0 where the system does not tell."""
     try:
-        value = await on_call(name, reply.get("params"))
-    except CapabilityFailure as exc:
-        return {
-            "op": "throw",
-            "run": run,
-            "code": exc.code,
-            "message": exc.message[:500],
-        }
-    return {"op": "resume", "run": run, "value": value}
-
-
-def _error(failed: Any, worker: WorkerProcess, function: str) -> SandboxError:
-    """Return the error that a worker reports; a report is hostile data too."""
-    outcomes = {"rejected", "error", "memory", "output_too_large"}
-    outcome = failed.get("outcome") if type(failed) is dict else None
-    if type(outcome) is not str or outcome not in outcomes:
-        worker.kill("its report is none")
-        return SandboxError("bad_frame", "a report of no known outcome")
-    line, reason = failed.get("line"), str(failed.get("reason"))
-    return SandboxError(
-        outcome,
-        "".join(c if c.isprintable() else " " for c in reason[:2000]),
-        function=function,
-        line=line if type(line) is int else None,
-    )
+        fields = Path(f"/proc/{pid}/statm").read_text().split()
+    except OSError:
+        return 0
+    return int(fields[1]) * resource.getpagesize()
