@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox.errors import FrameError
-from sandbox.frames import MAX_DEPTH, frame_length, pack, unpack
+from sandbox.frames import MAX_DEPTH, MAX_NODES, frame_length, pack, unpack
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
@@ -152,3 +152,14 @@ def _body(header: Any, sections: bytes = b"") -> bytes:
 
 def _body_of(header: bytes) -> bytes:
     return struct.pack(">I", len(header)) + header
+
+
+def test_a_frame_of_too_many_values_is_refused_before_it_is_parsed() -> None:
+    empty = json.dumps({"value": [[]] * (MAX_NODES // 2 + 1), "bytes": []}).encode()
+    with pytest.raises(FrameError, match="values"):
+        unpack(struct.pack(">I", len(empty)) + empty)
+
+
+def test_commas_and_brackets_in_a_text_are_no_values() -> None:
+    text = ',[{"\\' * (MAX_NODES // 2)
+    assert unpack(pack([text])[4:]) == [text]

@@ -8,15 +8,19 @@ import signal
 import socket
 import struct
 import sys
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sandbox.conversation import Conversation
 from sandbox.errors import SandboxError
 from sandbox.frames import pack
-from sandbox.pool import Module, Sandbox
-from sandbox.process import WorkerProcess
+from sandbox.pool import Module, Sandbox, SandboxConfig
+from sandbox.process import ForkServer, WorkerProcess
+from tests.sandbox.hostile_worker import HOSTILE, TRICKS
+from tests.sandbox.processes import left_behind
 
 
 async def _forged(answer: bytes) -> tuple[SandboxError, WorkerProcess]:
@@ -26,14 +30,21 @@ async def _forged(answer: bytes) -> tuple[SandboxError, WorkerProcess]:
     )
     ours, theirs = socket.socketpair()
     try:
-        reader, writer = await asyncio.open_connection(sock=ours)
-        worker = WorkerProcess(child.pid, reader, writer, max_frame=10_000)
+        conversation = await Conversation.over(ours, max_frame=10_000)
+        await asyncio.to_thread(theirs.sendall, pack({"locked": []}))
+        worker = WorkerProcess(child.pid, conversation, max_frame=10_000)
+        await worker.locked()
         sandbox = Sandbox()
-        module = sandbox._modules["key"] = Module(sandbox, "key", "")
+        module = sandbox._modules["key"] = Module(
+            sandbox, "key", "", code="", protocol="key", peer=""
+        )
         module.worker = worker
+        calling = asyncio.create_task(module.call("f", deadline=5))
+        # Only what follows a question is an answer.
+        await asyncio.to_thread(theirs.recv, 65_536)
         await asyncio.to_thread(theirs.sendall, answer)
         with pytest.raises(SandboxError) as caught:
-            await module.call("f", deadline=5)
+            await calling
         async with asyncio.timeout(10):
             assert await child.wait() == -signal.SIGKILL
         return caught.value, worker
@@ -77,6 +88,7 @@ async def test_a_report_cannot_carry_control_characters_or_great_length() -> Non
     assert failure.line is None
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root reads a locked process")
 async def test_a_worker_holds_no_descriptor_but_its_own_even_beside_many(
     sandbox: Sandbox,
 ) -> None:
@@ -89,7 +101,8 @@ async def test_a_worker_holds_no_descriptor_but_its_own_even_beside_many(
         assert module.worker is not None
         links = f"/proc/{module.worker.pid}/fd"
         assert sorted(os.listdir(links)) == ["0", "1", "2", "3"]
-        assert [os.readlink(f"{links}/{n}") for n in range(3)] == ["/dev/null"] * 3
+        assert [os.readlink(f"{links}/{n}") for n in range(2)] == ["/dev/null"] * 2
+        assert os.readlink(f"{links}/2").startswith("pipe:")
         assert _environment(module.worker.pid) == b"LANG=C.UTF-8\0"
     finally:
         await other.close()
@@ -99,3 +112,35 @@ async def test_a_worker_holds_no_descriptor_but_its_own_even_beside_many(
 
 def _environment(pid: int) -> bytes:
     return Path(f"/proc/{pid}/environ").read_bytes()
+
+
+async def _outcome(call: Awaitable[Any]) -> str:
+    try:
+        await call
+    except SandboxError as exc:
+        return exc.outcome
+    return "ok"
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+async def test_a_hostile_worker_costs_one_worker_and_harms_nobody(trick: str) -> None:
+    backend = ForkServer(HOSTILE, memory=1 << 28, max_frame=1 << 20)
+    sandbox = Sandbox(SandboxConfig(), backend=backend)
+    await sandbox.start()
+    try:
+        bad = await sandbox.load("bad", "", origin="model")
+        good = await sandbox.load("good", "", origin="model")
+        first, other = bad.worker, good.worker
+        outcomes = TRICKS[trick][1]
+        # Long enough for a busy machine; only those that say nothing wait for it.
+        deadline = 1.0 if "timeout" in outcomes else 30
+        outcome = await _outcome(bad.call(trick, deadline=deadline))
+        assert outcome in outcomes
+        assert await good.call("echo", "still here", deadline=10) == "still here"
+        assert good.worker is other
+        assert first is not None
+        assert await asyncio.to_thread(left_behind, [first.pid]) == []
+        assert await bad.call("echo", "a new one", deadline=10) == "a new one"
+        assert bad.worker is not first
+    finally:
+        await sandbox.close()

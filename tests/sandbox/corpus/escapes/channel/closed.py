@@ -1,0 +1,6 @@
+# effect: channel
+import os
+
+
+def attempt(probe):
+    os.close(3)

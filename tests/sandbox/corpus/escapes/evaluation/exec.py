@@ -1,0 +1,5 @@
+# effect: leak
+def attempt(probe):
+    scope = {"path": probe["secret_file"]}
+    exec("found = open(path).read()", scope)
+    return scope["found"]

@@ -1,0 +1,3 @@
+# effect: leak
+def attempt(probe):
+    return __import__("os").environ[probe["env"]]

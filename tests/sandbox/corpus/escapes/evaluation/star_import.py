@@ -1,0 +1,6 @@
+# effect: leak
+from os import *
+
+
+def attempt(probe):
+    return environ[probe["env"]]

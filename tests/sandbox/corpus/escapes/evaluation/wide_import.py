@@ -1,0 +1,6 @@
+# effect: leak
+import oｓ
+
+
+def attempt(probe):
+    return os.environ[probe["env"]]

@@ -1,0 +1,6 @@
+# effect: exhaust
+import os
+
+
+def attempt(probe):
+    os.abort()

@@ -1,0 +1,3 @@
+# effect: exhaust
+def attempt(probe):
+    return len(str(pow(7, 10**9) % 10))

@@ -1,0 +1,5 @@
+# effect: exhaust
+def attempt(probe):
+    value = 3
+    while True:
+        value *= value

@@ -1,0 +1,3 @@
+# effect: exhaust
+def attempt(probe):
+    return (1 << 10**11).bit_length()

@@ -1,0 +1,3 @@
+# effect: exhaust
+def attempt(probe):
+    return attempt(probe)

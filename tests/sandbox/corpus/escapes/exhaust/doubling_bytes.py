@@ -1,0 +1,5 @@
+# effect: exhaust
+def attempt(probe):
+    value = b'x'
+    while True:
+        value += value

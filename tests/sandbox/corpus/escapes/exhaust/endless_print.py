@@ -1,0 +1,4 @@
+# effect: exhaust
+def attempt(probe):
+    while True:
+        print('x' * 1000)

@@ -1,0 +1,7 @@
+# effect: exhaust
+import functools
+import itertools
+
+
+def attempt(probe):
+    return functools.reduce(lambda a, b: a, itertools.count())

@@ -1,0 +1,5 @@
+# effect: exhaust
+def attempt(probe):
+    kept = []
+    while True:
+        kept.append(bytes(10**6))

@@ -1,0 +1,3 @@
+# effect: exhaust
+def attempt(probe):
+    return len(','.join(map(str, range(10**9))))

@@ -1,0 +1,4 @@
+# effect: exhaust
+# note: many small values
+def attempt(probe):
+    return [0] * 8_000_000

@@ -1,0 +1,6 @@
+# effect: exhaust
+import itertools
+
+
+def attempt(probe):
+    return ''.join(itertools.repeat('x'))

@@ -1,0 +1,7 @@
+# effect: exhaust
+import os
+import signal
+
+
+def attempt(probe):
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,3 @@
+# effect: exhaust
+def attempt(probe):
+    return len('{:>99999999999}'.format('x'))

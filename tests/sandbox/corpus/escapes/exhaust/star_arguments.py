@@ -1,0 +1,6 @@
+# effect: exhaust
+import itertools
+
+
+def attempt(probe):
+    return max(*itertools.count())

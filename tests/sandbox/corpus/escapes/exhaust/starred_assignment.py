@@ -1,0 +1,7 @@
+# effect: exhaust
+import itertools
+
+
+def attempt(probe):
+    first, *rest = itertools.count()
+    return first

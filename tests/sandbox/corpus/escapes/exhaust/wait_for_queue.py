@@ -1,0 +1,6 @@
+# effect: exhaust
+import queue
+
+
+def attempt(probe):
+    queue.SimpleQueue().get()

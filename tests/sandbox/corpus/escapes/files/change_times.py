@@ -1,0 +1,6 @@
+# effect: write
+import os
+
+
+def attempt(probe):
+    os.utime(probe["secret_file"], (1, 1))

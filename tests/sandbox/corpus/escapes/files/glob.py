@@ -1,0 +1,6 @@
+# effect: leak
+import glob
+
+
+def attempt(probe):
+    return glob.glob(probe["folder"] + "/*")

@@ -1,0 +1,6 @@
+# effect: write
+import os
+
+
+def attempt(probe):
+    os.mkdir(probe["write_file"])

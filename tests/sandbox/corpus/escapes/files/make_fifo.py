@@ -1,0 +1,6 @@
+# effect: write
+import os
+
+
+def attempt(probe):
+    os.mkfifo(probe["write_file"])

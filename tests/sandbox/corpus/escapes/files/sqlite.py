@@ -1,0 +1,6 @@
+# effect: write
+import sqlite3
+
+
+def attempt(probe):
+    sqlite3.connect(probe["write_file"]).execute("create table a (b)")

@@ -1,0 +1,6 @@
+# effect: write
+import tempfile
+
+
+def attempt(probe):
+    tempfile.mkstemp(dir=probe["folder"])

@@ -1,0 +1,6 @@
+# effect: write
+import os
+
+
+def attempt(probe):
+    os.truncate(probe["secret_file"], 0)

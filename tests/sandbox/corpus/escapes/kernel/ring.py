@@ -1,0 +1,19 @@
+# effect: escaped
+# note: io_uring_setup
+import ctypes
+import platform
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.syscall.restype = ctypes.c_long
+
+
+def syscall(x86_64, aarch64, *args):
+    number = {"x86_64": x86_64, "aarch64": aarch64}[platform.machine()]
+    long = ctypes.c_long
+    args = [long(a) if type(a) is int else a for a in args]
+    return LIBC.syscall(long(number), *args)
+
+def attempt(probe):
+    parameters = ctypes.create_string_buffer(120)
+    made = syscall(425, 425, 4, parameters)
+    return "escaped" if made >= 0 else ctypes.get_errno()

@@ -1,0 +1,7 @@
+# effect: network
+import socket
+
+
+def attempt(probe):
+    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    made.sendto(b"x", (probe["host"], probe["udp_port"]))

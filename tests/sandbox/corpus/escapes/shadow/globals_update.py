@@ -1,0 +1,11 @@
+# effect: state
+import json
+
+
+def attempt(probe):
+    globals().update(_write_=lambda value: value)
+    json.dumps = lambda value: "polluted"
+
+
+def check(probe):
+    return "escaped" if json.dumps(1) == "polluted" else "clean"

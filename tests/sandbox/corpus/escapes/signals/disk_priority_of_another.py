@@ -1,0 +1,17 @@
+# effect: signal
+# note: ioprio_set
+import ctypes
+import platform
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.syscall.restype = ctypes.c_long
+
+
+def syscall(x86_64, aarch64, *args):
+    number = {"x86_64": x86_64, "aarch64": aarch64}[platform.machine()]
+    long = ctypes.c_long
+    args = [long(a) if type(a) is int else a for a in args]
+    return LIBC.syscall(long(number), *args)
+
+def attempt(probe):
+    syscall(251, 30, 1, probe["victim"], 3 << 13)

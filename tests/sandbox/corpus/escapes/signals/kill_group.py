@@ -1,0 +1,7 @@
+# effect: signal
+import os
+import signal
+
+
+def attempt(probe):
+    os.killpg(probe["victim"], signal.SIGKILL)

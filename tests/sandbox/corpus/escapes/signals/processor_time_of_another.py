@@ -1,0 +1,18 @@
+# effect: signal
+# note: a limit that ends it at its next tick
+import ctypes
+import platform
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.syscall.restype = ctypes.c_long
+
+
+def syscall(x86_64, aarch64, *args):
+    number = {"x86_64": x86_64, "aarch64": aarch64}[platform.machine()]
+    long = ctypes.c_long
+    args = [long(a) if type(a) is int else a for a in args]
+    return LIBC.syscall(long(number), *args)
+
+def attempt(probe):
+    limit = (ctypes.c_uint64 * 2)(1, 1)
+    syscall(302, 261, probe["victim"], 0, limit, None)

@@ -1,0 +1,3 @@
+# effect: leak
+def attempt(probe):
+    return attempt.__builtins__["open"](probe["secret_file"]).read()

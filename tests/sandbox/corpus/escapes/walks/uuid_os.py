@@ -1,0 +1,6 @@
+# effect: leak
+import uuid
+
+
+def attempt(probe):
+    return uuid.os.environ[probe["env"]]
