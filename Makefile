@@ -6,13 +6,13 @@ SDK    := .venvs/sdk
 STAMP  := $(VENV)/.installed
 PIP    := -m pip --disable-pip-version-check -q
 
-.PHONY: help venv demo test check format lint types contracts wheel sdk-env bench kill clean
+.PHONY: help venv demo test check format lint types contracts wheel sdk-env bench bench-long corpus-control test-sandbox test-unprivileged kill clean
 
 help:
 	@echo "make demo    two daemons meet, agree and call (start here)"
 	@echo "make test    all tests, with the official SDK as a peer"
 	@echo "make check   format, lint, types, import contracts, tests, wheel"
-	@echo "make bench   ratios: a call against a raw echo, the worker against in-process"
+	@echo "make bench   ratios: a call against a raw echo, the sandbox's goals (bench-long: 100,000 calls)"
 	@echo "make kill    fifty kills on each side, at named states"
 
 venv: $(STAMP)
@@ -61,7 +61,23 @@ wheel: venv
 
 bench: venv
 	$(BIN)/python -m bench.call
-	$(BIN)/python -m bench.module
+	$(BIN)/python -m bench.sandbox
+
+bench-long: venv
+	$(BIN)/python -m bench.sandbox --long
+
+# The sandbox's tests with another Python, such as PYTHON=python3.13.
+test-sandbox:
+	$(MAKE) VENV=.venvs/$(notdir $(PYTHON)) venv
+	.venvs/$(notdir $(PYTHON))/bin/pytest -n 2 tests/sandbox
+
+# The sandbox's tests as an ordinary user, also when we are root.
+test-unprivileged: venv
+	tests/sandbox/as_nobody.sh $(BIN)/python -m pytest -p no:cacheprovider -n 2 tests/sandbox
+
+# Runs every escape of the corpus without any sandbox, in throw-away processes.
+corpus-control: venv
+	$(BIN)/python -m tests.sandbox.corpus.control
 
 kill: venv
 	ANPD_KILLS=50 $(BIN)/pytest -s tests/e2e/test_kill.py

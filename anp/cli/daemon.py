@@ -136,7 +136,7 @@ def call(
 def doctor(context: typer.Context, as_json: Json = False) -> None:
     """Say what works here, what not, and how to fix it."""
     from anp.identity.keys import PrivateKey
-    from sandbox.lockdown import isolation
+    from sandbox.process import measure_isolation
 
     home, _ = home_of(context.obj)
     checks: list[dict[str, Any]] = []
@@ -166,10 +166,9 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
     for attached in (info or {}).get("attachments", []):
         text = attached["problem"] or f"{attached['capabilities']} capabilities"
         check(f"attachment {attached['name']}", attached["healthy"], text)
-    level = isolation()
-    text = f"{level.level}: only code written by rules runs"
-    check("isolation", True, text)
-    for name, active, reason in level.layers:
+    isolation = asyncio.run(measure_isolation())
+    check("isolation", True, f"{isolation.level}: {_what_runs(isolation.level)}")
+    for name, active, reason in isolation.layers:
         check(
             f"  layer {name}", True, f"{'active' if active else 'inactive'}: {reason}"
         )
@@ -181,6 +180,15 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
             print(f"{mark} {entry['check']:<22} {entry['detail']}")
     if not all(entry["ok"] for entry in checks):
         raise ConfigError("doctor found a problem; see above")
+
+
+def _what_runs(level: str) -> str:
+    if level == "reduced":
+        return (
+            "only code written by rules runs; on Linux 3.17 or later with seccomp "
+            'code of a model runs too; sandbox.level = "reduced" does without'
+        )
+    return "code of a model runs too"
 
 
 def demo(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,7 +34,7 @@ def list_protocols(context: typer.Context, as_json: Json = False) -> None:
             (
                 p["hash"][:12],
                 p["role"],
-                p["state"],
+                "quarantined" if p["quarantined"] else p["state"],
                 p["origin"],
                 p["uses"],
                 when(p["created"]),
@@ -84,5 +84,43 @@ def show_protocol(
             f"{half['role']} half, revision {half['revision']}, by {half['origin']}, "
             f"calls {calls}"
         )
+    for what in ("runs", "trials"):
+        _print_runs(what, found[what])
     short = found["hash"][:12]
+    if found["quarantined"]:
+        print(f"\nquarantined: {found['quarantined']}")
+        print(f"to use it again: anpd protocols release {short}")
     print(f"\nmore: anpd protocols show {short} --document | --code")
+
+
+def _print_runs(what: str, runs: dict[str, Any]) -> None:
+    """Print the outcomes since the daemon started, and the latest failures."""
+    if not runs["outcomes"]:
+        return
+    counts = ", ".join(f"{name} {n}" for name, n in sorted(runs["outcomes"].items()))
+    print(f"\n{what} since the start: {counts}")
+    for failure in runs["failures"]:
+        where = f" line {failure['line']}" if "line" in failure else ""
+        print(
+            f"  {failure['outcome']} {failure.get('function', failure['stage'])}"
+            f"{where}: {failure['reason']}"
+        )
+        for finding in failure.get("findings", ()):
+            print(f"    line {finding['line']}: {finding['reason']}")
+            print(f"      {finding['source'].strip()}")
+    if runs["log"]:
+        print("  printed, the end:")
+        for line in runs["log"].splitlines()[-10:]:
+            print(f"    {line}")
+
+
+@protocols_app.command("release")
+def release_protocol(
+    context: typer.Context,
+    digest: Annotated[str, typer.Argument(metavar="HASH", help="Or its beginning.")],
+) -> None:
+    """End the quarantine of a protocol."""
+    client = Client(home_of(context.obj)[0])
+    found = client.post(f"/v1/protocols/{segment(digest)}/release", {})
+    what = "released" if found["released"] else "was not in quarantine"
+    print(f"{found['hash'][:12]} {what}")

@@ -22,6 +22,7 @@ from cache.records import (
     HalfRecord,
     NegotiationRecord,
     Role,
+    hash_text,
 )
 from cache.store import Store
 from negotiation.acceptance import Validator, check_half
@@ -223,6 +224,9 @@ class Agreer:
                 key,
                 half.text,
                 origin=half.origin,
+                # Apart from its use: a failed attempt must not quarantine the next.
+                protocol=f"trial:{hash_text(text)}",
+                peer=negotiation_id,
                 deadline=self._half_deadline,
             )
             findings = await check_half(

@@ -70,6 +70,11 @@ def make_app(daemon: Daemon) -> Starlette:
         Route("/v1/protocols", _answering(api.protocols)),
         Route("/v1/protocols/{prefix}", _answering(api.protocol)),
         Route("/v1/protocols/{prefix}/document", _answering(api.document)),
+        Route(
+            "/v1/protocols/{prefix}/release",
+            _answering(api.release),
+            methods=["POST"],
+        ),
         Route("/v1/negotiations", _answering(api.negotiations)),
         Route("/v1/negotiations/{prefix}", _answering(api.negotiation)),
         Route("/v1/peers", _answering(api.peers)),
@@ -238,14 +243,24 @@ class _Api:
         return JSONResponse({"capabilities": views.capabilities(self._daemon)})
 
     async def protocols(self, request: Request) -> Response:
-        found = await asyncio.to_thread(views.protocols, self._daemon.store)
+        found = await asyncio.to_thread(
+            views.protocols, self._daemon.store, self._daemon.sandbox
+        )
         return JSONResponse({"protocols": found})
 
     async def protocol(self, request: Request) -> Response:
         prefix = request.path_params["prefix"]
         return JSONResponse(
-            await asyncio.to_thread(views.protocol, self._daemon.store, prefix)
+            await asyncio.to_thread(
+                views.protocol, self._daemon.store, self._daemon.sandbox, prefix
+            )
         )
+
+    async def release(self, request: Request) -> Response:
+        prefix = request.path_params["prefix"]
+        digest = await asyncio.to_thread(self._daemon.store.find_hash, prefix)
+        released = self._daemon.sandbox.release(digest)
+        return JSONResponse({"hash": digest, "released": released})
 
     async def document(self, request: Request) -> Response:
         prefix = request.path_params["prefix"]

@@ -59,25 +59,43 @@ class LoadedHalf:
 
 
 async def load_half(
-    sandbox: Sandbox, key: str, source: str, *, origin: str, deadline: float
+    sandbox: Sandbox,
+    key: str,
+    source: str,
+    *,
+    origin: str,
+    protocol: str,
+    peer: str,
+    deadline: float,
 ) -> LoadedHalf:
     """Load a half's source under `key`.
 
     Args:
+        protocol: Hash of the document that it speaks.
+        peer: DID of the peer that it is spoken with.
         deadline: Seconds of its own time that each call of the half may take.
 
     Raises:
         HalfError: The source was refused or did not load.
     """
     try:
-        module = await sandbox.load(key, source, origin=origin)
+        module = await sandbox.load(
+            key, source, origin=origin, protocol=protocol, peer=peer
+        )
     except SandboxError as exc:
         raise _half_error(exc) from exc
     return LoadedHalf(module, deadline=deadline)
 
 
 def _half_error(exc: SandboxError) -> HalfError:
-    return HalfError(str(exc.outcome), exc.reason, exc.line)
+    reason = exc.reason
+    if exc.findings:
+        # All of them, with their source: a mind that writes again sees no other text.
+        reason = "; ".join(
+            f"line {finding.line}: {finding.reason}: {finding.source.strip()}"
+            for finding in exc.findings
+        )
+    return HalfError(exc.outcome, reason, exc.line)
 
 
 def _bytes(value: Any) -> bytes:

@@ -114,7 +114,9 @@ class Provider:
         half = await asyncio.to_thread(self._store.provider_half, digest, peer)
         if half is None:
             return None
-        problem = self._exposure.fits(half.capabilities)
+        problem = self._exposure.fits(half.capabilities) or self._sandbox.quarantined(
+            digest, source=half.source, peer=peer
+        )
         if problem is not None:
             logger.info("hash declined hash=%s reason=%s", digest[:12], problem)
             return None
@@ -141,6 +143,8 @@ class Provider:
             f"provider:{channel.peer_did}:{half.hash}:{half.revision}",
             half.source,
             origin=half.origin,
+            protocol=half.hash,
+            peer=canonical_did(channel.peer_did, channel.peer_key),
             deadline=self._half_deadline,
         )
         protocol = Protocol(half.hash, read_document(document), loaded, self._validator)

@@ -262,6 +262,9 @@ class Caller:
                     continue
                 message_id, data = await self._request(protocol, request.arguments)
             except (DoesNotFit, HalfError, DocumentError) as exc:
+                if isinstance(exc, HalfError) and exc.outcome == "quarantined":
+                    # A new negotiation would come to the same code.
+                    raise CallError(ErrorKind.GENERATED_CODE, str(exc)) from exc
                 # Left alone: it is good for data of its own shape.
                 logger.debug("agreement skipped hash=%s %s", agreement.hash[:12], exc)
                 continue
@@ -312,6 +315,8 @@ class Caller:
             f"requester:{agreement.peer_did}:{agreement.hash}:{agreement.revision}",
             half.source,
             origin=half.origin,
+            protocol=agreement.hash,
+            peer=agreement.peer_did,
             deadline=self._half_deadline,
         )
         return Protocol(
@@ -327,7 +332,12 @@ class Caller:
     async def _bind(
         self, channel: Channel, agreement: AgreementRecord, half: HalfRecord
     ) -> Session:
-        protocol = await self._protocol(agreement, half)
+        try:
+            protocol = await self._protocol(agreement, half)
+        except HalfError as exc:
+            raise CallError(
+                ErrorKind.GENERATED_CODE, f"our half cannot be loaded: {exc}"
+            ) from exc
         if protocol is None:
             raise CallError(ErrorKind.LOCAL_RESOURCE, "the agreement was not kept")
         return self._sessions.start(channel, protocol, agreement)

@@ -9,6 +9,8 @@ from anp.errors import CallError, ErrorKind
 from anp.version import daemon_version
 from cache.records import AgreementRecord, NegotiationRecord, Role
 from cache.store import Store
+from sandbox.history import Runs
+from sandbox.pool import Sandbox
 
 if TYPE_CHECKING:
     from anp.sidecar.daemon import Daemon
@@ -63,12 +65,18 @@ def capabilities(daemon: Daemon) -> list[dict[str, Any]]:
     ]
 
 
-def protocols(store: Store) -> list[dict[str, Any]]:
+def protocols(store: Store, sandbox: Sandbox) -> list[dict[str, Any]]:
     """Return every agreement, newest first."""
-    return [_agreement(store, record) for record in store.all_agreements()]
+    return [
+        {
+            **_agreement(store, record),
+            "quarantined": sandbox.quarantined(record.hash, peer=record.peer_did),
+        }
+        for record in store.all_agreements()
+    ]
 
 
-def protocol(store: Store, prefix: str) -> dict[str, Any]:
+def protocol(store: Store, sandbox: Sandbox, prefix: str) -> dict[str, Any]:
     """Return everything known about one document.
 
     Raises:
@@ -84,6 +92,18 @@ def protocol(store: Store, prefix: str) -> dict[str, Any]:
         "agreements": [_agreement(store, record) for record in agreements],
         "halves": [asdict(half) for half in halves],
         "tests": [record.tests for record in agreements],
+        "quarantined": sandbox.quarantined(digest),
+        "runs": _runs(sandbox.runs(digest)),
+        "trials": _runs(sandbox.runs(f"trial:{digest}")),
+    }
+
+
+def _runs(runs: Runs) -> dict[str, Any]:
+    """Return what runs came to since the daemon started."""
+    return {
+        "outcomes": dict(runs.outcomes),
+        "failures": list(runs.failures),
+        "log": runs.log,
     }
 
 

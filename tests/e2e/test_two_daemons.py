@@ -141,6 +141,25 @@ def test_two_calls_in_opposite_directions_share_one_link(
         assert daemon.ok("doctor", "--json").json()["info"]["links"] == 1
 
 
+def test_doctor_and_info_name_the_same_isolation_layer_by_layer(
+    pair: tuple[Anpd, Anpd],
+) -> None:
+    daemon, _ = pair
+    told = daemon.ok("doctor", "--json").json()
+    running = told["info"]["sandbox"]
+    assert running["level"] in {"full", "full-no-landlock", "reduced"}
+    measured = {check["check"]: check["detail"] for check in told["checks"]}
+    assert measured["isolation"].startswith(f"{running['level']}:")
+    for layer in running["layers"]:
+        line = measured[f"  layer {layer['name']}"]
+        assert line.startswith("active" if layer["active"] else "inactive")
+    names = {layer["name"] for layer in running["layers"]}
+    assert {"seccomp", "landlock"} <= names
+    active = {layer["name"] for layer in running["layers"] if layer["active"]}
+    # Who is no root has no uid to drop, and loses nothing by it.
+    assert (running["level"] == "full") == (names - active <= {"uid"})
+
+
 @clause("ANP-87")
 def test_after_a_schema_change_the_old_hash_is_declined_and_a_new_one_agreed(
     pair: tuple[Anpd, Anpd], tmp_path: Path, function: Function

@@ -1,0 +1,101 @@
+"""Two daemons in this process, and calls between them, to see that they are well."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import string
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from anp.sidecar.attachments import AttachmentSpec, save_attachment
+from anp.sidecar.config import load_config
+from anp.sidecar.daemon import Daemon
+from anp.sidecar.home import Home
+from anp.sidecar.outbound import CallRequest
+from negotiation.task import Task
+from tests.e2e.raw_peer import raw_peer
+
+__all__ = ["EVIL", "House", "house_in"]
+
+EVIL = ['a"b', "c'd", "e\nf", "__import__('os')._exit(7)", '"""', "{x}\\", "}}#"]
+SOURCE = f"""
+from typing import TypedDict
+
+Odd = TypedDict("Odd", {{name: int for name in {EVIL!r}}})
+
+
+def twice(number: int) -> dict[str, int]:
+    return {{"twice": number * 2}}
+
+
+def odd(item: Odd) -> Odd:
+    return {{name: value + 1 for name, value in item.items()}}
+
+
+def huge(size: int) -> dict[str, str]:
+    return {{"text": "x" * size}}
+"""
+
+
+class House:
+    """A daemon that provides, and one that calls it and has to be left alone."""
+
+    def __init__(self, caller: Daemon, provider: Daemon) -> None:
+        self.caller = caller
+        self.provider = provider
+
+    async def call(self, name: str, **arguments: Any) -> Any:
+        """Call a function of the provider and return its output."""
+        request = CallRequest(
+            peer=f"{self.provider.url}#{self.provider.did}",
+            task=Task(name),
+            arguments=arguments,
+        )
+        return (await self.caller.caller.call(request)).output
+
+    async def others_are_served(self) -> None:
+        """Check that a call goes through."""
+        number = random.randint(1, 10**6)
+        assert await self.call("twice", number=number) == {"twice": 2 * number}
+
+    def peer(self) -> Any:
+        """Connect a raw peer to the provider."""
+        return raw_peer(self.provider.url, self.provider.did)
+
+
+def _daemon(home: Home, folder: Path, settings: dict[str, Any]) -> Daemon:
+    flags = {"listen.port": 0, **settings}
+    config = load_config(home, home_given=True, flags=flags, environ={}, cwd=folder)
+    return Daemon(home, config)
+
+
+@asynccontextmanager
+async def house_in(folder: Path, **flags: Any) -> AsyncIterator[House]:
+    """Run both in homes of their own.
+
+    Args:
+        flags: Settings of both by dotted name, with `__` for a dot.
+    """
+    settings = {name.replace("__", "."): value for name, value in flags.items()}
+    name = "made_" + "".join(random.choices(string.ascii_lowercase, k=8))
+    (folder / f"{name}.py").write_text(SOURCE)
+    homes = Home(folder / "caller"), Home(folder / "provider")
+    for home in homes:
+        home.create()
+    for function in ("twice", "odd", "huge"):
+        save_attachment(
+            homes[1].attachments,
+            AttachmentSpec(
+                kind="python",
+                name=function,
+                target=f"{name}:{function}",
+                cwd=folder,
+                expose=("*",),
+            ),
+        )
+    caller, provider = (_daemon(home, folder, settings) for home in homes)
+    async with asyncio.timeout(120), caller.running(), provider.running():
+        yield House(caller, provider)
