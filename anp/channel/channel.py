@@ -86,9 +86,17 @@ class Channel:
     @property
     def extensions(self) -> frozenset[str]:
         """Extensions that both sides listed."""
-        return frozenset(self.own_meta.extensions) & frozenset(
-            self.peer_meta.extensions
-        )
+        return self._opened.extensions
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """Optional capabilities both sides listed; only these are used (ANP-81)."""
+        return self._opened.capabilities
+
+    @property
+    def version(self) -> str:
+        """Version of the meta-protocol in use: the highest common one (ANP-80)."""
+        return self._opened.version
 
     @property
     def open(self) -> bool:
@@ -106,6 +114,8 @@ class Channel:
         Raises:
             ChannelClosed: The channel has ended.
             FrameTooLarge: Nothing was sent (WIRE row 34).
+            LocalError: `capabilities` lacks what frames of this type need (ANP-81);
+                nothing was sent.
         """
         if self._ended is not None:
             raise self._ended
@@ -125,6 +135,11 @@ class Channel:
         event = self._frames.popleft()
         self._room.set()
         return event
+
+    def put_back(self, event: FrameReceived) -> None:
+        """Make a frame that was read the next one to be read."""
+        self._frames.appendleft(event)
+        self._arrived.set()
 
     async def close(
         self, reason: str, *, code: ErrorCode = ErrorCode.ENCRYPTION_KEY_EXPIRED

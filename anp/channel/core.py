@@ -9,15 +9,22 @@ from datetime import datetime
 from anp.channel.events import (
     ChannelOpened,
     CloseLink,
+    FrameIgnored,
     FrameReceived,
     HandshakeRefused,
     LinkEvent,
 )
 from anp.channel.handshakes import Completed, Handshakes
 from anp.channel.limits import LinkConfig
+from anp.channel.optional import UnagreedFrames, check_agreed, missing_capability
 from anp.channel.output import LinkOutput
 from anp.errors import AnpError, ErrorCode, LocalError, PeerError
-from anp.wire.envelope import check_envelope_dids, open_envelope, seal
+from anp.wire.envelope import (
+    check_envelope_dids,
+    check_envelope_version,
+    open_envelope,
+    seal,
+)
 from anp.wire.frames import Frame, ProtocolType, decode_frame, encode_frame
 from anp.wire.handshake import Identity
 from anp.wire.keys import SessionKeys
@@ -55,6 +62,7 @@ class _Channel:
     opened: ChannelOpened
     keys: SessionKeys
     seen_ivs: IvMemory
+    unagreed: UnagreedFrames
 
 
 class LinkCore:
@@ -178,12 +186,14 @@ class LinkCore:
         """Encrypt one frame for a channel and return the envelope's message id.
 
         Raises:
-            LocalError: The channel is not open (any more).
+            LocalError: The channel is not open (any more), or not both sides listed
+                the capability the frame needs (ANP-81).
             FrameTooLarge: The protocol data is over `max_payload`.
         """
         channel = self._channels.get(channel_id)
         if channel is None:
             raise LocalError(f"no channel {channel_id}")
+        check_agreed(frame.protocol_type, channel.opened.capabilities)
         if len(frame.data) > self._config.max_payload:
             raise FrameTooLarge(
                 f"too_large: {len(frame.data)} bytes of protocol data, "
@@ -193,12 +203,13 @@ class LinkCore:
         message_id = self._random_bytes(16).hex()
         envelope = seal(
             channel.keys,
-            encode_frame(frame),
+            encode_frame(frame, opened.frame_format),
             source_did=opened.local_did,
             destination_did=opened.peer_did,
             message_id=message_id,
             iv=self._random_bytes(12),
             timestamp=wall_now,
+            version=opened.frame_format.version,
         )
         self._output.say([envelope])
         return message_id
@@ -217,9 +228,7 @@ class LinkCore:
         if channel is None:
             return
         opened = channel.opened
-        if EXTENSION_CLOSE in opened.own_meta.extensions and (
-            EXTENSION_CLOSE in opened.peer_meta.extensions
-        ):
+        if EXTENSION_CLOSE in opened.extensions:
             close = render_meta(ChannelClose(code=int(code), reason=reason))
             self.send_frame(
                 channel_id, Frame(ProtocolType.META, close), now=now, wall_now=wall_now
@@ -307,7 +316,10 @@ class LinkCore:
             self._output.fault(ErrorCode.NOT_ALLOWED, reason)
             return
         self._channels[key_id] = _Channel(
-            completed.opened, completed.keys, IvMemory([completed.finished_iv])
+            completed.opened,
+            completed.keys,
+            IvMemory([completed.finished_iv]),
+            UnagreedFrames(self._config.max_unagreed_frames),
         )
         self._ever_open = True
         self._output.tell(completed.opened)
@@ -330,7 +342,7 @@ class LinkCore:
             self._end(envelope.secret_key_id, "the key expired", by_peer=False)
         else:
             try:
-                self._open(channel, envelope)
+                self._open(channel, envelope, now=now, wall_now=wall_now)
                 return
             except PeerError as exc:
                 error = exc
@@ -345,11 +357,14 @@ class LinkCore:
         )
         raise error
 
-    def _open(self, channel: _Channel, envelope: Envelope) -> None:
+    def _open(
+        self, channel: _Channel, envelope: Envelope, *, now: float, wall_now: datetime
+    ) -> None:
         opened = channel.opened
         check_envelope_dids(
             envelope, source_did=opened.peer_did, destination_did=opened.local_did
         )
+        check_envelope_version(envelope, opened.frame_format.version)
         plaintext = open_envelope(channel.keys, envelope)
         # Only what decrypts is remembered, or anybody could fill the memory.
         try:
@@ -358,10 +373,31 @@ class LinkCore:
             if exc.code == ErrorCode.ENCRYPTION_KEY_EXPIRED:
                 self._end(opened.channel_id, exc.detail, by_peer=False)
             raise
-        frame = decode_frame(plaintext)
+        frame = decode_frame(plaintext, opened.frame_format)
+        missing = missing_capability(frame.protocol_type, opened.capabilities)
+        if missing is not None:
+            self._ignore(channel, missing, now=now, wall_now=wall_now)
+            return
         if frame.protocol_type is ProtocolType.META and self._closes(channel, frame):
             return
         self._output.tell(FrameReceived(opened.channel_id, frame, envelope.message_id))
+
+    def _ignore(
+        self, channel: _Channel, missing: str, *, now: float, wall_now: datetime
+    ) -> None:
+        """Drop a frame that needs a capability of both sides; too many end it all."""
+        channel_id = channel.opened.channel_id
+        too_many = channel.unagreed.add()
+        self._output.tell(FrameIgnored(channel_id, missing, channel.unagreed.count))
+        if too_many:
+            self.close_channel(
+                channel_id,
+                ErrorCode.NOT_ALLOWED,
+                f"{channel.unagreed.count} frames that need {missing}, which not both "
+                "sides listed",
+                now=now,
+                wall_now=wall_now,
+            )
 
     def _closes(self, channel: _Channel, frame: Frame) -> bool:
         """End the channel if the frame is the extension's `channelClose`."""

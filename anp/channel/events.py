@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from anp.errors import ErrorCode
-from anp.wire.frames import Frame
+from anp.wire.frames import Frame, FrameFormat
 from anp.wire.messages import MetaProtocol
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "ChannelOpened",
     "ChannelRole",
     "CloseLink",
+    "FrameIgnored",
     "FrameReceived",
     "HandshakeRefused",
     "LinkEvent",
@@ -95,8 +96,24 @@ class ChannelOpened:
     peer_meta: MetaProtocol
     "What the peer offered or answered."
 
+    version: str
+    "Version of the meta-protocol that is used: the highest common one (ANP-80)."
+
+    frame_format: FrameFormat
+    "How its frames look (ANP-15)."
+
     expires_at: float
     "When the key stops being valid, in seconds on the `now` clock."
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """Optional capabilities that both sides listed (ANP-81)."""
+        return self.own_meta.common_capabilities(self.peer_meta)
+
+    @property
+    def extensions(self) -> frozenset[str]:
+        """Extensions that both sides listed."""
+        return self.own_meta.common_extensions(self.peer_meta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +148,20 @@ class FrameReceived:
 
     message_id: str
     "Id of the envelope it came in."
+
+
+@dataclass(frozen=True, slots=True)
+class FrameIgnored:
+    """A frame came in whose capability not both sides listed (ANP-81, ANP-Q17)."""
+
+    channel_id: str
+    "Which channel."
+
+    capability: str
+    "What it would have needed."
+
+    count: int
+    "How many there were on this channel by now, with this one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +206,7 @@ LinkEvent = (
     | ChannelOpened
     | HandshakeRefused
     | FrameReceived
+    | FrameIgnored
     | ChannelEnded
     | PeerFault
     | CloseLink

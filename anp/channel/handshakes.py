@@ -67,14 +67,6 @@ class _Accepting:
     held_bytes: int = 0
 
 
-@dataclass(slots=True)
-class _Facts:
-    """What a handshake has told so far."""
-
-    meta: MetaProtocol
-    public_key: bytes = b""
-
-
 class Handshakes:
     """Drives every handshake of a link, and says what they want through its output.
 
@@ -101,7 +93,7 @@ class Handshakes:
         self._random_bytes = random_bytes
         self._dialing: dict[str, Initiator] = {}
         self._accepting: dict[str, _Accepting] = {}
-        self._facts: dict[str, _Facts] = {}
+        self._peer_keys: dict[str, bytes] = {}
         self._completed: deque[Completed] = deque()
 
     @property
@@ -133,7 +125,6 @@ class Handshakes:
             random_bytes=self._random_bytes,
         )
         self._dialing[initiator.session_id] = initiator
-        self._facts[initiator.session_id] = _Facts(meta)
         self._pump(initiator.session_id, now=now, wall_now=wall_now)
         return initiator.session_id
 
@@ -164,7 +155,6 @@ class Handshakes:
         accepting = self._accepting.get(session_id)
         if accepting is None:
             return
-        self._facts[session_id].meta = meta
         accepting.responder.answer(meta, now=now, wall_now=wall_now)
         self._pump(session_id, now=now, wall_now=wall_now)
 
@@ -188,7 +178,7 @@ class Handshakes:
         """Forget one that nobody waits for any more."""
         self._dialing.pop(session_id, None)
         self._accepting.pop(session_id, None)
-        self._facts.pop(session_id, None)
+        self._peer_keys.pop(session_id, None)
 
     def receive_hello(
         self, hello: SourceHello, *, channels: int, now: float, wall_now: datetime
@@ -236,7 +226,6 @@ class Handshakes:
             random_bytes=self._random_bytes,
         )
         self._accepting[hello.session_id] = _Accepting(responder, hello)
-        self._facts[hello.session_id] = _Facts(MetaProtocol.from_json(None))
         self._pump(hello.session_id, now=now, wall_now=wall_now)
 
     def receive(
@@ -329,7 +318,7 @@ class Handshakes:
         while (event := handshake.next_event()) is not None:
             match event:
                 case NeedKeyCheck(did, key_id, public_key):
-                    self._facts[session_id].public_key = public_key
+                    self._peer_keys[session_id] = public_key
                     if self._refuse_repeated(session_id, now=now, wall_now=wall_now):
                         self._pump(session_id, now=now, wall_now=wall_now)
                         return
@@ -342,7 +331,7 @@ class Handshakes:
                             session_id,
                             handshake.local_did,
                             peer_did,
-                            self._facts[session_id].public_key,
+                            self._peer_keys[session_id],
                             meta,
                         )
                     )
@@ -379,7 +368,7 @@ class Handshakes:
         return False
 
     def _complete(self, session_id: str, event: HandshakeCompleted) -> None:
-        facts = self._facts[session_id]
+        public_key = self._peer_keys[session_id]
         accepting = self._accepting.get(session_id)
         self.abandon(session_id)
         opened = ChannelOpened(
@@ -388,9 +377,11 @@ class Handshakes:
             ChannelRole.PROVIDER if accepting else ChannelRole.REQUESTER,
             event.local_did,
             event.peer_did,
-            facts.public_key,
-            facts.meta,
+            public_key,
+            event.own_meta,
             event.peer_meta,
+            event.version,
+            event.frame_format,
             event.expires_at,
         )
         held = tuple(accepting.held) if accepting else ()

@@ -37,6 +37,9 @@ class LinkConfig:
     max_channels: int = 64
     "Channels on one link."
 
+    max_unagreed_frames: int = 16
+    "Frames without a common capability after which their channel ends (ANP-Q17)."
+
     first_channel_timeout: float = 60.0
     "Seconds after which a link on which no channel was ever opened is closed."
 

@@ -21,6 +21,7 @@ from anp.channel.events import (
     ChannelOpened,
     ChannelRole,
     CloseLink,
+    FrameIgnored,
     FrameReceived,
     HandshakeRefused,
     LinkEvent,
@@ -93,6 +94,7 @@ class Link:
         self._lost: str | None = None
         self.peers: set[str] = set()
         self.faults = 0
+        self.ignored = 0
         self.name = f"{id(self) & 0xFFFFFF:06x}"
 
     @property
@@ -226,6 +228,8 @@ class Link:
                 channel = self._channels.get(event.channel_id)
                 if channel is not None:
                     await channel.deliver(event)
+            case FrameIgnored():
+                self._ignored(event)
             case ChannelEnded(channel_id, reason, by_peer):
                 ended = self._channels.pop(channel_id, None)
                 if ended is not None:
@@ -240,6 +244,16 @@ class Link:
         if self.faults <= MAX_LOGGED_FAULTS:
             logger.warning(
                 "peer fault link=%s code=%s detail=%s", self.name, code, detail
+            )
+
+    def _ignored(self, event: FrameIgnored) -> None:
+        self.ignored += 1
+        if event.count == 1:
+            logger.warning(
+                "frame ignored link=%s channel=%s not_common=%s",
+                self.name,
+                event.channel_id,
+                event.capability,
             )
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

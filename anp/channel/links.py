@@ -226,7 +226,12 @@ class Links:
             self._links.discard(link)
             for did in [d for d, known in self._by_peer.items() if known is link]:
                 del self._by_peer[did]
-            logger.info("link closed link=%s faults=%d", link.name, link.faults)
+            logger.info(
+                "link closed link=%s faults=%d ignored=%d",
+                link.name,
+                link.faults,
+                link.ignored,
+            )
 
     def _register(self, link: Link, opened: ChannelOpened) -> None:
         """Remember under which DIDs the other end of a link has proved itself."""

@@ -9,10 +9,18 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire.encoding import encode_base64, format_timestamp, render
+from anp.wire.frames import FORMAT_1_0
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import IV_SIZE, TAG_SIZE, EncryptedData, Envelope
 
-__all__ = ["check_envelope_dids", "decrypt", "encrypt", "open_envelope", "seal"]
+__all__ = [
+    "check_envelope_dids",
+    "check_envelope_version",
+    "decrypt",
+    "encrypt",
+    "open_envelope",
+    "seal",
+]
 
 
 def encrypt(key: bytes, plaintext: bytes, *, iv: bytes) -> dict[str, str]:
@@ -55,6 +63,7 @@ def seal(
     message_id: str,
     iv: bytes,
     timestamp: datetime,
+    version: str = FORMAT_1_0.version,
 ) -> str:
     """Return a `message` that carries `plaintext` (ANP-11).
 
@@ -62,13 +71,14 @@ def seal(
         plaintext: A frame: header byte and protocol data.
         source_did: Our DID on the channel; the sender is always the source.
         iv: 12 bytes that this key never had before.
+        version: That of the format `plaintext` was encoded with (ANP-15).
 
     Raises:
         LocalError: The iv does not have 12 bytes.
     """
     return render(
         {
-            "version": "1.0",
+            "version": version,
             "type": "message",
             "timestamp": format_timestamp(timestamp),
             "messageId": message_id,
@@ -93,6 +103,22 @@ def check_envelope_dids(
     if (envelope.source_did, envelope.destination_did) != (source_did, destination_did):
         raise PeerError(
             ErrorCode.NOT_ALLOWED, "the DIDs of the message are not those of its key"
+        )
+
+
+def check_envelope_version(envelope: Envelope, version: str) -> None:
+    """Refuse a frame of another version than that of its channel (ANP-15).
+
+    Its header might be longer; read as one of this version it would be another message.
+
+    Raises:
+        PeerError: `NOT_ALLOWED`.
+    """
+    if envelope.version not in (None, version):
+        raise PeerError(
+            ErrorCode.NOT_ALLOWED,
+            f"a message of version {str(envelope.version)[:40]!r} on a channel of "
+            f"version {version!r}",
         )
 
 

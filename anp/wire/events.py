@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from anp.errors import ConfigError, ErrorCode
+from anp.wire.frames import FORMATS, FrameFormat
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import MetaProtocol
+from anp.wire.meta_protocol import META_PROTOCOL_VERSIONS
 
 __all__ = [
     "Event",
@@ -20,7 +22,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandshakeConfig:
-    """Limits of one handshake."""
+    """Limits of one handshake, and the versions we speak."""
 
     timeout: float = 10.0
     "Seconds from the first message to `HandshakeCompleted` (WIRE §1)."
@@ -31,12 +33,21 @@ class HandshakeConfig:
     max_message_size: int = 64 * 1024
     "Largest handshake message accepted, in bytes (WIRE row 34)."
 
+    versions: tuple[str, ...] = META_PROTOCOL_VERSIONS
+    "Versions of the meta-protocol; the highest is offered (ANP-80, ANP-Q15)."
+
+    formats: tuple[FrameFormat, ...] = FORMATS
+    "Versions of the message format, each with its header (ANP-15)."
+
     def __post_init__(self) -> None:
         """Refuse limits that no handshake could meet."""
         for name in ("timeout", "key_lifetime", "max_message_size"):
             value = getattr(self, name)
             if value <= 0:
                 raise ConfigError(f"handshake.{name} must be > 0, got {value}")
+        for name in ("versions", "formats"):
+            if not getattr(self, name):
+                raise ConfigError(f"handshake.{name} must name at least one version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +91,17 @@ class HandshakeCompleted:
     peer_did: str
     "The DID whose key signed the peer's hello."
 
+    own_meta: MetaProtocol
+    "What we offered or confirmed, as it was sent."
+
     peer_meta: MetaProtocol
     "What the peer offered or confirmed."
+
+    version: str
+    "Version of the meta-protocol that is used: the highest common one (ANP-80)."
+
+    frame_format: FrameFormat
+    "How the frames of the channel look: that of the common message version (ANP-15)."
 
     expires_at: float
     "When the keys stop being valid, in seconds on the `now` clock."

@@ -10,6 +10,7 @@ HandshakeCompleted
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from anp.errors import ErrorCode, LocalError, PeerError
@@ -22,10 +23,10 @@ from anp.wire.events import (
     NeedAnswer,
     NeedKeyCheck,
 )
+from anp.wire.frames import FrameFormat, find_format
 from anp.wire.hellos import (
     CIPHER_SUITE,
     GROUP,
-    VERSION,
     make_destination_hello,
     make_source_hello,
 )
@@ -40,6 +41,7 @@ from anp.wire.messages import (
 )
 from anp.wire.proof import Identity, verify_hello
 from anp.wire.side import Handshake, RandomBytes, State, told_of
+from anp.wire.versions import common_version, highest_version
 
 __all__ = [
     "Event",
@@ -64,7 +66,7 @@ class Initiator(Handshake):
     Args:
         identity: Who we are.
         peer_did: Whom to reach.
-        meta: What to offer (ANP-76, ANP-86).
+        meta: What to offer (ANP-76, ANP-86); its version is set here (ANP-Q15).
     """
 
     def __init__(
@@ -87,8 +89,8 @@ class Initiator(Handshake):
             now=now,
             wall_now=wall_now,
             random_bytes=random_bytes,
+            meta=replace(meta, version=highest_version(config.versions)),
         )
-        self._meta = meta
         self._key = EphemeralKey.generate(random_bytes)
         self._random = self._random_text()
         self._message_id = self._random_id()
@@ -101,7 +103,8 @@ class Initiator(Handshake):
             random=self._random,
             key_exchange=self._key.public_hex,
             expires=config.key_lifetime,
-            meta=meta,
+            versions=[known.version for known in config.formats],
+            meta=self._own_meta,
             timestamp=wall_now,
         )
         self._outgoing.append(render(hello))
@@ -133,20 +136,28 @@ class Initiator(Handshake):
                 raise self._unexpected(message)
 
     def _receive_hello(self, hello: DestinationHello, wall_now: datetime) -> None:
+        # Before the rest: a hello of another version may mean other things by it.
+        used = find_format(hello.version, self._config.formats)
         public_key = verify_hello(hello, wall_now=wall_now)
-        # Nothing may be chosen that was not offered (WIRE row 14).
+        # Nothing may be chosen that was not offered (WIRE row 14). Both versions of the
+        # answer name the one that is used, and what has two meanings is refused.
         for what, chosen, offered in (
-            ("selectedVersion", hello.selected_version, VERSION),
+            ("selectedVersion", hello.selected_version, used.version),
             ("cipherSuite", hello.cipher_suite, CIPHER_SUITE),
             ("keyShare.group", hello.key_share.group, GROUP),
         ):
             if chosen != offered:
                 raise PeerError(
                     ErrorCode.INVALID_ENCRYPTION_KEY,
-                    f"{what} is {chosen[:60]!r}, offered was {offered}",
+                    f"{what} is {chosen[:60]!r}, expected was {offered}",
                 )
-        self._check_peer(version=hello.version, share=hello.key_share, meta=hello.meta)
-        hello.meta.check_answer(self._meta)
+        hello.meta.check_answer(self._own_meta, self._config.versions)
+        self._take_over(
+            version=hello.meta.version,
+            frame_format=used,
+            share=hello.key_share,
+            meta=hello.meta,
+        )
         self._keys = derive_keys(
             self._key.exchange(hello.key_share.key_exchange),
             source_random=self._random,
@@ -197,6 +208,7 @@ class Responder(Handshake):
             now=now,
             wall_now=wall_now,
             random_bytes=random_bytes,
+            meta=MetaProtocol(),
         )
         self._hello = hello
         self._peer_hello = hello
@@ -210,7 +222,8 @@ class Responder(Handshake):
 
         Args:
             meta: What to confirm: `used_protocol_hash`, else `selected_protocol`, else
-                neither, which means negotiate (ANP-87, ANP-Q19).
+                neither, which means negotiate (ANP-87, ANP-Q19). Its version is set
+                here, to the one that is used (ANP-Q15).
 
         Raises:
             LocalError: Nobody asked, or `meta` confirms what was not offered.
@@ -219,12 +232,14 @@ class Responder(Handshake):
             return
         if self._state is not State.EXPECT_ANSWER:
             raise LocalError(f"answer in {self._state.name}")
+        meta = replace(meta, version=self._version)
         try:
-            meta.check_answer(self._hello.meta)
+            meta.check_answer(self._hello.meta, self._config.versions)
         except PeerError as exc:
             raise LocalError(f"our own answer is wrong: {exc.detail}") from exc
         if meta.candidate_protocols:
             raise LocalError("an answer offers no candidateProtocols")
+        self._own_meta = meta
         self._clocks = (now, wall_now)
         try:
             self._answer(meta, wall_now)
@@ -248,19 +263,40 @@ class Responder(Handshake):
         """Verify the hello and return the peer's ephemeral key in hex."""
         if hello.destination_did != self._identity.did:
             raise PeerError(ErrorCode.NOT_ALLOWED, "a hello to another DID")
+        # Before the rest: a hello of another version may mean other things by it.
+        used = self._choose_format(hello)
         public_key = verify_hello(hello, wall_now=wall_now)
-        if VERSION not in hello.supported_versions:
-            raise _nothing_common("version", VERSION)
         if CIPHER_SUITE not in hello.cipher_suites:
             raise _nothing_common("cipher suite", CIPHER_SUITE)
         share = next((s for s in hello.key_shares if s.group == GROUP), None)
         if share is None:
             raise _nothing_common("group", GROUP)
-        self._check_peer(version=hello.version, share=share, meta=hello.meta)
+        self._take_over(
+            version=hello.meta.common_version(self._config.versions),
+            frame_format=used,
+            share=share,
+            meta=hello.meta,
+        )
         self._events.append(
             NeedKeyCheck(hello.source_did, hello.verification_method.id, public_key)
         )
         return share.key_exchange
+
+    def _choose_format(self, hello: SourceHello) -> FrameFormat:
+        """Return the format of the highest common message version (ANP-15)."""
+        formats = self._config.formats
+        versions = [known.version for known in formats]
+        # The hello names the version it is written in; every speaker of 1.x also
+        # speaks 1.0, and lists what else it speaks (ANP-Q15).
+        if common_version(versions, hello.version) is None:
+            raise PeerError(
+                ErrorCode.INVALID_ENCRYPTION_KEY,
+                f"version is {hello.version[:40]!r}, we speak {', '.join(versions)}",
+            )
+        common = [v for v in versions if v in hello.supported_versions]
+        if not common:
+            raise _nothing_common("version", ", ".join(versions))
+        return find_format(highest_version(common), formats)
 
     def _handle(self, message: Message, *, now: float, wall_now: datetime) -> None:
         match self._state, message:
@@ -293,6 +329,7 @@ class Responder(Handshake):
             random=random,
             key_exchange=key.public_hex,
             expires=self._config.key_lifetime,
+            version=self._format.version,
             meta=meta,
             timestamp=wall_now,
         )

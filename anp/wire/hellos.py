@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,7 +20,7 @@ __all__ = [
 ]
 
 VERSION = "1.0"
-"The one version of the messages there is (ANP-78)."
+"Version of the messages of the handshake itself, which every peer can read (ANP-78)."
 
 CIPHER_SUITE = "TLS_AES_128_GCM_SHA256"
 "The only suite we offer and choose (WIRE row 14)."
@@ -37,6 +38,7 @@ def make_source_hello(
     random: str,
     key_exchange: str,
     expires: int,
+    versions: Sequence[str],
     meta: MetaProtocol,
     timestamp: datetime,
 ) -> dict[str, Any]:
@@ -46,6 +48,7 @@ def make_source_hello(
         random: Key input: 64 hex characters of fresh random bytes.
         key_exchange: Our ephemeral public key in hex.
         expires: Seconds we offer the keys for.
+        versions: The versions of the message format we offer (ANP-15).
     """
     hello = {
         **_head(
@@ -58,7 +61,7 @@ def make_source_hello(
         ),
         "verificationMethod": _method(identity),
         "random": random,
-        "supportedVersions": [VERSION],
+        "supportedVersions": list(versions),
         "cipherSuites": [CIPHER_SUITE],
         "supportedGroups": [GROUP],
         "keyShares": [_key_share(key_exchange, expires)],
@@ -76,10 +79,15 @@ def make_destination_hello(
     random: str,
     key_exchange: str,
     expires: int,
+    version: str,
     meta: MetaProtocol,
     timestamp: datetime,
 ) -> dict[str, Any]:
-    """Return a signed `destinationHello`; arguments as in `make_source_hello`."""
+    """Return a signed `destinationHello`; arguments as in `make_source_hello`.
+
+    Args:
+        version: The version of the message format that is used (ANP-15).
+    """
     hello = {
         **_head(
             "destinationHello",
@@ -89,9 +97,10 @@ def make_destination_hello(
             message_id=message_id,
             timestamp=timestamp,
         ),
+        "version": version,
         "verificationMethod": _method(identity),
         "random": random,
-        "selectedVersion": VERSION,
+        "selectedVersion": version,
         "cipherSuite": CIPHER_SUITE,
         "keyShare": _key_share(key_exchange, expires),
         "metaProtocol": meta.to_json(),

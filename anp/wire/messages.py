@@ -311,6 +311,9 @@ class Envelope:
     encrypted_data: EncryptedData
     "The frame, encrypted."
 
+    version: StrictStr | None = None
+    "Version of the message; None is that of its channel."
+
     @property
     def iv(self) -> bytes:
         """The iv, 12 bytes. Raises PeerError (`DECRYPTION_FAILED`) if it is not."""

@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 from anp.errors import ErrorCode, PeerError
+from anp.wire.versions import common_version, read_version
 
-__all__ = ["CAPABILITIES", "META_PROTOCOL_VERSION", "MetaProtocol"]
+__all__ = [
+    "CAPABILITIES",
+    "META_PROTOCOL_VERSION",
+    "META_PROTOCOL_VERSIONS",
+    "Capability",
+    "MetaProtocol",
+]
 
 META_PROTOCOL_VERSION = "1.0"
-"The highest version of the meta-protocol we speak (ANP-78, ANP-Q15)."
+"What a hello means that names no version (ANP-78, ANP-Q15)."
 
-CAPABILITIES = (
+META_PROTOCOL_VERSIONS = (META_PROTOCOL_VERSION,)
+"Every version of the meta-protocol we speak (ANP-80)."
+
+Capability = Literal[
     "naturalLanguageProtocol",
     "verificationProtocol",
     "naturalLanguageNegotiation",
     "testCasesNegotiation",
     "fixErrorNegotiation",
-)
-"The optional capabilities that have a meaning (ANP-79)."
+]
+"An optional capability that has a meaning (ANP-79)."
+
+CAPABILITIES: tuple[Capability, ...] = get_args(Capability)
+"All of them, in the order of the seed."
 
 _HASH = re.compile(r"[0-9a-fA-F]{64}")
 _HASH_PREFIX = "sha256:"
-_VERSION = re.compile(r"(\d{1,9})\.\d{1,9}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,32 +132,48 @@ class MetaProtocol:
         """Return the extensions both sides listed; only these may be used."""
         return frozenset(self.extensions) & frozenset(other.extensions)
 
-    def check_version(self) -> None:
-        """Refuse a version that shares no major version with ours (ANP-Q15).
+    def common_version(self, ours: Sequence[str] = META_PROTOCOL_VERSIONS) -> str:
+        """Return the version to use with the sender of this offer (ANP-80, ANP-Q15).
 
         Raises:
-            PeerError: `INVALID_ENCRYPTION_KEY`: no common version.
+            PeerError: `INVALID_ENCRYPTION_KEY`: there is none in common.
         """
-        match = _VERSION.fullmatch(self.version)
-        if match is None or int(match[1]) != 1:
+        common = common_version(ours, self.version)
+        if common is None:
+            raise self._unspoken(ours)
+        return common
+
+    def check_answer(
+        self, offer: MetaProtocol, ours: Sequence[str] = META_PROTOCOL_VERSIONS
+    ) -> None:
+        """Check an acceptor's answer against what was offered (ANP-Q15, ANP-Q19).
+
+        Raises:
+            PeerError: It confirms two things, or one that was not offered, or names a
+                version that we do not speak or that is higher than the one offered.
+        """
+        # The answer names the version used, so here only an exact one will do.
+        if self.version not in ours:
+            raise self._unspoken(ours)
+        if (read_version(self.version) or ()) > (read_version(offer.version) or ()):
             raise PeerError(
                 ErrorCode.INVALID_ENCRYPTION_KEY,
-                f"metaProtocol.version is {self.version[:40]!r}, we speak "
-                f"{META_PROTOCOL_VERSION}",
+                f"metaProtocol.version is {self.version[:40]!r}, "
+                f"offered was {offer.version[:40]!r}",
             )
-
-    def check_answer(self, offer: MetaProtocol) -> None:
-        """Check an acceptor's answer against what was offered (ANP-Q19).
-
-        Raises:
-            PeerError: It confirms two things, or one that was not offered.
-        """
         if self.used_protocol_hash is not None and self.selected_protocol is not None:
             raise _wrong("the answer has usedProtocolHash and selectedProtocol")
         if self.used_protocol_hash not in (None, offer.used_protocol_hash):
             raise _wrong("the answer's usedProtocolHash was not offered")
         if self.selected_protocol not in (None, *offer.candidate_protocols):
             raise _wrong("the answer's selectedProtocol was not offered")
+
+    def _unspoken(self, ours: Sequence[str]) -> PeerError:
+        return PeerError(
+            ErrorCode.INVALID_ENCRYPTION_KEY,
+            f"metaProtocol.version is {self.version[:40]!r}, "
+            f"we speak {', '.join(ours)}",
+        )
 
 
 def _wrong(detail: str) -> PeerError:

@@ -18,7 +18,8 @@ from anp.wire.events import (
     HandshakeConfig,
     HandshakeFailed,
 )
-from anp.wire.hellos import VERSION, make_finished
+from anp.wire.frames import FrameFormat
+from anp.wire.hellos import make_finished
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import (
     IV_SIZE,
@@ -72,6 +73,7 @@ class Handshake:
         now: float,
         wall_now: datetime,
         random_bytes: RandomBytes,
+        meta: MetaProtocol,
     ) -> None:
         self._config = config
         self._identity = identity
@@ -83,7 +85,11 @@ class Handshake:
         # One pair of clock readings, so that a timer can stamp a message as well.
         self._clocks = (now, wall_now)
         self._keys: SessionKeys | None = None
+        self._own_meta = meta
         self._peer_meta = MetaProtocol()
+        # Both of the following stand once the peer's hello was checked.
+        self._version = config.versions[0]
+        self._format = config.formats[0]
         self._peer_expires = config.key_lifetime
         self._peer_hello: SourceHello | DestinationHello | None = None
         self._outgoing: list[str] = []
@@ -206,14 +212,17 @@ class Handshake:
                 "sessionId, sourceDid or destinationDid is not that of the handshake",
             )
 
-    def _check_peer(self, *, version: str, share: KeyShare, meta: MetaProtocol) -> None:
-        """Take over what both hellos have in common."""
-        if version.split(".")[0] != VERSION.split(".")[0]:
-            raise PeerError(
-                ErrorCode.INVALID_ENCRYPTION_KEY,
-                f"version is {version[:40]!r}, we speak {VERSION}",
-            )
-        meta.check_version()
+    def _take_over(
+        self,
+        *,
+        version: str,
+        frame_format: FrameFormat,
+        share: KeyShare,
+        meta: MetaProtocol,
+    ) -> None:
+        """Keep what both hellos have in common."""
+        self._version = version
+        self._format = frame_format
         self._peer_meta = meta
         self._peer_expires = share.expires
 
@@ -251,7 +260,10 @@ class Handshake:
                 self._keys,
                 local_did=self._identity.did,
                 peer_did=self._peer_did,
+                own_meta=self._own_meta,
                 peer_meta=self._peer_meta,
+                version=self._version,
+                frame_format=self._format,
                 expires_at=now + lifetime,
                 finished_iv=iv,
             )

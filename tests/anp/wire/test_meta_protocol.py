@@ -114,18 +114,49 @@ def test_the_alias_is_never_sent() -> None:
 
 
 @clause("ANP-78", "ANP-Q15")
-@pytest.mark.parametrize("version", ["1.0", "1.1", "1.73"])
-def test_every_version_1_is_spoken(version: str) -> None:
-    MetaProtocol.from_json({"version": version}).check_version()
+@pytest.mark.parametrize(
+    "value", [{"version": v} for v in ("1.0", "1.1", "1.73", None)]
+)
+def test_with_every_speaker_of_version_1_we_use_1_0(value: dict[str, Any]) -> None:
+    assert MetaProtocol.from_json(value).common_version() == "1.0"
 
 
-@clause("ANP-78", "ANP-Q15")
+@clause("ANP-78", "ANP-80", "ANP-Q15")
 @pytest.mark.parametrize("version", ["2.0", "0.9", "11.0", "1", "", "one", "1.0.0\n"])
 def test_a_version_without_a_common_major_is_refused_with_a_reason(
     version: str,
 ) -> None:
-    with pytest.raises(PeerError, match="we speak") as caught:
-        MetaProtocol.from_json({"version": version}).check_version()
+    with pytest.raises(PeerError, match=r"we speak 1\.0") as caught:
+        MetaProtocol.from_json({"version": version}).common_version()
+    assert caught.value.code is ErrorCode.INVALID_ENCRYPTION_KEY
+
+
+@clause("ANP-80", "ANP-Q15")
+@pytest.mark.parametrize(
+    ("offered", "answered"), [("1.0", "1.0"), ("2.0", "2.0"), ("2.0", "1.0")]
+)
+def test_an_answer_names_a_version_we_speak_up_to_the_one_offered(
+    offered: str, answered: str
+) -> None:
+    ours = ["1.0", "2.0"]
+    MetaProtocol(answered).check_answer(MetaProtocol(offered), ours)
+
+
+@clause("ANP-80", "ANP-Q15")
+@pytest.mark.parametrize(
+    ("offered", "answered", "why"),
+    [
+        ("1.0", "2.0", "offered was '1.0'"),
+        ("2.0", "3.0", "we speak 1.0, 2.0"),
+        ("2.0", "1.1", "we speak 1.0, 2.0"),
+        ("2.0", "", "we speak 1.0, 2.0"),
+    ],
+)
+def test_an_answer_with_a_version_unknown_or_higher_than_offered_is_refused(
+    offered: str, answered: str, why: str
+) -> None:
+    with pytest.raises(PeerError, match=why) as caught:
+        MetaProtocol(answered).check_answer(MetaProtocol(offered), ["1.0", "2.0"])
     assert caught.value.code is ErrorCode.INVALID_ENCRYPTION_KEY
 
 
@@ -179,7 +210,7 @@ def test_extensions_of_another_shape_belong_to_somebody_else(value: Any) -> None
 def test_any_json_is_read_or_refused(value: Any) -> None:
     try:
         meta = MetaProtocol.from_json(value)
-        meta.check_version()
+        meta.common_version()
     except PeerError:
         return
     assert MetaProtocol.from_json(meta.to_json()) == meta

@@ -28,6 +28,7 @@ def hello_of(identity: FixedIdentity = ALICE, **changes: Any) -> dict[str, Any]:
         random="00" * 32,
         key_exchange=EVE.public_key_hex,
         expires=60,
+        versions=["1.0"],
         meta=MetaProtocol(),
         timestamp=WALL_NOW,
     )
