@@ -11,10 +11,14 @@ __all__ = [
     "CodeGenerationSlow",
     "Event",
     "Ignored",
+    "NeedAnswer",
     "NeedModule",
     "NeedProposal",
     "NeedVerdict",
     "NegotiationFailed",
+    "QuestionAnswered",
+    "QuestionEvent",
+    "QuestionUnanswered",
 ]
 
 
@@ -65,6 +69,43 @@ class Ignored:
 
 
 @dataclass(frozen=True, slots=True)
+class NeedAnswer:
+    """The peer asks in words; answer with `answer_ready` or `no_answer` (ANP-64)."""
+
+    message_id: str
+    "Of the question; the answer carries it (ANP-68)."
+
+    text: str
+    "The question, untrusted."
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAnswered:
+    """The peer answered a question of ours."""
+
+    message_id: str
+    "Of the question."
+
+    text: str
+    "The answer, untrusted."
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionUnanswered:
+    """A question of ours gets no answer."""
+
+    message_id: str
+    "Of the question."
+
+    reason: str
+    "Why, in our words."
+
+
+QuestionEvent = NeedAnswer | QuestionAnswered | QuestionUnanswered
+"What happens to questions (ANP-64), during a negotiation and after it."
+
+
+@dataclass(frozen=True, slots=True)
 class Agreed:
     """Both sides hold the same document and announced their code; the last event."""
 
@@ -95,6 +136,7 @@ Event = (
     | NeedModule
     | CodeGenerationSlow
     | Ignored
+    | QuestionEvent
     | Agreed
     | NegotiationFailed
 )

@@ -1,17 +1,25 @@
 """The meta-protocol's rules as one pure object, for both roles (ANP-16 to ANP-46).
 
 Bytes of the peer, answers of our own mind and the time go in; messages and events come
-out. Test cases, repairs and natural-language turns are told apart from noise here and
-counted, not processed (ANP-Q17).
+out. Questions in words work meanwhile when both sides have them (ANP-64); test cases
+and repairs belong to the time after it and are only counted (ANP-Q17).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections import deque
 
 from negotiation import wording
-from negotiation.errors import FailureKind, MessageError, MessageFault, MisuseError
+from negotiation.dialogue.limits import DialogueLimits
+from negotiation.dialogue.questions import QUESTIONS, Questions
+from negotiation.errors import (
+    CommunicationEnded,
+    FailureKind,
+    MessageDropped,
+    MessageError,
+    MessageFault,
+    MisuseError,
+)
 from negotiation.events import (
     Agreed,
     CodeGenerationSlow,
@@ -28,22 +36,24 @@ from negotiation.messages import (
     CodeGeneration,
     CodeStatus,
     MetaMessage,
+    NaturalLanguageNegotiation,
     ProtocolNegotiation,
     Status,
     candidate_problem,
     cut_text,
     parse_meta,
-    render_meta,
 )
 from negotiation.mind import Accept, Counter, Direction, Reject, Turn, Verdict
 from negotiation.reactions import END_STATES, REACTIONS, Reaction, State
 from negotiation.sequence import SequenceCounter
+from negotiation.speaker import Speaker
 from negotiation.task import Role
+from negotiation.waits import expiry, wait_of, waits_for_peer
 
 __all__ = ["Machine"]
 
 
-class Machine:
+class Machine(Speaker[Event]):
     """One negotiation on one channel (ANP-3, ANP-20 to ANP-46).
 
     After each call send what `messages_to_send` returns, act on every `next_event`, and
@@ -52,17 +62,31 @@ class Machine:
     a state that does not ask for them raise `MisuseError`.
     """
 
-    def __init__(self, role: Role, limits: NegotiationLimits, *, now: float) -> None:
+    def __init__(
+        self,
+        role: Role,
+        limits: NegotiationLimits,
+        *,
+        now: float,
+        common: frozenset[str] = frozenset(),
+    ) -> None:
+        """Begin a negotiation.
+
+        Args:
+            common: Optional capabilities that both hellos listed (ANP-81).
+        """
+        super().__init__()
         self._limits = limits
         self._started = now
-        self._events: deque[Event] = deque()
-        self._outgoing: list[bytes] = []
         self._transcript: list[Turn] = []
-        self._messages_sent = 0
-        self._messages_received = 0
-        self._ignored = 0
         self._rounds = 0
         self._sequence = SequenceCounter(role)
+        self._questions = Questions(
+            DialogueLimits(),
+            common=QUESTIONS in common,
+            send=self._send,
+            tell=self._events.append,
+        )
         self._candidate = ""
         # The module of the candidate on the table, before and after the agreement.
         self._own_code = False
@@ -92,36 +116,13 @@ class Machine:
         """Every turn of the negotiation so far, oldest first."""
         return tuple(self._transcript)
 
-    @property
-    def messages_sent(self) -> int:
-        """Meta messages that we sent."""
-        return self._messages_sent
-
-    @property
-    def messages_received(self) -> int:
-        """Meta messages that the peer sent, ignored ones too."""
-        return self._messages_received
-
-    @property
-    def ignored(self) -> int:
-        """Messages that were dropped and counted, also after the end."""
-        return self._ignored
-
-    def messages_to_send(self) -> list[bytes]:
-        """Return the Protocol Data of PT=00 to send now, in order, and forget it."""
-        outgoing, self._outgoing = self._outgoing, []
-        return outgoing
-
-    def next_event(self) -> Event | None:
-        """Return the oldest event not yet returned, or None."""
-        return self._events.popleft() if self._events else None
-
     def get_timer(self) -> float | None:
         """Return when `handle_timer` is due, or None."""
         if self._state in END_STATES:
             return None
         due = min(self._deadline, self._started + self._limits.timeout)
-        return due if self._slow_at is None else min(due, self._slow_at)
+        others = (self._slow_at, self._questions.get_timer())
+        return min([due, *(one for one in others if one is not None)])
 
     # What the shell feeds.
 
@@ -129,6 +130,7 @@ class Machine:
         """Note slow code, or end the negotiation, when that is due."""
         if self._state in END_STATES:
             return
+        self._questions.handle_timer(now=now)
         if self._slow_at is not None and now >= self._slow_at:
             self._slow_at = None
             self._events.append(CodeGenerationSlow(waiting_for_peer=self._own_code))
@@ -138,7 +140,7 @@ class Machine:
             self._fail(
                 FailureKind.TIMEOUT,
                 f"not settled within {self._limits.timeout:g} s",
-                by_peer=self._waits_for_peer(),
+                by_peer=waits_for_peer(self._state, own_code=self._own_code),
                 now=now,
             )
 
@@ -208,13 +210,8 @@ class Machine:
         """
         if self._late({State.JUDGE, State.EXPECT_CODE}, now):
             return
-        self._fail(
-            FailureKind.CODE_GENERATION,
-            reason,
-            by_peer=False,
-            now=now,
-            told=wording.UNCODED_REASON,
-        )
+        kind, told = FailureKind.CODE_GENERATION, wording.UNCODED_REASON
+        self._fail(kind, reason, by_peer=False, now=now, told=told)
 
     def mind_failed(self, reason: str, *, now: float) -> None:
         """End because our mind gave no answer; the peer does not see `reason`."""
@@ -225,13 +222,30 @@ class Machine:
     def cancel(self, reason: str, *, now: float) -> None:
         """End because the owner, the caller or the daemon wants it; tell the peer."""
         if self._state not in END_STATES:
-            self._fail(
-                FailureKind.CANCELLED,
-                reason,
-                by_peer=False,
-                now=now,
-                told=wording.CANCEL_REASON,
-            )
+            kind, told = FailureKind.CANCELLED, wording.CANCEL_REASON
+            self._fail(kind, reason, by_peer=False, now=now, told=told)
+
+    def ask(self, text: str, message_id: str, *, now: float) -> None:
+        """Ask the peer; ends in `QuestionAnswered` or `QuestionUnanswered` (ANP-66).
+
+        A question that is open when the negotiation ends is given up.
+
+        Args:
+            text: The question; cut when it is too long.
+            message_id: 16 random letters and digits (ANP-68).
+
+        Raises:
+            MisuseError: The id is not of this form, or is in use.
+        """
+        self.handle_timer(now=now)
+        if self._state not in END_STATES:
+            self._questions.ask(text, message_id, now=now)
+
+    def answer_ready(self, message_id: str, text: str, *, now: float) -> None:
+        """Answer `NeedAnswer`; without words the peer is told that there are none."""
+        self.handle_timer(now=now)
+        if self._state not in END_STATES:
+            self._questions.answer(message_id, text)
 
     def link_lost(self, *, now: float) -> None:
         """End because nothing can be sent or received any more."""
@@ -252,8 +266,11 @@ class Machine:
                 reason = cut_text(message.reason, wording.MAX_REASON)
                 detail = f"the peer closed the channel ({message.code}): {reason}"
                 self._end(FailureKind.LINK_LOST, detail, by_peer=True)
+            case NaturalLanguageNegotiation():
+                self._handle_question(message, now)
             case _:
-                self._ignore(f"{message.action.value} is not supported yet", now)
+                # Both need an agreement (ANP-53, ANP-56).
+                self._ignore(f"{message.action.value} before an agreement", now)
 
     def _handle_turn(self, message: ProtocolNegotiation, now: float) -> None:
         match REACTIONS[self._state][message.status]:
@@ -312,11 +329,8 @@ class Machine:
     def _handle_rejected(self, message: ProtocolNegotiation) -> None:
         # Any number is good: the SDK rejects with an old one (WIRE row 40).
         reason = cut_text(message.modification_summary, wording.MAX_REASON)
-        self._end(
-            FailureKind.REJECTED,
-            reason or "the peer gave no reason",
-            by_peer=True,
-        )
+        reason = reason or "the peer gave no reason"
+        self._end(FailureKind.REJECTED, reason, by_peer=True)
 
     def _handle_code(self, message: CodeGeneration, now: float) -> None:
         if self._state is not State.EXPECT_CODE:
@@ -333,6 +347,14 @@ class Machine:
         else:
             self._peer_code = True
             self._finish()
+
+    def _handle_question(self, message: NaturalLanguageNegotiation, now: float) -> None:
+        try:
+            self._questions.receive(message, now=now)
+        except MessageDropped as exc:
+            self._ignore(str(exc), now)
+        except CommunicationEnded as exc:
+            self._protocol_error(exc.reason, now)
 
     def _number_fits(self, message: ProtocolNegotiation, now: float) -> bool:
         if self._sequence.receive(message.sequence_id):
@@ -397,41 +419,25 @@ class Machine:
 
     def _finish(self) -> None:
         if self._own_code and self._peer_code:
+            self._questions.close("the negotiation ended first")
             self._state = State.READY
             digest = hashlib.sha256(self._candidate.encode("utf-8")).hexdigest()
             self._events.append(Agreed(self._candidate, digest))
 
     def _expire(self, now: float) -> None:
         """End because the wait of the present state is over."""
-        limits = self._limits
-        match self._state:
-            case State.EXPECT_CODE:
-                # ANP-44: counts as failed code generation, whoever is late.
-                whose = "the peer's" if self._own_code else "our"
-                reason = f"{whose} code was not ready in {limits.codegen_timeout:g} s"
-                kind, told = FailureKind.CODE_GENERATION, None
-            case State.PROPOSE | State.JUDGE:
-                reason = f"our mind gave no answer in {limits.answer_timeout:g} s"
-                kind, told = FailureKind.TIMEOUT, wording.MIND_REASON
-            case _:
-                reason = f"no answer of the peer in {limits.message_timeout:g} s"
-                kind, told = FailureKind.TIMEOUT, None
-        self._fail(kind, reason, by_peer=self._waits_for_peer(), now=now, told=told)
-
-    def _waits_for_peer(self) -> bool:
-        if self._state is State.EXPECT_CODE:
-            return self._own_code
-        return self._state in {State.EXPECT_PROPOSAL, State.EXPECT_ANSWER}
+        kind, reason, told = expiry(self._state, self._limits, own_code=self._own_code)
+        self._fail(
+            kind,
+            reason,
+            by_peer=waits_for_peer(self._state, own_code=self._own_code),
+            now=now,
+            told=told,
+        )
 
     def _enter(self, state: State, now: float) -> None:
-        limits = self._limits
-        wait = {
-            State.PROPOSE: limits.answer_timeout,
-            State.JUDGE: limits.answer_timeout,
-            State.EXPECT_CODE: limits.codegen_timeout,
-        }
         self._state = state
-        self._deadline = now + wait.get(state, limits.message_timeout)
+        self._deadline = now + wait_of(state, self._limits)
 
     # Endings.
 
@@ -466,6 +472,7 @@ class Machine:
         self._end(kind, reason, by_peer=by_peer)
 
     def _end(self, kind: FailureKind, reason: str, *, by_peer: bool) -> None:
+        self._questions.close("the negotiation ended first")
         self._state = State.FAILED
         self._events.append(NegotiationFailed(kind, reason, by_peer))
 
@@ -482,10 +489,6 @@ class Machine:
         )
         self._record(Direction.SENT, message, now)
         self._send(message)
-
-    def _send(self, message: MetaMessage) -> None:
-        self._messages_sent += 1
-        self._outgoing.append(render_meta(message))
 
     def _record(
         self, direction: Direction, message: ProtocolNegotiation, now: float
