@@ -1,0 +1,147 @@
+"""Two messages compared by what they say, and the differences in words."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from negotiation.cases.case import TestCase
+from negotiation.errors import DocumentError, JsonError
+from negotiation.keywords import cut, pointer
+from negotiation.layout import read_layout
+from negotiation.shape import Document, MessageKind
+from negotiation.strict_json import Json, canonical_json, parse_json
+from negotiation.values import same_json
+
+__all__ = ["Reader", "compare", "differences_of", "values_of"]
+
+MAX_DIFFERENCES: Final = 10
+"Most differences that are named."
+
+MAX_MESSAGE: Final = 1024 * 1024
+"Largest message that is compared, in bytes."
+
+Reader = Callable[[str, bytes], Awaitable[dict[str, Any]]]
+"Gives the values of a message whose bytes are not JSON, as `read_message` does."
+
+
+async def compare(
+    case: TestCase,
+    actual: bytes,
+    document: Document,
+    *,
+    read: Reader | None = None,
+    sent: bytes | None = None,
+) -> list[str]:
+    """Return where an answer differs from the agreed one, in words; ids are ignored.
+
+    Args:
+        read: For a document whose bytes are not JSON.
+        sent: The request that `actual` answers; with it the answer has to carry the
+            message id of that, or no call could find its answer.
+
+    Raises:
+        HalfError: One of the two cannot be read.
+    """
+    if case.response is None:
+        return ["the case has no response"]
+    try:
+        agreed = await values_of(MessageKind.RESPONSE, case.response, document, read)
+        found = await values_of(MessageKind.RESPONSE, actual, document, read)
+    except JsonError as exc:
+        return [f"the answer cannot be read: {exc}"]
+    name = _message_id(document)
+    differences: list[str] = []
+    if name is not None:
+        wanted = _taken(agreed, name)
+        carried = _taken(found, name)
+        if (wanted is None) != (carried is None):
+            what = "unexpected" if wanted is None else "missing"
+            differences.append(f"{_place((name,))} is {what}")
+        elif sent is not None and carried is not None:
+            asked = await _sent_id(sent, name, document, read)
+            if asked is not None and carried != asked:
+                differences.append(f"{_place((name,))} is not that of the request")
+    return [*differences, *differences_of(agreed, found)][:MAX_DIFFERENCES]
+
+
+def differences_of(agreed: Json, found: Json) -> list[str]:
+    """Return where two values differ, with the places as JSON pointers."""
+    differences: list[str] = []
+    _differ(agreed, found, (), differences)
+    return differences[:MAX_DIFFERENCES]
+
+
+async def values_of(
+    kind: MessageKind, data: bytes, document: Document, read: Reader | None
+) -> Json:
+    """Return what a message says.
+
+    Args:
+        read: For a document whose bytes are not JSON.
+
+    Raises:
+        JsonError: It is no JSON, or its values are none.
+        HalfError: `read` cannot read it.
+    """
+    if document.is_json or read is None:
+        return parse_json(data, max_size=MAX_MESSAGE)
+    # What comes out of `read_message` is generated code's: plain and shallow, or not.
+    return parse_json(
+        canonical_json(await read(kind.value, data)), max_size=4 * MAX_MESSAGE
+    )
+
+
+async def _sent_id(
+    request: bytes, name: str, document: Document, read: Reader | None
+) -> Json:
+    try:
+        return _taken(
+            await values_of(MessageKind.REQUEST, request, document, read), name
+        )
+    except JsonError:
+        return None
+
+
+def _message_id(document: Document) -> str | None:
+    try:
+        return read_layout(document.of_values).message_id
+    except DocumentError:
+        return None
+
+
+def _taken(message: Json, name: str) -> Json:
+    """Take a field out of a message and return it, None when it has none."""
+    return message.pop(name, None) if isinstance(message, dict) else None
+
+
+def _place(path: tuple[str, ...]) -> str:
+    """Return a place as a JSON pointer."""
+    return "".join(f"/{pointer(name)}" for name in path)
+
+
+def _differ(
+    agreed: Json, found: Json, path: tuple[str, ...], differences: list[str]
+) -> None:
+    """Name where two values differ, with the place as a JSON pointer."""
+    if len(differences) > MAX_DIFFERENCES:
+        return
+    where = _place(path) if path else "the answer"
+    if isinstance(agreed, dict) and isinstance(found, dict):
+        for name in sorted(agreed.keys() | found.keys()):
+            inner = (*path, name)
+            if name not in found:
+                differences.append(f"{_place(inner)} is missing")
+            elif name not in agreed:
+                differences.append(f"{_place(inner)} is not in the agreed response")
+            else:
+                _differ(agreed[name], found[name], inner, differences)
+    elif isinstance(agreed, list) and isinstance(found, list):
+        if len(agreed) != len(found):
+            differences.append(
+                f"{where} has {len(found)} items, agreed are {len(agreed)}"
+            )
+        for index, (one, other) in enumerate(zip(agreed, found, strict=False)):
+            _differ(one, other, (*path, str(index)), differences)
+    elif not same_json(agreed, found):
+        differences.append(f"{where} is {cut(found)}, agreed is {cut(agreed)}")

@@ -1,0 +1,226 @@
+"""The provider's part: its half answers each request on fixtures (DESIGN.md).
+
+Fixtures stand in for the capabilities: outputs made from their schemas, or taken from
+one that only reads. They stay with the provider; the peer sees the responses alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from negotiation.cases.case import MAX_DATA, Fixtures, TestCase, fixture_key
+from negotiation.cases.expected import failure_said, words_for
+from negotiation.cases.judge import CaseJudge
+from negotiation.cases.samples import telling_values
+from negotiation.cases.text import fitting
+from negotiation.errors import (
+    CapabilityFailed,
+    CasesError,
+    HalfError,
+    JsonError,
+    SchemaError,
+)
+from negotiation.mind import HalfSource, Offer
+from negotiation.runner import HalfRunner, Validator
+from negotiation.schemas import prepared
+from negotiation.shape import Document, MessageKind
+from negotiation.strict_json import Json, canonical_json
+from negotiation.task import Schema
+
+__all__ = ["Completed", "Live", "complete_cases"]
+
+MAX_CALLS: Final = 16
+"Most capability calls of one case."
+
+MAX_OUTPUT: Final = 64 * 1024
+"Largest output that is kept as a fixture, in bytes of JSON."
+
+Live = Callable[[str, Json], Awaitable[Json]]
+"Calls a capability that only reads; may raise `CapabilityFailed`."
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A set of cases with responses."""
+
+    cases: tuple[TestCase, ...]
+    "Those that agree with the document."
+
+    fixtures: Fixtures
+    "Calls and their answers in order, in place of the capabilities; private."
+
+    removed: tuple[str, ...]
+    "Why the others were taken out, in words."
+
+
+async def complete_cases(
+    cases: Sequence[TestCase],
+    document: Document,
+    offer: Offer,
+    half: HalfSource,
+    *,
+    runner: HalfRunner,
+    validator: Validator,
+    live: Live | None = None,
+) -> Completed:
+    """Fill the responses in.
+
+    Args:
+        half: The provider half; only what it names may be called.
+        runner: The same half, loaded.
+        live: For outputs of capabilities that are marked read-only; none is called
+            without it.
+
+    Raises:
+        CasesError: The schemas of a capability cannot be used.
+    """
+    judge = CaseJudge(document, runner, validator)
+    tools = await _tools(offer, half, validator, live)
+    good: list[TestCase] = []
+    fixtures: Fixtures = {}
+    removed: list[str] = []
+    for number, case in enumerate(cases, 1):
+        recording = _Recording(tools, validator, case, turn=len(good))
+        try:
+            done = await _completed(case, judge, runner, recording)
+        except HalfError as exc:
+            done = recording.fault or f"our half fails: {exc}"
+        key = fixture_key(case.request)
+        if key in fixtures:
+            done = "it has the request of another case"
+        if isinstance(done, TestCase) and not fitting([*good, done], document)[1]:
+            fixtures[key] = recording.calls
+            good.append(done)
+        else:
+            reason = done if isinstance(done, str) else "the text has no room for it"
+            removed.append(f"test case {number}: {reason}")
+    return Completed(tuple(good), fixtures, tuple(removed))
+
+
+async def _completed(
+    case: TestCase, judge: CaseJudge, runner: HalfRunner, recording: _Recording
+) -> TestCase | str:
+    """Return the case with our response, or why it is taken out."""
+    for kind, data in (
+        (MessageKind.REQUEST, case.request),
+        (MessageKind.RESPONSE, case.response),
+    ):
+        findings = [] if data is None else await judge.contradictions(kind, data)
+        if findings:
+            return f"the {kind} contradicts the document: {findings[0]}"
+    if case.good is None and case.response is not None:
+        # The words leave it open, and the response that the peer expects does not.
+        case = replace(case, good=await judge.says_good(case.response))
+        recording.case = case
+    response = await runner.handle_request(case.request, recording.on_call)
+    if recording.fault:
+        return recording.fault
+    if not isinstance(response, bytes) or len(response) > MAX_DATA:
+        return f"our answer is no bytes, or more than {MAX_DATA}"
+    findings = await judge.contradictions(MessageKind.RESPONSE, response)
+    if findings:
+        return f"our answer does not fit the document: {findings[0]}"
+    good = await judge.says_good(response)
+    if None not in (good, case.good) and good != case.good:
+        wanted, got = ("an error", "a good result")[:: 1 if good else -1]
+        return f"it expects {wanted}, our half gives {got}"
+    # Whoever reads the text sees only words, so they have to say which it is.
+    expected = words_for(case.expected, case.good if good is None else good)
+    return replace(
+        case,
+        response=response,
+        expected=expected,
+        good=case.good if good is None else good,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Tool:
+    """A capability that the half may call."""
+
+    input_schema: Schema
+    output_schema: Schema
+    outputs: list[Json]
+    live: Live | None
+
+
+async def _tools(
+    offer: Offer, half: HalfSource, validator: Validator, live: Live | None
+) -> dict[str, _Tool]:
+    """Return what each capability of the half takes and may give.
+
+    Raises:
+        CasesError: A schema cannot be used.
+    """
+    found: dict[str, _Tool] = {}
+    for capability in offer.capabilities:
+        if capability.name not in half.capabilities:
+            continue
+        try:
+            given = prepared(capability.input_schema)
+            schema = prepared(capability.output_schema)
+        except SchemaError as exc:
+            raise CasesError(f"{capability.name}: {exc}") from None
+        values = await telling_values(schema, (), validator)
+        outputs = [value for _, value in values if _size(value) <= MAX_OUTPUT]
+        reads = live if capability.read_only else None
+        found[capability.name] = _Tool(given, schema, outputs, reads)
+    return found
+
+
+@dataclass(slots=True)
+class _Recording:
+    """Answers the capability calls of one case, and keeps what was answered."""
+
+    tools: dict[str, _Tool]
+    validator: Validator
+    case: TestCase
+    turn: int
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    fault: str = ""
+
+    async def on_call(self, name: str, arguments: Json) -> Json:
+        """Answer one call as the case wants it."""
+        tool = self.tools.get(name)
+        if tool is None or len(self.calls) >= MAX_CALLS:
+            self.fault = self.fault or "our half makes a call that it may not make"
+            raise CapabilityFailed("403", "not allowed")
+        kept: dict[str, Any] = {"capability": name, "arguments": arguments}
+        self.calls.append(kept)
+        if self.case.good is False:
+            failure = failure_said(self.case.expected)
+            kept["error"] = list(failure)
+            raise CapabilityFailed(*failure)
+        findings = await self.validator.validate(tool.input_schema, arguments)
+        if findings:
+            self.fault = f"the capability does not take these data: {findings[0]}"
+            raise CapabilityFailed("400", "the arguments do not fit")
+        output = await self._output(tool, name, arguments)
+        kept["output"] = output
+        return output
+
+    async def _output(self, tool: _Tool, name: str, arguments: Json) -> Json:
+        if tool.live is not None:
+            try:
+                output = await tool.live(name, arguments)
+            except CapabilityFailed:
+                # Made-up data, such as samples have, need not exist there.
+                output = None
+            unfit = await self.validator.validate(tool.output_schema, output)
+            if not unfit and _size(output) <= MAX_OUTPUT:
+                return output
+        if not tool.outputs:
+            self.fault = "no output of the capability can be made from its schema"
+            raise CapabilityFailed("500", "no sample")
+        # Another value in each case and call, or a constant would pass.
+        return tool.outputs[(self.turn + len(self.calls) - 1) % len(tool.outputs)]
+
+
+def _size(value: Json) -> int:
+    """Return the size of a value as JSON, more than is taken when it is none."""
+    try:
+        return len(canonical_json(value))
+    except JsonError:
+        return MAX_OUTPUT + 1

@@ -1,0 +1,149 @@
+"""The requester's proposal by rules: requests of its own half (DESIGN.md, Test cases).
+
+Valid cases with the data at hand and with values in which every place tells, boundary
+cases from the schemas, and cases in which the capability fails. The provider fills in
+the responses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from negotiation.cases.case import MAX_DATA, Fixtures, TestCase, fixture_key
+from negotiation.cases.expected import FAILURES, GOOD, error_words
+from negotiation.cases.judge import CaseJudge
+from negotiation.cases.samples import TITLES, telling_values
+from negotiation.cases.text import fitting
+from negotiation.errors import DocumentError, HalfError, SchemaError
+from negotiation.layout import read_layout
+from negotiation.mind import Need
+from negotiation.runner import HalfRunner, Validator
+from negotiation.samples import SampleKind
+from negotiation.schemas import prepared
+from negotiation.shape import Document, MessageKind
+from negotiation.strict_json import Json
+from negotiation.task import Schema, infer_schema
+
+__all__ = ["Derived", "derive_cases"]
+
+MAX_GOOD: Final = 3
+"Most cases with a good result."
+
+MAX_PROPOSED: Final = 5
+"Most cases in all; one at least is left for an error."
+
+REQUEST_SHARE: Final = 0.4
+"Part of the text that requests may fill; the responses come on top."
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What the requester proposes."""
+
+    cases: tuple[TestCase, ...]
+    "Without responses."
+
+    asked: Fixtures
+    "What each request was made of; private, to make it again later."
+
+
+async def derive_cases(
+    document: Document, need: Need, *, runner: HalfRunner, validator: Validator
+) -> Derived:
+    """Return the cases that the requester proposes, without responses.
+
+    Fewer come out where few samples can be made, none where none can.
+
+    Args:
+        runner: Our half, loaded.
+    """
+    maker = _Maker(runner, CaseJudge(document, runner, validator))
+    left = await _values(document, need, validator)
+    good: list[TestCase] = []
+    used: list[Json] = []
+    while left and len(good) < MAX_GOOD:
+        kind, value = left.pop(0)
+        case = await maker.case(TITLES[kind], value)
+        if case is not None:
+            good.append(case)
+            used.append(value)
+    # The same data does for a failure where a message id tells the requests apart.
+    spare = [*used, *(value for _, value in left)]
+    bad: list[TestCase] = []
+    for failure in FAILURES[: MAX_PROPOSED - len(good)] if good else ():
+        for value in spare:
+            case = await maker.case(f"a failure ({failure[0]})", value)
+            if case is not None:
+                words = error_words(failure)
+                bad.append(replace(case, expected=words, good=False))
+                break
+    # An error is worth more than the second good case, should the room be short.
+    ranked = [*good[:1], *bad[:1], *good[1:], *bad[1:]]
+    kept, _ = fitting(ranked, document, share=REQUEST_SHARE)
+    cases = tuple(case for case in (*good, *bad) if case in kept)
+    return Derived(cases, {key: maker.asked[key] for key in map(_key, cases)})
+
+
+def _key(case: TestCase) -> str:
+    return fixture_key(case.request)
+
+
+async def _values(
+    document: Document, need: Need, validator: Validator
+) -> list[tuple[SampleKind, Json]]:
+    """Return the arguments to try, the best first."""
+    given = [need.arguments]
+    found: list[tuple[SampleKind, Json]] = []
+    for schema in _schemas(document, need):
+        for kind, value in await telling_values(schema, given, validator):
+            if all(value != other for _, other in found):
+                found.append((kind, value))
+    return found
+
+
+def _schemas(document: Document, need: Need) -> Sequence[Schema]:
+    """Return the schemas of what may be sent, those surer to be meant before others."""
+    found: list[Schema] = []
+    try:
+        if need.task.input_schema is not None:
+            return [prepared(need.task.input_schema)]
+        found.append(prepared(infer_schema(need.arguments)))
+    except SchemaError:
+        return [True]
+    try:
+        # A half need not take the document's names as arguments; if not, it says so.
+        found.append(read_layout(document.of_values).request.places[0].schema)
+    except DocumentError:
+        return found
+    return found
+
+
+class _Maker:
+    """Makes cases with our half, each with a message id of its own."""
+
+    def __init__(self, runner: HalfRunner, judge: CaseJudge) -> None:
+        self._runner = runner
+        self._judge = judge
+        self.asked: Fixtures = {}
+
+    async def case(self, title: str, arguments: Json) -> TestCase | None:
+        """Return a good case of these arguments, None when our half makes none."""
+        if not isinstance(arguments, dict):
+            return None
+        message_id = f"case{len(self.asked) + 1:012d}"
+        try:
+            data = await self._runner.encode_request(message_id, dict(arguments))
+            if not isinstance(data, bytes) or len(data) > MAX_DATA:
+                return None
+            if fixture_key(data) in self.asked:
+                return None
+            if await self._judge.contradictions(MessageKind.REQUEST, data):
+                return None
+        except HalfError:
+            # Not every value of a schema has a request; the trial found what is wrong.
+            return None
+        made_of = {"message_id": message_id, "arguments": arguments}
+        self.asked[fixture_key(data)] = [made_of]
+        return TestCase(title, data, None, GOOD, True)

@@ -1,0 +1,77 @@
+"""Test cases against the document: messages, ids, and whether an answer says good."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from negotiation.errors import DocumentError, HalfError, JsonError
+from negotiation.layout import Layout, read_layout
+from negotiation.message_judge import MessageJudge, says_good
+from negotiation.runner import MessageParser, Validator
+from negotiation.shape import Document, MessageKind
+from negotiation.strict_json import Json
+from negotiation.task import Schema
+
+__all__ = ["CaseJudge"]
+
+
+class CaseJudge:
+    """Judges the messages of cases by one document."""
+
+    def __init__(
+        self, document: Document, half: MessageParser, validator: Validator
+    ) -> None:
+        self._judge = MessageJudge(document, half, validator)
+        self._validator = validator
+        try:
+            self._layout: Layout | None = read_layout(document.of_values)
+        except DocumentError:
+            self._layout = None
+        self._present = _present_schema(document.response_schema, self._layout)
+
+    async def contradictions(self, kind: MessageKind, data: bytes) -> list[str]:
+        """Return what the document says against a message of a case.
+
+        Stricter than a call, in which an error may have null where the result would be:
+        whatever is there has to fit its schema (ANP-Q22).
+
+        Raises:
+            HalfError: The half had to be ended; that says nothing about the bytes.
+        """
+        findings = await self._judge.judge(kind, data)
+        if findings or kind is MessageKind.REQUEST or self._layout is None:
+            return findings
+        values = await self._values(kind, data)
+        return await self._validator.validate(self._present, values)
+
+    async def message_id(self, kind: MessageKind, data: bytes) -> Json:
+        """Return the message id of a message, None when there is none to be read."""
+        if self._layout is None or self._layout.message_id is None:
+            return None
+        values = await self._values(kind, data)
+        return values.get(self._layout.message_id)
+
+    async def says_good(self, response: bytes) -> bool | None:
+        """Return whether a response says good, None when nobody can tell."""
+        if self._layout is None:
+            return None
+        values = await self._values(MessageKind.RESPONSE, response)
+        return says_good(self._layout.response, values) if values else None
+
+    async def _values(self, kind: MessageKind, data: bytes) -> dict[str, Any]:
+        """Return the values of a message, an empty object when it has none."""
+        try:
+            values = await self._judge.values(kind, data)
+        except (HalfError, JsonError):
+            return {}
+        return values if isinstance(values, dict) else {}
+
+
+def _present_schema(schema: Schema, layout: Layout | None) -> Schema:
+    """Return the schema of a response whose result may be missing, but not be wrong."""
+    if layout is None or not isinstance(schema, dict):
+        return True
+    kept = [
+        name for name in schema.get("required", ()) if name in layout.response.taken
+    ]
+    return {**schema, "required": kept}

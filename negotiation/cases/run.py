@@ -1,0 +1,226 @@
+"""Agreed cases are run: over PT=11 with the peer, or offline by one side (ANP-75).
+
+Each side keeps to itself what its half was given when the cases were agreed: the
+requester the arguments and what came of the responses, the provider the capability
+calls. With that a half that was changed in one line is found out without the peer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from typing import Any
+
+from negotiation.cases.case import (
+    MAX_DETAIL,
+    CaseResult,
+    CasesReport,
+    Fixtures,
+    TestCase,
+    fixture_key,
+)
+from negotiation.cases.compare import Reader, compare, differences_of, values_of
+from negotiation.errors import CapabilityFailed, CasesError, HalfError, JsonError
+from negotiation.runner import HalfRunner
+from negotiation.shape import Document, MessageKind
+from negotiation.strict_json import Json, canonical_json
+from negotiation.values import same_json
+
+__all__ = [
+    "answer_case",
+    "decoded",
+    "read_responses",
+    "run_offline",
+    "run_on_fixtures",
+]
+
+
+async def answer_case(
+    request: bytes, fixtures: Fixtures, *, runner: HalfRunner
+) -> bytes:
+    """Answer a test request with the real half, fixtures in place of capabilities.
+
+    A call other than the one that was recorded fails, whether by name or arguments.
+
+    Raises:
+        CasesError: No agreed case has this request, or its fixtures are damaged.
+        HalfError: The half failed.
+    """
+    kept = fixtures.get(fixture_key(request))
+    if kept is None:
+        raise CasesError("no agreed test case has this request")
+    left = list(kept)
+
+    async def on_call(name: str, arguments: Json) -> Json:
+        fixture = left.pop(0) if left else None
+        if fixture is None or fixture.get("capability") != name:
+            raise CapabilityFailed("409", "the agreed case has no such call")
+        if "arguments" in fixture and not same_json(fixture["arguments"], arguments):
+            # Nothing of the arguments: the peer may read this in the answer.
+            raise CapabilityFailed("409", "the agreed case has other arguments")
+        if "error" not in fixture and "output" in fixture:
+            output: Json = fixture["output"]
+            return output
+        raise _failure(fixture)
+
+    answer = await runner.handle_request(request, on_call)
+    if not isinstance(answer, bytes):
+        raise HalfError("error", "handle_request did not return bytes")
+    return answer
+
+
+async def run_offline(
+    cases: Sequence[TestCase],
+    text: str,
+    asked: Fixtures,
+    *,
+    runner: HalfRunner,
+    document: Document | None = None,
+) -> CasesReport:
+    """Run agreed cases on the requester's side alone.
+
+    Our half has to make each request again and to read each response as it did when
+    the cases were agreed.
+
+    Args:
+        asked: What each request was made of, and how its response was read.
+        document: With it requests are compared by their values, else byte for byte.
+    """
+    results = [
+        await _result(case, _requester_problem(case, asked, runner, document))
+        for case in cases
+    ]
+    return CasesReport("offline", text, tuple(results), "")
+
+
+async def run_on_fixtures(
+    cases: Sequence[TestCase],
+    text: str,
+    fixtures: Fixtures,
+    document: Document,
+    *,
+    runner: HalfRunner,
+    read: Reader | None = None,
+) -> CasesReport:
+    """Run agreed cases on the provider's side alone: the real half, on fixtures.
+
+    Args:
+        read: For a document whose bytes are not JSON; the half's own by default.
+    """
+    reader = runner.read_message if read is None else read
+    results = [
+        await _result(
+            case,
+            _provider_problem(case, fixtures, document, runner=runner, read=reader),
+        )
+        for case in cases
+    ]
+    return CasesReport("offline", text, tuple(results), "")
+
+
+async def read_responses(
+    cases: Sequence[TestCase], asked: Fixtures, *, runner: HalfRunner
+) -> Fixtures:
+    """Return `asked` with what our half makes of each response, to hold it to that.
+
+    Raises:
+        HalfError: It cannot read one.
+    """
+    found: Fixtures = {}
+    for case in cases:
+        key = fixture_key(case.request)
+        if key in asked and case.response is not None:
+            answer = await decoded(runner, case.response)
+            found[key] = [{**asked[key][0], "answer": answer}]
+    return found
+
+
+async def decoded(runner: HalfRunner, response: bytes) -> dict[str, Any]:
+    """Return what a requester half reads in a response: a result or an error.
+
+    Raises:
+        HalfError: It cannot read it, or gives what is neither.
+    """
+    answer = await runner.decode_response(response)
+    if not isinstance(answer, dict):
+        raise HalfError("error", "decode_response did not return a dict")
+    if answer.get("error") is None:
+        if "result" not in answer:
+            raise HalfError("error", "decode_response gave neither result nor error")
+        # An error that is None is none.
+        answer = {name: one for name, one in answer.items() if name != "error"}
+    elif "result" in answer:
+        raise HalfError("error", "decode_response gave a result and an error")
+    try:
+        canonical_json(answer)
+    except JsonError as exc:
+        raise HalfError("error", f"decode_response gave no JSON: {exc}") from None
+    return answer
+
+
+async def _result(case: TestCase, run: Awaitable[str | None]) -> CaseResult:
+    try:
+        problem = await run
+    except (HalfError, CasesError) as exc:
+        problem = f"our half fails: {exc}"
+    return CaseResult(case.title, problem is None, (problem or "")[:MAX_DETAIL])
+
+
+async def _provider_problem(
+    case: TestCase,
+    fixtures: Fixtures,
+    document: Document,
+    *,
+    runner: HalfRunner,
+    read: Reader,
+) -> str | None:
+    answer = await answer_case(case.request, fixtures, runner=runner)
+    differences = await compare(case, answer, document, read=read, sent=case.request)
+    return "; ".join(differences) or None
+
+
+async def _requester_problem(
+    case: TestCase, asked: Fixtures, runner: HalfRunner, document: Document | None
+) -> str | None:
+    """Return how our half differs from what is agreed, or from what it did then."""
+    if case.response is None:
+        return "it has no response"
+    answer = await decoded(runner, case.response)
+    good = "error" not in answer
+    if case.good is not None and good != case.good:
+        return f"{'a good result' if case.good else 'an error'} was expected"
+    kept = asked.get(fixture_key(case.request))
+    if not kept:
+        return None
+    if not {"message_id", "arguments"} <= kept[0].keys():
+        raise CasesError("what the request was made of is damaged")
+    made = await runner.encode_request(kept[0]["message_id"], kept[0]["arguments"])
+    if made != case.request and not await _same_request(
+        case.request, made, document, runner
+    ):
+        return "our half makes another request of the same arguments"
+    if "answer" not in kept[0]:
+        return None
+    differences = differences_of(kept[0]["answer"], answer)
+    return f"our half reads: {'; '.join(differences)}" if differences else None
+
+
+async def _same_request(
+    agreed: bytes, made: object, document: Document | None, runner: HalfRunner
+) -> bool:
+    if document is None or not isinstance(made, bytes):
+        return False
+    kind, read = MessageKind.REQUEST, runner.read_message
+    try:
+        return same_json(
+            await values_of(kind, agreed, document, read),
+            await values_of(kind, made, document, read),
+        )
+    except JsonError:
+        return False
+
+
+def _failure(fixture: dict[str, Any]) -> CapabilityFailed:
+    error = fixture.get("error")
+    if not isinstance(error, list | tuple) or len(error) != 2:
+        raise CasesError("the fixtures of the case are damaged")
+    return CapabilityFailed(str(error[0]), str(error[1]))

@@ -1,0 +1,253 @@
+"""Values for test cases: samples whose places of one type all differ.
+
+With equal values two fields could be swapped, or one of them be a constant, and no case
+would notice (DESIGN.md, Test cases).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count, cycle
+from typing import Final
+
+from negotiation.errors import JsonError
+from negotiation.runner import Validator
+from negotiation.samples import SampleKind, make_samples
+from negotiation.strict_json import Json, canonical_json
+from negotiation.task import Schema
+from negotiation.unions import alternatives
+from negotiation.values import contradiction, json_type
+
+__all__ = ["TITLES", "Telling", "telling_values"]
+
+TITLES: Final = {
+    SampleKind.GIVEN: "the data at hand",
+    SampleKind.FULL: "everything",
+    SampleKind.MINIMAL: "as little as is allowed",
+    SampleKind.LOW: "at the lower limits",
+    SampleKind.HIGH: "at the upper limits",
+}
+"What a value of each kind is about, for the titles of cases."
+
+ODD: Final = '<&"\\\u00e9'
+"What XML, JSON and packed texts each have to treat in a way of their own."
+
+EXTRA: Final = "extra1"
+"Name of a property that no schema names."
+
+ORDER: Final = (SampleKind.FULL, SampleKind.MINIMAL, SampleKind.LOW, SampleKind.HIGH)
+
+FORMATS: Final[dict[str, Callable[[int], str]]] = {
+    "date-time": lambda n: f"2024-02-{n % 28 + 1:02}T12:30:{n % 60:02}Z",
+    "date": lambda n: f"{2000 + n % 99}-02-{n % 28 + 1:02}",
+    "time": lambda n: f"12:{n % 60:02}:00Z",
+    "duration": lambda n: f"PT{n}M",
+    "email": lambda n: f"someone{n}@example.com",
+    "idn-email": lambda n: f"someone{n}@example.com",
+    "hostname": lambda n: f"host{n}.example",
+    "idn-hostname": lambda n: f"host{n}.example",
+    "ipv4": lambda n: f"192.0.2.{n % 250 + 1}",
+    "ipv6": lambda n: f"2001:db8::{n:x}",
+    "uri": lambda n: f"https://example.com/{n}",
+    "uri-reference": lambda n: f"/a/{n}",
+    "iri": lambda n: f"https://example.com/{n}",
+    "iri-reference": lambda n: f"/a/{n}",
+    "uuid": lambda n: f"123e4567-e89b-42d3-a456-{n:012}",
+    "json-pointer": lambda n: f"/a/{n}",
+    "regex": lambda n: f"^a{{{n}}}$",
+}
+"A text of each known format for each number."
+
+
+async def telling_values(
+    schema: Schema, given: Sequence[Json], validator: Validator
+) -> list[tuple[SampleKind, Json]]:
+    """Return values of `schema`, those at hand first, the more telling before others.
+
+    Args:
+        given: Data at hand.
+        validator: Judges what is made; what it refuses is left out.
+    """
+    made = make_samples(schema, ()).values
+    telling = Telling()
+    candidates: list[tuple[SampleKind, Json]] = [
+        (SampleKind.GIVEN, value) for value in given
+    ]
+    for kind in ORDER:
+        for sample in made:
+            if sample.kind is not kind:
+                continue
+            if kind is SampleKind.FULL:
+                candidates.append(
+                    (kind, telling.value(schema, sample.value, extra=True))
+                )
+            elif kind is SampleKind.MINIMAL:
+                candidates.append((kind, telling.value(schema, sample.value)))
+    # Those at the limits as they are; the others as a last resort.
+    for kind in (SampleKind.LOW, SampleKind.HIGH, SampleKind.FULL, SampleKind.MINIMAL):
+        candidates += [(kind, one.value) for one in made if one.kind is kind]
+    seen: set[bytes] = set()
+    shapes: list[Json] = []
+    found: list[tuple[SampleKind, Json]] = []
+    for kind, value in candidates:
+        try:
+            key = canonical_json(value)
+        except JsonError:
+            continue
+        shape = _shape(value)
+        # A smallest value that has all there is tells nothing new.
+        if key in seen or (kind is SampleKind.MINIMAL and shape in shapes):
+            continue
+        if await validator.validate(schema, value):
+            continue
+        seen.add(key)
+        shapes.append(shape)
+        found.append((kind, value))
+    return found
+
+
+class Telling:
+    """Gives each place of a value another content, as the schema allows.
+
+    Counts over all values it is given, so that two of them differ as well.
+    """
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+        self._flags = cycle((True, False))
+        self._listed: dict[bytes, Iterator[int]] = {}
+
+    def value(self, schema: Schema, value: Json, *, extra: bool = False) -> Json:
+        """Return `value` with other content.
+
+        Args:
+            extra: Whether to go to the edge of what is allowed: other properties where
+                the schema welcomes them, odd characters, small items beside full ones.
+        """
+        changed = self._changed(schema, value, extra)
+        return value if contradiction(schema, changed) else changed
+
+    def _changed(self, schema: Schema, value: Json, extra: bool) -> Json:
+        if isinstance(schema, dict):
+            if "const" in schema or "pattern" in schema:
+                return value
+            if "enum" in schema:
+                return self._one_of(schema["enum"], value)
+            for branch in alternatives(schema):
+                if branch is not schema and contradiction(branch, value) is None:
+                    return self._changed(branch, value, extra)
+        match value:
+            case None:
+                return None
+            case bool():
+                return next(self._flags)
+            case dict():
+                return self._object(schema, value, extra)
+            case list():
+                return self._array(schema, value, extra)
+            case _:
+                return _leaf(schema, value, next(self._numbers), odd=extra)
+
+    def _object(self, schema: Schema, value: dict[str, Json], extra: bool) -> Json:
+        result = {
+            name: self.value(_property(schema, name), item, extra=extra)
+            for name, item in value.items()
+        }
+        more = schema.get("additionalProperties") if isinstance(schema, dict) else None
+        if not extra or not more or EXTRA in result:
+            return result
+        for sample in make_samples(more).values:
+            added = self.value(more, sample.value)
+            if contradiction(schema, {**result, EXTRA: added}) is None:
+                return {**result, EXTRA: added}
+        return result
+
+    def _array(self, schema: Schema, values: list[Json], extra: bool) -> Json:
+        """Return two items where there is one, so that their order can be told."""
+        first = schema.get("prefixItems", []) if isinstance(schema, dict) else []
+        rest = schema.get("items", True) if isinstance(schema, dict) else True
+        if len(values) == 1 and not first:
+            second = next(iter(_smallest(rest)), values[0]) if extra else values[0]
+            two = [
+                self.value(rest, values[0], extra=extra),
+                self.value(rest, second),
+            ]
+            if contradiction(schema, two) is None:
+                return two
+        return [
+            self.value(first[place] if place < len(first) else rest, item, extra=extra)
+            for place, item in enumerate(values)
+        ]
+
+    def _one_of(self, values: list[Json], value: Json) -> Json:
+        """Return another listed value of the same type in each place."""
+        kind = json_type(value)
+        alike = [one for one in values if json_type(one) == kind]
+        if not alike:
+            return value
+        numbers = self._listed.setdefault(canonical_json(values), count())
+        return alike[next(numbers) % len(alike)]
+
+
+def _smallest(schema: Schema) -> list[Json]:
+    """Return what can be made with all that may be left out left out."""
+    made = make_samples(schema).values
+    return [sample.value for sample in made if sample.kind is SampleKind.MINIMAL]
+
+
+def _leaf(schema: Schema, value: Json, number: int, *, odd: bool) -> Json:
+    """Return a text or number of its own for the place.
+
+    Args:
+        odd: Whether a text should have characters that encodings treat specially.
+    """
+    keywords = schema if isinstance(schema, dict) else {}
+    candidates: list[Json]
+    match value:
+        case str() if "format" in keywords:
+            make = FORMATS.get(str(keywords["format"]))
+            candidates = [] if make is None else [make(number)]
+        case str():
+            text = f"text {number}"
+            least = keywords.get("minLength", 0)
+            least = min(int(least), 4_096) if isinstance(least, int | float) else 0
+            candidates = [text, text.ljust(least, "."), str(number), _letter(number)]
+            if odd:
+                candidates.insert(0, f"{text} {ODD}")
+        case int():
+            step = keywords.get("multipleOf", 1)
+            scale = int(step) if isinstance(step, int) and step else 1
+            candidates = [
+                *(10 + number, value + number, value - number, number),
+                *(scale * (10 + number), value + scale * number),
+            ]
+        case float():
+            candidates = [10.5 + number, value + number / 8, value - number / 8]
+        case _:
+            candidates = []
+    for candidate in candidates:
+        if contradiction(schema, candidate) is None:
+            return candidate
+    return value
+
+
+def _letter(number: int) -> str:
+    """Return one letter, for places that have room for no more."""
+    return chr(ord("a") + number % 26)
+
+
+def _property(schema: Schema, name: str) -> Schema:
+    if not isinstance(schema, dict):
+        return True
+    rest: Schema = schema.get("additionalProperties", True)
+    found: Schema = schema.get("properties", {}).get(name, rest)
+    return found
+
+
+def _shape(value: Json) -> Json:
+    """Return the names and types in a value, without what they are."""
+    if isinstance(value, dict):
+        return {name: _shape(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_shape(item) for item in value]
+    return json_type(value)
