@@ -11,10 +11,13 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["JsonText", "Outline", "Section", "read_outline"]
+__all__ = ["Fence", "JsonText", "Outline", "Section", "read_outline"]
 
 MAX_CANDIDATES: Final = 64
 "Most places of one text that are tried as JSON."
+
+MAX_FENCES: Final = 256
+"Most fenced blocks of one text that are kept."
 
 MAX_JSON_SIZE: Final = 160 * 1024
 "Longest JSON text looked at, in characters: a schema of 64 KiB with indentation."
@@ -26,7 +29,9 @@ MAX_OPEN: Final = 64
 "Most braces and brackets open at one place."
 
 HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+|(?=[^#\s!]))(.*)")
-BOLD_HEADING: Final = re.compile(r" {0,3}(?:\*\*|__)([^*_]{1,120})(?:\*\*|__)[::]?\s*")
+BOLD_HEADING: Final = re.compile(
+    r" {0,3}(?:\*\*|__)([^*_]{1,120})(?:\*\*|__)[:\uff1a]?\s*"
+)
 FENCE: Final = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*")
 # One token at a time; the possessive quantifiers keep a string that is never closed
 # from being tried again from every quote in it.
@@ -45,6 +50,35 @@ class JsonText:
 
     intro: str
     "The last line of prose above it, under the same heading."
+
+    section: int = 0
+    "Index of its section in the outline."
+
+    position: int = 0
+    "Where it begins in the text: its fence, or its opening brace."
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """A fenced block of any language."""
+
+    language: str
+    "The first word after the opening marks, in lower case; may be empty."
+
+    text: str
+    "Its lines, less the indentation of the fence; they end in LF, the last in none."
+
+    headings: tuple[str, ...]
+    "The headings above it, the nearest first."
+
+    intro: str
+    "The last line of prose above it, under the same heading."
+
+    section: int
+    "Index of its section in the outline."
+
+    position: int
+    "Where it begins in the text."
 
 
 @dataclass(slots=True)
@@ -74,12 +108,20 @@ class Outline:
     complete: bool
     "False when the budget ended before the text did."
 
+    fences: tuple[Fence, ...] = ()
+    "The first `MAX_FENCES` fenced blocks, in order, those with JSON included."
+
 
 def read_outline(text: str) -> Outline:
     """Return the headings of `text`, its prose and what looks like JSON in it."""
     reader = _Reader(text)
     reader.run()
-    return Outline(tuple(reader.sections), tuple(reader.jsons), reader.complete)
+    return Outline(
+        tuple(reader.sections),
+        tuple(reader.jsons),
+        reader.complete,
+        tuple(reader.fences),
+    )
 
 
 class _Reader:
@@ -94,6 +136,7 @@ class _Reader:
         self._intro = ""
         self.sections: list[Section] = [Section(0, "")]
         self.jsons: list[JsonText] = []
+        self.fences: list[Fence] = []
         self.complete = True
 
     def run(self) -> None:
@@ -102,7 +145,7 @@ class _Reader:
             line = self._line()
             fence = FENCE.fullmatch(line)
             if fence:
-                self._fenced(fence[1])
+                self._fenced(start, line, fence)
             elif line.lstrip().startswith("{"):
                 self._position = start + line.index("{")
                 self._bare(line)
@@ -133,7 +176,9 @@ class _Reader:
         if line.strip() and not line.lstrip().startswith(">"):
             self._intro = line.strip()
 
-    def _fenced(self, mark: str) -> None:
+    def _fenced(self, start: int, first: str, opening: re.Match[str]) -> None:
+        mark = opening[1]
+        indentation = len(first) - len(first.lstrip(" \t"))
         lines: list[str] = []
         while self._position < len(self._text):
             line = self._line()
@@ -141,9 +186,21 @@ class _Reader:
             if closing.startswith(mark) and not closing.strip(mark[0]):
                 break
             lines.append(line)
+        if len(self.fences) < MAX_FENCES:
+            kept = [_unindented(line, indentation).removesuffix("\r") for line in lines]
+            self.fences.append(
+                Fence(
+                    opening[2].lower(),
+                    "\n".join(kept),
+                    self._headings(),
+                    self._intro,
+                    len(self.sections) - 1,
+                    start,
+                )
+            )
         body = "\n".join(lines).strip()
         if body.startswith("{"):
-            self._keep(body)
+            self._keep(body, start)
 
     def _bare(self, line: str) -> None:
         start = self._position
@@ -153,7 +210,7 @@ class _Reader:
             self._line()
             self._prose(line)
             return
-        self._keep(self._text[start:end])
+        self._keep(self._text[start:end], start)
         self._position = end
         rest = self._line()
         if rest.strip():
@@ -182,9 +239,20 @@ class _Reader:
         self._scanned += limit - start
         return None
 
-    def _keep(self, text: str) -> None:
+    def _keep(self, text: str, position: int) -> None:
         if len(text) > MAX_JSON_SIZE or len(self.jsons) >= MAX_CANDIDATES:
             self.complete = False
             return
-        headings = tuple(title for _, title in reversed(self._path))
-        self.jsons.append(JsonText(text, headings, self._intro))
+        section = len(self.sections) - 1
+        self.jsons.append(
+            JsonText(text, self._headings(), self._intro, section, position)
+        )
+
+    def _headings(self) -> tuple[str, ...]:
+        return tuple(title for _, title in reversed(self._path))
+
+
+def _unindented(line: str, indentation: int) -> str:
+    """Return `line` without as many blanks in front as its fence has."""
+    blanks = len(line) - len(line.lstrip(" \t"))
+    return line[min(blanks, indentation) :]

@@ -12,10 +12,13 @@ from typing import Final
 
 from negotiation.errors import DocumentError, SchemaError
 from negotiation.keywords import DIALECT
+from negotiation.reading import read_document
 from negotiation.reasons import words
 from negotiation.schemas import prepared
 from negotiation.shape import (
     MAX_DOCUMENT_SIZE,
+    ExampleKind,
+    WorkedExample,
     encoded,
     own_request_schema,
     own_response_schema,
@@ -23,10 +26,19 @@ from negotiation.shape import (
 from negotiation.strict_json import Json
 from negotiation.task import Capability, Schema
 
-__all__ = ["render_document"]
+__all__ = ["render_document", "render_encoded_document"]
 
 REPLY_TIMEOUT: Final = 15
 "Seconds after which a request counts as unanswered, as in the seed's example (ANP-35)."
+
+HEX_LINE: Final = 24
+"Bytes in one line of a hex block."
+
+EXAMPLE_TITLES: Final = {
+    ExampleKind.REQUEST: "Worked request",
+    ExampleKind.RESPONSE: "Worked response",
+    ExampleKind.ERROR: "Worked error response",
+}
 
 KEYWORD_ORDER: Final = {
     name: place
@@ -98,6 +110,79 @@ def render_document(
     return text
 
 
+def render_encoded_document(
+    requirement: str,
+    request_schema: Schema,
+    response_schema: Schema,
+    *,
+    encoding: str,
+    examples: Sequence[WorkedExample],
+) -> str:
+    """Return a document whose bytes are not JSON, always the same for equal arguments.
+
+    Args:
+        requirement: The need, any text (ANP-4).
+        request_schema: Schema of the values of a whole request, message id included.
+        response_schema: Schema of the values of a whole response, good or bad.
+        encoding: Markdown that says how values become bytes; it has to name the format
+            and holds no heading.
+        examples: At least one of each kind (ANP-70).
+
+    Raises:
+        DocumentError: What was given cannot be written so that it is read back.
+    """
+    try:
+        request, response = prepared(request_schema), prepared(response_schema)
+    except SchemaError as exc:
+        raise DocumentError(f"cannot write a document: {exc}") from None
+    parts = [
+        *("# Requirement", _quoted(requirement)),
+        *("# Encoding", encoding.strip()),
+        *("# Request message", _fenced(request)),
+        *("# Response message", _fenced(response)),
+    ]
+    for example in examples:
+        parts += [
+            f"# {EXAMPLE_TITLES[example.kind]}",
+            "Values:",
+            f"```json\n{_dumped(example.values)}\n```",
+            "Bytes:",
+            _bytes_block(example.data),
+        ]
+    text = "\n\n".join(parts) + "\n"
+    read = read_document(text)
+    if (
+        not encoding.strip()
+        or read.is_json
+        or read.examples != tuple(examples)
+        or read.requirement != requirement
+        or (read.request_schema, read.response_schema) != (request, response)
+    ):
+        raise DocumentError(
+            "cannot write a document: its parts read as something else; name the format"
+            " in the text about the encoding, without headings and blocks"
+        )
+    return text
+
+
+def _bytes_block(data: bytes) -> str:
+    """Return `data` as XML if it is, so that a person can read it, else as hex."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = ""
+    plain = all(line.isprintable() for line in text.split("\n"))
+    # Marks of a fence in it would end its own.
+    plain = plain and "```" not in text
+    if text.startswith("<") and text.endswith(">") and plain:
+        return f"```xml\n{text}\n```"
+    lines = [
+        data[start : start + HEX_LINE].hex(" ")
+        for start in range(0, len(data), HEX_LINE)
+    ]
+    return "\n".join(["```hex", *lines, "```"])
+
+
 def _caller_section(given: Schema, wanted: Schema) -> list[str]:
     lines = [
         "- Messages as JSON in UTF-8, described by JSON Schema 2020-12.",
@@ -149,8 +234,11 @@ def _quoted(text: str) -> str:
 def _fenced(schema: Schema) -> str:
     assert isinstance(schema, dict)
     ordered = _ordered({"$schema": DIALECT, **schema})
-    text = json.dumps(ordered, ensure_ascii=False, indent=2, allow_nan=False)
-    return f"```json\n{text}\n```"
+    return f"```json\n{_dumped(ordered)}\n```"
+
+
+def _dumped(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
 
 
 def _ordered(value: Json, *, names: bool = False) -> Json:

@@ -9,16 +9,21 @@ the hash of its exact bytes.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any, Final
 
 from negotiation.errors import DocumentError
+from negotiation.strict_json import Json
 from negotiation.task import Schema
 from negotiation.values import same_schema
 
 __all__ = [
     "MAX_DOCUMENT_SIZE",
     "Document",
+    "ExampleKind",
+    "MessageKind",
+    "WorkedExample",
     "document_hash",
     "encoded",
     "own_request_schema",
@@ -27,6 +32,42 @@ __all__ = [
 
 MAX_DOCUMENT_SIZE: Final = 256 * 1024
 "Largest candidate, in bytes of UTF-8 (ANP-Q30)."
+
+
+class MessageKind(StrEnum):
+    """The two messages of an exchange, as `read_message` names them."""
+
+    REQUEST = "request"
+    RESPONSE = "response"
+
+
+class ExampleKind(StrEnum):
+    """What a worked example shows; each kind is needed once at least."""
+
+    REQUEST = "request"
+    RESPONSE = "response"
+    ERROR = "error"
+
+    @property
+    def message(self) -> MessageKind:
+        """The message it is; an error is a response."""
+        if self is ExampleKind.REQUEST:
+            return MessageKind.REQUEST
+        return MessageKind.RESPONSE
+
+
+@dataclass(frozen=True, slots=True)
+class WorkedExample:
+    """One message of a document, as its values and as its bytes (ANP-70)."""
+
+    kind: ExampleKind
+    "What it shows."
+
+    values: dict[str, Json]
+    "What `read_message` gives for `data`."
+
+    data: bytes
+    "The message as it travels."
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +92,26 @@ class Document:
     base_uri: str | None = None
     "URI of the protocol that the text builds on, if it names one (ANP-26)."
 
+    examples: tuple[WorkedExample, ...] = ()
+    "Worked examples, in order, at least one of each kind; none when bytes are JSON."
+
     @property
     def is_json(self) -> bool:
         """Whether messages travel as JSON."""
         return self.encoding == "json"
+
+    @property
+    def of_values(self) -> Document:
+        """The same document as if the values travelled as JSON.
+
+        What the fields of a message are for (message id, status, result) is a matter of
+        its values: `read_layout(document.of_values)` tells it for any encoding.
+        """
+        return replace(self, encoding="json", examples=())
+
+    def examples_of(self, kind: ExampleKind) -> tuple[WorkedExample, ...]:
+        """Return the worked examples of one kind, in order."""
+        return tuple(one for one in self.examples if one.kind is kind)
 
     @property
     def input_schema(self) -> Schema | None:

@@ -1,0 +1,51 @@
+"""What a heading or a line of prose says the block below it is about.
+
+English and Chinese, as people and models write them (ANP-24, ANP-35).
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+from typing import Final
+
+__all__ = ["ENCODING_WORDS", "NEED_WORDS", "Part", "part_said"]
+
+REQUEST_WORDS: Final = re.compile(r"request|input|请求|請求|输入", re.IGNORECASE)
+RESPONSE_WORDS: Final = re.compile(
+    r"respon[sd]|reply|replies|answer|result|output|响应|響應|返回|回复|应答|结果|输出",
+    re.IGNORECASE,
+)
+ERROR_WORDS: Final = re.compile(r"error|fail|exception|错误|异常|失败", re.IGNORECASE)
+NEED_WORDS: Final = re.compile(
+    r"\s*[\d.、)）]*\s*(?:(?:requirements?|needs?|purpose|goals?|tasks?)\b"
+    r"|需求|目的|目标|任务).*",
+    re.IGNORECASE,
+)
+ENCODING_WORDS: Final = re.compile(
+    r".*(encoding|wire format|byte format|bytes on the wire|编码|編碼|字节格式).*",
+    re.IGNORECASE,
+)
+
+
+class Part(Enum):
+    """What a block of the text describes or shows."""
+
+    REQUEST = auto()
+    RESPONSE = auto()
+    ERROR = auto()
+    UNCLEAR = auto()
+
+
+def part_said(words: str) -> Part:
+    """Return what `words` name, of which the first 500 characters count."""
+    words = words[:500]
+    request = REQUEST_WORDS.search(words)
+    response = RESPONSE_WORDS.search(words)
+    if ERROR_WORDS.search(words):
+        return Part.ERROR
+    if request and not response:
+        return Part.REQUEST
+    if response and not request:
+        return Part.RESPONSE
+    return Part.UNCLEAR
