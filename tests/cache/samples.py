@@ -13,6 +13,7 @@ from cache.records import (
     PeerState,
     PinRecord,
     Role,
+    StandingRecord,
 )
 
 OWN, PEER, OTHER = "did:key:zOwn", "did:key:zPeer", "did:wba:a.example:shop"
@@ -69,7 +70,20 @@ KNOWN_PEER = PeerRecord(
     last_seen=1000.0,
 )
 PIN = PinRecord("ws://127.0.0.1:8765/", PEER, 900.0)
-RECORDS = (DOCUMENT, HALF, AGREEMENT, NEGOTIATION, KNOWN_PEER, PIN)
+STANDING = StandingRecord(
+    id="w1",
+    peer_did=PEER,
+    role=Role.PROVIDER,
+    verdict="edit",
+    subject=TASK_KEY,
+    created=1000.0,
+    expires=2000.0,
+    hash=DOCUMENT.hash,
+    document=DOCUMENT.text,
+    note="as we said on the phone",
+    negotiation_id="n1",
+)
+RECORDS = (DOCUMENT, HALF, AGREEMENT, NEGOTIATION, STANDING, KNOWN_PEER, PIN)
 
 
 def trio(

@@ -36,6 +36,7 @@ from tests.cache.samples import (
     PROVIDER_AGREEMENT,
     PROVIDER_HALF,
     RECORDS,
+    STANDING,
     TASK_KEY,
     trio,
 )
@@ -265,6 +266,7 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
         store.save_agreement(DOCUMENT, replace(HALF, revision=1), AGREEMENT)
         store.save_agreement(*trio(1))
         store.save_negotiation(NEGOTIATION)
+        store.save_standing(STANDING, now=STANDING.created)
         store.save_peer(KNOWN_PEER)
         store.save_pin(PIN)
     if isinstance(record, HalfRecord):
@@ -284,6 +286,7 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
                 "half": store.half(DOCUMENT.hash, Role.REQUESTER, 1) is not None,
                 "agreement": bool(find(store)),
                 "negotiation": bool(store.negotiations()),
+                "standing": bool(store.standing()),
                 "peer": bool(store.peers()) and store.peer(PEER) is not None,
                 "pin": bool(store.pins()) and store.pin(PIN.url) is not None,
             }

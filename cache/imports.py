@@ -1,0 +1,164 @@
+"""The part of the store for halves that come from elsewhere, in a bundle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from cache.agreements import AgreementStore
+from cache.disk import PlainCache
+from cache.errors import RecordError
+from cache.records import AgreementRecord, DocumentRecord, HalfRecord, Role, State
+from cache.shelf import key_of
+
+__all__ = ["ImportPart", "ImportStore", "Imported"]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPart:
+    """One half to take in, and who is to be served with it."""
+
+    half: HalfRecord
+    "The half; revision 0 gives it the next number."
+
+    samples: Literal["full", "partial", "none"]
+    "How much of the schemas could be sampled; see `AgreementRecord`."
+
+    tests: Mapping[str, Any]
+    "What was found about it here."
+
+    peer_did: str | None = None
+    "Only for this peer, in its canonical form; None is for all."
+
+    agreement: AgreementRecord | None = None
+    "Made if there is none of its key yet."
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What became of one half."""
+
+    half: HalfRecord
+    "As it is stored, with its revision."
+
+    agreements: tuple[AgreementRecord, ...]
+    "Those that use it now."
+
+    replaced: tuple[int, ...]
+    "Revisions that nobody is served with any more."
+
+
+class ImportStore(AgreementStore):
+    """Takes halves in whole, or not at all; see `AgreementStore`."""
+
+    def save_import(
+        self, document: DocumentRecord, parts: Sequence[ImportPart]
+    ) -> tuple[Imported, ...]:
+        """Store the halves of one document in one transaction, and put them to use.
+
+        The active agreements on the document move to the imported revision: those of
+        `peer_did`, or all. Without `peer_did` the half takes the place of every other:
+        older provider revisions go stale, for `provider_half` serves a peer that has
+        no revision of its own with the first active one, and the owner said which one
+        that is to be. With `peer_did` other peers keep what they have.
+
+        Raises:
+            RecordError: the parts do not belong to the document, the owner revoked the
+                document or the agreement, or a requester's half would serve nobody.
+        """
+        if any(part.half.hash != document.hash for part in parts):
+            raise RecordError("a half is of another document")
+        for part in parts:
+            made = part.agreement
+            if made is not None and (
+                (made.hash, made.role) != (document.hash, part.half.role)
+                or made.peer_did != part.peer_did
+            ):
+                raise RecordError("half and agreement do not belong together")
+
+        def work(cache: PlainCache) -> tuple[Imported, ...]:
+            halves = self._halves(cache, document.hash)
+            if any(known.state is State.REVOKED for known in halves):
+                raise RecordError(
+                    f"document {document.hash[:12]} was revoked by the owner"
+                )
+            self._shelf.put(cache, document)
+            return tuple(self._take_in(cache, part, halves) for part in parts)
+
+        return self._database.write(work)
+
+    def unbound_halves(self) -> list[HalfRecord]:
+        """Return the active provider halves that serve any peer, newest first.
+
+        Those are the ones of documents that were agreed with nobody here.
+        """
+
+        def work(cache: PlainCache) -> list[HalfRecord]:
+            bound = {key.split("/")[2] for key, _ in cache.sizes("agreement/provider/")}
+            keys = [
+                key
+                for key, _ in cache.sizes("half/")
+                if key.split("/")[2] == Role.PROVIDER and key.split("/")[1] not in bound
+            ]
+            found = [self._shelf.get(cache, HalfRecord, key) for key in keys]
+            return [half for half in found if half is not None]
+
+        halves = self._database.read(work)
+        active = [half for half in halves if half.state is State.ACTIVE]
+        return sorted(active, key=lambda half: (half.created, half.hash), reverse=True)
+
+    def _take_in(
+        self, cache: PlainCache, part: ImportPart, halves: list[HalfRecord]
+    ) -> Imported:
+        half = self._number(cache, part.half, halves)
+        self._shelf.put(cache, half)
+        agreements = tuple(
+            replace(
+                known,
+                revision=half.revision,
+                samples=part.samples,
+                tests=dict(part.tests),
+                # The newest is the one a call takes, and the owner chose just now.
+                created=part.half.created,
+                state=State.ACTIVE,
+            )
+            for known in self._served(cache, part)
+        )
+        if half.role is Role.REQUESTER and not agreements:
+            raise RecordError("no agreement would use the requester half")
+        for agreement in agreements:
+            self._shelf.put(cache, agreement)
+        replaced: list[int] = []
+        if half.role is Role.PROVIDER and part.peer_did is None:
+            for other in halves:
+                if (
+                    other.role is half.role
+                    and other.state is State.ACTIVE
+                    and other.revision != half.revision
+                ):
+                    self._shelf.put(cache, replace(other, state=State.STALE))
+                    replaced.append(other.revision)
+        return Imported(half, agreements, tuple(replaced))
+
+    def _served(self, cache: PlainCache, part: ImportPart) -> list[AgreementRecord]:
+        """Return the agreements that are to use the half, the new one among them."""
+        known = {
+            key_of(agreement): agreement
+            for agreement in self._agreements_of(cache, part.half.hash)
+            if agreement.role is part.half.role
+            and part.peer_did in {None, agreement.peer_did}
+        }
+        served = {
+            key: agreement
+            for key, agreement in known.items()
+            if agreement.state is State.ACTIVE
+        }
+        if part.agreement is not None:
+            key = key_of(part.agreement)
+            named = known.get(key, part.agreement)
+            if named.state is State.REVOKED:
+                raise RecordError("the owner revoked the agreement with this peer")
+            # One that went stale is what the owner wants back.
+            served[key] = named
+        return list(served.values())
