@@ -10,6 +10,7 @@ from cache.records import (
     PeerState,
     PinRecord,
     Role,
+    StandingRecord,
     State,
 )
 from cache.store import Store, StoreLimits
@@ -26,6 +27,7 @@ __all__ = [
     "PinRecord",
     "RecordError",
     "Role",
+    "StandingRecord",
     "State",
     "Store",
     "StoreLimits",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from cache.database import LOCK_TIMEOUT, Database
 from cache.disk import PlainCache
@@ -314,6 +314,20 @@ class AgreementStore:
                 self._shelf.put(cache, replace(stored, state=state))
 
         self._database.write(work)
+
+    def set_tests(
+        self, agreement: AgreementRecord, tests: Mapping[str, Any]
+    ) -> AgreementRecord:
+        """Replace the test outcomes of one agreement and return it as it is now."""
+
+        def work(cache: PlainCache) -> AgreementRecord:
+            stored = self._shelf.get(cache, AgreementRecord, key_of(agreement))
+            changed = replace(stored or agreement, tests=dict(tests))
+            if stored is not None:
+                self._shelf.put(cache, changed)
+            return changed
+
+        return self._database.write(work)
 
     def is_revoked(self, hash_: str) -> bool:
         """Say whether the owner took the document back."""

@@ -28,6 +28,7 @@ __all__ = [
     "PinRecord",
     "Record",
     "Role",
+    "StandingRecord",
     "State",
     "hash_text",
     "open_envelope",
@@ -168,7 +169,7 @@ class HalfRecord(Record):
     "Seconds since 1970."
 
     state: State = State.ACTIVE
-    "Stale: a schema changed. Revoked: the owner took it back."
+    "Stale: a schema changed, or an import took its place. Revoked: by the owner."
 
 
 @dataclass(frozen=True)
@@ -256,10 +257,100 @@ class NegotiationRecord(Record):
     ended: _Seconds | None
     "None while it runs."
 
+    own_did: _Did | None = None
+    "Ours, in its canonical form; None in records of before the owner's queue."
+
+    subject: _Hash | None = None
+    "What it was about: the task key, or a hash of the requirement the peer wrote."
+
+    verdicts: tuple[_Object, ...] = ()
+    "What was said about each document, by our mind or the owner, with its reason."
+
+    hints: tuple[Annotated[str, Field(max_length=16 * 1024)], ...] = ()
+    "The owner's words that our mind was given."
+
+    pending: _Object | None = None
+    "The document and half that wait, or waited in vain, for the owner's approval."
+
+    decision: _Object | None = None
+    "What the owner said after its end; empty while nothing was said."
+
+    model_calls: _Count = 0
+    "Model calls on our side while it ran."
+
+    tests: _Object | None = None
+    "Findings of our half's acceptance."
+
     @property
     def agreed(self) -> bool:
         """Whether an agreement came of it; such records are never dropped."""
         return self.outcome == "agreed"
+
+
+@dataclass(frozen=True)
+class StandingRecord(Record):
+    """A word that waits for the next negotiation with a peer (DESIGN.md, The owner).
+
+    It is used once, by one negotiation, and lapses at `expires`.
+    """
+
+    kind: ClassVar[str] = "standing"
+
+    id: _Id
+    "Ours, random."
+
+    peer_did: _Did
+    "Whom it is about, in its canonical form."
+
+    role: Role
+    "Our side."
+
+    verdict: Literal["accept", "reject", "edit", "hint", "offer"]
+    "The owner's; `offer` is the daemon's own: ask again with the same text."
+
+    subject: _Hash | None
+    "The task or requirement it is for; None when only `hash` decides."
+
+    created: _Seconds
+    "Seconds since 1970; with `id` the place in the list."
+
+    expires: _Seconds
+    "Seconds since 1970 from which on it counts no more."
+
+    hash: _Hash | None = None
+    "Hash of the document that is accepted, rejected, or to be proposed."
+
+    document: str | None = None
+    "The text that is to be sent, if it is ours to send."
+
+    reply_to: _Hash | None = None
+    "Hash of the peer's candidate that `document` answers."
+
+    module: _Hash | None = None
+    "Hash of the half's text the owner was shown; None allows any that passes."
+
+    half: _Object | None = None
+    "That half: `text`, `origin` and `capabilities`."
+
+    note: Annotated[str, Field(max_length=16 * 1024)] = ""
+    "The owner's words."
+
+    negotiation_id: _Id | None = None
+    "The negotiation it was said about."
+
+    used: _Seconds | None = None
+    "When it was taken, in seconds since 1970."
+
+    used_by: _Id | None = None
+    "The negotiation that took it."
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """See `Record.from_bytes`; the hash has to be that of the text."""
+        record = super().from_bytes(data)
+        if record.document is not None and hash_text(record.document) != record.hash:
+            raise RecordError("standing record: the hash is not that of the text")
+        return record
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from cache.records import (
     PinRecord,
     Record,
     Role,
+    StandingRecord,
     open_envelope,
     seal,
 )
@@ -34,6 +35,7 @@ KINDS: dict[str, type[Record]] = {
         HalfRecord,
         AgreementRecord,
         NegotiationRecord,
+        StandingRecord,
         PeerRecord,
         PinRecord,
     )
@@ -77,6 +79,9 @@ def key_of(record: Record) -> str:
             area = "agreed" if record.agreed else "other"
             microseconds = int(record.started * 1e6)
             return f"negotiation/{area}/{microseconds:020d}/{record.id}"
+        case StandingRecord():
+            microseconds = int(record.created * 1e6)
+            return f"standing/{record.peer_did}/{microseconds:020d}/{record.id}"
         case PeerRecord():
             return f"peer/{record.did}"
         case PinRecord():

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cache.agreements import AgreementStore, StoreLimits
+from cache.agreements import StoreLimits
 from cache.disk import PlainCache
-from cache.records import NegotiationRecord, PeerRecord, PeerState, PinRecord
+from cache.imports import ImportStore
+from cache.records import (
+    NegotiationRecord,
+    PeerRecord,
+    PeerState,
+    PinRecord,
+    StandingRecord,
+)
 from cache.shelf import key_of
 
-__all__ = ["Store", "StoreLimits"]
+__all__ = ["MAX_STANDING", "Store", "StoreLimits"]
+
+MAX_STANDING = 1000
+"Words that wait for a negotiation, or were used in one; the newest ones are kept."
 
 
-class Store(AgreementStore):
+class Store(ImportStore):
     """Everything that lasts between two runs of the daemon; see `AgreementStore`."""
 
     # Negotiations
@@ -64,6 +74,61 @@ class Store(AgreementStore):
             return self._shelf.get(cache, NegotiationRecord, newest)
 
         return self._database.read(work)
+
+    def negotiation_ids(self, id_prefix: str, *, limit: int = 2) -> list[str]:
+        """Return at most `limit` ids of stored negotiations that begin so."""
+        keys = self._database.read(lambda cache: cache.sizes("negotiation/"))
+        ids = (key.rpartition("/")[2] for key, _ in keys)
+        found = {name for name in ids if id_prefix and name.startswith(id_prefix)}
+        return sorted(found)[:limit]
+
+    # Standing words
+
+    def save_standing(self, standing: StandingRecord, *, now: float) -> None:
+        """Store a word for later; those that lapsed before `now` go, and the oldest."""
+
+        def work(cache: PlainCache) -> None:
+            self._shelf.put(cache, standing)
+            kept = self._shelf.scan(cache, StandingRecord, "standing/")
+            kept.sort(key=lambda record: (record.expires > now, record.created))
+            lapsed = sum(record.expires <= now for record in kept)
+            for record in kept[: max(lapsed, len(kept) - MAX_STANDING)]:
+                cache.delete(key_of(record))
+
+        self._database.write(work)
+
+    def standing(self, peer_did: str | None = None) -> list[StandingRecord]:
+        """Return all words about a peer, or about all peers, newest first."""
+        prefix = "standing/" if peer_did is None else f"standing/{peer_did}/"
+        found = self._database.read(
+            lambda cache: self._shelf.scan(cache, StandingRecord, prefix)
+        )
+        return sorted(found, key=lambda word: (word.created, word.id), reverse=True)
+
+    def take_standing(
+        self, standing: StandingRecord, *, by: str, now: float
+    ) -> StandingRecord | None:
+        """Mark a word as used by the negotiation `by`; None if another was first."""
+
+        def work(cache: PlainCache) -> StandingRecord | None:
+            known = self._shelf.get(cache, StandingRecord, key_of(standing))
+            if known is None or known.used is not None or known.expires <= now:
+                return None
+            taken = replace(known, used=now, used_by=by)
+            self._shelf.put(cache, taken)
+            return taken
+
+        return self._database.write(work)
+
+    def give_back_standing(self, standing: StandingRecord) -> None:
+        """Let a word wait again, after a negotiation that had no use of it."""
+
+        def work(cache: PlainCache) -> None:
+            known = self._shelf.get(cache, StandingRecord, key_of(standing))
+            if known is not None and known.used_by == standing.used_by:
+                self._shelf.put(cache, replace(known, used=None, used_by=None))
+
+        self._database.write(work)
 
     # Peers and pins
 

@@ -35,6 +35,9 @@ class Need:
     arguments: Json
     "The data of the call at hand; its shape stands in for a missing input schema."
 
+    hints: tuple[str, ...] = ()
+    "What the owner says about it, newest last; for our mind alone (ANP-34)."
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
@@ -42,6 +45,9 @@ class Offer:
 
     capabilities: tuple[Capability, ...]
     "What this peer may see and use; nothing else exists for the mind."
+
+    hints: tuple[str, ...] = ()
+    "What the owner says about it, newest last; for our mind alone (ANP-34)."
 
 
 Side = Need | Offer
@@ -168,5 +174,13 @@ class Mind(Protocol):
 
         Raises:
             HalfError: This mind cannot write a half for the document.
+        """
+        ...
+
+    async def answer(self, question: str, side: Side) -> str:
+        """Answer a question that the peer asked in words (ANP-64).
+
+        Args:
+            question: The peer's words, untrusted.
         """
         ...

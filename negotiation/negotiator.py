@@ -24,10 +24,13 @@ from negotiation.events import (
     CodeGenerationSlow,
     Event,
     Ignored,
+    NeedAnswer,
     NeedModule,
     NeedProposal,
     NeedVerdict,
     NegotiationFailed,
+    QuestionAnswered,
+    QuestionUnanswered,
 )
 from negotiation.machine import Machine
 from negotiation.mind import (
@@ -36,26 +39,43 @@ from negotiation.mind import (
     HalfSource,
     Mind,
     Need,
+    Offer,
+    Reject,
     Side,
     Turn,
     Verdict,
 )
+from negotiation.preparing import MAX_ATTEMPTS, prepare_half
 from negotiation.reactions import State
 
-__all__ = ["MAX_ATTEMPTS", "Outcome", "Transport", "negotiate", "prepare_half"]
+__all__ = [
+    "MAX_ATTEMPTS",
+    "Approve",
+    "Outcome",
+    "Transport",
+    "negotiate",
+    "prepare_half",
+]
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-MAX_ATTEMPTS = 3
-"Most times a mind is asked for one half (DESIGN.md)."
 
 MAX_SEND = 10.0
 "Most seconds for one frame; a peer that takes none for so long is lost."
 
 MAX_FAREWELL = 1.0
 "Most seconds spent on telling the peer that we were cancelled."
+
+APPROVAL_MARGIN = 2.0
+"Seconds of our answer's time that are not left to the owner, so that it is sent."
+
+Approve = Callable[[str, HalfSource | None, float], Awaitable[Verdict]]
+"""Asks the owner about a document, before it can become an agreement (ANP-34).
+
+Gets the document, our half for it (a provider's always, a requester's for a candidate
+of the peer) and the seconds there are. Says `Accept`, or what is sent in its place.
+"""
 
 
 class Transport(Protocol):
@@ -111,8 +131,11 @@ async def negotiate(
     mind: Mind,
     side: Side,
     prepare: Callable[[str], Awaitable[HalfSource]],
+    approve: Approve | None = None,
+    cancelled: asyncio.Future[str] | None = None,
     clock: Callable[[], float] = time.monotonic,
     on_turn: Callable[[Turn], None] | None = None,
+    on_end: Callable[[NegotiationEnded], None] | None = None,
 ) -> Outcome:
     """Drive `machine` to its end (ANP-3, ANP-7).
 
@@ -125,15 +148,23 @@ async def negotiate(
         side: Whom the mind works for; `Need` when the machine is a requester's.
         prepare: Writes and checks our half for a document; raises `HalfError` after its
             attempts, or `MindError`. See `prepare_half`.
+        approve: Asks the owner; without it the mind's word is enough.
+        cancelled: Gets a reason when the owner ends the negotiation.
         on_turn: Told of each new turn of the transcript, in order.
+        on_end: Told at once why there is no agreement, even when this coroutine is
+            cancelled before it can raise that.
 
     Raises:
         NegotiationEnded: There is no agreement.
     """
-    shell = _Negotiation(machine, transport, mind, side, prepare, clock, on_turn)
+    shell = _Negotiation(
+        machine, transport, mind, side, prepare, approve, cancelled, clock, on_turn
+    )
     try:
         return await shell.run()
-    except NegotiationEnded:
+    except NegotiationEnded as exc:
+        if on_end is not None:
+            on_end(exc)
         raise
     except BaseException as exc:
         # Cancelled, or a bug of a mind: in both cases the peer should not have to wait.
@@ -143,41 +174,8 @@ async def negotiate(
         await shell.stop()
 
 
-async def prepare_half(
-    document: str,
-    side: Side,
-    *,
-    mind: Mind,
-    check: Callable[[HalfSource, str], Awaitable[tuple[str, ...]]],
-    attempts: int = MAX_ATTEMPTS,
-) -> HalfSource:
-    """Let `mind` write a half until `check` has no findings, three times at most.
-
-    Args:
-        check: Gets the half and the document; returns findings in words, empty when the
-            half passed. A `HalfError` of its is a finding too.
-
-    Raises:
-        HalfError: The last attempt failed as well, or gave the same text again.
-        MindError: The mind failed.
-    """
-    findings: tuple[str, ...] = ()
-    outcome, before = "findings", ""
-    for _ in range(attempts):
-        half = await mind.write_half(document, side, findings=findings)
-        # A mind without randomness would only repeat the failure.
-        if half.text == before:
-            break
-        before = half.text
-        try:
-            findings = await check(half, document)
-        except HalfError as exc:
-            outcome, findings = exc.outcome, (str(exc),)
-            continue
-        if not findings:
-            return half
-        outcome = "findings"
-    raise HalfError(outcome, "; ".join(findings))
+class _NotApproved(NegotiationError):
+    """The owner did not want our own proposal to be sent."""
 
 
 class _Negotiation:
@@ -190,6 +188,8 @@ class _Negotiation:
         mind: Mind,
         side: Side,
         prepare: Callable[[str], Awaitable[HalfSource]],
+        approve: Approve | None,
+        cancelled: asyncio.Future[str] | None,
         clock: Callable[[], float],
         on_turn: Callable[[Turn], None] | None,
     ) -> None:
@@ -198,10 +198,14 @@ class _Negotiation:
         self._mind = mind
         self._side = side
         self._prepare = prepare
+        self._approve = approve
+        self._cancelled = cancelled
         self._clock = clock
         self._on_turn = on_turn
         self._turns_told = 0
         self._half: HalfSource | None = None
+        # The half that the owner was shown for a counter of ours, by its document.
+        self._shown: dict[str, HalfSource] = {}
         self._receiving: asyncio.Task[bytes] | None = None
         self._proposing: asyncio.Task[str] | None = None
         self._judging: asyncio.Task[tuple[Verdict, HalfSource | None]] | None = None
@@ -210,6 +214,8 @@ class _Negotiation:
         self._preparing_for = ""
         self._awaiting_half = False
         self._dropped: list[asyncio.Task[HalfSource]] = []
+        # Questions of the peer that our mind is at, by message id (ANP-64).
+        self._answering: dict[str, asyncio.Task[str]] = {}
 
     async def run(self) -> Outcome:
         """Feed the machine until its last event."""
@@ -292,6 +298,13 @@ class _Negotiation:
             case NeedModule(document):
                 self._start_preparation(document)
                 self._awaiting_half = True
+            case NeedAnswer(message_id, text):
+                self._answering[message_id] = asyncio.create_task(
+                    self._mind.answer(text, self._side)
+                )
+            case QuestionAnswered() | QuestionUnanswered():
+                # None is asked from here: what a mind has to say is in its documents.
+                logger.debug("negotiation question ended %s", type(event).__name__)
             case CodeGenerationSlow(waiting_for_peer):
                 logger.info("code generation slow peer=%s", waiting_for_peer)
             case Ignored(reason):
@@ -316,9 +329,20 @@ class _Negotiation:
     async def _propose(self) -> str:
         if not isinstance(self._side, Need):
             raise MisuseError("a requester's negotiation needs a Need")
-        return await self._mind.propose(self._side)
+        text = await self._mind.propose(self._side)
+        if self._approve is None:
+            return text
+        match await self._approve(text, None, self._time_left()):
+            case Accept():
+                return text
+            case Counter(document):
+                return document
+            case Reject(reason):
+                raise _NotApproved(reason)
 
     async def _prepared(self, document: str) -> HalfSource:
+        if (shown := self._shown.get(document)) is not None:
+            return shown
         return await self._prepare(document)
 
     async def _judge(self, candidate: str) -> tuple[Verdict, HalfSource | None]:
@@ -330,31 +354,55 @@ class _Negotiation:
         """
         transcript = self._machine.transcript
         verdict = await self._mind.judge(candidate, self._side, transcript)
-        if not isinstance(verdict, Accept):
-            return verdict, None
-        try:
-            return verdict, await self._prepare(candidate)
-        except HalfError as exc:
-            second = await self._mind.judge(
-                candidate, self._side, transcript, findings=(exc.reason,)
-            )
-            if isinstance(second, Accept):
-                raise
-            return second, None
+        if isinstance(verdict, Accept):
+            try:
+                half = await self._prepare(candidate)
+            except HalfError as exc:
+                verdict = await self._mind.judge(
+                    candidate, self._side, transcript, findings=(exc.reason,)
+                )
+                if isinstance(verdict, Accept):
+                    raise
+            else:
+                said = await self._owner_says(candidate, half)
+                return (verdict, half) if isinstance(said, Accept) else (said, None)
+        if isinstance(verdict, Counter):
+            # The peer may accept it at once, so the owner is asked before it is sent.
+            said = await self._owner_says(verdict.document, None)
+            return (verdict if isinstance(said, Accept) else said), None
+        return verdict, None
+
+    async def _owner_says(self, document: str, half: HalfSource | None) -> Verdict:
+        """Ask the owner about what could be agreed with our next message (ANP-34)."""
+        if self._approve is None:
+            return Accept()
+        if half is None and isinstance(self._side, Offer):
+            # What it may call is what the owner is asked about.
+            half = self._shown[document] = await self._prepare(document)
+        return await self._approve(document, half, self._time_left())
+
+    def _time_left(self) -> float:
+        due = self._machine.get_timer()
+        left = 0.0 if due is None else due - self._clock() - APPROVAL_MARGIN
+        return max(0.0, left)
 
     # In: whatever finished first.
 
     def _tasks(self) -> list[asyncio.Task[Any]]:
         every = (self._receiving, self._proposing, self._judging, self._preparing)
-        return [task for task in every if task is not None]
+        return [task for task in every if task is not None] + [
+            *self._answering.values()
+        ]
 
     async def _wait(self) -> None:
         if self._receiving is None:
             self._receiving = asyncio.create_task(self._transport.receive())
-        tasks = self._tasks()
+        tasks: list[asyncio.Future[Any]] = [*self._tasks()]
         if self._preparing is not None and not self._awaiting_half:
             # A finished half that nobody asked for yet must not wake us for ever.
             tasks.remove(self._preparing)
+        if self._cancelled is not None:
+            tasks.append(self._cancelled)
         due = self._machine.get_timer()
         wait = None if due is None else max(0.0, due - self._clock())
         await asyncio.wait(tasks, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
@@ -362,6 +410,8 @@ class _Negotiation:
     def _collect(self) -> None:
         """Feed what finished to the machine, the peer's message first."""
         now = self._clock()
+        if self._cancelled is not None and self._cancelled.done():
+            self._machine.cancel(self._cancelled.result(), now=now)
         try:
             self._collect_message(now)
             self._collect_answers(now)
@@ -371,6 +421,8 @@ class _Negotiation:
             self._machine.mind_failed(str(exc), now=now)
         except HalfError as exc:
             self._machine.module_failed(str(exc), now=now)
+        except _NotApproved as exc:
+            self._machine.cancel(str(exc), now=now)
 
     def _collect_message(self, now: float) -> None:
         if (task := _finished(self._receiving)) is not None:
@@ -378,6 +430,10 @@ class _Negotiation:
             self._machine.receive_message(task.result(), now=now)
 
     def _collect_answers(self, now: float) -> None:
+        for message_id, task in list(self._answering.items()):
+            if task.done():
+                del self._answering[message_id]
+                self._machine.answer_ready(message_id, _words_of(task), now=now)
         if (proposing := _finished(self._proposing)) is not None:
             self._proposing = None
             candidate = proposing.result()
@@ -427,3 +483,12 @@ class _Negotiation:
 
 def _finished(task: asyncio.Task[T] | None) -> asyncio.Task[T] | None:
     return task if task is not None and task.done() else None
+
+
+def _words_of(task: asyncio.Task[str]) -> str:
+    """Return an answer to a question, or nothing: a question ends no negotiation."""
+    try:
+        return task.result()
+    except MindError as exc:
+        logger.info("question not answered reason=%r", str(exc)[:200])
+        return ""

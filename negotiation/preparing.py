@@ -1,0 +1,53 @@
+"""Lets a mind write a half until it passes its checks."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from negotiation.errors import HalfError
+from negotiation.mind import HalfSource, Mind, Side
+
+__all__ = ["MAX_ATTEMPTS", "prepare_half"]
+
+MAX_ATTEMPTS = 3
+"Most times a mind is asked for one half (DESIGN.md)."
+
+
+async def prepare_half(
+    document: str,
+    side: Side,
+    *,
+    mind: Mind,
+    check: Callable[[HalfSource, str], Awaitable[tuple[str, ...]]],
+    attempts: int = MAX_ATTEMPTS,
+    findings: tuple[str, ...] = (),
+    replaces: str = "",
+) -> HalfSource:
+    """Let `mind` write a half until `check` has no findings, three times at most.
+
+    Args:
+        check: Gets the half and the document; returns findings in words, empty when the
+            half passed. A `HalfError` of its is a finding too.
+        findings: What is wrong with a half that is in use, for a repair.
+        replaces: The text of that half; the same text again is no repair.
+
+    Raises:
+        HalfError: The last attempt failed as well, or gave the same text again.
+        MindError: The mind failed.
+    """
+    outcome, before = "findings", replaces
+    for _ in range(attempts):
+        half = await mind.write_half(document, side, findings=findings)
+        # A mind without randomness would only repeat the failure.
+        if half.text == before:
+            break
+        before = half.text
+        try:
+            findings = await check(half, document)
+        except HalfError as exc:
+            outcome, findings = exc.outcome, (str(exc),)
+            continue
+        if not findings:
+            return half
+        outcome = "findings"
+    raise HalfError(outcome, "; ".join(findings))
