@@ -6,7 +6,7 @@ SDK    := .venvs/sdk
 STAMP  := $(VENV)/.installed
 PIP    := -m pip --disable-pip-version-check -q
 
-.PHONY: help venv demo test check format lint types contracts wheel sdk-env bench bench-long corpus-control test-sandbox test-unprivileged kill clean
+.PHONY: help venv demo test check format lint types contracts wheel sdk-env bench bench-long corpus-control test-sandbox test-unprivileged kill fuzz clean
 
 help:
 	@echo "make demo    two daemons meet, agree and call (start here)"
@@ -14,6 +14,7 @@ help:
 	@echo "make check   format, lint, types, import contracts, tests, wheel"
 	@echo "make bench   ratios: a call against a raw echo, the sandbox's goals (bench-long: 100,000 calls)"
 	@echo "make kill    fifty kills on each side, at named states"
+	@echo "make fuzz    10,000 generated conversations between two sides, and counts"
 
 venv: $(STAMP)
 
@@ -81,6 +82,10 @@ corpus-control: venv
 
 kill: venv
 	ANPD_KILLS=50 $(BIN)/pytest -s tests/e2e/test_kill.py
+
+# Takes some minutes; `make test` runs a few hundred of each.
+fuzz: venv
+	$(BIN)/pytest -s --hypothesis-profile=long tests/negotiation/conversations tests/negotiation/dialogue/test_two_dialogues.py
 
 clean:
 	rm -rf build dist $(VENV) .venvs

@@ -91,9 +91,16 @@ class CallError(AnpError):
     """A call did not give a result; `kind` says to programs why, `detail` to people."""
 
     def __init__(
-        self, kind: ErrorKind, detail: str, *, may_have_run: bool = False
+        self,
+        kind: ErrorKind,
+        detail: str,
+        *,
+        may_have_run: bool = False,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(detail)
         self.kind = kind
         self.detail = detail
         self.may_have_run = may_have_run
+        # Seconds after which the same call may go better, or None.
+        self.retry_after = retry_after

@@ -8,12 +8,18 @@ mind gets them back and tries again (DESIGN.md, Negotiation).
 from __future__ import annotations
 
 from negotiation.errors import CapabilityFailed
+from negotiation.layout import error_response_schema
 from negotiation.mind import HalfSource, Need, Side
 from negotiation.provider_trial import ProviderTrial
 from negotiation.requester_trial import RequesterTrial
 from negotiation.runner import HalfRunner, Validator
 from negotiation.shape import Document
 from negotiation.trial import Findings, SamplesMade, Trial
+from negotiation.worked_trial import (
+    WorkedProviderTrial,
+    WorkedRequesterTrial,
+    example_schema,
+)
 
 __all__ = [
     "CapabilityFailed",
@@ -33,12 +39,18 @@ async def check_half(
     runner: HalfRunner,
     validator: Validator,
 ) -> Findings:
-    """Try `half`, loaded in `runner`, with all that can be made from the schemas."""
+    """Try `half`, loaded in `runner`, with all that can be made from the schemas.
+
+    For bytes that are not JSON the worked examples stand in for made messages; see
+    `negotiation.worked_trial` for what is checked then (ANP-70).
+    """
     trial: Trial
     if isinstance(side, Need):
-        trial = RequesterTrial(half, document, side, runner=runner, validator=validator)
+        kind = RequesterTrial if document.is_json else WorkedRequesterTrial
+        trial = kind(half, document, side, runner=runner, validator=validator)
     else:
-        trial = ProviderTrial(half, document, side, runner=runner, validator=validator)
+        made = ProviderTrial if document.is_json else WorkedProviderTrial
+        trial = made(half, document, side, runner=runner, validator=validator)
     for what, schema in (
         ("request", document.request_schema),
         ("response", document.response_schema),
@@ -46,5 +58,20 @@ async def check_half(
         for finding in await validator.check_schema(schema):
             trial.problem(f"the {what} schema is no valid schema: {finding}")
     if not trial.problems:
+        for finding in await _example_findings(document, validator):
+            trial.problem(finding)
+    if not trial.problems:
         await trial.run()
     return trial.findings()
+
+
+async def _example_findings(document: Document, validator: Validator) -> list[str]:
+    """Return what speaks against the examples themselves: no half can mend that."""
+    error = error_response_schema(document.of_values)
+    return [
+        f"the worked {example.kind} does not fit its schema: {finding}"
+        for example in document.examples
+        for finding in await validator.validate(
+            example_schema(document, example.kind, error), example.values
+        )
+    ]

@@ -22,7 +22,7 @@ from negotiation.task import Capability, Schema
 from negotiation.unions import alternatives
 from negotiation.values import types_of
 
-__all__ = ["NoChoice", "choose", "choose_for_prose"]
+__all__ = ["NoChoice", "choose", "choose_for_prose", "near_names"]
 
 MAX_REQUIREMENT: Final = 16 * 1024
 "Most characters of a requirement that are searched for names."
@@ -47,9 +47,15 @@ class NoChoice:
 
 
 def choose(
-    document: Document, capabilities: Sequence[Capability]
+    document: Document, capabilities: Sequence[Capability], hints: Sequence[str] = ()
 ) -> Capability | NoChoice:
-    """Return the capability that `document` asks for."""
+    """Return the capability that `document` asks for.
+
+    Args:
+        hints: The owner's words, newest last; a capability named in one is meant.
+    """
+    if (hinted := _hinted(hints, capabilities)) is not None:
+        return hinted
     try:
         layout: Layout | None = read_layout(document)
     except DocumentError:
@@ -71,9 +77,11 @@ def choose(
 
 
 def choose_for_prose(
-    requirement: str, capabilities: Sequence[Capability]
+    requirement: str, capabilities: Sequence[Capability], hints: Sequence[str] = ()
 ) -> Capability | NoChoice:
-    """Return the capability that a text without schemas asks for."""
+    """Return the capability that a text without schemas asks for; see `choose`."""
+    if (hinted := _hinted(hints, capabilities)) is not None:
+        return hinted
     named = _named(requirement, capabilities)
     if named:
         return _one_of(named)
@@ -81,6 +89,34 @@ def choose_for_prose(
     if len(harmless) == 1:
         return harmless[0]
     return NoChoice(_nothing(requirement, capabilities))
+
+
+def near_names(text: str, capabilities: Sequence[Capability]) -> list[str]:
+    """Return the names of capabilities that come near to `text`, the nearest first."""
+    names = {one.name for one in capabilities}
+    words = {word.casefold() for word in WORD.findall(text[:MAX_REQUIREMENT])}
+    related = {
+        name: len(words & {word.casefold() for word in WORD.findall(name)})
+        for name in names
+    }
+    near = sorted(
+        (name for name in names if related[name]), key=lambda n: (-related[n], n)
+    )
+    if not near:
+        short = text[:200].casefold()
+        near = get_close_matches(short, sorted(names), n=MAX_NEAR, cutoff=0.4)
+    return near
+
+
+def _hinted(
+    hints: Sequence[str], capabilities: Sequence[Capability]
+) -> Capability | None:
+    """Return the one exposed capability that the newest telling hint names, or None."""
+    for hint in reversed(hints):
+        named = _named(hint, capabilities)
+        if len(named) == 1:
+            return named[0]
+    return None
 
 
 def _named(text: str, capabilities: Sequence[Capability]) -> list[Capability]:
@@ -175,19 +211,8 @@ def _ask_for_name(fitting: list[Capability]) -> str:
 def _nothing(requirement: str, capabilities: Sequence[Capability]) -> str:
     if not capabilities:
         return "nothing is offered to you"
-    names = {one.name for one in capabilities}
-    words = {word.casefold() for word in WORD.findall(requirement[:MAX_REQUIREMENT])}
-    related = {
-        name: len(words & {word.casefold() for word in WORD.findall(name)})
-        for name in names
-    }
-    near = sorted(
-        (name for name in names if related[name]), key=lambda n: (-related[n], n)
-    )
-    if not near:
-        text = requirement[:200].casefold()
-        near = get_close_matches(text, sorted(names), n=MAX_NEAR, cutoff=0.4)
-    listed = near or sorted(names)
+    near = near_names(requirement, capabilities)
+    listed = near or sorted({one.name for one in capabilities})
     more = " and others" if len(listed) > MAX_NEAR else ""
     what = "near to it" if near else "offered"
     return (

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from negotiation.reading import read_document
-from negotiation.render import render_document
-from negotiation.shape import MAX_DOCUMENT_SIZE, Document, document_hash
+from negotiation.render import render_document, render_encoded_document
+from negotiation.shape import (
+    MAX_DOCUMENT_SIZE,
+    Document,
+    ExampleKind,
+    MessageKind,
+    WorkedExample,
+    document_hash,
+)
 
 __all__ = [
     "MAX_DOCUMENT_SIZE",
     "Document",
+    "ExampleKind",
+    "MessageKind",
+    "WorkedExample",
     "document_hash",
     "read_document",
     "render_document",
+    "render_encoded_document",
 ]

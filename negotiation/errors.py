@@ -10,10 +10,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CapabilityFailed",
+    "CasesError",
+    "CommunicationEnded",
     "DocumentError",
     "FailureKind",
     "HalfError",
     "JsonError",
+    "MessageDropped",
     "MessageError",
     "MessageFault",
     "MindError",
@@ -55,6 +58,25 @@ class MessageError(NegotiationError):
         self.detail = detail
 
 
+class MessageDropped(NegotiationError):
+    """A message of the peer is dropped and counted (ANP-Q17); never leaves a machine.
+
+    The text is the reason in our words and quotes nothing of the peer.
+    """
+
+
+class CommunicationEnded(NegotiationError):
+    """What happened ends the communication; never leaves a machine.
+
+    `by_peer` is True when the peer broke the rules or could not repair its code.
+    """
+
+    def __init__(self, reason: str, *, by_peer: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.by_peer = by_peer
+
+
 class DocumentError(NegotiationError):
     """A candidate cannot be read; the text is a reason that a peer may see."""
 
@@ -89,6 +111,10 @@ class CapabilityFailed(NegotiationError):
         super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message
+
+
+class CasesError(NegotiationError):
+    """A text holds no usable test cases, or a request belongs to none of them."""
 
 
 class TransportClosed(NegotiationError):

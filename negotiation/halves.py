@@ -66,7 +66,7 @@ def write_half(document: Document, side: Side) -> HalfSource:
             raise HalfError("rejected", f"the document does not fit the task: {fit}")
         text = requester_source(fit, document_hash(document.text))
         return HalfSource(_sized(text), "rules")
-    chosen = choose(document, side.capabilities)
+    chosen = choose(document, side.capabilities, side.hints)
     if isinstance(chosen, NoChoice):
         raise HalfError("rejected", chosen.reason)
     fit = fit_provider(document, chosen)

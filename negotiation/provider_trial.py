@@ -8,21 +8,31 @@ from typing import Final
 
 from negotiation.errors import CapabilityFailed, HalfError, SchemaError
 from negotiation.keywords import cut
-from negotiation.layout import error_response_schema
 from negotiation.mind import HalfSource, Offer
 from negotiation.parts import Slot, build_message
 from negotiation.runner import HalfRunner, Validator
 from negotiation.samples import make_samples
 from negotiation.schemas import prepared
-from negotiation.shape import Document
+from negotiation.shape import Document, MessageKind
 from negotiation.strict_json import Json
 from negotiation.task import Schema
-from negotiation.trial import HOSTILE, Trial, dumped, slots
+from negotiation.trial import HOSTILE, MESSAGE_ID, Trial, dumped, slots
 
-__all__ = ["ProviderTrial"]
+__all__ = ["ProviderTrial", "SampleRequest"]
 
 MAX_CALLS: Final = 16
 "Most capability calls of one sample."
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRequest:
+    """A request that the half has to answer."""
+
+    data: bytes
+    "The message."
+
+    message_id: Json = MESSAGE_ID
+    "What its message id is, if the document has one."
 
 
 @dataclass(slots=True)
@@ -85,30 +95,31 @@ class ProviderTrial(Trial):
         for name, data in (*HOSTILE, *wrong):
             await self._handle_hostile(name, data, inputs, answers)
 
-    async def _requests(self) -> list[bytes]:
+    async def _requests(self) -> list[SampleRequest]:
         """Return the requests that can be made, as the requester would send them."""
         layout, schema = self._layout, self._document.request_schema
         if layout is None:
-            return [dumped(value) for value in await self._valid(schema, ())]
+            made = await self._valid(schema, ())
+            return [SampleRequest(dumped(value)) for value in made]
         place = layout.request.places[0]
         requests = []
         for value in await self._valid(place.schema, ()):
             filled = slots()
             if layout.request.action_schema is not None:
-                made = make_samples(layout.request.action_schema).values
-                filled[Slot.ACTION] = made[0].value if made else "call"
+                actions = make_samples(layout.request.action_schema).values
+                filled[Slot.ACTION] = actions[0].value if actions else "call"
             message = build_message(
                 layout.request.fields, filled, place=place, value=value
             )
             if await self._validator.validate(schema, message):
                 self._partial = True
                 continue
-            requests.append(dumped(message))
+            requests.append(SampleRequest(dumped(message)))
         return requests
 
     async def _answers(
         self,
-        request: bytes,
+        request: SampleRequest,
         inputs: dict[str, Schema],
         answers: dict[str, list[Json]],
     ) -> None:
@@ -131,7 +142,7 @@ class ProviderTrial(Trial):
 
     async def _handle_good(
         self,
-        request: bytes,
+        request: SampleRequest,
         inputs: dict[str, Schema],
         answers: dict[str, list[Json]],
         turn: int,
@@ -145,24 +156,28 @@ class ProviderTrial(Trial):
                 raise CapabilityFailed("500", "no sample of the output could be made")
             return made[min(turn, len(made) - 1)]
 
-        response = await self._handle(request, on_call, "a good answer")
+        response = await self._handle(request.data, on_call, "a good answer")
         self._report(calls)
         if response is None or not all(map(answers.get, calls.names)):
             return None
         if not calls.names and not calls.faults:
             self.problem("handle_request answers without calling its capability")
-        schema = self._document.response_schema
-        if not await self._fits(schema, response, "handle_request"):
+        kind, schema = MessageKind.RESPONSE, self._document.response_schema
+        if not await self._fits(kind, schema, response, "handle_request"):
             return None
-        self._carries_id(response, "handle_request")
-        if self._says_good(response) is False:
+        values = await self._values(kind, response)
+        self._carries_id(values, "handle_request", request.message_id)
+        if self._says_good(values) is False:
             self.problem("handle_request says error although the capability answered")
-        if self._result_missing(response):
+        if self._result_missing(values):
             self.problem("handle_request leaves the result out of a good response")
         return response
 
     async def _handle_bad(
-        self, request: bytes, inputs: dict[str, Schema], failure: CapabilityFailed
+        self,
+        request: SampleRequest,
+        inputs: dict[str, Schema],
+        failure: CapabilityFailed,
     ) -> None:
         calls = _Calls()
 
@@ -170,15 +185,16 @@ class ProviderTrial(Trial):
             await self._judge_call(calls, inputs, name, arguments)
             raise failure
 
-        response = await self._handle(request, on_call, "CapabilityError")
+        response = await self._handle(request.data, on_call, "CapabilityError")
         self._report(calls)
         if response is None or not calls.names:
             return
-        schema = error_response_schema(self._document)
-        if not await self._fits(schema, response, "handle_request (error)"):
+        kind, what = MessageKind.RESPONSE, "handle_request (error)"
+        if not await self._fits(kind, self._judge.error_schema, response, what):
             return
-        self._carries_id(response, "handle_request (error)")
-        if self._says_good(response):
+        values = await self._values(kind, response)
+        self._carries_id(values, what, request.message_id)
+        if self._says_good(values):
             self.problem("handle_request says good although the capability failed")
 
     async def _handle(
@@ -216,8 +232,9 @@ class ProviderTrial(Trial):
             response = await self._runner.handle_request(data, on_call)
         except HalfError:
             return
-        if self._says_good(response) is not False and await self._unfit(
-            self._document.request_schema, data
+        values = await self._values(MessageKind.RESPONSE, response)
+        if self._says_good(values) is not False and await self._unfit(
+            MessageKind.REQUEST, data
         ):
             self.problem(f"handle_request takes {name} for a good request")
 

@@ -8,7 +8,7 @@ from negotiation.mind import HalfSource, Need
 from negotiation.parts import build_message
 from negotiation.runner import HalfRunner, Validator
 from negotiation.schemas import prepared
-from negotiation.shape import Document
+from negotiation.shape import Document, MessageKind
 from negotiation.strict_json import Json, canonical_json
 from negotiation.task import Schema, infer_schema
 from negotiation.trial import HOSTILE, MESSAGE_ID, Trial, dumped, slots
@@ -70,9 +70,10 @@ class RequesterTrial(Trial):
         except HalfError as exc:
             self.problem(f"encode_request fails for {cut(arguments)}: {exc}")
             return None
-        if not await self._fits(self._document.request_schema, data, "encode_request"):
+        kind, schema = MessageKind.REQUEST, self._document.request_schema
+        if not await self._fits(kind, schema, data, "encode_request"):
             return None
-        self._carries_id(data, "encode_request")
+        self._carries_id(await self._values(kind, data), "encode_request")
         return data
 
     async def _decode_good(self, wanted: Schema) -> None:
@@ -92,14 +93,16 @@ class RequesterTrial(Trial):
                 self._partial = True
                 results.append(None)
                 continue
-            results.append(await self._decode(message, wanted))
+            results.append(await self._decode(dumped(message), wanted))
         self._constant(values, results, target=wanted, what="decode_response")
 
-    async def _decode(self, message: Json, wanted: Schema) -> bytes | None:
+    async def _decode(
+        self, data: bytes, wanted: Schema, message_id: Json = MESSAGE_ID
+    ) -> bytes | None:
         self._checks += 1
         self._tried += 1
         try:
-            answer = await self._runner.decode_response(dumped(message))
+            answer = await self._runner.decode_response(data)
         except HalfError as exc:
             self.problem(f"decode_response fails for a good response: {exc}")
             return None
@@ -107,7 +110,7 @@ class RequesterTrial(Trial):
             self.problem("decode_response gives no result for a good response")
             return None
         has_id = self._layout is not None and self._layout.message_id is not None
-        if has_id and answer.get("message_id") != MESSAGE_ID:
+        if has_id and answer.get("message_id") != message_id:
             self.problem("decode_response does not give back the message id")
         for finding in await self._validator.validate(wanted, answer["result"]):
             self.problem(f"the result does not fit the task: {finding}")
@@ -121,9 +124,12 @@ class RequesterTrial(Trial):
         if self._layout is None:
             return
         message = build_message(self._layout.response.bad, slots())
+        await self._decode_error(dumped(message))
+
+    async def _decode_error(self, data: bytes) -> None:
         self._checks += 1
         try:
-            answer = await self._runner.decode_response(dumped(message))
+            answer = await self._runner.decode_response(data)
         except HalfError as exc:
             self.problem(f"decode_response fails for an error response: {exc}")
             return
@@ -139,7 +145,5 @@ class RequesterTrial(Trial):
             answer = await self._runner.decode_response(data)
         except HalfError:
             return
-        if "error" not in answer and await self._unfit(
-            self._document.response_schema, data
-        ):
+        if "error" not in answer and await self._unfit(MessageKind.RESPONSE, data):
             self.problem(f"decode_response takes {name} for a good response")

@@ -3,6 +3,10 @@
 Pure functions decide; `RulesMind` only gives them the form that a negotiation drives.
 What these rules cannot map is countered once, wholly in our own terms, and then
 rejected with what is missing (DESIGN.md, Negotiation).
+
+An owner's hint decides which of the exposed capabilities a candidate means. On the
+requester's side rules have no use for one: its words in a document would give equal
+tasks different hashes, and they are not for the peer.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from negotiation.choice import NoChoice, choose, choose_for_prose
+from negotiation.choice import NoChoice, choose, choose_for_prose, near_names
 from negotiation.errors import DocumentError, HalfError, MindError, SchemaError
 from negotiation.fit import closed, fit_provider, fit_requester
 from negotiation.halves import write_half
@@ -32,7 +36,14 @@ from negotiation.render import render_document
 from negotiation.shape import Document
 from negotiation.task import Capability, infer_schema
 
-__all__ = ["RulesMind", "judge_offer", "judge_reply", "own_terms", "propose"]
+__all__ = [
+    "RulesMind",
+    "answer_in_words",
+    "judge_offer",
+    "judge_reply",
+    "own_terms",
+    "propose",
+]
 
 MAX_REASONS: Final = 8
 "Most reasons named in one summary or rejection."
@@ -78,10 +89,14 @@ class RulesMind:
         """Write our half for `document`.
 
         Raises:
-            HalfError: The document does not fit, or the same half already failed:
-                rules write the same text again.
+            HalfError: The document does not fit. Findings change nothing: rules write
+                the same text again, and who asks sees that.
         """
-        return write_from_text(document, side, findings)
+        return write_from_text(document, side)
+
+    async def answer(self, question: str, side: Side) -> str:
+        """Say what we expose that comes near, and that schemas decide here (ANP-64)."""
+        return answer_in_words(question, side)
 
 
 def propose(need: Need) -> str:
@@ -122,10 +137,12 @@ def judge_offer(candidate: str, offer: Offer, sent: Sequence[str]) -> Verdict:
     document = _read(candidate)
     if isinstance(document, DocumentError):
         requirement = read_requirement(candidate)
-        chosen = choose_for_prose(requirement or candidate, offer.capabilities)
+        chosen = choose_for_prose(
+            requirement or candidate, offer.capabilities, offer.hints
+        )
         reasons = [str(document)]
     else:
-        chosen = choose(document, offer.capabilities)
+        chosen = choose(document, offer.capabilities, offer.hints)
         reasons = []
     if isinstance(chosen, NoChoice):
         return Reject("; ".join([chosen.reason, *reasons]))
@@ -173,20 +190,34 @@ def judge_reply(candidate: str, need: Need, sent: Sequence[str]) -> Verdict:
     return Counter(ours, _summary("the terms of our task", reasons))
 
 
-def write_from_text(
-    document: str, side: Side, findings: tuple[str, ...] = ()
-) -> HalfSource:
+def write_from_text(document: str, side: Side) -> HalfSource:
     """Return our half for the text of a document.
 
     Raises:
         HalfError: See `RulesMind.write_half`.
     """
-    if findings:
-        raise HalfError("rejected", "rules write the same half again: " + findings[0])
     read = _read(document)
     if isinstance(read, DocumentError):
         raise HalfError("rejected", f"the document cannot be read: {read}")
     return write_half(read, side)
+
+
+def answer_in_words(question: str, side: Side) -> str:
+    """Return what rules can say to a question: names and schemas, never promises."""
+    if isinstance(side, Need):
+        return (
+            "This side decides by JSON Schemas alone and cannot discuss in words. "
+            f"It needs: {side.task.requirement}"
+        )
+    names = near_names(question, side.capabilities) or sorted(
+        one.name for one in side.capabilities
+    )
+    listed = ", ".join(names[:MAX_REASONS]) or "nothing"
+    return (
+        "This side decides by JSON Schemas alone and cannot discuss in words. "
+        f"It offers you: {listed}. Propose a document that names one of these in its "
+        "requirement; the answer is a document in our terms if yours does not fit."
+    )
 
 
 def _read(candidate: str) -> Document | DocumentError:

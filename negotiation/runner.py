@@ -8,10 +8,22 @@ from typing import Any, Protocol
 from negotiation.strict_json import Json
 from negotiation.task import Schema
 
-__all__ = ["HalfRunner", "Validator"]
+__all__ = ["HalfRunner", "MessageParser", "Validator"]
 
 
-class HalfRunner(Protocol):
+class MessageParser(Protocol):
+    """What reads messages whose bytes are not JSON."""
+
+    async def read_message(self, kind: str, data: bytes) -> dict[str, Any]:
+        """Run `read_message` of either half, when the bytes are not JSON.
+
+        Args:
+            kind: `request` or `response` (`MessageKind`).
+        """
+        ...
+
+
+class HalfRunner(MessageParser, Protocol):
     """A loaded half; every failure of it is a `HalfError`."""
 
     async def encode_request(self, message_id: str, arguments: dict[str, Any]) -> bytes:

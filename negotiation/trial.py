@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from negotiation.errors import DocumentError, JsonError
+from negotiation.errors import DocumentError, HalfError, JsonError
 from negotiation.keywords import cut
 from negotiation.layout import Layout, read_layout
+from negotiation.message_judge import MessageJudge, find, says_good
 from negotiation.mind import HalfSource
 from negotiation.parts import Slot, build_message
 from negotiation.runner import HalfRunner, Validator
 from negotiation.samples import Sample, make_samples
-from negotiation.shape import Document
-from negotiation.strict_json import Json, canonical_json, parse_json
+from negotiation.shape import Document, MessageKind
+from negotiation.strict_json import Json, canonical_json
 from negotiation.task import Schema
 from negotiation.values import json_type, types_of
 
@@ -27,7 +28,6 @@ __all__ = [
     "Trial",
     "dumped",
     "find",
-    "parsed",
     "slots",
 ]
 
@@ -101,12 +101,13 @@ class Trial:
         self._document = document
         self._runner = runner
         self._validator = validator
+        self._judge = MessageJudge(document, runner, validator)
         self.problems: list[str] = []
         self._checks = 0
         self._tried = 0
         self._partial = False
         try:
-            self._layout: Layout | None = read_layout(document)
+            self._layout: Layout | None = read_layout(document.of_values)
         except DocumentError:
             # A model may write a half for a document that the rules do not cover; its
             # messages are then judged by their schemas alone.
@@ -140,42 +141,51 @@ class Trial:
                 kept.append(sample)
         return [sample.value for sample in kept]
 
-    async def _fits(self, schema: Schema, data: object, what: str) -> bool:
+    async def _fits(
+        self, kind: MessageKind, schema: Schema, data: object, what: str
+    ) -> bool:
         if not isinstance(data, bytes):
             self.problem(f"{what} gives {type(data).__name__}, not bytes")
             return False
         if len(data) > MAX_MESSAGE:
             self.problem(f"{what} gives {len(data)} bytes, at most {MAX_MESSAGE}")
             return False
-        findings = await self._validator.validate_json(schema, data)
+        try:
+            findings = await self._judge.findings(kind, schema, data)
+        except HalfError as exc:
+            findings = [f"read_message fails: {exc}"]
         for finding in findings:
             self.problem(f"{what} gives a message that does not fit: {finding}")
         return not findings
 
-    def _carries_id(self, data: bytes, what: str) -> None:
+    async def _values(self, kind: MessageKind, data: object) -> dict[str, Any]:
+        """Return the values of a message, an empty object when it has none."""
+        if not isinstance(data, bytes) or len(data) > MAX_MESSAGE:
+            return {}
+        try:
+            values = await self._judge.values(kind, data)
+        except (HalfError, JsonError):
+            return {}
+        return values if isinstance(values, dict) else {}
+
+    def _carries_id(
+        self, values: dict[str, Any], what: str, message_id: Json = MESSAGE_ID
+    ) -> None:
         name = self._layout.message_id if self._layout is not None else None
-        if name is not None and parsed(data).get(name) != MESSAGE_ID:
+        if name is not None and values.get(name) != message_id:
             self.problem(f"{what} does not carry the message id in {name!r}")
 
-    def _says_good(self, data: object) -> bool | None:
+    def _says_good(self, values: dict[str, Any]) -> bool | None:
         """Return whether a response says good; None when that cannot be told."""
-        if self._layout is None or not isinstance(data, bytes):
+        if self._layout is None:
             return None
-        message = parsed(data)
-        response = self._layout.response
-        if response.error is not None and message.get(response.error):
-            return False
-        return all(
-            (found := find(message, mark.path)) in mark.good
-            or (found is None and not mark.required)
-            for mark in response.marks
-        )
+        return says_good(self._layout.response, values)
 
-    def _result_missing(self, data: bytes) -> bool:
+    def _result_missing(self, values: dict[str, Any]) -> bool:
         if self._layout is None:
             return False
         place = self._layout.response.places[0]
-        return bool(place.path) and place.path[0] not in parsed(data)
+        return bool(place.path) and place.path[0] not in values
 
     def _constant(
         self,
@@ -198,7 +208,10 @@ class Trial:
 
     def _wrong_types(self, schema: Schema) -> list[tuple[str, bytes]]:
         """Return messages that are right but for the type of one field that counts."""
-        if self._layout is None or not isinstance(schema, dict):
+        # Bytes of another format can only be had from its worked examples.
+        if self._layout is None or not self._document.is_json:
+            return []
+        if not isinstance(schema, dict):
             return []
         request = schema is self._document.request_schema
         part = self._layout.request if request else self._layout.response
@@ -221,9 +234,15 @@ class Trial:
                 found.append((f"a wrong type in {cut(name)}", data))
         return found
 
-    async def _unfit(self, schema: Schema, data: bytes) -> bool:
-        """Return whether `data` is not, after all, a message of the document."""
-        return bool(await self._validator.validate_json(schema, data))
+    async def _unfit(self, kind: MessageKind, data: bytes) -> bool:
+        """Return whether `data` is not, after all, a good message of the document."""
+        request = kind is MessageKind.REQUEST
+        document = self._document
+        schema = document.request_schema if request else document.response_schema
+        try:
+            return bool(await self._judge.findings(kind, schema, data))
+        except HalfError:
+            return True
 
 
 def slots() -> dict[Slot, Json]:
@@ -235,24 +254,6 @@ def slots() -> dict[Slot, Json]:
         Slot.CODE_TEXT: "500",
         Slot.TEXT: "it broke",
     }
-
-
-def find(message: Json, path: Sequence[str]) -> Json:
-    """Return the value at `path`, None when there is none."""
-    for name in path:
-        if not isinstance(message, dict):
-            return None
-        message = message.get(name)
-    return message
-
-
-def parsed(data: bytes) -> dict[str, Any]:
-    """Return the JSON object that `data` is, an empty one when it is none."""
-    try:
-        value = parse_json(data, max_size=MAX_MESSAGE)
-    except JsonError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def dumped(value: Json) -> bytes:

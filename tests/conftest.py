@@ -6,4 +6,6 @@ from hypothesis import settings
 
 # Examples run on busy machines; a test asserts behaviour, never an absolute time.
 settings.register_profile("anpd", deadline=None)
+# For `--hypothesis-profile=long` with a few files, not for all of them.
+settings.register_profile("long", deadline=None, max_examples=10_000)
 settings.load_profile("anpd")

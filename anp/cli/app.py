@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import Abort, TyperException
 
-from anp.cli import daemon, owner, peers, protocols
+from anp.cli import daemon, negotiations, owner, peers, protocols
 from anp.cli.output import Settings, fail, guarded
 from anp.errors import EXIT_CODES, ErrorKind
 
@@ -59,7 +59,13 @@ def _root(
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
-for register in (daemon.register, owner.register, protocols.register, peers.register):
+for register in (
+    daemon.register,
+    owner.register,
+    negotiations.register,
+    protocols.register,
+    peers.register,
+):
     register(app)
 
 

@@ -45,13 +45,20 @@ class Client:
         """Return the JSON at `path`."""
         return self._ask("GET", path, params=params).json()
 
-    def get_bytes(self, path: str) -> bytes:
+    def get_bytes(self, path: str, **params: str) -> bytes:
         """Return the bytes at `path`."""
-        return self._ask("GET", path).content
+        return self._ask("GET", path, params=params).content
 
     def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
         """Post JSON and return the answer."""
         return self._ask("POST", path, json=body if body is not None else {}).json()
+
+    def post_bytes(self, path: str, body: bytes, **params: str) -> Any:
+        """Post the bytes of a JSON file as they are, and return the answer."""
+        headers = {"content-type": "application/json"}
+        return self._ask(
+            "POST", path, content=body, headers=headers, params=params
+        ).json()
 
     def _ask(self, method: str, path: str, **options: Any) -> httpx.Response:
         import httpx
@@ -71,8 +78,12 @@ class Client:
             kind = ErrorKind(problem["kind"])
             detail = str(problem["detail"])
             may_have_run = problem.get("may_have_run") is True
+            after = problem.get("retry_after")
+            retry_after = float(after) if isinstance(after, int | float) else None
         except (ValueError, KeyError, TypeError):
             raise CallError(
                 ErrorKind.UNEXPECTED, f"the daemon answered {answer.status_code}"
             ) from None
-        raise CallError(kind, detail, may_have_run=may_have_run)
+        raise CallError(
+            kind, detail, may_have_run=may_have_run, retry_after=retry_after
+        )

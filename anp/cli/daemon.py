@@ -105,7 +105,9 @@ def call(
     input_schema: Annotated[Path | None, typer.Option()] = None,
     output_schema: Annotated[Path | None, typer.Option()] = None,
     trust_first_use: Annotated[bool, typer.Option("--trust-first-use")] = False,
-    mode: Annotated[str, typer.Option(help="auto or protocol.")] = "auto",
+    mode: Annotated[
+        str, typer.Option(help="auto, protocol or natural-language.")
+    ] = "auto",
     as_json: Json = False,
 ) -> None:
     """Call a peer."""
@@ -127,7 +129,7 @@ def call(
         return
     print_json(answer["output"])
     print(
-        f"{answer['source']} {answer['protocol'][:12]} "
+        f"{answer['source']} {(answer['protocol'] or '-')[:12]} "
         f"negotiation_messages={answer['negotiation_messages']} ms={answer['ms']}",
         file=sys.stderr,
     )
@@ -211,6 +213,9 @@ def attach_mcp(
     env: Annotated[list[str] | None, typer.Option(help="K=V")] = None,
     read_only: Annotated[list[str] | None, typer.Option()] = None,
     idempotent: Annotated[list[str] | None, typer.Option()] = None,
+    conversational: Annotated[
+        list[str] | None, typer.Option(help="Tool that answers natural language.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Attach an MCP server over stdio."""
@@ -230,6 +235,7 @@ def attach_mcp(
         env=_pairs(env),
         read_only=tuple(read_only or ()),
         idempotent=tuple(idempotent or ()),
+        conversational=tuple(conversational or ()),
     )
 
 
@@ -244,6 +250,9 @@ def attach_python(
     cwd: Annotated[Path | None, typer.Option(help="Folder to run in.")] = None,
     read_only: Annotated[list[str] | None, typer.Option()] = None,
     idempotent: Annotated[list[str] | None, typer.Option()] = None,
+    conversational: Annotated[
+        list[str] | None, typer.Option(help="Tool that answers natural language.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Attach a Python function, or all public ones of a module."""
@@ -263,6 +272,7 @@ def attach_python(
         env=_pairs(env),
         read_only=tuple(read_only or ()),
         idempotent=tuple(idempotent or ()),
+        conversational=tuple(conversational or ()),
     )
 
 
@@ -337,6 +347,7 @@ def _command(home: Path, spec: Any) -> str:
     for option, names in (
         ("--read-only", spec.read_only),
         ("--idempotent", spec.idempotent),
+        ("--conversational", spec.conversational),
     ):
         words += [word for tool in names for word in (option, tool)]
     if spec.kind == "python":

@@ -16,15 +16,26 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from anp.cli.demo_repair import (
+    BOOKING,
+    SEATS,
+    DemoCall,
+    break_bundle,
+    check_repair,
+)
 from anp.errors import CallError, ErrorKind
 
-__all__ = ["DemoCall", "Observer", "check_calls", "find_catalogue", "run_demo"]
+__all__ = [
+    "Observer",
+    "check_calls",
+    "find_example",
+    "run_demo",
+]
 
 READY_TIMEOUT = 60.0
 "Seconds a daemon has to become ready."
@@ -37,20 +48,6 @@ COMMAND_TIMEOUT = 180.0
 
 SERVERS = ("mcp_server_time", "mcp_server_git")
 "The tool servers, by module."
-
-
-@dataclass(frozen=True, slots=True)
-class DemoCall:
-    """One thing the caller asks the provider for."""
-
-    tool: str
-    "The tool that answers, by its short name."
-
-    task: str
-    "What the caller writes."
-
-    data: Mapping[str, Any]
-    "The input."
 
 
 class Observer:
@@ -67,6 +64,12 @@ class Observer:
 
     def called(self, result: Mapping[str, Any]) -> None:
         """A call succeeded."""
+
+    def broken(self, imported: Mapping[str, Any]) -> None:
+        """The provider's half was replaced by a broken one, from a bundle."""
+
+    def repaired(self, known: Mapping[str, Any]) -> None:
+        """The calls over the broken half are over."""
 
     def stopped(self) -> None:
         """Both daemons have ended."""
@@ -85,6 +88,7 @@ def run_demo(*, as_json: bool, keep: bool) -> None:
     with _folder(keep) as folder, _signals_interrupt():
         document = _Demo(folder, observer).play()
     check_calls(document["calls"])
+    check_repair(document["repair"])
     if as_json:
         print(json.dumps(document, ensure_ascii=False, indent=2))
     elif isinstance(observer, Timeline):
@@ -109,22 +113,22 @@ def check_calls(calls: Sequence[Mapping[str, Any]]) -> None:
             )
 
 
-def find_catalogue(package: Path | None = None) -> Path:
-    """Return the product catalogue: beside us in a wheel, in `examples/` of a checkout.
+def find_example(name: str, package: Path | None = None) -> Path:
+    """Return an example: beside us in a wheel, in `examples/` of a checkout.
 
     Raises:
         CallError: LOCAL_RESOURCE, it is in neither place.
     """
     here = package or Path(__file__).resolve().parent
     for path in (
-        here / "examples" / "catalogue.py",
-        here.parent.parent / "examples" / "catalogue.py",
+        here / "examples" / name,
+        here.parent.parent / "examples" / name,
     ):
         if path.is_file():
             return path
     raise CallError(
         ErrorKind.LOCAL_RESOURCE,
-        "demo: examples/catalogue.py is missing; install anpd again",
+        f"demo: examples/{name} is missing; install anpd again",
     )
 
 
@@ -166,6 +170,7 @@ class _Demo:
                 "Use git_log to read the latest commits of a repository",
                 {"repo_path": str(repository), "max_count": 2},
             ),
+            BOOKING,
         )
         self._attach_all()
         peers: list[dict[str, Any]] = []
@@ -180,15 +185,52 @@ class _Demo:
                 for call in wanted:
                     self._call(address, call, run)
             self._observer.stopped()
-        return {"peers": peers, "calls": self._calls}
+        return {"peers": peers, "calls": self._calls, "repair": self._repair()}
+
+    def _repair(self) -> dict[str, Any]:
+        """Break the provider's half by an import, and call until it is repaired."""
+        [booked, _] = [call for call in self._calls if call["tool"] == BOOKING.tool]
+        digest = booked["protocol"]
+        bundle, broken = self._folder / "bundle.json", self._folder / "broken.json"
+        with (
+            self._daemon("provider", 3) as provider,
+            self._daemon("caller", 3),
+        ):
+            self._run(
+                "provider", "protocols", "export", digest, "--role", "provider",
+                "-o", str(bundle),
+            )  # fmt: skip
+            broken.write_bytes(break_bundle(bundle.read_bytes()))
+            imported = self._json(
+                "provider", "protocols", "import", str(broken), "--json"
+            )
+            self._observer.broken(imported)
+            address = f"{provider['url']}#{provider['did']}"
+            calls = []
+            for seats in SEATS:
+                data = json.dumps({"show": "Tosca", "seats": seats})
+                words = ("call", address, BOOKING.task, "-d", data, "--json")
+                result = self._json("caller", *words)
+                self._observer.called({"task": f"{BOOKING.task}: {seats}", **result})
+                calls.append(result)
+            known = self._json("provider", "protocols", "show", digest, "--json")
+            self._observer.repaired(known)
+        self._observer.stopped()
+        [agreement] = [one for one in known["agreements"] if one["role"] == "provider"]
+        [half] = [
+            one for one in known["halves"] if one["revision"] == agreement["revision"]
+        ]
+        return {"imported": imported, "calls": calls, "origin": half["origin"]}
 
     def _attach_all(self) -> None:
         server = [sys.executable, "-m"]
-        catalogue = f"{find_catalogue()}:get_product"
+        catalogue = f"{find_example('catalogue.py')}:get_product"
+        booking = f"{find_example('booking.py')}:book_seats"
         kinds: dict[str, list[str]] = {
             "time": ["mcp", "--", *server, SERVERS[0]],
             "git": ["mcp", "--", *server, SERVERS[1]],
             "catalogue": ["python", "--python", sys.executable, "--", catalogue],
+            "booking": ["python", "--python", sys.executable, "--", booking],
         }
         for name, (kind, *rest) in kinds.items():
             options = ["--name", name, "--expose", "*", "--json"]
@@ -237,6 +279,15 @@ class _Demo:
             yield {"name": name, "did": found["did"], "url": found["url"]}
         finally:
             _stop(process)
+
+    def _run(self, name: str, *words: str) -> None:
+        """Run a command that prints nothing of interest; its error becomes ours."""
+        done = _run(self._command(name, *words), self._folder, self._environ)
+        if done.returncode:
+            raise CallError(
+                ErrorKind.UNEXPECTED,
+                f"demo: anpd {words[0]}: {_last_line(done.stderr)}",
+            )
 
     def _json(self, name: str, *words: str) -> Any:
         """Run a command that prints JSON; its error becomes ours."""

@@ -63,6 +63,25 @@ class Timeline(Observer):
         self._row("result", visible(short), style="green")
         self._row("took", f"{result['ms']:.1f} ms, {result['llm_calls']} model calls")
 
+    def broken(self, imported: Mapping[str, Any]) -> None:
+        """Show what is wrong from now on."""
+        self._line()
+        self._line(
+            "third run: a bundle with a wrong field breaks the provider's module",
+            style="bold",
+        )
+        for half in imported["halves"]:
+            self._row("imported", f"{half['role']} half, revision {half['revision']}")
+
+    def repaired(self, known: Mapping[str, Any]) -> None:
+        """Show which revision is in use now."""
+        for agreement in known["agreements"]:
+            self._row(
+                "in use",
+                f"{agreement['role']} half, revision {agreement['revision']}: the "
+                "answer was encoded again, the capability not called again",
+            )
+
     def end(self, calls: Sequence[Mapping[str, Any]]) -> None:
         """Compare the two runs."""
         total = {
@@ -85,9 +104,11 @@ class Timeline(Observer):
 
 def _protocol(result: Mapping[str, Any]) -> str:
     short = result["protocol"][:12]
+    messages = result["negotiation_messages"]
     if result["source"] != "negotiated":
-        return f"{short}, from an earlier agreement"
-    rounds, messages = result["rounds"], result["negotiation_messages"]
+        repair = f", repaired in {messages} messages" if messages else ""
+        return f"{short}, from an earlier agreement{repair}"
+    rounds = result["rounds"]
     text = f"{short}, {rounds} round{'s' * (rounds != 1)}, {messages} messages"
     checks = _checks(result["tests"])
     return f"{text}, module checks: {checks}" if checks else text
@@ -97,5 +118,16 @@ def _checks(tests: Any) -> str:
     """Return what the stored test records say, whatever their number."""
     found = [test for test in tests if isinstance(test, Mapping)]
     return ", ".join(
-        visible(f"{name} {value}") for test in found for name, value in test.items()
+        visible(f"{name} {_outcome(value)}")
+        for test in found
+        for name, value in test.items()
     )
+
+
+def _outcome(value: Any) -> str:
+    """Return the outcome of one kind of test in a few words."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    results = value.get("results") or ()
+    passed = sum(result["passed"] for result in results)
+    return f"{value['mode']}, {passed} of {len(results)} passed"

@@ -41,8 +41,14 @@ def guarded(settings: Settings, work: Callable[[], int]) -> int:
     except Exception as exc:
         if settings.debug:
             raise
-        may_have_run = isinstance(exc, CallError) and exc.may_have_run
-        return fail(settings, *describe(exc), may_have_run=may_have_run)
+        if isinstance(exc, CallError):
+            return fail(
+                settings,
+                *describe(exc),
+                may_have_run=exc.may_have_run,
+                retry_after=exc.retry_after,
+            )
+        return fail(settings, *describe(exc))
 
 
 def describe(exc: Exception) -> tuple[ErrorKind, str]:
@@ -65,7 +71,12 @@ def describe(exc: Exception) -> tuple[ErrorKind, str]:
 
 
 def fail(
-    settings: Settings, kind: ErrorKind, detail: str, *, may_have_run: bool = False
+    settings: Settings,
+    kind: ErrorKind,
+    detail: str,
+    *,
+    may_have_run: bool = False,
+    retry_after: float | None = None,
 ) -> int:
     """Say what failed, in one line, and return the exit code of its kind."""
     # A reason may be a peer's words.
@@ -80,6 +91,8 @@ def fail(
         }
         if may_have_run:
             problem["may_have_run"] = True
+        if retry_after is not None:
+            problem["retry_after"] = retry_after
         print(json.dumps(problem, ensure_ascii=False))
     return EXIT_CODES[kind]
 

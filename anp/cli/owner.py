@@ -1,14 +1,13 @@
-"""capabilities, identity and negotiations: what the owner looks into."""
+"""capabilities and identity: what the owner looks into."""
 
 from __future__ import annotations
 
-import difflib
 from typing import Annotated
 
 import typer
 
-from anp.cli.client import Client, home_of, segment
-from anp.cli.output import print_json, table, visible, when
+from anp.cli.client import Client, home_of
+from anp.cli.output import print_json, table
 from anp.errors import CallError, ErrorKind
 
 __all__ = ["register"]
@@ -16,14 +15,12 @@ __all__ = ["register"]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 capabilities_app = typer.Typer(no_args_is_help=True, help="What peers can be offered.")
 identity_app = typer.Typer(no_args_is_help=True, help="Who we are.")
-negotiations_app = typer.Typer(no_args_is_help=True, help="How protocols came about.")
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
     app.add_typer(capabilities_app, name="capabilities")
     app.add_typer(identity_app, name="identity")
-    app.add_typer(negotiations_app, name="negotiations")
 
 
 @capabilities_app.command("list")
@@ -88,58 +85,3 @@ def show_identity(context: typer.Context, as_json: Json = False) -> None:
         return
     for name, value in known.items():
         print(f"{name:<11} {value}")
-
-
-@negotiations_app.command("list")
-def list_negotiations(context: typer.Context, as_json: Json = False) -> None:
-    """List negotiations, the running ones first."""
-    found = Client(home_of(context.obj)[0]).get("/v1/negotiations")
-    if as_json:
-        print_json(found)
-        return
-    table(
-        ("ID", "STARTED", "ROLE", "OUTCOME", "ROUNDS", "PEER", "REASON"),
-        (
-            (
-                n["id"],
-                when(n["started"]),
-                n["role"],
-                n["outcome"],
-                n["rounds"],
-                n["peer"],
-                n["reason"],
-            )
-            for n in found["negotiations"]
-        ),
-    )
-
-
-@negotiations_app.command("show")
-def show_negotiation(
-    context: typer.Context, negotiation: str, as_json: Json = False
-) -> None:
-    """Show one negotiation, with a diff between consecutive documents."""
-    found = Client(home_of(context.obj)[0]).get(
-        f"/v1/negotiations/{segment(negotiation)}"
-    )
-    if as_json:
-        print_json(found)
-        return
-    for name in ("id", "peer", "role", "outcome", "reason", "hash"):
-        print(f"{name:<8} {visible(str(found[name]))}")
-    before = ""
-    for turn in found["turns"]:
-        print(
-            f"\n[{turn['sequence_id']}] {turn['direction']} {turn['status']} "
-            f"after {turn['seconds']:.2f} s"
-        )
-        if turn["summary"]:
-            print(f"    {visible(turn['summary'])}")
-        candidate = turn["candidate"]
-        if candidate and candidate != before:
-            lines = difflib.unified_diff(
-                before.splitlines(), candidate.splitlines(), lineterm="", n=2
-            )
-            for line in list(lines)[2:]:
-                print(f"    {visible(line)}")
-            before = candidate

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from anp.cli.client import Client, home_of
-from anp.cli.output import print_json, table, when
+from anp.cli.output import print_json, table, visible, when
 
 __all__ = ["register"]
 
@@ -55,6 +55,19 @@ def block_peer(context: typer.Context, peer: str, as_json: Json = False) -> None
 def forget_peer(context: typer.Context, peer: str, as_json: Json = False) -> None:
     """Forget a peer and where it was met; agreements stay."""
     _tell(context, "forget", peer, as_json)
+
+
+@peers_app.command("ask")
+def ask_peer(
+    context: typer.Context, peer: str, question: str, as_json: Json = False
+) -> None:
+    """Ask a peer about its protocols, in words."""
+    client = Client(home_of(context.obj)[0])
+    found = client.post("/v1/peers/ask", {"peer": peer, "question": question})
+    if as_json:
+        print_json(found)
+        return
+    print(visible(found["answer"]))
 
 
 def _tell(context: typer.Context, what: str, peer: str, as_json: bool) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from anp.cli.client import Client, home_of, segment
-from anp.cli.output import print_json, table, when
+from anp.cli.output import print_json, table, visible, when
+from anp.errors import CallError, ErrorKind
 
 __all__ = ["register"]
 
@@ -38,7 +40,7 @@ def list_protocols(context: typer.Context, as_json: Json = False) -> None:
                 p["origin"],
                 p["uses"],
                 when(p["created"]),
-                p["peer"],
+                p["peer"] or "any",
                 p["task"],
             )
             for p in found["protocols"]
@@ -91,6 +93,85 @@ def show_protocol(
         print(f"\nquarantined: {found['quarantined']}")
         print(f"to use it again: anpd protocols release {short}")
     print(f"\nmore: anpd protocols show {short} --document | --code")
+
+
+@protocols_app.command("export")
+def export_protocol(
+    context: typer.Context,
+    digest: Annotated[str, typer.Argument(metavar="HASH", help="Or its beginning.")],
+    role: Annotated[
+        str, typer.Option(help="requester or provider; both when left out.")
+    ] = "",
+    peer: Annotated[str, typer.Option(help="The peer whose revision is meant.")] = "",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="A file; else stdout.")
+    ] = None,
+    with_did: Annotated[
+        bool, typer.Option("--with-did", help="Say in it who exported it.")
+    ] = False,
+    without_tests: Annotated[
+        bool, typer.Option("--without-tests", help="Leave out tests and their data.")
+    ] = False,
+) -> None:
+    """Write a protocol and our halves of it into a bundle."""
+    options = {"role": role, "peer": peer, "did": "1" if with_did else ""}
+    options["tests"] = "0" if without_tests else ""
+    data = Client(home_of(context.obj)[0]).get_bytes(
+        f"/v1/protocols/{segment(digest)}/export",
+        **{name: value for name, value in options.items() if value},
+    )
+    if output is not None:
+        output.write_bytes(data)
+        return
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+@protocols_app.command("import")
+def import_protocol(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="A bundle; - for stdin.")],
+    peer: Annotated[
+        str, typer.Option(help="Only for this peer: name, DID or URL#DID.")
+    ] = "",
+    role: Annotated[
+        str, typer.Option(help="Only this half: requester or provider.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Try the halves of a bundle, and use them from the next channel on."""
+    options = {"role": role, "peer": peer}
+    found = Client(home_of(context.obj)[0]).post_bytes(
+        "/v1/protocols/import",
+        _bundle(file),
+        **{name: value for name, value in options.items() if value},
+    )
+    if as_json:
+        print_json(found)
+        return
+    for half in found["halves"]:
+        peers = ", ".join(half["peers"]) or "any peer"
+        print(
+            f"imported {found['hash'][:12]}, {half['role']} half, revision "
+            f"{half['revision']}, for {visible(peers)}"
+        )
+    print("open channels keep the revision they began with; new ones use this one")
+
+
+def _bundle(file: Path) -> bytes:
+    """Read a bundle, and not much more than the largest there is."""
+    from anp.sidecar.bundle_format import MAX_BUNDLE
+
+    if str(file) == "-":
+        data = sys.stdin.buffer.read(MAX_BUNDLE + 1)
+    else:
+        with file.open("rb") as stream:
+            data = stream.read(MAX_BUNDLE + 1)
+    if len(data) > MAX_BUNDLE:
+        raise CallError(
+            ErrorKind.USAGE, f"{file} has more than {MAX_BUNDLE} bytes; no bundle does"
+        )
+    return data
 
 
 def _print_runs(what: str, runs: dict[str, Any]) -> None:

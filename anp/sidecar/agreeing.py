@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.events import FrameReceived
 from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
-from anp.sidecar.halves import load_half
+from anp.sidecar.bundle_cases import retry_cases
+from anp.sidecar.owner_case import Case, GuidedMind
+from anp.sidecar.owner_desk import OwnerDesk
+from anp.sidecar.owner_words import (
+    APPROVAL_PENDING,
+    PEER_APPROVAL_PENDING,
+    RETRY_AFTER,
+    is_pending,
+)
+from anp.sidecar.trying import check_in_worker, on_trial
 from anp.wire.frames import ProtocolType
 from cache.records import (
     AgreementRecord,
@@ -22,15 +32,14 @@ from cache.records import (
     HalfRecord,
     NegotiationRecord,
     Role,
-    hash_text,
 )
 from cache.store import Store
-from negotiation.acceptance import Validator, check_half
+from negotiation.acceptance import Validator
 from negotiation.document import read_document
 from negotiation.errors import FailureKind, NegotiationEnded, TransportClosed
 from negotiation.limits import NegotiationLimits
 from negotiation.machine import Machine
-from negotiation.mind import HalfSource, Mind, Need, Side, Turn
+from negotiation.mind import HalfSource, Mind, Need, Side
 from negotiation.negotiator import Outcome, negotiate, prepare_half
 from negotiation.task import Role as NegotiationRole
 from negotiation.task import schema_hash, task_key
@@ -39,6 +48,8 @@ from sandbox.pool import Sandbox
 __all__ = ["Agreed", "Agreer"]
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 MAX_HELD = 16
 "Application frames that may arrive before both sides announced their code."
@@ -119,7 +130,17 @@ class Agreer:
         limits: NegotiationLimits,
         half_deadline: float,
         own_did: str,
+        approve: str = "never",
+        approval_wait: float = 20.0,
+        model_calls: Callable[[], int] = lambda: 0,
     ) -> None:
+        """Make the part that negotiates.
+
+        Args:
+            approve: When the owner is asked (see `OwnerDesk`).
+            approval_wait: Seconds a negotiation waits for the owner, at most.
+            model_calls: Model calls on our side since the start.
+        """
         self._own_did = own_did
         self._store = store
         self._sandbox = sandbox
@@ -127,20 +148,28 @@ class Agreer:
         self._mind = mind
         self._limits = limits
         self._half_deadline = half_deadline
-        self.running: dict[str, NegotiationRecord] = {}
+        self._model_calls = model_calls
+        self.desk = OwnerDesk(store, approve=approve, approval_wait=approval_wait)
+
+    @property
+    def running(self) -> dict[str, NegotiationRecord]:
+        """The records of negotiations that run, by id."""
+        return self.desk.running
 
     async def agree(self, channel: Channel, side: Side) -> Agreed:
         """Negotiate on `channel` and store the agreement (ANP-84).
 
+        Without an agreement the channel is closed, and the negotiation kept with its
+        transcript and the reason (ANP-34).
+
         Raises:
             CallError: There is no agreement; the kind and the reason say why.
         """
-        role = Role.REQUESTER if isinstance(side, Need) else Role.PROVIDER
-        peer = canonical_did(channel.peer_did, channel.peer_key)
+        is_need = isinstance(side, Need)
         record = NegotiationRecord(
             id=secrets.token_hex(8),
-            peer_did=peer,
-            role=role,
+            peer_did=canonical_did(channel.peer_did, channel.peer_key),
+            role=Role.REQUESTER if is_need else Role.PROVIDER,
             task=_task_json(side),
             turns=(),
             outcome="running",
@@ -148,58 +177,76 @@ class Agreer:
             hash=None,
             started=time.time(),
             ended=None,
+            own_did=self._own_did,
+            subject=task_key(side.task) if isinstance(side, Need) else None,
         )
-        self.running[record.id] = record
+        case = self.desk.open_case(record, side)
         try:
-            return await self._agree(channel, side, record)
+            return await self._agree(channel, side, case)
+        except BaseException as exc:
+            await case.give_back_after(exc)
+            with contextlib.suppress(CallError):
+                await channel.close(f"no agreement: {_kind_of(exc)}")
+            raise
         finally:
-            del self.running[record.id]
+            self.desk.close_case(case)
 
-    async def _agree(
-        self, channel: Channel, side: Side, record: NegotiationRecord
-    ) -> Agreed:
+    async def _agree(self, channel: Channel, side: Side, case: Case) -> Agreed:
         transport = _MetaFrames(channel)
+        mind = GuidedMind(self._mind, case)
         samples: dict[str, str] = {}
-
-        def on_turn(turn: Turn) -> None:
-            known = self.running[record.id]
-            self.running[record.id] = replace(
-                known, turns=(*known.turns, _turn_json(turn))
-            )
+        calls_before = self._model_calls()
 
         async def check(half: HalfSource, text: str) -> tuple[str, ...]:
-            problems, made = await self._check(half, text, side, record.id)
+            problems, made = await self._check(half, text, side, case.record.id)
             samples[text] = made
             return problems
 
         async def prepare(text: str) -> HalfSource:
-            return await prepare_half(text, side, mind=self._mind, check=check)
+            return await prepare_half(text, side, mind=mind, check=check)
 
         machine = Machine(
-            NegotiationRole(record.role.value), self._limits, now=time.monotonic()
+            NegotiationRole(case.record.role.value),
+            self._limits,
+            now=time.monotonic(),
+            common=channel.capabilities,
         )
         try:
             outcome = await negotiate(
                 machine,
                 transport,
-                mind=self._mind,
+                mind=mind,
                 side=side,
                 prepare=prepare,
-                on_turn=on_turn,
+                approve=case.approve if case.asks_owner else None,
+                cancelled=case.cancelled,
+                on_turn=case.turn,
+                on_end=case.end,
             )
-        except NegotiationEnded as exc:
-            await self._failed(record.id, exc)
-            raise CallError(KINDS[exc.kind], _why(exc)) from exc
         except BaseException as exc:
-            await self._finish(record.id, "cancelled", type(exc).__name__, None)
+            case.record = replace(
+                case.record, model_calls=max(0, self._model_calls() - calls_before)
+            )
+            failure = exc if isinstance(exc, NegotiationEnded) else case.failure
+            if failure is None:
+                await _finish_in_any_case(self._interrupted(case, channel, exc))
+                raise
+            error = await _finish_in_any_case(self._failed(case, failure))
+            if exc is failure:
+                raise error from exc
             raise
-        agreement, half = await self._keep(
-            channel, side, self.running[record.id], outcome, samples[outcome.document]
+        case.record = replace(
+            case.record,
+            model_calls=max(0, self._model_calls() - calls_before),
+            tests={"acceptance": "passed", "samples": samples[outcome.document]},
+        )
+        agreement, half = await _finish_in_any_case(
+            self._keep(side, case, outcome, samples[outcome.document])
         )
         logger.info(
             "protocol agreed hash=%s role=%s peer=%s messages=%d",
             outcome.hash[:12],
-            record.role,
+            case.record.role,
             channel.peer_did,
             outcome.messages_sent + outcome.messages_received,
         )
@@ -213,41 +260,49 @@ class Agreer:
             tuple(transport.held),
         )
 
-    async def _check(
-        self, half: HalfSource, text: str, side: Side, negotiation_id: str
-    ) -> tuple[tuple[str, ...], str]:
-        """Try a half in a worker of its own; see `check_half`."""
-        key = f"trial:{negotiation_id}:{secrets.token_hex(4)}"
-        try:
-            runner = await load_half(
-                self._sandbox,
-                key,
-                half.text,
-                origin=half.origin,
-                # Apart from its use: a failed attempt must not quarantine the next.
-                protocol=f"trial:{hash_text(text)}",
-                peer=negotiation_id,
-                deadline=self._half_deadline,
-            )
-            findings = await check_half(
-                half,
+    async def try_half(
+        self, half: HalfSource, text: str, side: Side, tests: Mapping[str, Any]
+    ) -> tuple[str, ...]:
+        """Return what is wrong with a half that was written for a repair.
+
+        Args:
+            tests: The `tests` of the agreement: agreed cases have to pass again.
+        """
+        name = secrets.token_hex(8)
+        problems, _ = await self._check(half, text, side, name)
+        if problems:
+            return problems
+        async with on_trial(
+            self._sandbox, half, text, name=name, deadline=self._half_deadline
+        ) as runner:
+            retried = await retry_cases(
+                tests,
                 read_document(text),
                 side,
                 runner=runner,
                 validator=self._validator,
             )
-        finally:
-            await self._sandbox.unload(key)
+        return retried.problems
+
+    async def _check(
+        self, half: HalfSource, text: str, side: Side, negotiation_id: str
+    ) -> tuple[tuple[str, ...], str]:
+        """Try a half in a worker of its own; see `check_half`."""
+        findings = await check_in_worker(
+            half,
+            text,
+            side,
+            sandbox=self._sandbox,
+            validator=self._validator,
+            name=negotiation_id,
+            deadline=self._half_deadline,
+        )
         return findings.problems, findings.samples
 
     async def _keep(
-        self,
-        channel: Channel,
-        side: Side,
-        record: NegotiationRecord,
-        outcome: Outcome,
-        samples: str,
+        self, side: Side, case: Case, outcome: Outcome, samples: str
     ) -> tuple[AgreementRecord, HalfRecord]:
+        record = case.record
         now = time.time()
         calls = (
             {
@@ -290,29 +345,90 @@ class Agreer:
             half,
             agreement,
         )
-        await self._finish(record.id, "agreed", "", outcome.hash)
+        await self._finish(case, "agreed", "", outcome.hash)
         return stored, replace(half, revision=stored.revision)
 
-    async def _failed(self, negotiation_id: str, exc: NegotiationEnded) -> None:
-        await self._finish(negotiation_id, str(exc.kind), _why(exc), None)
+    async def _interrupted(
+        self, case: Case, channel: Channel, exc: BaseException
+    ) -> None:
+        """Keep what ended without an end of its own."""
+        ended = channel.ended
+        if ended is not None:
+            # The link ends whoever serves on it.
+            reason = f"the link was lost: {ended.detail}"
+            await self._finish(case, str(FailureKind.LINK_LOST), reason, None)
+        else:
+            await self._finish(case, "cancelled", _given_up(exc), None)
+
+    async def _failed(self, case: Case, exc: NegotiationEnded) -> CallError:
+        """Keep what failed, and return the error for the caller."""
+        name = case.record.id
+        pending = is_pending(exc.reason)
+        outcome, error = str(exc.kind), CallError(KINDS[exc.kind], _why(exc))
+        if pending and exc.by_peer:
+            outcome = PEER_APPROVAL_PENDING
+            await case.offer_again(word_id=secrets.token_hex(8))
+            error = CallError(
+                ErrorKind.APPROVAL_PENDING,
+                "the peer's owner has to approve this protocol first; ask again "
+                f"later, the same text is offered then (negotiation {name})",
+                retry_after=RETRY_AFTER,
+            )
+        elif pending:
+            outcome = APPROVAL_PENDING
+            error = CallError(
+                ErrorKind.APPROVAL_PENDING,
+                f"approve = {self.desk.rule!r} wants your word first: `anpd "
+                f"negotiations show {name}`, then `anpd negotiations decide {name} "
+                "accept`, and call again",
+                retry_after=RETRY_AFTER,
+            )
+        await self._finish(case, outcome, _why(exc), None)
         logger.warning(
-            "negotiation failed id=%s kind=%s reason=%r",
-            negotiation_id,
-            exc.kind,
+            "negotiation failed id=%s outcome=%s reason=%r",
+            name,
+            outcome,
             exc.reason[:200],
         )
+        return error
 
     async def _finish(
-        self, negotiation_id: str, outcome: str, reason: str, digest: str | None
+        self, case: Case, outcome: str, reason: str, digest: str | None
     ) -> None:
-        record = replace(
-            self.running[negotiation_id],
+        if outcome == FailureKind.LINK_LOST and not case.record.turns:
+            # Nobody proposed anything: a question in words, or a link that broke.
+            return
+        case.record = replace(
+            case.record,
             outcome=outcome,
             reason=reason[:4096],
             hash=digest,
             ended=time.time(),
         )
-        await asyncio.to_thread(self._store.save_negotiation, record)
+        await asyncio.to_thread(self._store.save_negotiation, case.record)
+
+
+async def _finish_in_any_case(work: Coroutine[Any, Any, T]) -> T:
+    """Wait for `work`, and let it end before a cancellation goes on.
+
+    For what is kept on disk: the link may end, and cancel us, at that very moment.
+    """
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+def _kind_of(exc: BaseException) -> str:
+    return str(exc.kind) if isinstance(exc, CallError) else "interrupted"
+
+
+def _given_up(exc: BaseException) -> str:
+    if isinstance(exc, asyncio.CancelledError):
+        return "the call was given up, its time was over, or the daemon stopped"
+    return f"unexpected {type(exc).__name__}; see the log"
 
 
 def _why(exc: NegotiationEnded) -> str:
@@ -327,11 +443,4 @@ def _task_json(side: Side) -> dict[str, Any] | None:
         "requirement": side.task.requirement,
         "input_schema": side.task.input_schema,
         "output_schema": side.task.output_schema,
-    }
-
-
-def _turn_json(turn: Turn) -> dict[str, Any]:
-    return {
-        key: str(value) if key in {"direction", "status"} else value
-        for key, value in asdict(turn).items()
     }

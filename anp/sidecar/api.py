@@ -20,7 +20,9 @@ from starlette.routing import Route
 
 from anp.errors import AnpError, CallError, ConfigError, ErrorKind
 from anp.sidecar import views
-from anp.sidecar.outbound import CallRequest
+from anp.sidecar.bundle_api import bundle_routes
+from anp.sidecar.outbound import CallRequest, Mode
+from anp.sidecar.owner_api import owner_routes
 from cache.errors import CacheError, HashPrefixError
 from cache.records import PeerState
 from negotiation.errors import JsonError
@@ -68,6 +70,7 @@ def make_app(daemon: Daemon) -> Starlette:
         Route("/v1/reload", _answering(api.reload), methods=["POST"]),
         Route("/v1/capabilities", _answering(api.capabilities)),
         Route("/v1/protocols", _answering(api.protocols)),
+        *bundle_routes(daemon, _answering),
         Route("/v1/protocols/{prefix}", _answering(api.protocol)),
         Route("/v1/protocols/{prefix}/document", _answering(api.document)),
         Route(
@@ -75,13 +78,13 @@ def make_app(daemon: Daemon) -> Starlette:
             _answering(api.release),
             methods=["POST"],
         ),
-        Route("/v1/negotiations", _answering(api.negotiations)),
-        Route("/v1/negotiations/{prefix}", _answering(api.negotiation)),
+        *owner_routes(daemon, _answering, _body),
         Route("/v1/peers", _answering(api.peers)),
         Route("/v1/peers/show", _answering(api.peer)),
         Route("/v1/peers/allow", _answering(api.allow), methods=["POST"]),
         Route("/v1/peers/block", _answering(api.block), methods=["POST"]),
         Route("/v1/peers/forget", _answering(api.forget), methods=["POST"]),
+        Route("/v1/peers/ask", _answering(api.ask), methods=["POST"]),
     ]
     return Starlette(routes=routes)
 
@@ -141,7 +144,13 @@ class _Server(uvicorn.Server):
         yield
 
 
-def problem(kind: ErrorKind, detail: str, *, may_have_run: bool = False) -> Response:
+def problem(
+    kind: ErrorKind,
+    detail: str,
+    *,
+    may_have_run: bool = False,
+    retry_after: float | None = None,
+) -> Response:
     """Return an RFC 9457 problem document."""
     status = HTTP_STATUS[kind]
     body: dict[str, Any] = {
@@ -153,7 +162,16 @@ def problem(kind: ErrorKind, detail: str, *, may_have_run: bool = False) -> Resp
     }
     if may_have_run:
         body["may_have_run"] = True
-    return JSONResponse(body, status_code=status, media_type="application/problem+json")
+    headers = {}
+    if retry_after is not None:
+        body["retry_after"] = retry_after
+        headers["Retry-After"] = str(int(retry_after))
+    return JSONResponse(
+        body,
+        status_code=status,
+        headers=headers,
+        media_type="application/problem+json",
+    )
 
 
 def _answering(handler: Handler) -> Handler:
@@ -163,7 +181,12 @@ def _answering(handler: Handler) -> Handler:
         try:
             return await handler(request)
         except CallError as exc:
-            return problem(exc.kind, exc.detail, may_have_run=exc.may_have_run)
+            return problem(
+                exc.kind,
+                exc.detail,
+                may_have_run=exc.may_have_run,
+                retry_after=exc.retry_after,
+            )
         except ConfigError as exc:
             return problem(ErrorKind.CONFIGURATION, str(exc))
         except HashPrefixError as exc:
@@ -214,10 +237,8 @@ class _Api:
             raise CallError(ErrorKind.USAGE, f"unknown fields: {sorted(unknown)}")
         if not isinstance(body.get("peer"), str):
             raise CallError(ErrorKind.USAGE, "peer is missing")
-        if body.get("mode", "auto") not in {"auto", "protocol"}:
-            raise CallError(
-                ErrorKind.USAGE, "mode: this version knows auto and protocol"
-            )
+        if body.get("mode", "auto") not in list(Mode):
+            raise CallError(ErrorKind.USAGE, f"mode: use one of {', '.join(Mode)}")
         if timeout is not None and (
             isinstance(timeout, bool)
             or not isinstance(timeout, int | float)
@@ -231,6 +252,7 @@ class _Api:
                 arguments=body.get("input", {}),
                 timeout=timeout,
                 trust_first_use=body.get("trust_first_use") is True,
+                mode=Mode(body.get("mode", "auto")),
             )
         )
         # No model is paid for in this version.
@@ -269,26 +291,13 @@ class _Api:
             raise CallError(ErrorKind.USAGE, f"no protocol begins with {prefix}")
         return Response(record.text.encode("utf-8"), media_type="text/markdown")
 
-    async def negotiations(self, request: Request) -> Response:
-        stored = await asyncio.to_thread(self._daemon.store.negotiations)
-        running = list(self._daemon.agreer.running.values())
-        return JSONResponse(
-            {"negotiations": [views.negotiation(n) for n in [*running, *stored]]}
-        )
-
-    async def negotiation(self, request: Request) -> Response:
-        prefix = request.path_params["prefix"]
-        found = next(
-            (
-                record
-                for record in self._daemon.agreer.running.values()
-                if record.id.startswith(prefix)
-            ),
-            None,
-        ) or await asyncio.to_thread(self._daemon.store.negotiation, prefix)
-        if found is None:
-            raise CallError(ErrorKind.USAGE, f"no negotiation begins with {prefix}")
-        return JSONResponse(views.negotiation(found, turns=True))
+    async def ask(self, request: Request) -> Response:
+        body = await _body(request)
+        peer, question = body.get("peer"), body.get("question")
+        if not isinstance(peer, str) or not isinstance(question, str):
+            raise CallError(ErrorKind.USAGE, "peer and question have to be texts")
+        answer = await self._daemon.caller.ask(peer, question)
+        return JSONResponse({"peer": peer, "question": question, "answer": answer})
 
     async def peers(self, request: Request) -> Response:
         found = await asyncio.to_thread(self._daemon.store.peers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import re
 import tomllib
@@ -32,6 +33,7 @@ from anp.sidecar.settings import (
     SandboxSettings,
     TaskEntry,
 )
+from anp.wire.meta_protocol import CAPABILITIES
 
 __all__ = [
     "BudgetConfig",
@@ -260,7 +262,8 @@ def _place(path: Path, lines: list[str], section: str, key: str) -> str:
 
 def default_config_text(method: str = "did:key") -> str:
     """Return the file that `anpd init` writes: each setting, shown as its default."""
-    return _DEFAULT_TEXT.replace("@method@", method)
+    names = json.dumps(CAPABILITIES)
+    return _DEFAULT_TEXT.replace("@method@", method).replace("@capabilities@", names)
 
 
 _DEFAULT_TEXT = """\
@@ -286,7 +289,11 @@ method = "@method@"               # "did:key" or "did:all", from the same key
 # codegen_timeout = 60.0
 # message_timeout = 60.0
 # max_rounds = 10
-# approve = "never"
+# test_cases = true               # test a new protocol with the peer before its use
+# approve = "never"               # or "first-use", "side-effects", "always"
+# approval_wait = 20.0            # seconds a peer waits for you, at most 20
+# capabilities = @capabilities@
+                                  # what peers may use besides plain negotiation
 
 [llm]                             # no model is called while `model` is not set
 # model = "gpt-5-mini"

@@ -33,17 +33,27 @@ from anp.sidecar.attachments import (
     load_attachments,
     open_attachment,
 )
+from anp.sidecar.binding import Binder
+from anp.sidecar.capabilities import CapabilityCalls
 from anp.sidecar.config import Config
 from anp.sidecar.exposure import Exposure, PeerPolicy
+from anp.sidecar.finding import PeerFinder
 from anp.sidecar.home import ApiAddress, Home, write_ready_file
 from anp.sidecar.inbound import Provider
+from anp.sidecar.loading import HalfLoader
+from anp.sidecar.natural import Spokesman
 from anp.sidecar.outbound import Caller
+from anp.sidecar.repairing import Repairer
+from anp.sidecar.serving import ServedParts
+from anp.sidecar.session import SessionParts
 from anp.version import daemon_version
 from anp.wire.messages import MetaProtocol
 from cache.errors import StoreUnavailable
 from cache.records import PinRecord
 from cache.store import Store
+from negotiation.dialogue import DialogueLimits
 from negotiation.limits import NegotiationLimits
+from negotiation.mind import Offer
 from negotiation.rules import RulesMind
 from negotiation.task import Task
 from sandbox.pool import Sandbox, SandboxConfig
@@ -135,11 +145,12 @@ class Daemon:
             _Pins(self.store),
         )
         own_did = self.identities.canonical
+        mind = RulesMind()
         self.agreer = Agreer(
             store=self.store,
             sandbox=self.sandbox,
             validator=self.validator,
-            mind=RulesMind(),
+            mind=mind,
             limits=NegotiationLimits(
                 timeout=config.negotiation.timeout,
                 message_timeout=config.negotiation.message_timeout,
@@ -148,6 +159,9 @@ class Daemon:
             ),
             half_deadline=config.sandbox.call_timeout,
             own_did=own_did,
+            approve=config.negotiation.approve,
+            approval_wait=config.negotiation.approval_wait,
+            model_calls=lambda: self.model_calls,
         )
         gate = _Gate()
         self.links = Links(
@@ -163,32 +177,67 @@ class Daemon:
             resolver=ChainResolver(),
             acceptor=gate,
         )
+        loader = HalfLoader(
+            self.sandbox, self.validator, deadline=config.sandbox.call_timeout
+        )
+        repairer = Repairer(
+            store=self.store,
+            mind=mind,
+            check=self.agreer.try_half,
+            own_did=own_did,
+        )
+        dialogue = DialogueLimits(
+            message_timeout=config.negotiation.message_timeout,
+            cases_timeout=config.negotiation.timeout / 2,
+        )
+        capabilities = CapabilityCalls(
+            self.exposure, self.validator, timeout=config.call.timeout
+        )
         gate.provider = Provider(
             exposure=self.exposure,
             policy=self.policy,
             store=self.store,
             agreer=self.agreer,
             sandbox=self.sandbox,
-            validator=self.validator,
-            answer=_meta,
-            call_timeout=config.call.timeout,
-            half_deadline=config.sandbox.call_timeout,
-            max_calls=config.limits.max_calls,
+            parts=ServedParts(
+                capabilities=capabilities,
+                loader=loader,
+                repairer=repairer,
+                validator=self.validator,
+                mind=mind,
+                offered=lambda: Offer(self.exposure.offered()),
+                quarantined=lambda half, peer: self.sandbox.quarantined(
+                    half.hash, source=half.source, peer=peer
+                ),
+                limits=dialogue,
+                max_calls=config.limits.max_calls,
+            ),
+            spokesman=Spokesman(self.exposure, capabilities),
+            answer=self._meta,
         )
-        self.caller = Caller(
+        binder = Binder(
             links=self.links,
-            book=self.book,
             store=self.store,
             agreer=self.agreer,
-            sandbox=self.sandbox,
-            validator=self.validator,
+            parts=SessionParts(
+                loader=loader,
+                repairer=repairer,
+                validator=self.validator,
+                mind=mind,
+                limits=dialogue,
+                call_timeout=config.call.timeout,
+            ),
             own_did=own_did,
-            offer=_meta,
-            is_blocked=self.policy.is_blocked,
+            offer=self._meta,
             remember=self._remember,
-            call_timeout=config.call.timeout,
+            test_cases=config.negotiation.test_cases,
+        )
+        self.caller = Caller(
+            finder=PeerFinder(self.book, self.policy.is_blocked),
+            binder=binder,
+            store=self.store,
+            validator=self.validator,
             negotiation_timeout=config.negotiation.timeout,
-            half_deadline=config.sandbox.call_timeout,
             model_calls=lambda: self.model_calls,
         )
 
@@ -223,7 +272,7 @@ class Daemon:
             for peer in self.config.peer:
                 if peer.keep_link and peer.did:
                     target = Target(peer.did, peer.url)
-                    self.links.keep(target, lambda: _meta(None))
+                    self.links.keep(target, lambda: self._meta(None))
             yield
 
     async def reload(self) -> list[str]:
@@ -327,21 +376,17 @@ class Daemon:
         peer = canonical_did(channel.peer_did, channel.peer_key)
         await self.policy.remember(peer, shown_did=channel.peer_did)
 
+    def _meta(self, digest: str | None) -> MetaProtocol:
+        """Return our side of `metaProtocol`, offering or confirming `digest`."""
+        return MetaProtocol(
+            supported_capabilities=self.config.negotiation.capabilities,
+            used_protocol_hash=digest,
+            extensions=EXTENSIONS,
+        )
+
     def _pages(self) -> Mapping[str, Page]:
         known = WellKnown(self.did, self.url, daemon_version())
         return {PATH: ("application/json", make_well_known(known))}
-
-
-def _meta(digest: str | None) -> MetaProtocol:
-    """Return our side of `metaProtocol`, offering or confirming `digest`."""
-    return MetaProtocol(
-        version="1.0",
-        supported_capabilities=(),
-        used_protocol_hash=digest,
-        candidate_protocols=(),
-        selected_protocol=None,
-        extensions=EXTENSIONS,
-    )
 
 
 async def run_daemon(

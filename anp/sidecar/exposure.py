@@ -88,6 +88,14 @@ class Exposure:
         """Return an exposed, healthy capability by its full name."""
         return next((c for c in self.offered() if c.name == name), None)
 
+    def conversational(self) -> Capability | None:
+        """Return the first exposed capability that takes natural language (ANP-71)."""
+        for capability in self.offered():
+            spec, _ = self._attachments[capability.name.partition(".")[0]]
+            if capability.name.partition(".")[2] in spec.conversational:
+                return capability
+        return None
+
     def attachment_of(self, name: str) -> Attachment | None:
         """Return the attachment that has the capability `name`."""
         entry = self._attachments.get(name.partition(".")[0])

@@ -31,6 +31,20 @@ class LoadedHalf:
             raise HalfError("error", "decode_response did not return a dict")
         return answer
 
+    async def read_message(self, kind: str, data: bytes) -> dict[str, Any]:
+        """Return the values of a message whose bytes are not JSON.
+
+        Args:
+            kind: `request` or `response`.
+
+        Raises:
+            HalfError: The half has no such function, or cannot read the bytes.
+        """
+        values = await self._call("read_message", kind, data)
+        if not isinstance(values, dict):
+            raise HalfError("error", "read_message did not return a dict")
+        return values
+
     async def handle_request(
         self, data: bytes, on_call: Callable[[str, Any], Awaitable[Any]]
     ) -> bytes:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from anp.sidecar.halves import LoadedHalf
 from negotiation.acceptance import Validator
 from negotiation.document import Document
 from negotiation.errors import DocumentError, NegotiationError
-from negotiation.layout import error_response_schema, read_layout
+from negotiation.layout import read_layout
+from negotiation.message_judge import MessageJudge
+from negotiation.shape import MessageKind
+from negotiation.strict_json import Json
 
 __all__ = ["Answer", "DoesNotFit", "Protocol"]
 
@@ -40,29 +43,61 @@ class Protocol:
         self, digest: str, document: Document, half: LoadedHalf, validator: Validator
     ) -> None:
         self.hash = digest
-        self._document = document
-        self._half = half
-        self._validator = validator
+        self.document = document
+        self.half = half
+        self._judge = MessageJudge(document, half, validator)
 
     @property
     def has_message_ids(self) -> bool:
         """Whether answers can be told apart, so that many calls may be in flight."""
         try:
-            return read_layout(self._document).message_id is not None
+            return read_layout(self.document.of_values).message_id is not None
         except DocumentError:
             return False
 
+    @property
+    def reader(self) -> Callable[[str, bytes], Awaitable[dict[str, Any]]] | None:
+        """Our half's `read_message`, checked; None when the bytes are JSON."""
+        return None if self.document.is_json else self._read
+
+    async def judge(
+        self, kind: Literal["request", "response"], data: bytes
+    ) -> list[str]:
+        """Return what speaks against `data` as a message of the document, if anything.
+
+        A response may be a good one or one that says error in the document's own way.
+
+        Raises:
+            HalfError: Our `read_message` had to be ended; says nothing about `data`.
+        """
+        return await self._judge.judge(MessageKind(kind), data)
+
+    async def values(self, kind: Literal["request", "response"], data: bytes) -> Json:
+        """Return the values of a message, for comparing; it may break the schemas.
+
+        Raises:
+            JsonError: The bytes should be JSON and are not.
+            HalfError: Our half cannot read them.
+        """
+        return await self._judge.values(MessageKind(kind), data)
+
+    async def _read(self, kind: str, data: bytes) -> dict[str, Any]:
+        values = await self._judge.values(MessageKind(kind), data)
+        assert isinstance(values, dict), "of bytes that are not JSON"
+        return values
+
     async def encode(self, message_id: str, arguments: dict[str, Any]) -> bytes:
         """Return a request's bytes.
+
+        Our own request is judged: it is how data is noticed that an agreement does not
+        take (DESIGN.md, Tasks and schemas).
 
         Raises:
             DoesNotFit: The arguments do not give a request of this document.
             HalfError: The half failed.
         """
-        data = await self._half.encode_request(message_id, arguments)
-        findings = await self._validator.validate_json(
-            self._document.request_schema, data
-        )
+        data = await self.half.encode_request(message_id, arguments)
+        findings = await self.judge("request", data)
         if findings:
             raise DoesNotFit("; ".join(findings))
         return data
@@ -74,14 +109,12 @@ class Protocol:
             DoesNotFit: It breaks the document.
             HalfError: The half could not read it.
         """
-        decoded = await self._half.decode_response(data)
+        decoded = await self.half.decode_response(data)
         error = decoded.get("error")
         schema = (
-            self._document.response_schema
-            if error is None
-            else error_response_schema(self._document)
+            self.document.response_schema if error is None else self._judge.error_schema
         )
-        findings = await self._validator.validate_json(schema, data)
+        findings = await self._judge.findings(MessageKind.RESPONSE, schema, data)
         if findings:
             raise DoesNotFit("; ".join(findings))
         message_id = decoded.get("message_id")
@@ -97,25 +130,31 @@ class Protocol:
         return Answer(message_id, None, (code, str(message)[:500]))
 
     async def handle(
-        self, data: bytes, on_call: Callable[[str, Any], Awaitable[Any]]
+        self,
+        data: bytes,
+        on_call: Callable[[str, Any], Awaitable[Any]],
+        *,
+        judge_request: bool = True,
+        judge_answer: bool = True,
     ) -> bytes:
         """Answer a request as provider.
 
+        Args:
+            judge_request: False when `judge` has seen the request already.
+            judge_answer: Whether to hold our own answer against the document before it
+                goes out. Who receives judges in any case.
+
         Raises:
-            DoesNotFit: The request or our answer breaks the document.
+            DoesNotFit: The request, or our answer if judged, breaks the document.
             HalfError: The half failed.
         """
-        findings = await self._validator.validate_json(
-            self._document.request_schema, data
-        )
-        if findings:
-            raise DoesNotFit(f"request: {'; '.join(findings)}")
-        answer = await self._half.handle_request(data, on_call)
-        findings = await self._validator.validate_json(
-            self._document.response_schema, answer
-        )
-        if findings and await self._validator.validate_json(
-            error_response_schema(self._document), answer
-        ):
-            raise DoesNotFit(f"response: {'; '.join(findings)}")
+        if judge_request:
+            findings = await self.judge("request", data)
+            if findings:
+                raise DoesNotFit(f"request: {'; '.join(findings)}")
+        answer = await self.half.handle_request(data, on_call)
+        if judge_answer:
+            findings = await self.judge("response", answer)
+            if findings:
+                raise DoesNotFit(f"response: {'; '.join(findings)}")
         return answer

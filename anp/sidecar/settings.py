@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from anp.errors import ConfigError
 from anp.sidecar.attachments.spec import NAME_PATTERN, AttachmentSpec
+from anp.wire.meta_protocol import CAPABILITIES, Capability
 
 __all__ = [
     "BudgetConfig",
@@ -35,6 +36,14 @@ Bytes = Annotated[int, Field(ge=1024, le=2**40)]
 Port = Annotated[int, Field(ge=0, le=65_535)]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 STRICT = ConfigDict(extra="forbid")
+
+
+def _in_order(names: tuple[Capability, ...]) -> tuple[Capability, ...]:
+    """Return each name once, in the order of the seed, whatever the owner wrote."""
+    return tuple(name for name in CAPABILITIES if name in names)
+
+
+Capabilities = Annotated[tuple[Capability, ...], AfterValidator(_in_order)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +128,17 @@ class NegotiationConfig:
     max_rounds: Annotated[int, Field(ge=1, le=10)] = 10
     "`negotiating` messages in all (ANP-23, ANP-Q24)."
 
+    capabilities: Capabilities = CAPABILITIES
+    "Optional parts of the meta-protocol that peers are told we have (ANP-79, ANP-81)."
+
+    test_cases: bool = True
+    "Whether a new protocol is tested with the peer before its first use (ANP-48)."
+
     approve: Literal["never", "first-use", "side-effects", "always"] = "never"
-    "When the owner is asked; only `never` is carried out so far."
+    "When the owner is asked before a protocol is agreed (docs/owner.md)."
+
+    approval_wait: Annotated[float, Field(ge=0, le=20, allow_inf_nan=False)] = 20.0
+    "Seconds a peer is kept waiting for the owner, before it is told to ask again."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from anp.errors import CallError, ErrorKind
+from anp.sidecar.owner_words import APPROVAL_PENDING
 from anp.version import daemon_version
-from cache.records import AgreementRecord, NegotiationRecord, Role
+from cache.records import (
+    AgreementRecord,
+    HalfRecord,
+    NegotiationRecord,
+    Role,
+    StandingRecord,
+)
 from cache.store import Store
 from sandbox.history import Runs
 from sandbox.pool import Sandbox
@@ -15,7 +22,15 @@ from sandbox.pool import Sandbox
 if TYPE_CHECKING:
     from anp.sidecar.daemon import Daemon
 
-__all__ = ["capabilities", "info", "negotiation", "protocol", "protocols"]
+__all__ = [
+    "agreement_of",
+    "capabilities",
+    "info",
+    "negotiation",
+    "protocol",
+    "protocols",
+    "standing",
+]
 
 
 def info(daemon: Daemon) -> dict[str, Any]:
@@ -66,14 +81,19 @@ def capabilities(daemon: Daemon) -> list[dict[str, Any]]:
 
 
 def protocols(store: Store, sandbox: Sandbox) -> list[dict[str, Any]]:
-    """Return every agreement, newest first."""
-    return [
+    """Return every agreement, newest first, then imported halves for any peer."""
+    agreed = [
         {
             **_agreement(store, record),
             "quarantined": sandbox.quarantined(record.hash, peer=record.peer_did),
         }
         for record in store.all_agreements()
     ]
+    unbound = [
+        {**_unbound(half), "quarantined": sandbox.quarantined(half.hash)}
+        for half in store.unbound_halves()
+    ]
+    return agreed + unbound
 
 
 def protocol(store: Store, sandbox: Sandbox, prefix: str) -> dict[str, Any]:
@@ -107,21 +127,79 @@ def _runs(runs: Runs) -> dict[str, Any]:
     }
 
 
-def negotiation(record: NegotiationRecord, *, turns: bool = False) -> dict[str, Any]:
-    """Return one negotiation, with its transcript if asked."""
+def negotiation(
+    record: NegotiationRecord, *, turns: bool = False, waiting: bool = False
+) -> dict[str, Any]:
+    """Return one negotiation, with its transcript if asked.
+
+    Args:
+        waiting: It runs and waits for the owner at this moment.
+    """
     view = {
         "id": record.id,
+        "own_did": record.own_did,
         "peer": record.peer_did,
         "role": record.role.value,
         "task": record.task,
-        "outcome": record.outcome,
+        "outcome": APPROVAL_PENDING if waiting else record.outcome,
+        "running": record.ended is None,
+        "waiting": waiting,
         "reason": record.reason,
         "hash": record.hash,
         "started": record.started,
         "ended": record.ended,
         "rounds": sum(turn.get("status") == "negotiating" for turn in record.turns),
+        "model_calls": record.model_calls,
+        "tests": record.tests,
+        "decision": record.decision,
     }
-    return {**view, "turns": list(record.turns)} if turns else view
+    if not turns:
+        return view
+    return {
+        **view,
+        "turns": list(record.turns),
+        "verdicts": list(record.verdicts),
+        "hints": list(record.hints),
+        "pending": record.pending,
+    }
+
+
+def standing(word: StandingRecord) -> dict[str, Any]:
+    """Return a word of the owner that waits for a negotiation, or was used by one."""
+    return {
+        name: value
+        for name, value in asdict(word).items()
+        if name not in {"half", "subject", "reply_to"}
+    }
+
+
+def agreement_of(store: Store, record: NegotiationRecord) -> dict[str, Any] | None:
+    """Return the agreement that came of a negotiation, with its tests, if it is kept.
+
+    A later revision replaces the first one under the same hash, and says so here.
+    """
+    for agreement in store.agreements_of(record.hash or ""):
+        if (agreement.peer_did, agreement.role) == (record.peer_did, record.role):
+            return {**_agreement(store, agreement), "tests": agreement.tests}
+    return None
+
+
+def _unbound(half: HalfRecord) -> dict[str, Any]:
+    """Return a half that serves any peer, in the fields of an agreement."""
+    return {
+        "hash": half.hash,
+        "role": half.role.value,
+        "peer": None,
+        "task": None,
+        "origin": half.origin,
+        "state": half.state.value,
+        "samples": None,
+        "uses": 0,
+        "created": half.created,
+        "last_used": None,
+        "revision": half.revision,
+        "negotiation_id": None,
+    }
 
 
 def _agreement(store: Store, record: AgreementRecord) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.config import load_config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home import Home
-from anp.sidecar.outbound import CallRequest
+from anp.sidecar.outbound import CallRequest, CallResult, Mode
 from negotiation.task import Task
 from tests.e2e.raw_peer import raw_peer
 
@@ -37,6 +37,18 @@ def odd(item: Odd) -> Odd:
 
 def huge(size: int) -> dict[str, str]:
     return {{"text": "x" * size}}
+
+
+calls = []
+
+
+def count(step: int) -> dict[str, int]:
+    calls.append(step)
+    return {{"calls": len(calls), "step": step}}
+
+
+def chat(text: str) -> str:
+    return "You said: " + text.splitlines()[-1]
 """
 
 
@@ -49,12 +61,19 @@ class House:
 
     async def call(self, name: str, **arguments: Any) -> Any:
         """Call a function of the provider and return its output."""
+        return (await self.result(name, arguments)).output
+
+    async def result(
+        self, name: str, arguments: dict[str, Any], mode: Mode = Mode.AUTO
+    ) -> CallResult:
+        """Call a function of the provider and return all that is said of it."""
         request = CallRequest(
             peer=f"{self.provider.url}#{self.provider.did}",
             task=Task(name),
             arguments=arguments,
+            mode=mode,
         )
-        return (await self.caller.caller.call(request)).output
+        return await self.caller.caller.call(request)
 
     async def others_are_served(self) -> None:
         """Check that a call goes through."""
@@ -73,10 +92,13 @@ def _daemon(home: Home, folder: Path, settings: dict[str, Any]) -> Daemon:
 
 
 @asynccontextmanager
-async def house_in(folder: Path, **flags: Any) -> AsyncIterator[House]:
+async def house_in(
+    folder: Path, *, talks: bool = False, **flags: Any
+) -> AsyncIterator[House]:
     """Run both in homes of their own.
 
     Args:
+        talks: Whether `chat` of the provider is conversational.
         flags: Settings of both by dotted name, with `__` for a dot.
     """
     settings = {name.replace("__", "."): value for name, value in flags.items()}
@@ -85,7 +107,7 @@ async def house_in(folder: Path, **flags: Any) -> AsyncIterator[House]:
     homes = Home(folder / "caller"), Home(folder / "provider")
     for home in homes:
         home.create()
-    for function in ("twice", "odd", "huge"):
+    for function in ("twice", "odd", "huge", "count", "chat"):
         save_attachment(
             homes[1].attachments,
             AttachmentSpec(
@@ -94,6 +116,7 @@ async def house_in(folder: Path, **flags: Any) -> AsyncIterator[House]:
                 target=f"{name}:{function}",
                 cwd=folder,
                 expose=("*",),
+                conversational=("chat",) if function == "chat" and talks else (),
             ),
         )
     caller, provider = (_daemon(home, folder, settings) for home in homes)

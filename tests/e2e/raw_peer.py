@@ -42,13 +42,21 @@ class RawPeer:
         self.identity: LocalIdentity = identities.primary
         self.keys: SessionKeys | None = None
 
-    def initiator(self, *, skew: float = 0.0, did: str | None = None) -> Initiator:
+    def initiator(
+        self,
+        *,
+        skew: float = 0.0,
+        did: str | None = None,
+        capabilities: tuple[str, ...] = (),
+    ) -> Initiator:
         """Return a handshake to the daemon, or to `did`; its clock is off by `skew`."""
         return Initiator(
             HandshakeConfig(),
             identity=self.identity,
             peer_did=did or self.peer_did,
-            meta=MetaProtocol(extensions=("close",)),
+            meta=MetaProtocol(
+                supported_capabilities=capabilities, extensions=("close",)
+            ),
             now=time.monotonic(),
             wall_now=datetime.now(UTC) + timedelta(seconds=skew),
             random_bytes=os.urandom,
@@ -64,9 +72,9 @@ class RawPeer:
         value: dict[str, Any] = json.loads(await self.connection.recv())
         return value
 
-    async def open(self) -> None:
+    async def open(self, *, capabilities: tuple[str, ...] = ()) -> None:
         """Open a channel."""
-        initiator = self.initiator()
+        initiator = self.initiator(capabilities=capabilities)
         while True:
             await self.say(*initiator.messages_to_send())
             match initiator.next_event():
@@ -103,17 +111,26 @@ class RawPeer:
         value: dict[str, Any] = json.loads(text)
         return value
 
+    async def send_frame(self, protocol_type: ProtocolType, data: bytes) -> str:
+        """Send a frame and return the id of its envelope."""
+        envelope = self.sealed(encode_frame(Frame(protocol_type, data)))
+        await self.say(json.dumps(envelope))
+        return str(envelope["messageId"])
+
     async def send_meta(self, data: bytes) -> None:
         """Send a meta message, whatever it is."""
-        plaintext = encode_frame(Frame(ProtocolType.META, data))
-        await self.say(json.dumps(self.sealed(plaintext)))
+        await self.send_frame(ProtocolType.META, data)
 
-    async def hear_meta(self) -> dict[str, Any]:
-        """Return the next meta message."""
+    async def hear_frame(self) -> tuple[Frame, str]:
+        """Return the next frame and the id of its envelope."""
         assert self.keys is not None
         message = parse_message(await self.connection.recv(), max_size=MAX_SIZE)
         assert isinstance(message, Envelope), message
-        frame = decode_frame(open_envelope(self.keys, message))
+        return decode_frame(open_envelope(self.keys, message)), message.message_id
+
+    async def hear_meta(self) -> dict[str, Any]:
+        """Return the next meta message."""
+        frame, _ = await self.hear_frame()
         assert frame.protocol_type is ProtocolType.META
         value: dict[str, Any] = json.loads(frame.data)
         return value

@@ -280,7 +280,7 @@ async def document_of(house: House) -> str:
         arguments={"number": 1},
     )
     result = await house.caller.caller.call(request)
-    record = house.provider.store.document(result.protocol)
+    record = house.provider.store.document(result.protocol or "")
     assert record is not None
     return record.text
 

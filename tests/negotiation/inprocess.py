@@ -45,6 +45,10 @@ class InProcessHalf:
         answer: dict[str, Any] = self._call("decode_response", data)
         return answer
 
+    async def read_message(self, kind: str, data: bytes) -> dict[str, Any]:
+        values: dict[str, Any] = self._call("read_message", kind, data)
+        return values
+
     async def handle_request(
         self, data: bytes, on_call: Callable[[str, Json], Awaitable[Json]]
     ) -> bytes:

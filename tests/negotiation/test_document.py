@@ -256,9 +256,8 @@ def test_a_document_that_would_be_too_large_is_not_rendered() -> None:
 
 
 def test_bytes_that_are_not_json_are_known_by_a_heading_of_their_own() -> None:
-    document = read_document("# Encoding\nXML 1.0\n" + FORMS["no headings"])
-    assert not document.is_json
-    assert document.encoding == "Encoding XML 1.0"
+    with pytest.raises(DocumentError, match="not JSON and there is no worked request"):
+        read_document("# Encoding\nXML 1.0\n" + FORMS["no headings"])
     assert read_document("# 编码\nJSON, UTF-8\n" + FORMS["no headings"]).is_json
 
 

@@ -1119,3 +1119,19 @@ def test_application_data_waits_for_both_sides(role: Role, inputs: list[bytes]) 
         machine.receive_message(data, now=0.0)
     # No module of ours was ever announced, whatever the peer said (ANP-42).
     assert not machine.ready
+
+
+@clause("ANP-65")
+@pytest.mark.parametrize(
+    "verdict", [Accept(), Reject("no"), Counter(OTHER, "our terms")], ids=repr
+)
+def test_a_negotiation_uses_predefined_messages_alone(verdict: Verdict) -> None:
+    common = frozenset({"naturalLanguageNegotiation"})
+    machine = Machine(Role.PROVIDER, NegotiationLimits(), now=0.0, common=common)
+    machine.receive_message(turn(0, "negotiating", TEXT), now=0.0)
+    machine.verdict_ready(verdict, now=0.0)
+    machine.cancel("over", now=0.0)
+    assert {message["action"] for message in sent(machine)} <= {
+        "protocolNegotiation",
+        "codeGeneration",
+    }

@@ -112,6 +112,7 @@ class ScriptedMind:
         self.halves: list[str | Exception] = []
         self.findings: list[tuple[str, ...]] = []
         self.transcripts: list[tuple[Turn, ...]] = []
+        self.answers: list[str | Exception] = []
 
     async def propose(self, need: Need) -> str:
         if isinstance(self.proposal, Exception):
@@ -142,6 +143,12 @@ class ScriptedMind:
         if isinstance(half, Exception):
             raise half
         return HalfSource(half, "rules")
+
+    async def answer(self, question: str, side: Side) -> str:
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return f"{question} {answer}"
 
 
 class Preparation:

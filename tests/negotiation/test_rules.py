@@ -15,12 +15,14 @@ from negotiation.mind import (
     Accept,
     Counter,
     Direction,
+    HalfSource,
     Mind,
     Need,
     Offer,
     Reject,
     Turn,
 )
+from negotiation.preparing import prepare_half
 from negotiation.rules import RulesMind, judge_offer, judge_reply, own_terms, propose
 from negotiation.task import Capability, Task, task_key
 from tests.clauses import clause
@@ -331,6 +333,10 @@ async def test_what_was_sent_is_read_from_the_transcript() -> None:
     assert isinstance(third, Reject)
 
 
+async def _nothing_wrong(half: HalfSource, document: str) -> tuple[str, ...]:
+    return ()
+
+
 async def test_rules_do_not_try_the_same_half_twice() -> None:
     mind = RulesMind()
     need = Need(Task("convert_time"), {"time": "1", "source_timezone": "UTC"})
@@ -340,8 +346,16 @@ async def test_rules_do_not_try_the_same_half_twice() -> None:
     assert half.capabilities == ("time.convert_time",)
     assert (await mind.write_half(text, need)).capabilities == ()
     for side in (need, ALL):
-        with pytest.raises(HalfError, match="same half again"):
-            await mind.write_half(text, side, findings=("it broke",))
+        first = await mind.write_half(text, side)
+        with pytest.raises(HalfError, match="it broke"):
+            await prepare_half(
+                text,
+                side,
+                mind=mind,
+                check=_nothing_wrong,
+                findings=("it broke",),
+                replaces=first.text,
+            )
     verdict = await mind.judge(text, ALL, (), findings=("it broke",))
     assert verdict == Reject("our half for this document failed: it broke")
 

@@ -15,6 +15,7 @@ from sandbox.errors import CapabilityFailure, SandboxError
 from sandbox.pool import Module, Sandbox, SandboxConfig
 from sandbox.process import ForkServer
 from sandbox.quarantine import QuarantineConfig
+from tests.clauses import clause
 from tests.sandbox.sources import MISBEHAVING, PROVIDER, REQUESTER
 
 
@@ -492,6 +493,7 @@ async def test_after_close_no_call_starts_anything(sandbox: Sandbox) -> None:
     assert (await _failure(module.call("echo", 1, deadline=5))).outcome == "crashed"
 
 
+@clause("ANP-8")
 async def test_the_daemon_never_compiles_a_source(sandbox: Sandbox) -> None:
     compiled: list[Any] = []
     hook = _watch_compile(compiled)

@@ -65,6 +65,9 @@ class AttachmentSpec:
     idempotent: tuple[str, ...] = ()
     "Tools the owner says may be repeated, by short name; `*` is all."
 
+    conversational: tuple[str, ...] = ()
+    "Tools that answer a peer's natural language, by short name (ANP-71)."
+
     def __post_init__(self) -> None:
         if self.kind == "mcp" and not self.command:
             raise ConfigError(

@@ -131,25 +131,6 @@ def test_a_hash_cannot_lead_to_another_route(home: Home, api: FakeApi) -> None:
     assert anpd(home, "protocols", "show", "../peers?a") == 2
 
 
-def test_a_negotiation_shows_what_changed_and_no_control_characters(
-    home: Home, api: FakeApi, capsys: Output
-) -> None:
-    turns = [
-        {"candidate": "one\ntwo", "sequence_id": 0},
-        {"candidate": "one\n\x1b[2Jthree", "sequence_id": 1},
-    ]
-    common = {"direction": "in", "status": "negotiating", "summary": "", "seconds": 0.1}
-    found = {"id": "n1", "peer": "p", "role": "caller", "outcome": "rejected"}
-    found |= {"reason": "\x1b[31mno", "hash": HASH}
-    view = {**found, "turns": [common | turn for turn in turns]}
-    api.answers["/v1/negotiations/n1"] = httpx.Response(200, json=view)
-    assert anpd(home, "negotiations", "show", "n1") == 0
-    out = capsys.readouterr().out
-    assert "-two" in out
-    assert "+<1b>[2Jthree" in out
-    assert "\x1b" not in out
-
-
 @pytest.mark.parametrize("what", ["allow", "block", "forget"])
 def test_peers_are_told_apart_by_the_daemon(
     what: str, home: Home, api: FakeApi, capsys: Output

@@ -1,4 +1,4 @@
-"""The demo, as `make demo` runs it (issue 2, Must show 1)."""
+"""The demo, as `make demo` runs it ."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(path)
 
 
-def test_the_second_run_of_the_demo_needs_no_negotiation(folder: Path) -> None:
+def test_the_demo_agrees_then_calls_and_then_repairs(folder: Path) -> None:
     done = subprocess.run(
         DEMO,
         env={**os.environ, "TMPDIR": str(folder), "ANPD_LISTEN__PORT": "1"},
@@ -34,9 +34,10 @@ def test_the_second_run_of_the_demo_needs_no_negotiation(folder: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    calls = json.loads(done.stdout)["calls"]
-    first, second = calls[:3], calls[3:]
-    assert len(second) == 3
+    document = json.loads(done.stdout)
+    calls = document["calls"]
+    first, second = calls[:4], calls[4:]
+    assert len(second) == 4
     for before, after in zip(first, second, strict=True):
         assert (before["source"], after["source"]) == ("negotiated", "agreement")
         assert before["negotiation_messages"] > 0
@@ -48,6 +49,16 @@ def test_the_second_run_of_the_demo_needs_no_negotiation(folder: Path) -> None:
     assert first[0]["output"]["target"]["timezone"] == "Asia/Tokyo"
     assert first[1]["output"]["productId"] == "P12345"
     assert first[2]["output"]["text"].count("Commit: ") == 2
+    for call in first:
+        [cases] = [test["cases"] for test in call["tests"] if "cases" in test]
+        assert cases["mode"] == "wire"
+        assert len(cases["results"]) >= 2
+        assert all(result["passed"] for result in cases["results"])
+    # A wrong field was reported, accepted and repaired; each call booked once.
+    repair = document["repair"]
+    assert [call["negotiation_messages"] for call in repair["calls"]] == [0, 3, 0]
+    assert [call["output"]["booking"] for call in repair["calls"]] == [1, 2, 3]
+    assert repair["origin"] == "rules"
     assert list(folder.iterdir()) == []
 
 

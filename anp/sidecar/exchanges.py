@@ -1,0 +1,114 @@
+"""The last plaintexts of a channel, kept for repairs (DESIGN.md, Repairs). Pure.
+
+A peer that finds fault with a message names it by the id of its envelope; only a side
+that still holds the message can say whose fault it is, and make it anew.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Exchange", "Exchanges", "KeptCall"]
+
+MAX_KEPT = 64
+"Exchanges of one channel that are kept."
+
+MAX_AGE = 300.0
+"Seconds that an exchange is kept."
+
+MAX_BYTES = 4 * 1024 * 1024
+"Most bytes of messages kept for one channel; large ones leave earlier."
+
+
+@dataclass(slots=True)
+class KeptCall:
+    """One capability call and what came of it."""
+
+    name: str
+    "Full name of the capability."
+
+    arguments: Any
+    "What it was called with."
+
+    output: Any = None
+    "What it gave, when it did not fail."
+
+    failure: tuple[str, str] | None = None
+    "Code and words when it failed."
+
+
+@dataclass(slots=True)
+class Exchange:
+    """A request and its answer, as one side of a channel saw them."""
+
+    request: bytes
+    "The request's bytes."
+
+    at: float
+    "When it began, in seconds on a monotonic clock."
+
+    request_id: str = ""
+    "Id of the envelope that carried the request."
+
+    message_id: str | None = None
+    "Message id of the call, where we made the call."
+
+    arguments: dict[str, Any] | None = None
+    "Arguments of the call, where we made the call."
+
+    response: bytes | None = None
+    "The answer's bytes, where we gave it."
+
+    response_id: str = ""
+    "Id of the envelope that carried our answer."
+
+    revision: int = 0
+    "Revision of our half that made our message."
+
+    calls: list[KeptCall] = field(default_factory=list)
+    "Capability calls in their order, where we answered."
+
+    verification: bool = False
+    "Whether it went over PT=11, so that fixtures stood in for capabilities."
+
+    @property
+    def size(self) -> int:
+        """Bytes of the messages kept."""
+        return len(self.request) + len(self.response or b"")
+
+
+class Exchanges:
+    """A channel's exchanges: the newest 64, for five minutes, within 4 MiB."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[int, Exchange] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def keep(self, exchange: Exchange, *, now: float) -> None:
+        """Keep an exchange, or keep it anew after it has grown."""
+        self._kept.pop(id(exchange), None)
+        self._kept[id(exchange)] = exchange
+        self._drop_old(now)
+        size = sum(kept.size for kept in self._kept.values())
+        while len(self._kept) > 1 and (len(self._kept) > MAX_KEPT or size > MAX_BYTES):
+            _, dropped = self._kept.popitem(last=False)
+            size -= dropped.size
+
+    def find(self, envelope_id: str, *, now: float) -> Exchange | None:
+        """Return the exchange with the message that this envelope carried, or None."""
+        self._drop_old(now)
+        if not envelope_id:
+            return None
+        for exchange in reversed(self._kept.values()):
+            if envelope_id in (exchange.request_id, exchange.response_id):
+                return exchange
+        return None
+
+    def _drop_old(self, now: float) -> None:
+        for key, exchange in list(self._kept.items()):
+            if now - exchange.at > MAX_AGE:
+                del self._kept[key]

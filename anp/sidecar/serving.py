@@ -1,0 +1,341 @@
+"""A bound channel as provider: requests, test cases and repairs of one peer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from anp.channel.channel import Channel, ChannelClosed
+from anp.channel.core import FrameTooLarge
+from anp.channel.events import FrameReceived
+from anp.identity.dids import canonical_did
+from anp.sidecar.capabilities import CapabilityCalls
+from anp.sidecar.dialogues import DialogueShell, ReportEnd
+from anp.sidecar.exchanges import Exchange, Exchanges, KeptCall
+from anp.sidecar.loading import HalfLoader
+from anp.sidecar.natural import Listener
+from anp.sidecar.protocol import Protocol
+from anp.sidecar.repairing import Repairer
+from anp.sidecar.testing import ProviderCases
+from anp.wire.frames import ProtocolType
+from cache.records import AgreementRecord, HalfRecord
+from negotiation.dialogue import (
+    CasesAgreed,
+    CasesSkipped,
+    CasesVerdict,
+    DialogueLimits,
+    Fault,
+    OurFault,
+    PeerFault,
+    describe_error,
+    judge_fault,
+)
+from negotiation.errors import CapabilityFailed, HalfError, NegotiationError
+from negotiation.mind import Mind, Offer
+from negotiation.runner import Validator
+from negotiation.task import Role
+
+__all__ = ["Served", "ServedParts"]
+
+logger = logging.getLogger(__name__)
+
+OnCall = Callable[[str, Any], Awaitable[Any]]
+
+MAX_REPAIRS = 10
+"Repairs of our half on one channel (ANP-Q25)."
+
+
+@dataclass(frozen=True, slots=True)
+class ServedParts:
+    """What every served channel needs from the daemon."""
+
+    capabilities: CapabilityCalls
+    "Calls our agent."
+
+    loader: HalfLoader
+    "Loads halves into the sandbox."
+
+    repairer: Repairer
+    "Writes halves anew."
+
+    validator: Validator
+    "Judges values."
+
+    mind: Mind
+    "Answers questions."
+
+    offered: Callable[[], Offer]
+    "What is exposed now."
+
+    quarantined: Callable[[HalfRecord, str], str | None]
+    "Why a half may not run for a peer any more, or None."
+
+    limits: DialogueLimits
+    "How long and how much may be said."
+
+    max_calls: int
+    "Requests of one channel that are worked on at a time."
+
+
+class Served:
+    """One channel on which a peer's requests are answered."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        half: HalfRecord,
+        protocol: Protocol,
+        parts: ServedParts,
+        *,
+        agreement: AgreementRecord | None,
+        cases: ProviderCases,
+        listener: Listener,
+    ) -> None:
+        self.half = half
+        self._channel = channel
+        self._protocol = protocol
+        self._parts = parts
+        self._agreement = agreement
+        self._cases = cases
+        self._listener = listener
+        self._peer = canonical_did(channel.peer_did, channel.peer_key)
+        self._exchanges = Exchanges()
+        self._repairs = 0
+        self._dialogue = DialogueShell(channel, Role.PROVIDER, parts.limits, self)
+
+    async def run(self, first: Sequence[FrameReceived] = ()) -> None:
+        """Serve until the channel ends.
+
+        Args:
+            first: Frames that came before the channel was bound, oldest first.
+        """
+        free = asyncio.Semaphore(self._parts.max_calls)
+        try:
+            async with asyncio.TaskGroup() as calls:
+                waiting = list(first)
+                while True:
+                    event = waiting.pop(0) if waiting else await self._channel.receive()
+                    match event.frame.protocol_type:
+                        case ProtocolType.META:
+                            await self._dialogue.receive(event.frame.data)
+                        case ProtocolType.NATURAL_LANGUAGE:
+                            self._listener.take(event)
+                        case kind:
+                            await free.acquire()
+                            verification = kind is ProtocolType.VERIFICATION
+                            task = calls.create_task(
+                                self._request(event, verification=verification)
+                            )
+                            task.add_done_callback(lambda _: free.release())
+        except* ChannelClosed:
+            logger.debug("served channel ended peer=%s", self._channel.peer_did)
+        finally:
+            await self._listener.close()
+            await self._dialogue.close()
+
+    # Requests.
+
+    async def _request(self, event: FrameReceived, *, verification: bool) -> None:
+        """Answer one request; what cannot be answered is reported or refused."""
+        await self._dialogue.wait_free()
+        exchange = Exchange(
+            event.frame.data,
+            time.monotonic(),
+            request_id=event.message_id,
+            revision=self.half.revision,
+            verification=verification,
+        )
+        self._exchanges.keep(exchange, now=time.monotonic())
+        try:
+            findings = await self._protocol.judge("request", exchange.request)
+        except NegotiationError as exc:
+            await self._cannot(exchange, str(exc))
+            return
+        if findings:
+            await self._report(exchange, findings)
+        else:
+            await self._try_answer(exchange)
+
+    async def _try_answer(
+        self, exchange: Exchange, on_call: OnCall | None = None
+    ) -> None:
+        try:
+            await self._answer(exchange, on_call)
+        except ChannelClosed:
+            logger.info("answer lost with its channel peer=%s", self._peer)
+        except (NegotiationError, FrameTooLarge) as exc:
+            await self._cannot(exchange, str(exc))
+            problem = self._parts.quarantined(self.half, self._peer)
+            if problem is not None:
+                # Nothing more is decoded on it (DESIGN.md, Links and channels).
+                await self._channel.close(f"quarantined: {problem}"[:300])
+
+    async def _answer(self, exchange: Exchange, on_call: OnCall | None = None) -> None:
+        """Make and send an answer; `on_call` replays the calls of a repair."""
+        if exchange.verification:
+            data = await self._cases.answer(exchange.request, self._protocol)
+        else:
+            data = await self._protocol.handle(
+                exchange.request,
+                on_call or (lambda name, args: self._call(exchange, name, args)),
+                judge_request=False,
+                # The peer judges what it gets and says so; others are spared it, and
+                # so is everybody after a repair.
+                judge_answer=on_call is not None or not self._dialogue.can_report,
+            )
+        exchange.response, exchange.revision = data, self.half.revision
+        kind = (
+            ProtocolType.VERIFICATION
+            if exchange.verification
+            else ProtocolType.APPLICATION
+        )
+        exchange.response_id = await self._channel.send(kind, data)
+        self._exchanges.keep(exchange, now=time.monotonic())
+
+    async def _call(self, exchange: Exchange, name: str, arguments: Any) -> Any:
+        kept = KeptCall(name, arguments)
+        try:
+            kept.output = await self._parts.capabilities.call(
+                self.half, name, arguments, peer_did=self._channel.peer_did
+            )
+        except CapabilityFailed as exc:
+            kept.failure = (exc.code, exc.message)
+            raise
+        finally:
+            exchange.calls.append(kept)
+        return kept.output
+
+    async def _report(self, exchange: Exchange, findings: list[str]) -> None:
+        """Tell the peer that its request breaks the protocol (ANP-56)."""
+        detail = "; ".join(findings)[:200]
+        logger.warning(
+            "request breaks the protocol peer=%s reason=%r", self._peer, detail
+        )
+        if not self._dialogue.can_report:
+            await self._channel.close(f"request not answered: {detail}")
+            return
+        report = await self._dialogue.report(
+            exchange.request_id,
+            describe_error(exchange.request_id, findings, exchange.request),
+        )
+        if report.end is not ReportEnd.REPAIRED:
+            logger.info("request stays unanswered reason=%r", report.reason[:200])
+
+    async def _cannot(self, exchange: Exchange, reason: str) -> None:
+        """Tell the peer that a good request gets no answer."""
+        logger.warning(
+            "request not answered peer=%s reason=%r", self._peer, reason[:200]
+        )
+        if self._dialogue.can_report:
+            await self._dialogue.refuse(exchange.request_id, reason[:300])
+        else:
+            await self._channel.close(f"request not answered: {reason[:300]}")
+
+    # What the dialogue asks for.
+
+    async def judge_cases(self, text: str, *, may_counter: bool) -> CasesVerdict:
+        """See `Answers`."""
+        return await self._cases.judge(
+            text, self.half, self._protocol, may_counter=may_counter
+        )
+
+    async def judge_fault(self, reference: str | None, description: str) -> Fault:
+        """Judge an answer of ours that the peer complains about (ANP-60)."""
+        exchange = self._exchanges.find(reference or "", now=time.monotonic())
+        if exchange is None or exchange.response is None:
+            return PeerFault("the message in question is not, or no longer, kept")
+        differences = (
+            await self._cases.differences(exchange, self._protocol)
+            if exchange.verification
+            else []
+        )
+        fault: Fault
+        if differences:
+            fault = OurFault(tuple(differences))
+        else:
+            fault = await judge_fault(
+                "response",
+                exchange.response,
+                self._protocol.document,
+                description,
+                validator=self._parts.validator,
+                read=self._protocol.reader,
+            )
+        if isinstance(fault, PeerFault) or exchange.revision != self.half.revision:
+            # Made by code that is repaired by now: only the answer comes anew.
+            return fault
+        try:
+            await self._repair(fault.findings)
+        except HalfError as exc:
+            logger.warning("repair failed peer=%s reason=%r", self._peer, str(exc))
+            return PeerFault(f"the fault is ours, but it cannot be repaired: {exc}")
+        return fault
+
+    async def _repair(self, findings: tuple[str, ...]) -> None:
+        self._repairs += 1
+        if self._repairs > MAX_REPAIRS:
+            raise HalfError("rejected", f"over {MAX_REPAIRS} repairs on one channel")
+        # An owner's hint may have chosen what the half calls; it stays chosen.
+        offer = replace(self._parts.offered(), hints=tuple(self.half.capabilities))
+        text = self._protocol.document.text
+        repaired = await self._parts.repairer.repair(
+            text,
+            self.half,
+            offer,
+            peer_did=self._peer,
+            agreement=self._agreement,
+            findings=findings,
+        )
+        self._protocol = await self._parts.loader.protocol(
+            repaired.half, text, peer_did=self._peer
+        )
+        self.half, self._agreement = repaired.half, repaired.agreement
+
+    async def repaired(self, reference: str | None) -> None:
+        """Encode an answer again, from the capabilities' answers that were kept."""
+        exchange = self._exchanges.find(reference or "", now=time.monotonic())
+        if exchange is None:
+            return
+        kept, exchange.calls = list(exchange.calls), []
+        await self._try_answer(exchange, self._replay(exchange, kept))
+
+    def _replay(self, exchange: Exchange, kept: list[KeptCall]) -> OnCall:
+        """Answer the calls of a repaired half without calling anything twice."""
+
+        async def on_call(name: str, arguments: Any) -> Any:
+            call = kept.pop(0) if kept else None
+            if call is None or (call.name, call.arguments) != (name, arguments):
+                if not self._parts.capabilities.is_repeatable(name):
+                    raise HalfError(
+                        "error",
+                        f"the repaired half calls {name} in another way than before, "
+                        "and it may have side effects",
+                    )
+                return await self._call(exchange, name, arguments)
+            exchange.calls.append(call)
+            if call.failure is not None:
+                raise CapabilityFailed(*call.failure)
+            return call.output
+
+        return on_call
+
+    async def cases_settled(self, settled: CasesAgreed | CasesSkipped) -> None:
+        """Keep agreed test cases, with their fixtures."""
+        if self._agreement is not None:
+            self._agreement = await asyncio.to_thread(
+                self._parts.repairer.keep_tests,
+                self._agreement,
+                self._cases.settled(settled),
+            )
+
+    def message_refused(self, reference: str, reason: str) -> None:
+        """The requester does not answer a report about nothing; it is only noted."""
+        logger.info("peer refuses a message reason=%r", reason[:200])
+
+    async def answer(self, question: str) -> str:
+        """See `Answers`."""
+        return await self._parts.mind.answer(question, self._parts.offered())

@@ -1,0 +1,178 @@
+"""Natural-language exchanges (PT=10): the Markdown of a question and of its answer.
+
+The form is that of the seed's example: a requirement and an input in the request, an
+output in the answer (ANP-71, ANP-73). Flat values are list items, others are JSON in a
+fence. What people or models write is read as far as it goes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Set
+from dataclasses import dataclass
+from typing import Final
+
+from negotiation.errors import JsonError
+from negotiation.markdown import Section, read_outline
+from negotiation.strict_json import Json, parse_json
+from negotiation.task import Capability
+from negotiation.values import types_of
+
+__all__ = [
+    "MAX_NATURAL_SIZE",
+    "NaturalRequest",
+    "arguments_for",
+    "read_natural_request",
+    "render_natural_answer",
+    "render_natural_request",
+    "text_argument",
+]
+
+MAX_NATURAL_SIZE: Final = 64 * 1024
+"Largest text of an exchange that we read or write, in bytes of UTF-8 (ANP-Q30)."
+
+MAX_ITEMS: Final = 64
+"Most list items read as values."
+
+NEED_WORDS: Final = re.compile(r"\s*(requirements?|needs?|tasks?|需求|任务)", re.I)
+INPUT_WORDS: Final = re.compile(r"\s*(inputs?|data|arguments?|parameters?|输入)", re.I)
+ITEM: Final = re.compile(r"\s{0,8}[-*+]\s{1,4}([^:\uff1a\n]{1,200})[:\uff1a]\s?(.*)")
+QUOTES: Final = "*`\"' "
+TEXT_NAMES: Final = ("text", "message", "question", "query", "prompt", "input")
+"Names of a property that takes a whole text, the likeliest first."
+
+
+@dataclass(frozen=True, slots=True)
+class NaturalRequest:
+    """A question as far as it can be read without a model."""
+
+    text: str
+    "The whole text."
+
+    requirement: str
+    "What is wanted; the whole text when it has no such heading."
+
+    values: dict[str, Json] | None
+    "The input as JSON, if there is any."
+
+    items: tuple[tuple[str, str], ...]
+    "The input as names and texts, if it is a list."
+
+
+def render_natural_request(requirement: str, arguments: dict[str, Json]) -> str:
+    """Return the question for a task and its data (ANP-73)."""
+    parts = [f"# Requirement\n{requirement.strip()}"]
+    if arguments:
+        parts.append(f"# Input\n{_values(arguments)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def render_natural_answer(output: Json) -> str:
+    """Return the answer that says `output` (ANP-73)."""
+    return f"# Output\n{_values(output)}\n"
+
+
+def read_natural_request(text: str) -> NaturalRequest:
+    """Read a question; nothing in it is an error."""
+    outline = read_outline(text[:MAX_NATURAL_SIZE])
+    need = _section(outline.sections, NEED_WORDS)
+    given = _section(outline.sections, INPUT_WORDS)
+    values: dict[str, Json] | None = None
+    for place in outline.jsons:
+        try:
+            found = parse_json(place.text, max_size=MAX_NATURAL_SIZE)
+        except JsonError:
+            continue
+        if isinstance(found, dict):
+            values = found
+            break
+    items: list[tuple[str, str]] = []
+    for line in given.lines if given is not None else ():
+        match = ITEM.match(line)
+        if match is not None and len(items) < MAX_ITEMS:
+            items.append((match[1].strip(QUOTES), match[2].strip()))
+    requirement = "\n".join(need.lines).strip() if need is not None else ""
+    return NaturalRequest(text, requirement or text, values, tuple(items))
+
+
+def arguments_for(
+    request: NaturalRequest, capability: Capability
+) -> dict[str, Json] | None:
+    """Return what to call `capability` with, None when the text does not say it.
+
+    List items are taken by the names of the capability's properties and read as the
+    types that these have.
+    """
+    if request.values is not None:
+        return request.values
+    schema = capability.input_schema
+    if not isinstance(schema, dict):
+        return None
+    properties = schema.get("properties", {})
+    arguments: dict[str, Json] = {}
+    for name, text in request.items:
+        if name in properties:
+            arguments[name] = _typed(text, types_of(properties[name]))
+    if set(schema.get("required", ())) - arguments.keys():
+        return None
+    return arguments
+
+
+def text_argument(capability: Capability) -> str | None:
+    """Return the property of `capability` that takes a whole text, None without one."""
+    schema = capability.input_schema
+    if not isinstance(schema, dict):
+        return None
+    texts = [
+        name
+        for name, its_schema in schema.get("properties", {}).items()
+        if "string" in types_of(its_schema)
+    ]
+    required = list(schema.get("required", ()))
+    if len(required) == 1 and required[0] in texts:
+        return str(required[0])
+    if required:
+        return None
+    named = [name for name in TEXT_NAMES if name in texts]
+    return named[0] if named else (texts[0] if len(texts) == 1 else None)
+
+
+def _section(sections: tuple[Section, ...], words: re.Pattern[str]) -> Section | None:
+    return next((one for one in sections if words.match(one.title)), None)
+
+
+def _typed(text: str, types: Set[str]) -> Json:
+    if "string" in types:
+        return text.strip('"') if text[:1] == '"' else text
+    try:
+        return parse_json(text, max_size=MAX_NATURAL_SIZE)
+    except JsonError:
+        # Left as it is: the capability's schema says what is wrong with it.
+        return text
+
+
+def _values(value: Json) -> str:
+    if isinstance(value, str):
+        return value
+    if (
+        isinstance(value, dict)
+        and value
+        and all(map(_is_plain, value.values()))
+        and all(
+            _is_plain(name) and not set(name) & set(":\uff1a*`\"'") for name in value
+        )
+    ):
+        return "\n".join(f"- {name}: {_plain(item)}" for name, item in value.items())
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    return f"```json\n{text}\n```"
+
+
+def _is_plain(value: Json) -> bool:
+    if isinstance(value, str):
+        return bool(value) and value == value.strip() and "\n" not in value
+    return isinstance(value, bool | int | float)
+
+
+def _plain(value: Json) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
