@@ -96,6 +96,7 @@ class _MetaFrames:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self.held: list[FrameReceived] = []
+        self.latest: FrameReceived | None = None
 
     async def send(self, data: bytes) -> None:
         try:
@@ -110,6 +111,7 @@ class _MetaFrames:
             except ChannelClosed as exc:
                 raise TransportClosed(exc.detail) from exc
             if event.frame.protocol_type is ProtocolType.META:
+                self.latest = event
                 return event.frame.data
             # Nothing of the application is processed before both sides announced
             # their code (ANP-42); the peer may have announced it in this very moment.
@@ -243,6 +245,9 @@ class Agreer:
         agreement, half = await _finish_in_any_case(
             self._keep(side, case, outcome, samples[outcome.document])
         )
+        if outcome.unread is not None and transport.latest is not None:
+            # The peer went on at once: it belongs to what follows.
+            channel.put_back(transport.latest)
         logger.info(
             "protocol agreed hash=%s role=%s peer=%s messages=%d",
             outcome.hash[:12],
