@@ -488,8 +488,13 @@ def test_what_the_caller_sends_and_gets_fits_the_document(data: st.DataObject) -
         assume("does not fit" not in str(exc))
         raise
     value: Any = data.draw(object_values({**source, "additionalProperties": False}))
-    request = json.loads(asyncio.run(half.encode_request("m", value)))
-    assert findings(document.request_schema, request) == []
+    try:
+        request = json.loads(asyncio.run(half.encode_request("m", value)))
+        assert findings(document.request_schema, request) == []
+    except HalfError as exc:
+        # An object further in may be open; what has no place is never dropped quietly.
+        if "has no place for" not in str(exc):
+            raise
     result: Any = data.draw(values_of(source))
     response = {
         "messageId": "m",
