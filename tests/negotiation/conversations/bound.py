@@ -156,8 +156,9 @@ class Bound:
         dialogue = self.dialogue
         if busy and self._todo:
             self._todo.popleft()(now)
+        ended = dialogue.ended
         dialogue.link_lost(now=now)
-        assert busy is False or dialogue.messages_to_send() == []
+        assert ended or dialogue.messages_to_send() == []
         self.settle(now)
         self.check(now)
         assert dialogue.ended

@@ -12,9 +12,11 @@ from anp.wire.frames import ProtocolType
 from tests.negotiation.conversations.letters import Letter, Sort, framed
 
 __all__ = [
+    "ACCEPTING",
     "CHANGES",
     "EVERY_CHANGE",
     "EVERY_LIE",
+    "GENERATED",
     "HAGGLING",
     "LIES",
     "Change",
@@ -199,6 +201,19 @@ HAGGLING: Final = Lie(
 )
 "One more candidate with the right number."
 
+ACCEPTING: Final = Lie(
+    (
+        ("action", "protocolNegotiation"),
+        ("candidateProtocols", "{candidate}"),
+        ("status", "accepted"),
+    ),
+    step=1,
+)
+"The right answer to the candidate on the table."
+
+GENERATED: Final = Lie((("action", "codeGeneration"), ("status", "generated")))
+"Code that does not exist."
+
 LIES: Final[st.SearchStrategy[Lie | Raw]] = st.one_of(
     TURNS,
     TURNS,
@@ -248,7 +263,7 @@ EVERY_LIE: Final[tuple[Lie | Raw, ...]] = (
         for text in ("{candidate}", "{candidate}!", "")
         for step in (0, 1)
     ),
-    Lie((("action", "codeGeneration"), ("status", "generated"))),
+    GENERATED,
     Lie((("action", "codeGeneration"), ("status", "error"))),
     *(
         Lie(

@@ -75,6 +75,8 @@ class Journal:
     def answered(self, offered: str | None, confirmed: str | None) -> None:
         """Note what the provider says to the offered hash (ANP-86, ANP-87)."""
         assert confirmed in {None, offered}
+        # A liar's offer is known only here.
+        self.offered = offered
         self.declined = offered is not None and confirmed is None
         said = "declined" if self.declined else "confirmed"
         self.tally.count("hellos", "nothing offered" if offered is None else said)

@@ -212,8 +212,9 @@ class Side:
         if self.phase is Phase.NEGOTIATING and self.machine is not None:
             if busy and self._todo:
                 self._todo.popleft()(now)
+            ended = self.machine.state in END_STATES
             self.machine.link_lost(now=now)
-            assert self.machine.ready or self.machine.messages_to_send() == []
+            assert ended or self.machine.messages_to_send() == []
             self.settle(now)
             assert self.phase is not Phase.NEGOTIATING
         if self.phase is Phase.KEEPING and not crash:

@@ -16,7 +16,14 @@ from anp.wire.meta_protocol import CAPABILITIES
 from tests.clauses import clause
 from tests.negotiation.conversations.conversation import Conversation
 from tests.negotiation.conversations.faults import FAULTS, PLANS, Fault
-from tests.negotiation.conversations.forging import HAGGLING, LIES, Lie, Raw
+from tests.negotiation.conversations.forging import (
+    ACCEPTING,
+    GENERATED,
+    HAGGLING,
+    LIES,
+    Lie,
+    Raw,
+)
 from tests.negotiation.conversations.journal import Tally
 from tests.negotiation.conversations.side import Side
 from tests.negotiation.conversations.tempers import WILLING, Last, Temper
@@ -52,10 +59,14 @@ TEMPERS = st.one_of(
 )
 
 
+CLAIMS = st.sampled_from([None, "f" * 64])
 LIES_IN_A_ROW = st.one_of(
     st.lists(LIES, min_size=1, max_size=5),
     st.builds(lambda lie, times: [lie] * times, LIES, st.integers(2, 8)),
     st.integers(2, 8).map(lambda times: [HAGGLING] * times),
+    # Peers that get their channel bound before they misbehave.
+    st.lists(LIES, max_size=5).map(lambda lies: [HAGGLING, GENERATED, *lies]),
+    st.lists(LIES, max_size=5).map(lambda lies: [ACCEPTING, GENERATED, *lies]),
 )
 
 
@@ -76,6 +87,7 @@ class TwoSides(RuleBasedStateMachine):
         liar=st.sampled_from([None] * 6 + [0, 1]),
         tempers=st.tuples(TEMPERS, TEMPERS),
         capabilities=st.sampled_from([CAPABILITIES, CAPABILITIES, CAPABILITIES, ()]),
+        claim=CLAIMS,
         plan=PLANS,
         turns=st.sampled_from([0, 4, 8, 20]),
     )
@@ -84,9 +96,11 @@ class TwoSides(RuleBasedStateMachine):
         liar: int | None,
         tempers: tuple[Temper, Temper],
         capabilities: tuple[str, ...],
+        claim: str | None,
         plan: list[tuple[int, Fault]],
         turns: int,
     ) -> None:
+        self.claim = claim
         self.talks = Conversation(
             TALLY, liar=liar, claims=lambda: self.claim, capabilities=capabilities
         )
@@ -158,14 +172,13 @@ class TwoSides(RuleBasedStateMachine):
             self.both.link.inject(one.letter(self.both.wire), towards=index)
             self.both.talk(2)
 
-    @rule(claim=st.sampled_from([None, "a hash of its own", "what the other holds"]))
+    @rule(claim=CLAIMS, known=st.booleans())
     @precondition(lambda self: self.both.liar is not None)
-    def choose_claim(self, claim: str | None) -> None:
+    def choose_claim(self, claim: str | None, known: bool) -> None:
         """Let a lying peer offer, or confirm, something next time."""
         assert self.both.liar is not None
         held = self.both.sides[1 - self.both.liar].shelf.newest()
-        own = "f" * 64
-        self.claim = None if claim is None else own if claim.startswith("a") else held
+        self.claim = held if known else claim
 
     @rule(index=SIDES, damage=st.booleans())
     def lose_agreement(self, index: int, damage: bool) -> None:
@@ -185,6 +198,25 @@ class TwoSides(RuleBasedStateMachine):
         self.both.finish()
         if self.both.liar is None:
             self.both.call_again()
+
+
+@clause("ANP-86", "ANP-87")
+def test_a_hash_that_a_liar_negotiated_binds_its_channel_and_no_more() -> None:
+    claim: str | None = None
+    talks = Conversation(Tally(), liar=0, claims=lambda: claim)
+    provider = talks.sides[1]
+    talks.connect()
+    talks.talk(3)
+    for lie in (HAGGLING, GENERATED):
+        talks.link.inject(lie.letter(talks.wire), towards=1)
+        talks.talk(3)
+    claim = provider.shelf.newest()
+    assert claim is not None
+    talks.connect()
+    talks.talk(3)
+    assert provider.bound is not None
+    assert provider.bound.digest == claim
+    talks.finish()
 
 
 @clause("ANP-3", "ANP-33", "ANP-42", "ANP-84", "ANP-86", "ANP-87", "ANP-Q4", "ANP-Q6")
