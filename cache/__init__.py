@@ -13,6 +13,7 @@ from cache.records import (
     StandingRecord,
     State,
 )
+from cache.spend_records import ModelCallRecord, SpendRecord
 from cache.store import Store, StoreLimits
 
 __all__ = [
@@ -21,12 +22,14 @@ __all__ = [
     "DocumentRecord",
     "HalfRecord",
     "HashPrefixError",
+    "ModelCallRecord",
     "NegotiationRecord",
     "PeerRecord",
     "PeerState",
     "PinRecord",
     "RecordError",
     "Role",
+    "SpendRecord",
     "StandingRecord",
     "State",
     "Store",

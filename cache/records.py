@@ -281,6 +281,9 @@ class NegotiationRecord(Record):
     tests: _Object | None = None
     "Findings of our half's acceptance."
 
+    exchanges: tuple[_Object, ...] = ()
+    "What our model was asked and what it said, cut to a length for people."
+
     @property
     def agreed(self) -> bool:
         """Whether an agreement came of it; such records are never dropped."""

@@ -21,6 +21,7 @@ from cache.records import (
     open_envelope,
     seal,
 )
+from cache.spend_records import ModelCallRecord, SpendRecord
 
 __all__ = ["KINDS", "Damage", "Shelf", "key_of"]
 
@@ -38,6 +39,8 @@ KINDS: dict[str, type[Record]] = {
         StandingRecord,
         PeerRecord,
         PinRecord,
+        SpendRecord,
+        ModelCallRecord,
     )
 }
 """Every kind of record; the first part of a key is its name."""
@@ -86,6 +89,11 @@ def key_of(record: Record) -> str:
             return f"peer/{record.did}"
         case PinRecord():
             return f"pin/{record.url}"
+        case SpendRecord():
+            return f"spend/{record.day}/{record.account}"
+        case ModelCallRecord():
+            microseconds = int(record.at * 1e6)
+            return f"model_call/{record.day}/{microseconds:020d}/{record.id}"
         case _:
             raise TypeError(f"no key for {type(record).__name__}")
 

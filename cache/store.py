@@ -1,4 +1,4 @@
-"""The store of one daemon: agreements, negotiations, peers and pins on disk."""
+"""The store of one daemon: agreements, negotiations, spending, peers and pins."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from cache.records import (
     StandingRecord,
 )
 from cache.shelf import key_of
+from cache.spending import SpendStore
 
 __all__ = ["MAX_STANDING", "Store", "StoreLimits"]
 
@@ -22,7 +23,7 @@ MAX_STANDING = 1000
 "Words that wait for a negotiation, or were used in one; the newest ones are kept."
 
 
-class Store(ImportStore):
+class Store(ImportStore, SpendStore):
     """Everything that lasts between two runs of the daemon; see `AgreementStore`."""
 
     # Negotiations

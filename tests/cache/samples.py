@@ -15,6 +15,7 @@ from cache.records import (
     Role,
     StandingRecord,
 )
+from cache.spend_records import ModelCallRecord, SpendRecord
 
 OWN, PEER, OTHER = "did:key:zOwn", "did:key:zPeer", "did:wba:a.example:shop"
 TASK_KEY = "1" * 64
@@ -83,7 +84,33 @@ STANDING = StandingRecord(
     note="as we said on the phone",
     negotiation_id="n1",
 )
-RECORDS = (DOCUMENT, HALF, AGREEMENT, NEGOTIATION, STANDING, KNOWN_PEER, PIN)
+SPEND = SpendRecord(
+    day="2026-03-01",
+    account="owner",
+    calls=2,
+    input_tokens=1200,
+    output_tokens=300,
+    cost=0.25,
+)
+MODEL_CALL = ModelCallRecord(
+    id="c1",
+    day="2026-03-01",
+    at=1_772_323_200.0,
+    account="owner",
+    peer=PEER,
+    negotiation_id="n1",
+    step="propose",
+    model="m",
+    outcome="ok",
+    input_tokens=600,
+    output_tokens=150,
+    estimated=False,
+    ms=812.5,
+)
+RECORDS = (
+    *(DOCUMENT, HALF, AGREEMENT, NEGOTIATION, STANDING),
+    *(KNOWN_PEER, PIN, SPEND, MODEL_CALL),
+)
 
 
 def trio(

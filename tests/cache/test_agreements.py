@@ -28,6 +28,7 @@ from tests.cache.samples import (
     DOCUMENT,
     HALF,
     KNOWN_PEER,
+    MODEL_CALL,
     NEGOTIATION,
     OTHER,
     OWN,
@@ -36,6 +37,7 @@ from tests.cache.samples import (
     PROVIDER_AGREEMENT,
     PROVIDER_HALF,
     RECORDS,
+    SPEND,
     STANDING,
     TASK_KEY,
     trio,
@@ -269,6 +271,7 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
         store.save_standing(STANDING, now=STANDING.created)
         store.save_peer(KNOWN_PEER)
         store.save_pin(PIN)
+        store.save_spend(SPEND, MODEL_CALL)
     if isinstance(record, HalfRecord):
         record = replace(record, revision=1)
     key = key_of(record)
@@ -289,6 +292,8 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
                 "standing": bool(store.standing()),
                 "peer": bool(store.peers()) and store.peer(PEER) is not None,
                 "pin": bool(store.pins()) and store.pin(PIN.url) is not None,
+                "spend": bool(store.spends(since="")),
+                "model_call": bool(store.model_calls(since="")),
             }
             assert present == {kind: kind != record.kind for kind in present}
         assert [damage.key for damage in store.damaged] == [key]
