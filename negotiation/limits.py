@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from negotiation.errors import MisuseError
 
-__all__ = ["NegotiationLimits"]
+__all__ = ["ANSWER_TIMEOUT", "NegotiationLimits"]
+
+ANSWER_TIMEOUT = 55.0
+"Seconds that a mind has where the owner says nothing else; the SDK waits 60."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +22,7 @@ class NegotiationLimits:
     message_timeout: float = 60.0
     "Seconds to wait for each message of the peer (WIRE row 46)."
 
-    answer_timeout: float = 55.0
+    answer_timeout: float = ANSWER_TIMEOUT
     "Seconds our own mind has for an answer; the official SDK waits 60 (WIRE row 46)."
 
     codegen_timeout: float = 60.0

@@ -1,0 +1,34 @@
+"""The key under which a mind keeps what it found for one side of a negotiation."""
+
+from __future__ import annotations
+
+import hashlib
+
+from negotiation.mind import Need, Side
+from negotiation.strict_json import Json, canonical_json
+from negotiation.task import infer_schema, schema_hash, task_key
+
+__all__ = ["side_key"]
+
+
+def side_key(side: Side) -> str:
+    """Return 64 hex characters over what a side wants or offers, hints included.
+
+    Without an input schema the shape of the data at hand counts too: another shape is
+    another question.
+    """
+    parts: list[Json]
+    if isinstance(side, Need):
+        given = side.task.input_schema is None
+        parts = [
+            "need",
+            task_key(side.task),
+            infer_schema(side.arguments) if given else None,
+        ]
+    else:
+        parts = ["offer"]
+        parts += [
+            [one.name, one.description, one.read_only, schema_hash(one)]
+            for one in sorted(side.capabilities, key=lambda one: one.name)
+        ]
+    return hashlib.sha256(canonical_json([*parts, list(side.hints)])).hexdigest()

@@ -1,0 +1,488 @@
+"""The mind that asks a language model, and decides in code.
+
+Each step is a pure function that makes a question and a pure function that reads the
+answer; this class carries them to the model and keeps what was found while judging, so
+that the half for the same document needs no further question (LLM.md; DESIGN.md,
+Negotiation).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from negotiation.choice import NoChoice, choose_for_prose
+from negotiation.dialogue.answers import Fault
+from negotiation.errors import DocumentError, HalfError, MindError, SchemaError
+from negotiation.halves import write_half
+from negotiation.llm import examining
+from negotiation.llm.answering import (
+    Spoken,
+    answer_question,
+    read_answer,
+    read_spoken,
+    spoken_question,
+)
+from negotiation.llm.basing import Base, base_of, changes_question, read_changes
+from negotiation.llm.codecs import codec_question, read_codec
+from negotiation.llm.halves import provider_half, requester_half
+from negotiation.llm.keys import side_key
+from negotiation.llm.memory import Memory, Plan, Planned
+from negotiation.llm.offering import (
+    OfferForm,
+    Unmapped,
+    Unserved,
+    choosing_question,
+    offer_form,
+    offer_question,
+    read_choice,
+    read_offer,
+)
+from negotiation.llm.options import fitting_option, option_question, split_options
+from negotiation.llm.plans import ProviderPlan, RequesterPlan
+from negotiation.llm.proposing import needs_model, propose_question, read_proposal
+from negotiation.llm.questions import Model, Question
+from negotiation.llm.replying import ReplyForm, read_reply, reply_form, reply_question
+from negotiation.llm.verdicts import counter, listed, missing_reason, summary
+from negotiation.mind import (
+    Accept,
+    Counter,
+    Direction,
+    HalfSource,
+    Need,
+    Offer,
+    Reject,
+    Side,
+    Turn,
+    Verdict,
+)
+from negotiation.reading import read_document, read_requirement
+from negotiation.rules import propose as plain_proposal
+from negotiation.shape import Document, document_hash
+
+__all__ = ["LlmMind"]
+
+
+class LlmMind:
+    """A `Mind` that works with weak models and gains from strong ones.
+
+    Args:
+        model: Answers the questions; keeps the budget.
+        held: Texts of protocols that we hold, by URI, for candidates that build on one
+            (ANP-26).
+    """
+
+    def __init__(self, model: Model, *, held: Mapping[str, str] | None = None) -> None:
+        self._model = model
+        self._held = dict(held or {})
+        self._memory = Memory()
+
+    # The first document.
+
+    async def propose(self, need: Need) -> str:
+        """Return the first candidate for `need` (ANP-4).
+
+        Raises:
+            MindError: The model failed, or the task's own schemas cannot be put into a
+                document.
+        """
+        key = side_key(need)
+        if (known := self._memory.proposed.get(key)) is not None:
+            return known
+        try:
+            if needs_model(need):
+                answer = await self._ask(propose_question(need))
+                text, codec = read_proposal(need, answer, self._held)
+                if codec:
+                    self._memory.codecs.put(document_hash(text), codec)
+            else:
+                text = plain_proposal(need)
+        except (DocumentError, SchemaError) as exc:
+            raise MindError(f"the task cannot be proposed: {exc}") from None
+        self._memory.proposed.put(key, text)
+        return text
+
+    # Verdicts.
+
+    async def judge(
+        self,
+        candidate: str,
+        side: Side,
+        transcript: tuple[Turn, ...],
+        *,
+        findings: tuple[str, ...] = (),
+    ) -> Verdict:
+        """Judge the peer's candidate (ANP-5, ANP-33); see `Mind.judge`.
+
+        Raises:
+            MindError: The model failed.
+        """
+        sent = [
+            turn.candidate
+            for turn in transcript
+            if turn.direction is Direction.SENT and turn.candidate
+        ]
+        if findings:
+            return await self._after_failure(candidate, side, sent, findings)
+        if candidate in sent:
+            # Our own terms come back: they are as good as when we sent them.
+            return Accept()
+        key = Memory.key(candidate, side)
+        known = self._memory.plans.get(key)
+        if known is not None and not known.failed:
+            return Accept()
+        if (refused := self._memory.refused.get(key)) is not None:
+            return refused
+        if isinstance(side, Need):
+            return await self._judge_reply(candidate, side, sent)
+        return await self._judge_offer(candidate, side, sent)
+
+    async def _judge_offer(
+        self, candidate: str, offer: Offer, sent: Sequence[str]
+    ) -> Verdict:
+        if not offer.capabilities:
+            return Reject("nothing is offered to you")
+        try:
+            if options := split_options(candidate):
+                return await self._choose_option(options, offer)
+            base = base_of(candidate, self._held)
+            if base is not None and not base.whole:
+                return await self._judge_based(candidate, base, offer, sent)
+            document = read_document(candidate)
+            form = offer_form(document, offer)
+        except DocumentError as exc:
+            return await self._answer_prose(candidate, offer, sent, str(exc))
+        found = await self._plan_offer(form, once=bool(sent))
+        return self._verdict(found, document, offer, sent)
+
+    def _verdict(
+        self,
+        found: ProviderPlan | Unserved | Unmapped,
+        document: Document,
+        offer: Offer,
+        sent: Sequence[str],
+    ) -> Verdict:
+        match found:
+            case ProviderPlan():
+                self._remember(document.text, offer, found)
+                return Accept()
+            case Unserved(missing):
+                refused = Reject(missing_reason(missing, offer))
+                self._memory.refused.put(Memory.key(document.text, offer), refused)
+                return refused
+        if len(found.capabilities) == 1:
+            (name,) = found.capabilities
+            return counter(name, offer, sent, found.reasons)
+        names = ", ".join(found.capabilities)
+        return Reject(f"{names} cannot serve this document: {listed(found.reasons)}")
+
+    async def _plan_offer(
+        self, form: OfferForm, problems: tuple[str, ...] = (), *, once: bool = False
+    ) -> ProviderPlan | Unserved | Unmapped:
+        """Ask how the capabilities serve a document, once more if that has gaps.
+
+        Args:
+            problems: What was wrong with the half that an answer before gave.
+            once: Whether one answer is all that is spent on it.
+        """
+        if form.too_large:
+            chosen = read_choice(form, await self._ask(choosing_question(form)))
+            if isinstance(chosen, Unserved):
+                return chosen
+            form = offer_form(form.document, chosen)
+        answer = await self._ask(offer_question(form, problems=problems))
+        found = read_offer(form, answer)
+        if not isinstance(found, Unmapped) or problems or once:
+            return found
+        again = await self._ask(offer_question(form, problems=found.reasons))
+        # The same answer again will not get better by asking a third time.
+        return found if again == answer else read_offer(form, again)
+
+    async def _answer_prose(
+        self, candidate: str, offer: Offer, sent: Sequence[str], reason: str
+    ) -> Verdict:
+        """Answer a text that is no document with the terms of what it may mean."""
+        requirement = read_requirement(candidate) or candidate
+        chosen = choose_for_prose(requirement, offer.capabilities, offer.hints)
+        if not isinstance(chosen, NoChoice):
+            return counter(chosen.name, offer, sent, (reason,))
+        form = offer_form(Document(candidate, requirement, _OBJECT, _OBJECT), offer)
+        found = read_choice(form, await self._ask(choosing_question(form)))
+        if isinstance(found, Unserved):
+            return Reject(missing_reason(found.missing, offer))
+        return counter(found.capabilities[0].name, offer, sent, (reason,))
+
+    async def _choose_option(self, options: Sequence[str], offer: Offer) -> Verdict:
+        """Answer a proposal of several options with one of them in full (ANP-4)."""
+        number = fitting_option(options, offer)
+        if number is None:
+            answer = await self._ask(option_question(options, offer))
+            number = int(answer["option"])
+            if not 1 <= number <= len(options):
+                return Reject(missing_reason(answer["missing"], offer))
+            text = options[number - 1]
+            document = read_document(text)
+            found = await self._plan_offer(offer_form(document, offer))
+            if not isinstance(found, ProviderPlan):
+                return self._verdict(found, document, offer, ())
+            self._remember(text, offer, found)
+        return Counter(
+            options[number - 1],
+            f"Changes:\n- Of {len(options)} options number {number} is taken, in full; "
+            "the others are left out.",
+        )
+
+    async def _judge_based(
+        self, candidate: str, base: Base, offer: Offer, sent: Sequence[str]
+    ) -> Verdict:
+        """Write out what a candidate changes in a base that we hold (ANP-26)."""
+        if base.problem:
+            return Reject(base.problem)
+        answer = await self._ask(changes_question(candidate, base))
+        text = read_changes(candidate, base, answer)
+        if text in sent:
+            return Reject("the changes to the base were written out and declined")
+        document = read_document(text)
+        found = await self._plan_offer(offer_form(document, offer))
+        if not isinstance(found, ProviderPlan):
+            return self._verdict(found, document, offer, sent)
+        self._remember(text, offer, found)
+        return Counter(
+            text,
+            "Changes:\n- None in meaning: base and changes are written out in full.",
+        )
+
+    async def _judge_reply(
+        self, candidate: str, need: Need, sent: Sequence[str]
+    ) -> Verdict:
+        try:
+            document = read_document(candidate)
+            form = reply_form(document, need)
+        except DocumentError as exc:
+            # What cannot be read is answered once with what we began with: the reason
+            # may be news to the peer.
+            ours = await self.propose(need)
+            if sent.count(ours) > 1:
+                return Reject(f"this document cannot be used: {exc}")
+            return Counter(ours, summary("the terms of our task", (str(exc),)))
+        found = await self._plan_reply(form)
+        if isinstance(found, RequesterPlan):
+            self._remember(candidate, need, found)
+            return Accept()
+        if isinstance(found, Unserved):
+            said = "" if need.hints else found.missing
+            return Reject(
+                "the document does not serve the task"
+                + (f"; missing: {said}" if said else "")
+            )
+        return Reject(f"the task cannot use this document: {listed(found.reasons)}")
+
+    async def _plan_reply(
+        self, form: ReplyForm, problems: tuple[str, ...] = ()
+    ) -> RequesterPlan | Unserved | Unmapped:
+        if not problems:
+            digest = document_hash(form.document.text)
+            codec = self._memory.codecs.get(digest) or ""
+            same = read_reply(form, {**_NOTHING, "codec": codec})
+            if isinstance(same, RequesterPlan):
+                # Every name and type is the task's own already.
+                return same
+        answer = await self._ask(reply_question(form, problems=problems))
+        found = read_reply(form, answer)
+        if not isinstance(found, Unmapped) or problems:
+            return found
+        again = await self._ask(reply_question(form, problems=found.reasons))
+        return found if again == answer else read_reply(form, again)
+
+    async def _after_failure(
+        self, candidate: str, side: Side, sent: Sequence[str], findings: Sequence[str]
+    ) -> Verdict:
+        """Our half for an acceptable document cannot be made; say it without asking."""
+        reason = f"our half for this document failed: {listed(findings)}"
+        known = self._memory.plans.get(Memory.key(candidate, side))
+        if known is not None:
+            known.failed = True
+        if isinstance(side, Need):
+            ours = await self.propose(side)
+            if ours in sent:
+                return Reject(reason)
+            return Counter(ours, summary("the terms of our task", (reason,)))
+        plan = known.plan if known is not None else None
+        if isinstance(plan, ProviderPlan) and len(plan.calls) == 1:
+            return counter(plan.calls[0].capability, side, sent, (reason,))
+        return Reject(reason)
+
+    # Halves.
+
+    async def write_half(
+        self, document: str, side: Side, *, findings: tuple[str, ...] = ()
+    ) -> HalfSource:
+        """Write our half for `document`; what judging found is used (see `Mind`).
+
+        Raises:
+            HalfError: No half can be written, or the model repeats one that failed.
+            MindError: The model failed.
+        """
+        try:
+            read = read_document(document)
+        except DocumentError as exc:
+            raise HalfError("rejected", f"the document cannot be read: {exc}") from None
+        key = Memory.key(document, side)
+        known = self._memory.plans.get(key)
+        if known is None and not findings and read.is_json:
+            # Where the rules do not reach, the model is asked below.
+            with contextlib.suppress(HalfError):
+                return write_half(read, side)
+        if known is None or findings:
+            before = known.text if known is not None else ""
+            plan = await self._replan(read, side, known, findings)
+            known = Planned(plan, before)
+            self._memory.plans.put(key, known)
+        half = _written(known.plan, document_hash(document))
+        if findings and half.text == known.text:
+            raise HalfError(
+                "rejected", f"the model gave the same half again: {listed(findings)}"
+            )
+        known.text = half.text
+        return half
+
+    async def _replan(
+        self,
+        document: Document,
+        side: Side,
+        known: Planned | None,
+        findings: tuple[str, ...],
+    ) -> Plan:
+        if known is not None and known.plan.codec:
+            question = codec_question(document, known.plan.codec, findings)
+            codec = read_codec(document, await self._ask(question))
+            if isinstance(codec, list):
+                raise HalfError("rejected", "; ".join(codec))
+            if codec == known.plan.codec:
+                raise HalfError(
+                    "rejected",
+                    f"the model gave the same code again: {listed(findings)}",
+                )
+            return replace(known.plan, codec=codec)
+        found: Plan | Unserved | Unmapped
+        try:
+            if isinstance(side, Need):
+                found = await self._plan_reply(reply_form(document, side), findings)
+            else:
+                found = await self._plan_offer(offer_form(document, side), findings)
+        except DocumentError as exc:
+            raise HalfError("rejected", str(exc)) from None
+        match found:
+            case Unserved(missing):
+                raise HalfError("rejected", f"nothing serves the document: {missing}")
+            case Unmapped(reasons):
+                raise HalfError("rejected", listed(reasons))
+        return found
+
+    def knows(self, document: str, side: Side) -> bool:
+        """Return whether judging `document` left a mapping for our half."""
+        return self._memory.plans.get(Memory.key(document, side)) is not None
+
+    # Words, cases and faults.
+
+    async def answer(self, question: str, side: Side) -> str:
+        """Answer a question that the peer asked in words (ANP-64).
+
+        Raises:
+            MindError: The model failed.
+        """
+        return read_answer(await self._ask(answer_question(question, side)))
+
+    async def serve_text(self, text: str, offer: Offer) -> Spoken:
+        """Say which exposed capability a text of natural language asks for (ANP-71).
+
+        Raises:
+            MindError: The model failed.
+        """
+        if not offer.capabilities:
+            return Spoken("", {}, "nothing is offered to you")
+        return read_spoken(await self._ask(spoken_question(text, offer)), offer)
+
+    async def judge_messages(
+        self, document: str, messages: Sequence[examining.Shown]
+    ) -> tuple[str, ...]:
+        """Return in which way messages deviate from the document (ANP-9).
+
+        Raises:
+            MindError: The model failed.
+        """
+        question = examining.messages_question(document, messages)
+        return examining.read_messages(messages, await self._ask(question))
+
+    async def write_cases(
+        self, document: str, need: Need, *, most: int = 6
+    ) -> tuple[examining.CaseArguments, ...]:
+        """Return arguments worth testing beside those that rules derive (ANP-48).
+
+        Raises:
+            MindError: The model failed.
+        """
+        question = examining.cases_question(document, need, most=most)
+        return examining.read_cases(need, await self._ask(question), most=most)
+
+    async def judge_cases(
+        self, document: str, cases: Sequence[examining.Shown]
+    ) -> tuple[str, ...]:
+        """Return what speaks against test cases, beyond their schemas (ANP-49).
+
+        Raises:
+            MindError: The model failed.
+        """
+        question = examining.judge_cases_question(document, cases)
+        return examining.read_messages(cases, await self._ask(question))
+
+    async def judge_fault(
+        self,
+        document: str,
+        message: examining.Shown,
+        description: str,
+        *,
+        findings: tuple[str, ...] = (),
+    ) -> Fault:
+        """Say whose fault a reported error is (ANP-60).
+
+        Args:
+            message: Our message that the peer complains about.
+            description: The peer's words, untrusted.
+            findings: What the schemas say against it; any decides without a question.
+
+        Raises:
+            MindError: The model failed.
+        """
+        if (known := examining.plain_fault(findings)) is not None:
+            return known
+        question = examining.fault_question(document, message, description)
+        return examining.read_fault(document, message, await self._ask(question))
+
+    # Below.
+
+    async def _ask(self, question: Question) -> dict[str, Any]:
+        answer = await self._model.ask(question)
+        if not isinstance(answer, dict):
+            raise MindError(f"the model's answer to {question.step} is no object")
+        return answer
+
+    def _remember(self, text: str, side: Side, plan: Plan) -> None:
+        self._memory.plans.put(Memory.key(text, side), Planned(plan))
+
+
+_OBJECT: Final[dict[str, Any]] = {"type": "object", "properties": {}}
+_NOTHING: Final[dict[str, Any]] = {
+    "usable": True,
+    "missing": "",
+    "request": [],
+    "result": [],
+}
+
+
+def _written(plan: Plan, protocol: str) -> HalfSource:
+    if isinstance(plan, ProviderPlan):
+        return provider_half(plan, protocol)
+    return requester_half(plan, protocol)

@@ -1,0 +1,148 @@
+"""Words, test cases, faults: what the model says and what code makes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from negotiation.dialogue.answers import OurFault, PeerFault
+from negotiation.llm.examining import CaseArguments, Shown
+from negotiation.llm.mind import LlmMind
+from negotiation.mind import Need, Offer
+from negotiation.task import Capability, Task
+from tests.clauses import clause
+from tests.negotiation.formats import strict
+from tests.negotiation.llm.scripted import ScriptedModel
+
+TEXT: dict[str, Any] = {"type": "string"}
+LIGHT = Capability(
+    "home.light",
+    "Switches a light",
+    {
+        **strict(room=TEXT, on={"type": "boolean"}),
+        "properties": {
+            "room": TEXT,
+            "on": {"type": "boolean"},
+            "level": {"type": "integer", "minimum": 0, "maximum": 100},
+        },
+    },
+    strict(ok={"type": "boolean"}),
+)
+OFFER = Offer((LIGHT,))
+DOCUMENT = "# Rules\n\nThe price is in cents and never negative.\n"
+MESSAGES = (Shown("response 1", '{"price": 5}'), Shown("response 2", '{"price": 0.05}'))
+
+
+def mind(**script: Any) -> LlmMind:
+    return LlmMind(ScriptedModel({step: [answer] for step, answer in script.items()}))
+
+
+def said(to: str, value: str) -> dict[str, str]:
+    return {"to": f"home.light:/{to}", "value": value}
+
+
+def served(*arguments: Any, capability: str = "home.light", missing: str = "") -> Any:
+    return {"capability": capability, "arguments": list(arguments), "missing": missing}
+
+
+@clause("ANP-71")
+async def test_a_text_becomes_a_call_of_an_exposed_capability() -> None:
+    answer = served(said("room", "厨房"), said("on", "true"), said("level", "40"))
+    spoken = await mind(serve=answer).serve_text("请打开厨房的灯,亮度40%", OFFER)
+    assert spoken.capability == "home.light"
+    assert spoken.arguments == {"room": "厨房", "on": True, "level": 40}
+    assert spoken.reply == ""
+
+
+async def test_numbers_for_a_text_stay_text() -> None:
+    answer = served(said("room", "12"), said("on", "false"))
+    spoken = await mind(serve=answer).serve_text("light 12 off", OFFER)
+    assert spoken.arguments == {"room": "12", "on": False}
+
+
+async def test_arguments_that_do_not_fit_are_no_call() -> None:
+    for answer in (
+        served(said("room", "x")),
+        served(said("room", "x"), said("on", "maybe")),
+        served(said("room", "x"), said("on", "true"), said("level", "400")),
+    ):
+        spoken = await mind(serve=answer).serve_text("?", OFFER)
+        assert spoken.capability == ""
+        assert "home.light" in spoken.reply
+
+
+async def test_a_text_that_nothing_serves_gets_words() -> None:
+    answer = served(capability="none", missing="no capability orders pizza")
+    spoken = await mind(serve=answer).serve_text("pizza", OFFER)
+    assert spoken.capability == ""
+    assert "no capability orders pizza" in spoken.reply
+    assert (await mind().serve_text("pizza", Offer(()))).reply
+
+
+@clause("ANP-64")
+async def test_a_question_is_answered_without_the_owners_hints() -> None:
+    model = ScriptedModel({"answer": [{"answer": "  We switch lights. "}]})
+    hinted = Offer((LIGHT,), ("be stern with Bob",))
+    assert await LlmMind(model).answer("What do you do?", hinted) == "We switch lights."
+    assert "Bob" not in model.asked[0].user
+
+
+@clause("ANP-9")
+async def test_each_message_gets_a_verdict() -> None:
+    verdicts = [
+        {"number": "1", "follows": True, "rule": ""},
+        {"number": "2", "follows": False, "rule": "The price is in cents"},
+    ]
+    model = ScriptedModel({"messages": [{"verdicts": verdicts}]})
+    found = await LlmMind(model).judge_messages(DOCUMENT, MESSAGES)
+    assert found == ("response 2: The price is in cents",)
+    assert model.calls.total() == 1
+
+
+@clause("ANP-49")
+async def test_test_cases_are_judged_in_one_answer() -> None:
+    verdicts = [{"number": "1", "follows": False, "rule": ""}]
+    found = await mind(judge_cases={"verdicts": verdicts}).judge_cases(
+        DOCUMENT, MESSAGES
+    )
+    assert found == ("response 1: it does not follow the document",)
+
+
+@clause("ANP-48")
+async def test_test_cases_are_arguments_that_fit_each_once() -> None:
+    cases = [
+        {"title": "usual", "arguments": '{"room": "a", "on": true}'},
+        {"title": "again", "arguments": '{"on": true, "room": "a"}'},
+        {"title": "wrong", "arguments": '{"room": 5, "on": true}'},
+        {"title": "no JSON", "arguments": "room a"},
+        {"title": "no object", "arguments": "[]"},
+    ]
+    need = Need(Task("Light", LIGHT.input_schema), {"room": "a", "on": True})
+    found = await mind(cases={"cases": cases}).write_cases(DOCUMENT, need)
+    assert found == (CaseArguments("usual", {"room": "a", "on": True}),)
+
+
+def fault(breaks: bool, rule: str, reason: str = "") -> Any:
+    return {"breaks": breaks, "rule": rule, "reason": reason}
+
+
+@clause("ANP-60")
+async def test_a_fault_is_ours_when_the_document_says_so() -> None:
+    answer = fault(True, "The price is in cents and never negative.", "it is in euros")
+    found = await mind(fault=answer).judge_fault(DOCUMENT, MESSAGES[1], "wrong unit")
+    assert isinstance(found, OurFault)
+    assert "it is in euros" in found.findings
+
+
+@clause("ANP-60")
+async def test_a_rule_that_the_document_does_not_hold_proves_nothing() -> None:
+    answer = fault(True, "Every response must carry the API key.", "no key")
+    found = await mind(fault=answer).judge_fault(DOCUMENT, MESSAGES[1], "no key")
+    assert isinstance(found, PeerFault)
+
+
+@clause("ANP-60")
+async def test_what_the_schemas_say_is_not_asked() -> None:
+    found = await mind().judge_fault(
+        DOCUMENT, MESSAGES[0], "bad", findings=("price: not a string",)
+    )
+    assert found == OurFault(("price: not a string",))
