@@ -10,7 +10,15 @@ from typing import Annotated
 import typer
 from typer.exceptions import Abort, TyperException
 
-from anp.cli import daemon, negotiations, owner, peers, protocols
+from anp.cli import (
+    configuration,
+    daemon,
+    negotiations,
+    owner,
+    peers,
+    protocols,
+    spend,
+)
 from anp.cli.output import Settings, fail, guarded
 from anp.errors import EXIT_CODES, ErrorKind
 
@@ -55,7 +63,10 @@ def _root(
         level=logging.DEBUG if debug else logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
     )
-    for noisy in ("httpx", "httpcore", "asyncio", "uvicorn.error"):
+    for noisy in (
+        *("httpx", "httpcore", "httpx2", "httpcore2", "openai"),
+        *("asyncio", "uvicorn.error"),
+    ):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
@@ -65,6 +76,8 @@ for register in (
     negotiations.register,
     protocols.register,
     peers.register,
+    spend.register,
+    configuration.register,
 ):
     register(app)
 

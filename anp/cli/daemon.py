@@ -138,6 +138,7 @@ def call(
 def doctor(context: typer.Context, as_json: Json = False) -> None:
     """Say what works here, what not, and how to fix it."""
     from anp.identity.keys import PrivateKey
+    from anp.sidecar.modelling import model_summary
     from sandbox.process import measure_isolation
 
     home, _ = home_of(context.obj)
@@ -149,6 +150,7 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
     try:
         config = load_settings(context.obj, {})
         check("configuration", True, f"peers: {config.peers_policy}")
+        check("model", *model_summary(config.llm))
     except ConfigError as exc:
         check("configuration", False, str(exc))
     if home.key_file.exists():

@@ -74,17 +74,40 @@ def show_negotiation(
         bool,
         typer.Option("--document", help="Only the last document, to be edited."),
     ] = False,
+    model: Annotated[
+        bool, typer.Option("--model", help="What our model was asked, and said.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show one negotiation in order, with a diff between consecutive documents."""
     found = _client(context).get(f"/v1/negotiations/{segment(negotiation)}")
     if document:
         _print_document(found)
+    elif model:
+        for line in _exchanges(found):
+            print(line)
     elif as_json:
         print_json(_with_changes(found))
     else:
         for line in _told(found, _command(context.obj)):
             print(line)
+
+
+def _exchanges(found: dict[str, Any]) -> Iterator[str]:
+    """Tell what our model was asked and what it said, in order."""
+    if not found["exchanges"]:
+        yield "no model was asked on our side"
+    for number, exchange in enumerate(found["exchanges"], 1):
+        yield (
+            f"== {number}. {exchange['step']}: {visible(exchange['outcome'])}, "
+            f"{exchange['input_tokens']} + {exchange['output_tokens']} tokens, "
+            f"{exchange['ms']:.0f} ms"
+        )
+        for message in exchange["messages"]:
+            yield f"-- {message['role']}"
+            yield from map(visible, message["content"].splitlines())
+        yield "-- answer"
+        yield from map(visible, exchange["answer"].splitlines())
 
 
 @negotiations_app.command("cancel")

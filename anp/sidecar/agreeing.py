@@ -7,7 +7,7 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ from anp.channel.events import FrameReceived
 from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
 from anp.sidecar.bundle_cases import retry_cases
+from anp.sidecar.minds import Think
 from anp.sidecar.owner_case import Case, GuidedMind
 from anp.sidecar.owner_desk import OwnerDesk
 from anp.sidecar.owner_words import (
@@ -39,7 +40,7 @@ from negotiation.document import read_document
 from negotiation.errors import FailureKind, NegotiationEnded, TransportClosed
 from negotiation.limits import NegotiationLimits
 from negotiation.machine import Machine
-from negotiation.mind import HalfSource, Mind, Need, Side
+from negotiation.mind import HalfSource, Need, Side
 from negotiation.negotiator import Outcome, negotiate, prepare_half
 from negotiation.task import Role as NegotiationRole
 from negotiation.task import schema_hash, task_key
@@ -86,6 +87,12 @@ class Agreed:
     rounds: int
     "Candidates that were on the table."
 
+    model_calls: int
+    "Model calls on our side."
+
+    cost: float
+    "What they cost at the owner's prices."
+
     held: tuple[FrameReceived, ...]
     "Application frames that came early, to be served now."
 
@@ -128,29 +135,27 @@ class Agreer:
         store: Store,
         sandbox: Sandbox,
         validator: Validator,
-        mind: Mind,
+        think: Think,
         limits: NegotiationLimits,
         half_deadline: float,
         own_did: str,
         approve: str = "never",
         approval_wait: float = 20.0,
-        model_calls: Callable[[], int] = lambda: 0,
     ) -> None:
         """Make the part that negotiates.
 
         Args:
             approve: When the owner is asked (see `OwnerDesk`).
             approval_wait: Seconds a negotiation waits for the owner, at most.
-            model_calls: Model calls on our side since the start.
+            think: Gives a mind for a role, a peer and a negotiation.
         """
         self._own_did = own_did
         self._store = store
         self._sandbox = sandbox
         self._validator = validator
-        self._mind = mind
+        self._think = think
         self._limits = limits
         self._half_deadline = half_deadline
-        self._model_calls = model_calls
         self.desk = OwnerDesk(store, approve=approve, approval_wait=approval_wait)
 
     @property
@@ -195,9 +200,15 @@ class Agreer:
 
     async def _agree(self, channel: Channel, side: Side, case: Case) -> Agreed:
         transport = _MetaFrames(channel)
-        mind = GuidedMind(self._mind, case)
+        record = case.record
+        thinking = self._think(
+            record.peer_did,
+            ours=isinstance(side, Need),
+            negotiation_id=record.id,
+            watch=case.exchanged,
+        )
+        mind = GuidedMind(thinking.mind, case)
         samples: dict[str, str] = {}
-        calls_before = self._model_calls()
 
         async def check(half: HalfSource, text: str) -> tuple[str, ...]:
             problems, made = await self._check(half, text, side, case.record.id)
@@ -226,9 +237,7 @@ class Agreer:
                 on_end=case.end,
             )
         except BaseException as exc:
-            case.record = replace(
-                case.record, model_calls=max(0, self._model_calls() - calls_before)
-            )
+            case.record = replace(case.record, model_calls=thinking.calls())
             failure = exc if isinstance(exc, NegotiationEnded) else case.failure
             if failure is None:
                 await _finish_in_any_case(self._interrupted(case, channel, exc))
@@ -239,7 +248,7 @@ class Agreer:
             raise
         case.record = replace(
             case.record,
-            model_calls=max(0, self._model_calls() - calls_before),
+            model_calls=thinking.calls(),
             tests={"acceptance": "passed", "samples": samples[outcome.document]},
         )
         agreement, half = await _finish_in_any_case(
@@ -262,6 +271,8 @@ class Agreer:
             outcome.document,
             outcome.messages_sent + outcome.messages_received,
             rounds,
+            thinking.calls(),
+            thinking.cost(),
             tuple(transport.held),
         )
 

@@ -23,6 +23,7 @@ from anp.sidecar import views
 from anp.sidecar.bundle_api import bundle_routes
 from anp.sidecar.outbound import CallRequest, Mode
 from anp.sidecar.owner_api import owner_routes
+from anp.sidecar.spend_api import spend_routes
 from cache.errors import CacheError, HashPrefixError
 from cache.records import PeerState
 from negotiation.errors import JsonError
@@ -79,6 +80,7 @@ def make_app(daemon: Daemon) -> Starlette:
             methods=["POST"],
         ),
         *owner_routes(daemon, _answering, _body),
+        *spend_routes(daemon, _answering),
         Route("/v1/peers", _answering(api.peers)),
         Route("/v1/peers/show", _answering(api.peer)),
         Route("/v1/peers/allow", _answering(api.allow), methods=["POST"]),
@@ -255,8 +257,7 @@ class _Api:
                 mode=Mode(body.get("mode", "auto")),
             )
         )
-        # No model is paid for in this version.
-        return JSONResponse({**asdict(result), "cost": 0})
+        return JSONResponse(asdict(result))
 
     async def reload(self, request: Request) -> Response:
         return JSONResponse({"attachments": await self._daemon.reload()})

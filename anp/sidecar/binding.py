@@ -53,6 +53,12 @@ class Ready:
     rounds: int = 0
     "Candidates that were on the table."
 
+    model_calls: int = 0
+    "Model calls that it took, on our side."
+
+    cost: float = 0.0
+    "What those cost at the owner's prices."
+
 
 class Binder:
     """Finds or makes an agreement with a peer, and a session over it."""
@@ -114,7 +120,8 @@ class Binder:
                 mark("tested with the peer")
             ready = await self._encoded(session, arguments, "negotiated")
             ready.messages = agreed.messages + session.dialogue.messages
-            ready.rounds = agreed.rounds
+            ready.rounds, ready.model_calls = agreed.rounds, agreed.model_calls
+            ready.cost = agreed.cost
             return ready
 
     async def asker(self, target: Target, mark: Callable[[str], None]) -> Asker:

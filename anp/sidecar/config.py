@@ -298,14 +298,30 @@ method = "@method@"               # "did:key" or "did:all", from the same key
 [llm]                             # no model is called while `model` is not set
 # model = "gpt-5-mini"
 # base_url = "http://127.0.0.1:8080/v1"
-# api_key_env = "OPENAI_API_KEY"
-# timeout = 60.0
+                                  # without it: https://api.openai.com/v1
+# api_key_env = "OPENAI_API_KEY"  # with base_url no key is sent unless you name one
+# api_key_file = "model.key"
+# timeout = 60.0                  # seconds, one question with all its repetitions
+# answer_form = "json_schema"     # or "json_object", "text", for servers without it
+# max_tokens_name = "auto"        # or "max_tokens", "max_completion_tokens"
+# thinking_tokens = 0             # more room for models that think first
+# reasoning_effort = "low"        # sent only if set, as are the next two
+# temperature = 0.0
+# seed = 1
+# headers = { X-Team = "agents" } # values are kept secret
+# price_input = 0.25              # per million tokens; `anpd spend` shows money then
+# price_output = 2.0
 
-[budget]                          # model calls
+[budget]                          # of model calls; a day is one of UTC
 # negotiation_calls = 8
+# negotiation_tokens = 200000
 # peer_calls = 40                 # per listed peer and day
+# peer_tokens = 400000
 # unlisted_calls = 20             # all unlisted peers together, per day
-# day_calls = 200
+# unlisted_tokens = 200000
+# day_calls = 200                 # everything
+# day_tokens = 2000000
+# owner_share = 0.5               # of the day for our own calls, the rest for peers
 
 [call]
 # timeout = 30.0                  # seconds, from when the protocol is ready

@@ -17,6 +17,9 @@ MAX_VALUE = 80
 UNKNOWN = {"unexpected_keyword_argument", "extra_forbidden"}
 "Types of pydantic's errors about keys that do not exist."
 
+SECRET = {("llm", "headers"), ("llm", "base_url")}
+"Places whose value may be a key or hold a password, so no message repeats it."
+
 TEXTS = {
     "dataclass_type": "should be a table",
     "mapping_type": "should be a table",
@@ -45,6 +48,8 @@ def explain(error: ValidationError, root: type) -> tuple[str, list[str | int]]:
     if first["type"] in {"missing", "missing_argument"}:
         return f"{key} is missing", where
     text = TEXTS.get(first["type"], first["msg"].removeprefix("Input "))
+    if tuple(where[:2]) in SECRET:
+        return f"{key} {text}", where
     found = repr(first["input"])
     if len(found) > MAX_VALUE:
         found = f"{found[:MAX_VALUE]}…"

@@ -41,6 +41,8 @@ from anp.sidecar.finding import PeerFinder
 from anp.sidecar.home import ApiAddress, Home, write_ready_file
 from anp.sidecar.inbound import Provider
 from anp.sidecar.loading import HalfLoader
+from anp.sidecar.minds import Minds
+from anp.sidecar.modelling import make_endpoint, make_spending
 from anp.sidecar.natural import Spokesman
 from anp.sidecar.outbound import Caller
 from anp.sidecar.repairing import Repairer
@@ -52,9 +54,8 @@ from cache.errors import StoreUnavailable
 from cache.records import PinRecord
 from cache.store import Store
 from negotiation.dialogue import DialogueLimits
-from negotiation.limits import NegotiationLimits
+from negotiation.limits import ANSWER_TIMEOUT, NegotiationLimits
 from negotiation.mind import Offer
-from negotiation.rules import RulesMind
 from negotiation.task import Task
 from sandbox.pool import Sandbox, SandboxConfig
 from sandbox.validation import SchemaValidator
@@ -103,11 +104,6 @@ class Daemon:
     """Every part of one daemon; `running` starts and ends them."""
 
     def __init__(self, home: Home, config: Config) -> None:
-        if config.negotiation.mind == "llm":
-            raise ConfigError(
-                'negotiation.mind: "llm" is not built yet, this version negotiates by '
-                'rules; write "auto" or "rules"'
-            )
         self.home = home
         self.config = config
         self.started = time.time()
@@ -129,8 +125,6 @@ class Daemon:
             )
         )
         self.validator = SchemaValidator()
-        # Counted where the model's client is called; rules call none.
-        self.model_calls = 0
         blocked = {p.did for p in config.peer if p.did and p.policy == "block"}
         self.policy = PeerPolicy(
             self.store,
@@ -145,23 +139,34 @@ class Daemon:
             _Pins(self.store),
         )
         own_did = self.identities.canonical
-        mind = RulesMind()
+        self.spending = make_spending(self.store, config)
+        self.endpoint = make_endpoint(config.llm, self.validator.validate)
+        self.minds = Minds(
+            config.negotiation.mind,
+            endpoint=self.endpoint,
+            spending=self.spending,
+            is_listed=self.policy.is_listed,
+        )
+        think = self.minds.think
         self.agreer = Agreer(
             store=self.store,
             sandbox=self.sandbox,
             validator=self.validator,
-            mind=mind,
+            think=think,
             limits=NegotiationLimits(
                 timeout=config.negotiation.timeout,
                 message_timeout=config.negotiation.message_timeout,
                 codegen_timeout=config.negotiation.codegen_timeout,
+                # A model's answer may take as long as the owner lets it.
+                answer_timeout=(
+                    ANSWER_TIMEOUT if self.endpoint is None else config.llm.timeout
+                ),
                 max_rounds=config.negotiation.max_rounds,
             ),
             half_deadline=config.sandbox.call_timeout,
             own_did=own_did,
             approve=config.negotiation.approve,
             approval_wait=config.negotiation.approval_wait,
-            model_calls=lambda: self.model_calls,
         )
         gate = _Gate()
         self.links = Links(
@@ -182,7 +187,7 @@ class Daemon:
         )
         repairer = Repairer(
             store=self.store,
-            mind=mind,
+            think=think,
             check=self.agreer.try_half,
             own_did=own_did,
         )
@@ -204,7 +209,7 @@ class Daemon:
                 loader=loader,
                 repairer=repairer,
                 validator=self.validator,
-                mind=mind,
+                think=think,
                 offered=lambda: Offer(self.exposure.offered()),
                 quarantined=lambda half, peer: self.sandbox.quarantined(
                     half.hash, source=half.source, peer=peer
@@ -212,7 +217,7 @@ class Daemon:
                 limits=dialogue,
                 max_calls=config.limits.max_calls,
             ),
-            spokesman=Spokesman(self.exposure, capabilities),
+            spokesman=Spokesman(self.exposure, capabilities, think),
             answer=self._meta,
         )
         binder = Binder(
@@ -223,7 +228,7 @@ class Daemon:
                 loader=loader,
                 repairer=repairer,
                 validator=self.validator,
-                mind=mind,
+                think=think,
                 limits=dialogue,
                 call_timeout=config.call.timeout,
             ),
@@ -238,7 +243,6 @@ class Daemon:
             store=self.store,
             validator=self.validator,
             negotiation_timeout=config.negotiation.timeout,
-            model_calls=lambda: self.model_calls,
         )
 
     @property
@@ -263,6 +267,8 @@ class Daemon:
             stack.push_async_callback(self.sandbox.close)
             await self.validator.start()
             stack.push_async_callback(self.validator.close)
+            if self.endpoint is not None:
+                stack.push_async_callback(self.endpoint.close)
             stack.push_async_callback(self._close_attachments)
             await self.reload()
             self.port = await self.links.listen(

@@ -142,6 +142,15 @@ class PeerPolicy:
             )
             raise PeerError(ErrorCode.NOT_ALLOWED, f"{shown_did} is not allowed")
 
+    def is_listed(self, did: str) -> bool:
+        """Whether the owner allowed a peer, under any DID it is known by; may block."""
+        return did in self._allowed or any(
+            peer.state is PeerState.ALLOWED
+            or bool(self._allowed & {peer.did, *peer.aliases})
+            for peer in self._store.peers()
+            if did == peer.did or did in peer.aliases
+        )
+
     async def remember(
         self, did: str, *, shown_did: str, state: PeerState | None = None
     ) -> None:

@@ -15,12 +15,15 @@ from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core import FrameTooLarge
 from anp.channel.events import FrameReceived
 from anp.errors import CallError, ErrorKind
+from anp.identity.dids import canonical_did
 from anp.sidecar.capabilities import CapabilityCalls
 from anp.sidecar.exposure import Exposure
+from anp.sidecar.minds import Think
 from anp.wire.frames import ProtocolType
 from negotiation.choice import NoChoice, choose_for_prose
-from negotiation.errors import CapabilityFailed
+from negotiation.errors import CapabilityFailed, MindError
 from negotiation.messages import cut_text
+from negotiation.mind import Offer
 from negotiation.natural import (
     MAX_NATURAL_SIZE,
     arguments_for,
@@ -40,18 +43,37 @@ MAX_ANSWER = MAX_NATURAL_SIZE // 4
 class Spokesman:
     """Answers texts in the agent's name."""
 
-    def __init__(self, exposure: Exposure, capabilities: CapabilityCalls) -> None:
+    def __init__(
+        self, exposure: Exposure, capabilities: CapabilityCalls, think: Think
+    ) -> None:
         self._exposure = exposure
         self._capabilities = capabilities
+        self._think = think
 
-    async def answer(self, text: str, *, peer_did: str) -> str:
-        """Return the answer to a peer's text; what fails is said in words."""
+    async def answer(self, text: str, *, peer_did: str, canonical: str) -> str:
+        """Return the answer to a peer's text; what fails is said in words.
+
+        Args:
+            peer_did: The peer as it shows itself, for the agent.
+            canonical: Its DID under which it is stored, for the budget.
+        """
         conversational = self._exposure.conversational()
         if conversational is not None:
             name = text_argument(conversational)
             if name is not None:
                 return await self._call(conversational.name, {name: text}, peer_did)
         offered = self._exposure.offered()
+        model = self._think(canonical, ours=False).model
+        if model is not None:
+            try:
+                spoken = await model.serve_text(text, Offer(offered))
+            except MindError as exc:
+                # The rules still do what they can.
+                logger.warning("model gave no answer reason=%r", str(exc)[:200])
+            else:
+                if not spoken.capability:
+                    return f"# Output\n{spoken.reply}\n"
+                return await self._call(spoken.capability, spoken.arguments, peer_did)
         request = read_natural_request(text)
         chosen = choose_for_prose(request.requirement, offered)
         if isinstance(chosen, NoChoice):
@@ -114,7 +136,11 @@ class Listener:
 
     async def _answer(self, text: str) -> None:
         try:
-            words = await self._spokesman.answer(text, peer_did=self._channel.peer_did)
+            words = await self._spokesman.answer(
+                text,
+                peer_did=self._channel.peer_did,
+                canonical=canonical_did(self._channel.peer_did, self._channel.peer_key),
+            )
             data = cut_text(words, MAX_ANSWER).encode()
             await self._channel.send(ProtocolType.NATURAL_LANGUAGE, data)
         except ChannelClosed:

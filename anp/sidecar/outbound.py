@@ -93,6 +93,9 @@ class CallResult:
     llm_calls: int = 0
     "Model calls of this call, on our side."
 
+    cost: float = 0.0
+    "What those cost at the owner's prices; 0 where none are set."
+
     ms: float = 0.0
     "Milliseconds for everything."
 
@@ -111,14 +114,12 @@ class Caller:
         store: Store,
         validator: Validator,
         negotiation_timeout: float,
-        model_calls: Callable[[], int],
     ) -> None:
         self._finder = finder
         self._binder = binder
         self._store = store
         self._validator = validator
         self._negotiation_timeout = negotiation_timeout
-        self._model_calls = model_calls
 
     async def call(self, request: CallRequest) -> CallResult:
         """Carry one call to a peer and back.
@@ -135,7 +136,6 @@ class Caller:
 
         if not isinstance(request.arguments, dict):
             raise CallError(ErrorKind.USAGE, "the input has to be a JSON object")
-        models_before = self._model_calls()
         try:
             async with asyncio.timeout(request.timeout):
                 await self._check_task(request.task, request.arguments)
@@ -154,7 +154,6 @@ class Caller:
             ) from None
         return replace(
             result,
-            llm_calls=self._model_calls() - models_before,
             ms=round((time.monotonic() - started) * 1000, 1),
             timeline=timeline,
         )
@@ -196,6 +195,8 @@ class Caller:
             rounds=ready.rounds,
             peer_did=ready.session.channel.peer_did,
             negotiation_id=agreement.negotiation_id,
+            llm_calls=ready.model_calls,
+            cost=ready.cost,
         )
 
     async def _in_words(
@@ -246,6 +247,8 @@ class Caller:
                 ready.message_id, ready.data = again.message_id, again.data
                 ready.messages += again.messages
                 ready.rounds += again.rounds
+                ready.model_calls += again.model_calls
+                ready.cost += again.cost
         raise AssertionError("unreachable")
 
     # Checks against the caller's own schemas.

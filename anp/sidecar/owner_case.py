@@ -25,6 +25,7 @@ from anp.sidecar.owner_words import (
     subject_of_candidate,
     verdict_of,
 )
+from anp.sidecar.spending import Exchanged
 from cache.records import NegotiationRecord, Role, StandingRecord, State
 from cache.store import Store
 from negotiation.errors import NegotiationEnded
@@ -54,6 +55,13 @@ NO_VERDICT = {ErrorKind.TIMEOUT, ErrorKind.PEER_UNREACHABLE, ErrorKind.INTERRUPT
 
 MAX_REASON = 2_000
 "Most characters of a reason that the record of a verdict keeps."
+
+
+MAX_EXCHANGES = 16
+"Exchanges with the model that are kept of one negotiation, the latest ones."
+
+MAX_SHOWN = 32 * 1024
+"Most characters kept of one message to or from the model."
 
 
 class Case:
@@ -119,6 +127,23 @@ class Case:
                 "after its end, or cancel it",
             )
         self._asked.set_result(decision)
+
+    def exchanged(self, exchanged: Exchanged) -> None:
+        """Keep what our model was asked and what it said, for the owner."""
+        shown = {
+            "step": exchanged.question.step,
+            "messages": [
+                {"role": message.role, "content": message.content[:MAX_SHOWN]}
+                for message in exchanged.request.messages
+            ],
+            "answer": (exchanged.answer or "")[:MAX_SHOWN],
+            "outcome": exchanged.outcome,
+            "input_tokens": exchanged.usage.input_tokens,
+            "output_tokens": exchanged.usage.output_tokens,
+            "ms": round(exchanged.ms, 1),
+        }
+        kept = (*self.record.exchanges, shown)[-MAX_EXCHANGES:]
+        self.record = replace(self.record, exchanges=kept)
 
     def hint(self, text: str) -> None:
         """Give our mind a word for its next answer."""

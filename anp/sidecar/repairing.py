@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from anp.sidecar.minds import Think
 from cache.records import (
     AgreementRecord,
     DocumentRecord,
@@ -22,7 +23,7 @@ from cache.records import (
 )
 from cache.store import Store
 from negotiation.errors import HalfError, MindError
-from negotiation.mind import HalfSource, Mind, Need, Side
+from negotiation.mind import HalfSource, Need, Side
 from negotiation.preparing import prepare_half
 from negotiation.task import schema_hash
 
@@ -47,9 +48,11 @@ class Repaired:
 class Repairer:
     """Makes and stores new revisions."""
 
-    def __init__(self, *, store: Store, mind: Mind, check: Check, own_did: str) -> None:
+    def __init__(
+        self, *, store: Store, think: Think, check: Check, own_did: str
+    ) -> None:
         self._store = store
-        self._mind = mind
+        self._think = think
         self._check = check
         self._own_did = own_did
         # One repair of a protocol with a peer at a time: its channels share the result.
@@ -86,7 +89,7 @@ class Repairer:
                 written = await prepare_half(
                     document,
                     side,
-                    mind=self._mind,
+                    mind=self._think(peer_did, ours=isinstance(side, Need)).mind,
                     check=lambda one, text: self._check(one, text, side, tests),
                     findings=findings,
                     replaces=half.source,

@@ -17,6 +17,7 @@ from anp.sidecar.capabilities import CapabilityCalls
 from anp.sidecar.dialogues import DialogueShell, ReportEnd
 from anp.sidecar.exchanges import Exchange, Exchanges, KeptCall
 from anp.sidecar.loading import HalfLoader
+from anp.sidecar.minds import Think
 from anp.sidecar.natural import Listener
 from anp.sidecar.protocol import Protocol
 from anp.sidecar.repairing import Repairer
@@ -35,7 +36,7 @@ from negotiation.dialogue import (
     judge_fault,
 )
 from negotiation.errors import CapabilityFailed, HalfError, NegotiationError
-from negotiation.mind import Mind, Offer
+from negotiation.mind import Offer
 from negotiation.runner import Validator
 from negotiation.task import Role
 
@@ -65,8 +66,8 @@ class ServedParts:
     validator: Validator
     "Judges values."
 
-    mind: Mind
-    "Answers questions."
+    think: Think
+    "Gives minds, which answer questions."
 
     offered: Callable[[], Offer]
     "What is exposed now."
@@ -338,4 +339,5 @@ class Served:
 
     async def answer(self, question: str) -> str:
         """See `Answers`."""
-        return await self._parts.mind.answer(question, self._parts.offered())
+        thinking = self._parts.think(self._peer, ours=False)
+        return await thinking.mind.answer(question, self._parts.offered())

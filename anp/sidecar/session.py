@@ -17,6 +17,7 @@ from anp.identity.dids import canonical_did
 from anp.sidecar.dialogues import DialogueShell, ReportEnd
 from anp.sidecar.exchanges import Exchange, Exchanges
 from anp.sidecar.loading import HalfLoader
+from anp.sidecar.minds import Think
 from anp.sidecar.protocol import Answer, Protocol
 from anp.sidecar.repairing import Repairer
 from anp.sidecar.testing import RequesterCases
@@ -33,7 +34,7 @@ from negotiation.dialogue import (
     judge_fault,
 )
 from negotiation.errors import HalfError, NegotiationError
-from negotiation.mind import Mind, Need
+from negotiation.mind import Need
 from negotiation.runner import Validator
 from negotiation.task import Role
 
@@ -61,8 +62,8 @@ class SessionParts:
     validator: Validator
     "Judges values."
 
-    mind: Mind
-    "Answers questions."
+    think: Think
+    "Gives minds, which answer questions."
 
     limits: DialogueLimits
     "How long and how much may be said."
@@ -421,7 +422,8 @@ class Session:
 
     async def answer(self, question: str) -> str:
         """See `Answers`."""
-        return await self._parts.mind.answer(question, self._need)
+        thinking = self._parts.think(self._peer, ours=False)
+        return await thinking.mind.answer(question, self._need)
 
     def _end_call(
         self, exchange: Exchange, reason: str, *, may_have_run: bool = False

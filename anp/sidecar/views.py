@@ -47,7 +47,7 @@ def info(daemon: Daemon) -> dict[str, Any]:
         "home": str(daemon.home.path),
         "started": daemon.started,
         "peers_policy": daemon.config.peers_policy,
-        "mind": "rules",
+        "mind": daemon.minds.name,
         "extensions": list(EXTENSIONS),
         "links": daemon.links.open_links,
         "sandbox": {
@@ -160,6 +160,7 @@ def negotiation(
         "turns": list(record.turns),
         "verdicts": list(record.verdicts),
         "hints": list(record.hints),
+        "exchanges": list(record.exchanges),
         "pending": record.pending,
     }
 

@@ -12,6 +12,7 @@ import pytest
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.daemon import Daemon
+from anp.sidecar.minds import Thinking
 from cache.records import NegotiationRecord
 from negotiation.errors import MindError
 from negotiation.mind import Accept, Counter, HalfSource, Need, Side, Turn, Verdict
@@ -89,7 +90,7 @@ class Broken(RulesMind):
 
 def give_mind(daemon: Daemon, mind: Any) -> None:
     """Let a daemon negotiate with `mind` from now on."""
-    daemon.agreer._mind = mind
+    daemon.agreer._think = lambda *_, **__: Thinking(mind, None, lambda: 0, lambda: 0.0)
 
 
 def turn(number: int, status: str, text: str = "", summary: str = "") -> bytes:

@@ -245,7 +245,10 @@ def test_the_file_of_init_shows_the_true_defaults(tmp_path: Path) -> None:
     shown = re.sub(r"(?m)^# (?=\w+ = )", "", default_config_text())
     sections = shown.partition("# [[peer]]")[0]
     # The default of `peers` depends on the host, so the text shows but one of two.
-    examples = ("public_url", "model", "base_url", "peers")
+    examples = (
+        *("public_url", "model", "base_url", "peers", "api_key", "reasoning"),
+        *("temperature", "seed", "headers", "price"),
+    )
     lines = [line for line in sections.splitlines() if not line.startswith(examples)]
     found = tomllib.loads("\n".join(lines))
     assert len(found) == 10
