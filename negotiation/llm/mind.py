@@ -45,7 +45,13 @@ from negotiation.llm.plans import ProviderPlan, RequesterPlan
 from negotiation.llm.proposing import needs_model, propose_question, read_proposal
 from negotiation.llm.questions import Model, Question
 from negotiation.llm.replying import ReplyForm, read_reply, reply_form, reply_question
-from negotiation.llm.verdicts import counter, listed, missing_reason, summary
+from negotiation.llm.verdicts import (
+    counter,
+    listed,
+    missing_reason,
+    peer_reasons,
+    summary,
+)
 from negotiation.mind import (
     Accept,
     Counter,
@@ -172,11 +178,12 @@ class LlmMind:
                 refused = Reject(missing_reason(missing, offer))
                 self._memory.refused.put(Memory.key(document.text, offer), refused)
                 return refused
+        reasons = peer_reasons(found.reasons, offer)
         if len(found.capabilities) == 1:
             (name,) = found.capabilities
-            return counter(name, offer, sent, found.reasons)
+            return counter(name, offer, sent, reasons)
         names = ", ".join(found.capabilities)
-        return Reject(f"{names} cannot serve this document: {listed(found.reasons)}")
+        return Reject(f"{names} cannot serve this document: {listed(reasons)}")
 
     async def _plan_offer(
         self, form: OfferForm, problems: tuple[str, ...] = (), *, once: bool = False
@@ -277,7 +284,8 @@ class LlmMind:
                 "the document does not serve the task"
                 + (f"; missing: {said}" if said else "")
             )
-        return Reject(f"the task cannot use this document: {listed(found.reasons)}")
+        reasons = peer_reasons(found.reasons, need)
+        return Reject(f"the task cannot use this document: {listed(reasons)}")
 
     async def _plan_reply(
         self, form: ReplyForm, problems: tuple[str, ...] = ()
@@ -300,7 +308,10 @@ class LlmMind:
         self, candidate: str, side: Side, sent: Sequence[str], findings: Sequence[str]
     ) -> Verdict:
         """Our half for an acceptable document cannot be made; say it without asking."""
-        reason = f"our half for this document failed: {listed(findings)}"
+        reason = "our half for this document failed"
+        if not side.hints:
+            # Findings repeat what a half said, and so perhaps a hint (ANP-34).
+            reason = f"{reason}: {listed(findings)}"
         known = self._memory.plans.get(Memory.key(candidate, side))
         if known is not None:
             known.failed = True

@@ -1,0 +1,109 @@
+"""Halves that a bad model wrote, tried in this process behind the language layer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from negotiation.acceptance import check_half
+from negotiation.document import read_document
+from negotiation.errors import CapabilityFailed, HalfError
+from negotiation.mind import Accept, HalfSource, Mind, Side, Verdict
+from negotiation.preparing import prepare_half
+from negotiation.strict_json import Json
+from sandbox.guards import CapabilityCall, fresh_globals
+from sandbox.policy import compile_half
+from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator
+
+__all__ = ["FencedHalf", "find_problems", "prepare", "settle"]
+
+
+class FencedHalf(InProcessHalf):
+    """A half with the names that a worker gives it, and no others.
+
+    Raises:
+        HalfError: The static policy refuses the source, or it fails while it loads.
+    """
+
+    def __init__(self, source: str) -> None:
+        code, findings = compile_half(source)
+        if code is None:
+            raise HalfError("policy", "; ".join(one.reason for one in findings))
+        self.space = fresh_globals()
+        try:
+            exec(code, self.space)
+        except Exception as exc:
+            raise HalfError("error", f"{type(exc).__name__}: {exc}") from exc
+
+    async def handle_request(
+        self, data: bytes, on_call: Callable[[str, Json], Awaitable[Json]]
+    ) -> bytes:
+        try:
+            generator = self.space["handle_request"](data)
+            answer: Json = None
+            failed: CapabilityFailed | None = None
+            while True:
+                try:
+                    if failed is None:
+                        wanted = generator.send(answer)
+                    else:
+                        known = self.space["CapabilityError"]
+                        error = known(failed.code, failed.message)
+                        wanted = generator.throw(error)
+                except StopIteration as end:
+                    result: bytes = end.value
+                    return result
+                failed = None
+                assert isinstance(wanted, CapabilityCall)
+                try:
+                    answer = await on_call(wanted.name, wanted.params)
+                except CapabilityFailed as exc:
+                    failed = exc
+        except (HalfError, AssertionError):
+            raise
+        except Exception as exc:
+            raise HalfError("error", f"{type(exc).__name__}: {exc}") from exc
+
+
+async def find_problems(half: HalfSource, document: str, side: Side) -> tuple[str, ...]:
+    """Return what acceptance says against `half`; nothing means that it may be used."""
+    found = await check_half(
+        half,
+        read_document(document),
+        side,
+        runner=FencedHalf(half.text),
+        validator=JsonschemaValidator(),
+    )
+    return found.problems
+
+
+async def prepare(mind: Mind, document: str, side: Side) -> HalfSource:
+    """Let `mind` write its half; what comes back is sure to pass acceptance.
+
+    Raises:
+        HalfError: No half passed.
+        MindError: The mind failed.
+    """
+
+    async def check(half: HalfSource, text: str) -> tuple[str, ...]:
+        return await find_problems(half, text, side)
+
+    half = await prepare_half(document, side, mind=mind, check=check)
+    assert await find_problems(half, document, side) == ()
+    return half
+
+
+async def settle(mind: Mind, document: str, side: Side) -> Verdict | HalfSource:
+    """Judge as the negotiation does; give the half behind an `Accept`.
+
+    Raises:
+        MindError: The mind failed.
+    """
+    verdict = await mind.judge(document, side, ())
+    if not isinstance(verdict, Accept):
+        return verdict
+    try:
+        return await prepare(mind, document, side)
+    except HalfError as exc:
+        again = await mind.judge(document, side, (), findings=(exc.reason,))
+        assert not isinstance(again, Accept)
+        return again
