@@ -6,7 +6,7 @@ SDK    := .venvs/sdk
 STAMP  := $(VENV)/.installed
 PIP    := -m pip --disable-pip-version-check -q
 
-.PHONY: help venv demo test check format lint types contracts wheel sdk-env bench bench-long corpus-control test-sandbox test-unprivileged kill fuzz clean
+.PHONY: help venv demo test check format lint types contracts wheel sdk-env bench bench-long corpus-control test-sandbox test-unprivileged kill fuzz explore clean
 
 help:
 	@echo "make demo    two daemons meet, agree and call (start here)"
@@ -14,6 +14,7 @@ help:
 	@echo "make check   format, lint, types, import contracts, tests, wheel"
 	@echo "make bench   ratios: a call against a raw echo, the sandbox's goals (bench-long: 100,000 calls)"
 	@echo "make kill    fifty kills on each side, at named states"
+	@echo "make explore new examples for every property test (make test repeats known ones)"
 	@echo "make fuzz    10,000 generated conversations between two sides, and counts"
 
 venv: $(STAMP)
@@ -86,6 +87,10 @@ kill: venv
 # Takes some minutes; `make test` runs a few hundred of each.
 fuzz: venv
 	$(BIN)/pytest -s --hypothesis-profile=long tests/negotiation/conversations tests/negotiation/dialogue/test_two_dialogues.py
+
+# Looks for new examples in every property test; CI repeats those it knows.
+explore: venv
+	$(BIN)/pytest -n 2 --hypothesis-profile=explore $$(grep -rl "from hypothesis" tests --include="test_*.py")
 
 clean:
 	rm -rf build dist $(VENV) .venvs

@@ -37,10 +37,12 @@ MAX_FINDING: Final = 500
 MAX_HEX: Final = 64
 "Most bytes quoted of a message that is no text."
 
-_REFERENCE: Final = re.compile(rf"[!-~]{{1,{MAX_REFERENCE}}}")
+# Visible ASCII without what Markdown puts round a word: it reads back as it was sent.
+_VISIBLE: Final = r"[!#-)+-_a-~]"
+_REFERENCE: Final = re.compile(rf"{_VISIBLE}{{1,{MAX_REFERENCE}}}")
 # Models like to dress a line up: as a list item, in bold, as code.
 _FIRST_LINE: Final = re.compile(
-    r"[\s#>*_`-]*messageId[*_`]*\s*[:\uff1a][*_`]*\s*[`*\"]*([!-~]+?)[`*\"]*",
+    rf"[\s#>*_`-]*messageId[*_`]*\s*[:\uff1a][*_`]*\s*[`*\"]*({_VISIBLE}+)[`*\"]*",
     re.IGNORECASE,
 )
 
@@ -52,7 +54,8 @@ def describe_error(
 
     Args:
         reference: Message id of its encrypted envelope; left out when it is None or
-            not 1 to 128 visible ASCII characters, since the peer chose it.
+            not 1 to 128 visible ASCII characters, none of them `, * or ", since the
+            peer chose it.
         findings: What is wrong, in words.
         excerpt: The message; its beginning is quoted as one line.
     """

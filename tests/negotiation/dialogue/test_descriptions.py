@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from negotiation.dialogue import describe_error, read_description
@@ -96,6 +96,9 @@ def test_many_findings_are_cut() -> None:
     assert len(text) <= MAX_DESCRIPTION
 
 
+@example("0*", [], b"")
+@example("`0", [], b"")
+@example("__0__", [], b"")
 @given(
     st.none() | st.text(max_size=40),
     st.lists(st.text(max_size=60), max_size=5),
