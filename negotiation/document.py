@@ -7,6 +7,7 @@ from negotiation.render import render_document, render_encoded_document
 from negotiation.shape import (
     MAX_DOCUMENT_SIZE,
     Document,
+    ErrorCode,
     ExampleKind,
     MessageKind,
     WorkedExample,
@@ -16,6 +17,7 @@ from negotiation.shape import (
 __all__ = [
     "MAX_DOCUMENT_SIZE",
     "Document",
+    "ErrorCode",
     "ExampleKind",
     "MessageKind",
     "WorkedExample",

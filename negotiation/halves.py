@@ -329,6 +329,10 @@ def _error_code(marks: Sequence[Mark], error: str | None) -> str:
     for mark in marks:
         if mark.bad in (Slot.CODE, Slot.CODE_TEXT):
             return f"find(response, {_names(mark.path)})"
+    for mark in marks:
+        # A document that lists words for its codes.
+        if mark.path[-1] == "code" and isinstance(mark.bad, Fixed):
+            return f'find(response, {_names(mark.path)}) or "error"'
     if error is not None:
         return f'find(response, {_names((error, "code"))}) or "error"'
     return '"error"'

@@ -17,6 +17,9 @@ from negotiation.reasons import words
 from negotiation.schemas import prepared
 from negotiation.shape import (
     MAX_DOCUMENT_SIZE,
+    OTHER_ERROR,
+    OTHER_STATUS,
+    ErrorCode,
     ExampleKind,
     WorkedExample,
     encoded,
@@ -55,6 +58,7 @@ def render_document(
     output_schema: Schema,
     *,
     offered: Sequence[Capability] = (),
+    errors: Sequence[ErrorCode] = (),
 ) -> str:
     """Return the document of our own shape for these values, always the same bytes.
 
@@ -64,6 +68,7 @@ def render_document(
         output_schema: Schema of the values it gets back.
         offered: The provider's capabilities that serve it, when a provider writes
             (ANP-5); empty when the caller does.
+        errors: Codes that the task wants for its errors; HTTP status codes when empty.
 
     Raises:
         DocumentError: A schema is over the limits, or the text would be too large.
@@ -71,9 +76,10 @@ def render_document(
     try:
         given, wanted = prepared(input_schema), prepared(output_schema)
         request = prepared(own_request_schema(given))
-        response = prepared(own_response_schema(wanted))
+        response = prepared(own_response_schema(wanted, errors))
     except SchemaError as exc:
         raise DocumentError(f"cannot write a document: {exc}") from None
+    own_words = any(not one.is_number for one in errors)
     sides = _offer_section(offered) if offered else _caller_section(given, wanted)
     parts = [
         "# Requirement",
@@ -91,12 +97,15 @@ def render_document(
         _fenced(request),
         "## Response message",
         "`output` holds the values of the result. It is present when `status.code` is "
-        "200 and absent otherwise.",
+        f"{'ok' if own_words else '200'} and absent otherwise.",
         _fenced(response),
         "# Errors",
-        "- `status.code` is an HTTP status code: 200 is good, 4xx is a fault of the "
-        "request, 5xx a fault of the provider.\n"
-        "- `status.message` says in words what went wrong.",
+        "\n".join(
+            [
+                *_error_lines(errors, own_words=own_words),
+                "- `status.message` says in words what went wrong.",
+            ]
+        ),
         "# Time-out",
         f"A request without a response after {REPLY_TIMEOUT} seconds has failed, "
         "unless the caller set another limit.",
@@ -181,6 +190,21 @@ def _bytes_block(data: bytes) -> str:
         for start in range(0, len(data), HEX_LINE)
     ]
     return "\n".join(["```hex", *lines, "```"])
+
+
+def _error_lines(errors: Sequence[ErrorCode], *, own_words: bool) -> list[str]:
+    if not errors:
+        return [
+            "- `status.code` is an HTTP status code: 200 is good, 4xx is a fault of "
+            "the request, 5xx a fault of the provider."
+        ]
+    good, other = ("ok", OTHER_ERROR) if own_words else ("200", str(OTHER_STATUS))
+    known = {one.code: _one_line(one.meaning) for one in errors}
+    known.setdefault(other, "anything else that failed")
+    return [
+        f"- `status.code` is `{good}` when all went well, else one of these:",
+        *(f"  - `{code}`: {meaning}" for code, meaning in known.items()),
+    ]
 
 
 def _caller_section(given: Schema, wanted: Schema) -> list[str]:

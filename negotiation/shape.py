@@ -9,6 +9,8 @@ the hash of its exact bytes.
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
@@ -20,7 +22,10 @@ from negotiation.values import same_schema
 
 __all__ = [
     "MAX_DOCUMENT_SIZE",
+    "OTHER_ERROR",
+    "OTHER_STATUS",
     "Document",
+    "ErrorCode",
     "ExampleKind",
     "MessageKind",
     "WorkedExample",
@@ -32,6 +37,14 @@ __all__ = [
 
 MAX_DOCUMENT_SIZE: Final = 256 * 1024
 "Largest candidate, in bytes of UTF-8 (ANP-Q30)."
+
+OTHER_STATUS: Final = 500
+"Code of every failure for which a task names no number of its own."
+
+OTHER_ERROR: Final = "error"
+"Code of every failure for which a task names no word of its own."
+
+CODE_NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
 
 
 class MessageKind(StrEnum):
@@ -132,6 +145,22 @@ class Document:
         return inner if same else None
 
 
+@dataclass(frozen=True, slots=True)
+class ErrorCode:
+    """A code that a task wants for one kind of failure."""
+
+    code: str
+    "The code as written, digits or a word."
+
+    meaning: str
+    "When it is used, in words."
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it can be written as a JSON number."""
+        return CODE_NUMBER.fullmatch(self.code) is not None
+
+
 def document_hash(text: str) -> str:
     """Return the SHA-256 of the UTF-8 bytes of `text`, 64 hex characters (ANP-88).
 
@@ -169,15 +198,37 @@ def own_request_schema(input_schema: Schema) -> dict[str, Any]:
     }
 
 
-def own_response_schema(output_schema: Schema) -> dict[str, Any]:
-    """Return the schema of a whole response in our own shape."""
+def own_response_schema(
+    output_schema: Schema, errors: Sequence[ErrorCode] = ()
+) -> dict[str, Any]:
+    """Return the schema of a whole response in our own shape.
+
+    Args:
+        errors: Codes that the errors have to have; HTTP status codes when empty. They
+            are numbers if all of them are, else texts.
+    """
+    code: dict[str, Any] = {
+        "type": "integer",
+        "description": "HTTP status code; 200 is good.",
+    }
+    if errors and all(one.is_number for one in errors):
+        listed = [200, *(int(one.code) for one in errors), OTHER_STATUS]
+        code = {
+            "type": "integer",
+            "enum": list(dict.fromkeys(listed)),
+            "description": "200 is good; the others are listed under Errors.",
+        }
+    elif errors:
+        listed_words = ["ok", *(one.code for one in errors), OTHER_ERROR]
+        code = {
+            "type": "string",
+            "enum": list(dict.fromkeys(listed_words)),
+            "description": "ok is good; the others are listed under Errors.",
+        }
     status = {
         "type": "object",
         "properties": {
-            "code": {
-                "type": "integer",
-                "description": "HTTP status code; 200 is good.",
-            },
+            "code": code,
             "message": {"type": "string", "description": "For people."},
         },
         "required": ["code", "message"],

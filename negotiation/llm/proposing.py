@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from negotiation.document import (
+    ErrorCode,
     ExampleKind,
     WorkedExample,
     read_document,
@@ -49,9 +50,18 @@ OTHER_FORMAT: Final = re.compile(
 )
 "Words of a task that may ask for messages which are not JSON."
 
+OWN_CODES: Final = re.compile(
+    r"error[ _-]?codes?|codes? for (?:errors|failures)|错误码|错误代码", re.IGNORECASE
+)
+"Words of a task that may ask for error codes of its own."
+
+ERROR_CODE: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
+GOOD_CODES: Final = frozenset({"0", "200", "ok"})
+
 STEP: Final = re.compile(r"[^\W\d][\w-]{0,63}(?:\[\])?")
 
 MAX_FIELDS: Final = 60
+MAX_CODES: Final = 20
 MAX_REQUIREMENT: Final = 4_000
 MAX_EXAMPLE: Final = 16 * 1024
 MAX_TOKENS: Final = 2_500
@@ -60,7 +70,7 @@ MAX_TOKENS: Final = 2_500
 def needs_model(need: Need) -> bool:
     """Return whether a model has something to add to what the caller gave."""
     task = need.task
-    if OTHER_FORMAT.search(task.requirement):
+    if OTHER_FORMAT.search(task.requirement) or OWN_CODES.search(task.requirement):
         return True
     if NAME_ONLY.fullmatch(task.requirement.strip()):
         return False
@@ -98,6 +108,7 @@ def propose_question(need: Need) -> Question:
             requirement=TEXT,
             request=many(field, most=MAX_FIELDS),
             response=many(field, most=MAX_FIELDS),
+            errors=many(record(code=TEXT, meaning=TEXT), most=MAX_CODES),
             format=choice(FORMATS),
             encoding=TEXT,
             codec=TEXT,
@@ -134,7 +145,8 @@ def read_proposal(
             text = _encoded(requirement, given, wanted, answer)
             codec = read_codec(read_document(text), answer)
             return text, codec if isinstance(codec, str) else ""
-    text = render_document(requirement, given, wanted)
+    errors = _errors(answer["errors"])
+    text = render_document(requirement, given, wanted, errors=errors)
     return with_base(text, task.requirement, held), ""
 
 
@@ -152,6 +164,17 @@ def _requirement(ours: str, words: str) -> str:
     if not more or more == ours.strip() or NAME_ONLY.fullmatch(ours.strip()):
         return ours
     return f"{ours.strip()}\n\n{more}"
+
+
+def _errors(listed: Sequence[Mapping[str, Any]]) -> tuple[ErrorCode, ...]:
+    """Return the codes that can be told apart; one for each code."""
+    found = {
+        code: ErrorCode(code, cut_text(one["meaning"].strip(), 200))
+        for one in listed[:MAX_CODES]
+        if ERROR_CODE.fullmatch(code := one["code"].strip())
+        and code.casefold() not in GOOD_CODES
+    }
+    return tuple(found.values())
 
 
 def _schema(fields: Sequence[Mapping[str, Any]]) -> Schema:
@@ -206,8 +229,10 @@ def _leaf(one: Mapping[str, Any], *, described_: bool) -> dict[str, Any]:
 def _encoded(
     requirement: str, given: Schema, wanted: Schema, answer: Mapping[str, Any]
 ) -> str:
-    request, response = own_request_schema(given), own_response_schema(wanted)
-    plain = read_document(render_document(requirement, given, wanted))
+    errors = _errors(answer["errors"])
+    request = own_request_schema(given)
+    response = own_response_schema(wanted, errors)
+    plain = read_document(render_document(requirement, given, wanted, errors=errors))
     schemas = {
         ExampleKind.REQUEST: plain.request_schema,
         ExampleKind.RESPONSE: plain.response_schema,

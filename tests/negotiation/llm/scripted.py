@@ -238,6 +238,7 @@ def proposal(**more: Any) -> Any:
         "response": [],
         "format": "json",
         "encoding": "",
+        "errors": [],
         "codec": "",
         "examples": [],
     }

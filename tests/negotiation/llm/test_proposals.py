@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from negotiation.document import document_hash, read_document
 from negotiation.llm.auto import AutoMind
 from negotiation.llm.mind import LlmMind
@@ -18,6 +20,7 @@ from tests.negotiation.formats import strict
 from tests.negotiation.llm.scripted import (
     ScriptedModel,
     call,
+    failing,
     link,
     meet,
     offer_answer,
@@ -139,6 +142,64 @@ async def test_prose_on_both_sides_costs_two_calls() -> None:
     tools = {"shop.price": lambda given: {"euros": 3}}
     assert await contact.call({"artikel": "A1"}, tools, OFFER) == {"preis": 3}
     assert caller.calls.total() + other.calls.total() == 2
+
+
+CODED = Need(
+    Task("shop.price, with error code UNKNOWN for an article nobody knows"),
+    {"article": "A1"},
+)
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [(("4404", "4410"), 4404), (("UNKNOWN", "SOLD_OUT"), "UNKNOWN")],
+    ids=["numbers", "words"],
+)
+async def test_error_codes_of_a_task_travel_from_its_words_to_the_caller(
+    codes: tuple[str, str], expected: int | str
+) -> None:
+    errors = [
+        {"code": codes[0], "meaning": "nobody knows the article"},
+        {"code": codes[1], "meaning": "no more of it"},
+        # What says that all went well is no error.
+        {"code": "ok", "meaning": "good"},
+        {"code": "two words", "meaning": "?"},
+    ]
+    answer = proposal(response=[part("euros", "number")], errors=errors)
+    caller = ScriptedModel({"propose": [answer]})
+    text = await LlmMind(caller).propose(CODED)
+    assert f"`{codes[0]}`: nobody knows the article" in text
+    assert "two words" not in text
+    other = ScriptedModel(
+        {
+            "offer": [
+                offer_answer(
+                    call("shop.price"),
+                    failures=[
+                        {"failure": "404", "code": codes[0]},
+                        {"failure": "409", "code": codes[1]},
+                    ],
+                )
+            ]
+        }
+    )
+    contact = await meet(
+        AutoMind(RulesMind(), LlmMind(ScriptedModel())),
+        LlmMind(other),
+        CODED,
+        OFFER,
+        first=text,
+    )
+    for status, code in (("404", expected), ("418", _other(codes))):
+        tools = {"shop.price": failing(status, "no")}
+        said = await contact.call({"article": "A1"}, tools, OFFER)
+        assert said["code"] == code
+    good = {"shop.price": lambda given: {"euros": 3}}
+    assert await contact.call({"article": "A1"}, good, OFFER) == {"euros": 3}
+
+
+def _other(codes: tuple[str, str]) -> int | str:
+    return 500 if codes[0].isdecimal() else "error"
 
 
 async def test_prose_without_data_is_served_from_its_words() -> None:
