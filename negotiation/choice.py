@@ -6,16 +6,16 @@ chosen unless it is named (DESIGN.md, Negotiation).
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
 
+from negotiation.chains import Chain, find_chain
 from negotiation.errors import DocumentError, SchemaError
-from negotiation.fit import short_name
 from negotiation.layout import Layout, read_layout
 from negotiation.mapping import normal_name
+from negotiation.names import MAX_REQUIREMENT, WORD, name_key, names_in, short_name
 from negotiation.schemas import prepared
 from negotiation.shape import Document
 from negotiation.task import Capability, Schema
@@ -24,18 +24,8 @@ from negotiation.values import types_of
 
 __all__ = ["NoChoice", "choose", "choose_for_prose", "near_names"]
 
-MAX_REQUIREMENT: Final = 16 * 1024
-"Most characters of a requirement that are searched for names."
-
 MAX_NEAR: Final = 5
 "Most capabilities named in a refusal."
-
-CJK: Final = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
-WORD: Final = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
-"A word; scripts without blanks between words give one for each character."
-
-GAP: Final = re.compile(r"[\s_\-]*|[./]")
-"What may stand between the parts of one name."
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +38,17 @@ class NoChoice:
 
 def choose(
     document: Document, capabilities: Sequence[Capability], hints: Sequence[str] = ()
-) -> Capability | NoChoice:
-    """Return the capability that `document` asks for.
+) -> Capability | Chain | NoChoice:
+    """Return the capability that `document` asks for, or several in a row.
 
     Args:
         hints: The owner's words, newest last; a capability named in one is meant.
     """
-    if (hinted := _hinted(hints, capabilities)) is not None:
+    chain = find_chain(document.requirement, capabilities)
+    hinted = _hinted(hints, capabilities)
+    if chain is not None and (hinted is None or hinted.name in chain.names):
+        return chain
+    if hinted is not None:
         return hinted
     try:
         layout: Layout | None = read_layout(document)
@@ -126,37 +120,12 @@ def _named(text: str, capabilities: Sequence[Capability]) -> list[Capability]:
         return exact[:1]
     names: dict[str, list[Capability]] = {}
     for one in capabilities:
-        for name in {_key(one.name), _key(short_name(one.name))} - {""}:
+        for name in {name_key(one.name), name_key(short_name(one.name))} - {""}:
             names.setdefault(name, []).append(one)
-    found = _names_in(text[:MAX_REQUIREMENT], names)
+    found = names_in(text[:MAX_REQUIREMENT], names)
     longest = max(map(len, found), default=0)
     meant = [names[name] for name in sorted(found) if len(name) == longest]
     return list({one.name: one for group in meant for one in group}.values())
-
-
-def _names_in(text: str, names: Iterable[str]) -> set[str]:
-    """Return which of `names` stand in `text` as words, however they are separated."""
-    wanted = set(names)
-    room = max(map(len, wanted), default=0)
-    words = list(WORD.finditer(text))
-    found: set[str] = set()
-    for start, first in enumerate(words):
-        joined = ""
-        end = first.start()
-        for word in words[start:]:
-            if joined and not GAP.fullmatch(text, end, word.start()):
-                break
-            joined += word[0].casefold()
-            end = word.end()
-            if len(joined) > room:
-                break
-            if joined in wanted:
-                found.add(joined)
-    return found
-
-
-def _key(name: str) -> str:
-    return "".join(word.casefold() for word in WORD.findall(name))
 
 
 def _one_of(named: list[Capability]) -> Capability | NoChoice:

@@ -9,11 +9,13 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
+from negotiation.chains import Chain
 from negotiation.errors import DocumentError, SchemaError
 from negotiation.keywords import cut
 from negotiation.layout import Layout, read_layout
 from negotiation.mapping import Drop, Proof, compare, normal_name
 from negotiation.mind import Need
+from negotiation.names import short_name
 from negotiation.parts import Place
 from negotiation.plan import Plan, PlanError
 from negotiation.reasons import Mismatch, Reason, values_of
@@ -28,7 +30,6 @@ __all__ = [
     "closed",
     "fit_provider",
     "fit_requester",
-    "short_name",
 ]
 
 ACTION_NAME: Final = re.compile(r"[\w./-]{1,64}")
@@ -63,6 +64,9 @@ class Fit:
 
     capability: Capability | None = None
     "The capability that is called; None on the requester's side."
+
+    chain: Chain | None = None
+    "The calls behind `capability`, when it stands for several."
 
 
 def fit_requester(document: Document, need: Need) -> Fit | Mismatch:
@@ -110,8 +114,10 @@ def fit_requester(document: Document, need: Need) -> Fit | Mismatch:
     return Fit(layout, request, response, action)
 
 
-def fit_provider(document: Document, capability: Capability) -> Fit | Mismatch:
-    """Return how `capability` serves `document`, or what stands against it."""
+def fit_provider(document: Document, chosen: Capability | Chain) -> Fit | Mismatch:
+    """Return how what was chosen serves `document`, or what stands against it."""
+    chain = chosen if isinstance(chosen, Chain) else None
+    capability = chosen.whole if isinstance(chosen, Chain) else chosen
     try:
         layout = read_layout(document)
         takes = prepared(capability.input_schema)
@@ -138,16 +144,12 @@ def fit_provider(document: Document, capability: Capability) -> Fit | Mismatch:
     )
     if isinstance(response, Mismatch):
         return response
-    names = [short_name(capability.name), capability.name]
+    last = chain.steps[-1].capability if chain is not None else capability.name
+    names = [short_name(last), last]
     action = _action(layout.response.action_schema, names)
     if isinstance(action, Mismatch):
         return action
-    return Fit(layout, request, response, action, capability)
-
-
-def short_name(name: str) -> str:
-    """Return the name of a capability without that of its attachment."""
-    return name.rpartition(".")[2] or name
+    return Fit(layout, request, response, action, capability, chain)
 
 
 def closed(schema: Schema) -> Schema:

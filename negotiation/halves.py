@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from negotiation.chains import Chain
 from negotiation.choice import NoChoice, choose
 from negotiation.errors import HalfError
 from negotiation.fit import Fit, fit_provider, fit_requester
@@ -73,7 +74,8 @@ def write_half(document: Document, side: Side) -> HalfSource:
     if isinstance(fit, Mismatch):
         raise HalfError("rejected", f"the document does not fit {chosen.name}: {fit}")
     text = provider_source(fit, document_hash(document.text))
-    return HalfSource(_sized(text), "rules", (chosen.name,))
+    names = chosen.names if isinstance(chosen, Chain) else (chosen.name,)
+    return HalfSource(_sized(text), "rules", names)
 
 
 def requester_source(fit: Fit, protocol: str) -> str:
@@ -255,7 +257,7 @@ def _handle_request(source: _Source, fit: Fit) -> None:
         f"expect(values, {kind})" if (kind := _kind(place.schema)) else "",
         f"arguments = {arguments}",
         "try:",
-        f"    output = yield call({fit.capability.name!r}, arguments)",
+        *_indented(_calls(fit)),
         "except CapabilityError as error:",
         *_indented([*bad, 'return json.dumps(message).encode("utf-8")']),
         f"result = {result}",
@@ -263,6 +265,25 @@ def _handle_request(source: _Source, fit: Fit) -> None:
         'return json.dumps(message).encode("utf-8")',
     ]
     source.block(_function("handle_request(data)", [line for line in lines if line]))
+
+
+def _calls(fit: Fit) -> list[str]:
+    """Return the lines that make the calls and end with `output`."""
+    assert fit.capability is not None
+    if fit.chain is None:
+        return [f"output = yield call({fit.capability.name!r}, arguments)"]
+    lines = []
+    for number, step in enumerate(fit.chain.steps):
+        given = (
+            f"{{name: arguments[name] for name in {_names(step.given)} "
+            "if name in arguments}"
+        )
+        lines.append(f"given = {given}")
+        lines += [
+            f"given[{name!r}] = output_{giver}[{name!r}]" for name, giver in step.linked
+        ]
+        lines.append(f"output_{number} = yield call({step.capability!r}, given)")
+    return [*lines, f"output = output_{len(fit.chain.steps) - 1}"]
 
 
 def _message(

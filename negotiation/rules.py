@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from negotiation.chains import Chain
 from negotiation.choice import NoChoice, choose, choose_for_prose, near_names
 from negotiation.errors import DocumentError, HalfError, MindError, SchemaError
 from negotiation.fit import closed, fit_provider, fit_requester
@@ -113,18 +114,26 @@ def propose(need: Need) -> str:
     return render_document(task.requirement, given, wanted)
 
 
-def own_terms(capability: Capability) -> str:
-    """Return the document that says just what `capability` takes and gives (ANP-5).
+def own_terms(
+    chosen: Capability | Chain, capabilities: Sequence[Capability] = ()
+) -> str:
+    """Return the document that says just what was chosen takes and gives (ANP-5).
+
+    Args:
+        capabilities: Where those of a chain are found by name.
 
     Raises:
         DocumentError: A schema of the capability is over the limits.
     """
+    whole = chosen.whole if isinstance(chosen, Chain) else chosen
+    parts = (
+        [one for one in capabilities if one.name in chosen.names]
+        if isinstance(chosen, Chain)
+        else [chosen]
+    )
     # The name alone: a description may hold the names of other capabilities.
     return render_document(
-        capability.name,
-        capability.input_schema,
-        capability.output_schema,
-        offered=[capability],
+        whole.name, whole.input_schema, whole.output_schema, offered=parts
     )
 
 
@@ -135,6 +144,7 @@ def judge_offer(candidate: str, offer: Offer, sent: Sequence[str]) -> Verdict:
         sent: The candidates that we sent before in this negotiation.
     """
     document = _read(candidate)
+    chosen: Capability | Chain | NoChoice
     if isinstance(document, DocumentError):
         requirement = read_requirement(candidate)
         chosen = choose_for_prose(
@@ -152,7 +162,7 @@ def judge_offer(candidate: str, offer: Offer, sent: Sequence[str]) -> Verdict:
             return Accept()
         reasons = _listed(fit)
     try:
-        ours = own_terms(chosen)
+        ours = own_terms(chosen, offer.capabilities)
     except DocumentError as exc:
         return Reject(f"{chosen.name} cannot be described: {exc}")
     if ours in sent:

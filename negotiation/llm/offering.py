@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from negotiation.errors import SchemaError
-from negotiation.fit import short_name
 from negotiation.llm.codecs import codec_part, read_codec
 from negotiation.llm.conversions import HOW_WORDS
 from negotiation.llm.forms import BOOLEAN, TEXT, choice, many, record
@@ -44,6 +43,7 @@ from negotiation.llm.spots import Root, Spot, described
 from negotiation.llm.trees import Node, build_tree, lost, used_spots
 from negotiation.mapping import Drop
 from negotiation.mind import Offer
+from negotiation.names import short_name
 from negotiation.schemas import prepared
 from negotiation.shape import Document
 from negotiation.task import Capability, Role

@@ -85,6 +85,9 @@ class Scene:
     notes: str = ""
     "Why the scene is as it is."
 
+    read_only: tuple[str, ...] = ()
+    "Functions that the provider's owner says have no side effects."
+
     command: tuple[str, ...] = ()
     "An MCP server that is attached instead of a module; runs in the repository."
 
@@ -118,6 +121,7 @@ def every(
     wanted: Schema | None,
     *steps: Step,
     named: str,
+    read_only: bool = False,
 ) -> tuple[Scene, ...]:
     """Return a scene for each choice of sides.
 
@@ -138,6 +142,7 @@ def every(
                 wanted,
             ),
             steps,
+            read_only=("*",) if read_only else (),
         )
         for sides in Sides
     )
@@ -398,6 +403,8 @@ TWO = every(
         for company, customer in (("Example Ltd", 7), ("Muster GmbH", 8))
     ),
     named="By find_customer, then open_invoices.",
+    # Rules put capabilities in a row only if they change nothing.
+    read_only=True,
 )
 
 DATES = every(

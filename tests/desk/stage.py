@@ -145,6 +145,7 @@ def _attached(scene: Scene) -> AttachmentSpec:
         target=f"tests/desk/agents/{scene.agent}.py",
         cwd=ROOT,
         expose=scene.expose,
+        read_only=scene.read_only,
     )
 
 
