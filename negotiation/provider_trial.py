@@ -16,7 +16,7 @@ from negotiation.schemas import prepared
 from negotiation.shape import Document, MessageKind
 from negotiation.strict_json import Json
 from negotiation.task import Schema
-from negotiation.trial import HOSTILE, MESSAGE_ID, Trial, dumped, slots
+from negotiation.trial import HOSTILE, MESSAGE_ID, Trial, dumped, find, slots
 
 __all__ = ["ProviderTrial", "SampleRequest"]
 
@@ -57,6 +57,8 @@ class ProviderTrial(Trial):
     ) -> None:
         super().__init__(half, document, runner=runner, validator=validator)
         self._offer = offer
+        self._served = 0
+        self._refusals: list[str] = []
 
     async def run(self) -> None:
         """Try everything with samples as the capabilities' outputs."""
@@ -81,7 +83,8 @@ class ProviderTrial(Trial):
             self.problem(f"a capability's schema cannot be used: {exc}")
             return
         answers = {
-            name: await self._valid(schema, ()) for name, schema in outputs.items()
+            name: await self._valid(schema, (), name)
+            for name, schema in outputs.items()
         }
         requests = await self._requests()
         if requests:
@@ -91,6 +94,11 @@ class ProviderTrial(Trial):
             for code, words in (("404", "not found"), ("tool_failed", "it broke")):
                 failure = CapabilityFailed(code, words)
                 await self._handle_bad(request, inputs, failure)
+        if self._refusals and not self._served:
+            self.problem(
+                "handle_request says error to every sample request without calling "
+                f"anything: {self._refusals[0]}"
+            )
         wrong = self._wrong_types(self._document.request_schema)
         for name, data in (*HOSTILE, *wrong):
             await self._handle_hostile(name, data, inputs, answers)
@@ -99,11 +107,11 @@ class ProviderTrial(Trial):
         """Return the requests that can be made, as the requester would send them."""
         layout, schema = self._layout, self._document.request_schema
         if layout is None:
-            made = await self._valid(schema, ())
+            made = await self._valid(schema, (), "request")
             return [SampleRequest(dumped(value)) for value in made]
         place = layout.request.places[0]
         requests = []
-        for value in await self._valid(place.schema, ()):
+        for value in await self._valid(place.schema, (), "request"):
             filled = slots()
             if layout.request.action_schema is not None:
                 actions = make_samples(layout.request.action_schema).values
@@ -160,6 +168,8 @@ class ProviderTrial(Trial):
         self._report(calls)
         if response is None or not all(map(answers.get, calls.names)):
             return None
+        if not calls.names and await self._is_refusal(request, response):
+            return None
         if not calls.names and not calls.faults:
             self.problem("handle_request answers without calling its capability")
         kind, schema = MessageKind.RESPONSE, self._document.response_schema
@@ -171,7 +181,30 @@ class ProviderTrial(Trial):
             self.problem("handle_request says error although the capability answered")
         if self._result_missing(values):
             self.problem("handle_request leaves the result out of a good response")
+        self._served += 1
         return response
+
+    async def _is_refusal(self, request: SampleRequest, response: bytes) -> bool:
+        """Return whether the half found the request itself to be wrong, and said so.
+
+        A schema need not say all that a request has to keep: any text may stand where a
+        date is meant. Such an answer is as good as another one if not all are like it.
+        """
+        values = await self._values(MessageKind.RESPONSE, response)
+        if self._says_good(values) is not False:
+            return False
+        what = "handle_request (refusal)"
+        kind, schema = MessageKind.RESPONSE, self._judge.error_schema
+        if await self._fits(kind, schema, response, what):
+            self._carries_id(values, what, request.message_id)
+            self._refusals.append(self._said(values))
+        return True
+
+    def _said(self, values: dict[str, Json]) -> str:
+        """Return the words of an error response, or as much of it as can be shown."""
+        assert self._layout is not None, "or nothing would say error"
+        texts = [find(values, path) for path in self._layout.response.texts]
+        return next((one for one in texts if isinstance(one, str)), cut(values))[:300]
 
     async def _handle_bad(
         self,

@@ -47,7 +47,7 @@ class RequesterTrial(Trial):
         if given is None:
             arguments: list[Json] = [need.arguments]
         else:
-            arguments = await self._valid(schema, [need.arguments])
+            arguments = await self._valid(schema, [need.arguments], "arguments")
         encoded = [await self._encode(value) for value in arguments]
         target = self._layout.request.places[0].schema if self._layout else True
         self._constant(arguments, encoded, target=target, what="encode_request")
@@ -81,7 +81,7 @@ class RequesterTrial(Trial):
         if layout is None:
             return
         place = layout.response.places[0]
-        values = await self._valid(place.schema, ())
+        values = await self._valid(place.schema, (), "response")
         results: list[bytes | None] = []
         for value in values:
             message = build_message(

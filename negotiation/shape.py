@@ -139,10 +139,14 @@ class Document:
     def output_schema(self) -> Schema | None:
         """Schema of `output` when the document has our own shape, else None."""
         inner = _inner(self.response_schema, "output")
-        same = inner is not None and same_schema(
-            self.response_schema, own_response_schema(inner)
-        )
-        return inner if same else None
+        if inner is None:
+            return None
+        own = own_response_schema(inner)
+        code = _inner(_inner(self.response_schema, "status") or True, "code")
+        if isinstance(code, dict) and "enum" in code:
+            # Codes that the task wanted.
+            own["properties"]["status"]["properties"]["code"] = code
+        return inner if same_schema(self.response_schema, own) else None
 
 
 @dataclass(frozen=True, slots=True)

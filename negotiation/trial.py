@@ -12,9 +12,10 @@ from negotiation.keywords import cut
 from negotiation.layout import Layout, read_layout
 from negotiation.message_judge import MessageJudge, find, says_good
 from negotiation.mind import HalfSource
+from negotiation.module_examples import examples_in, with_examples
 from negotiation.parts import Slot, build_message
 from negotiation.runner import HalfRunner, Validator
-from negotiation.samples import Sample, make_samples
+from negotiation.samples import make_samples
 from negotiation.shape import Document, MessageKind
 from negotiation.strict_json import Json, canonical_json
 from negotiation.task import Schema
@@ -102,6 +103,7 @@ class Trial:
         self._runner = runner
         self._validator = validator
         self._judge = MessageJudge(document, runner, validator)
+        self._examples = examples_in(half.text)
         self.problems: list[str] = []
         self._checks = 0
         self._tried = 0
@@ -129,17 +131,31 @@ class Trial:
         samples = made if self._tried else SamplesMade.NONE
         return Findings(tuple(self.problems), samples, self._checks)
 
-    async def _valid(self, schema: Schema, given: Sequence[Json]) -> list[Json]:
-        """Return the samples of `schema` that the validator takes."""
+    async def _valid(
+        self, schema: Schema, given: Sequence[Json], root: str
+    ) -> list[Json]:
+        """Return the samples of `schema` that the validator takes.
+
+        Args:
+            given: Data at hand, which comes first and stays as it is.
+            root: What the half calls the value; its own examples go into it.
+        """
         made = make_samples(schema, given)
         self._partial = self._partial or made.partial
-        kept: list[Sample] = []
+        examples = self._examples.get(root, {})
+        at_hand = {canonical_json(one) for one in given}
+        kept: dict[bytes, Json] = {}
         for sample in made.values:
-            if await self._validator.validate(schema, sample.value):
+            value = sample.value
+            if canonical_json(value) not in at_hand:
+                value = with_examples(value, examples)
+            if (key := canonical_json(value)) in kept:
+                continue
+            if await self._validator.validate(schema, value):
                 self._partial = True
             else:
-                kept.append(sample)
-        return [sample.value for sample in kept]
+                kept[key] = value
+        return list(kept.values())
 
     async def _fits(
         self, kind: MessageKind, schema: Schema, data: object, what: str

@@ -23,6 +23,7 @@ from negotiation.errors import (
     SchemaError,
 )
 from negotiation.mind import HalfSource, Offer
+from negotiation.module_examples import examples_in, with_examples
 from negotiation.runner import HalfRunner, Validator
 from negotiation.schemas import prepared
 from negotiation.shape import Document, MessageKind
@@ -155,6 +156,7 @@ async def _tools(
         CasesError: A schema cannot be used.
     """
     found: dict[str, _Tool] = {}
+    examples = examples_in(half.text)
     for capability in offer.capabilities:
         if capability.name not in half.capabilities:
             continue
@@ -164,7 +166,14 @@ async def _tools(
         except SchemaError as exc:
             raise CasesError(f"{capability.name}: {exc}") from None
         values = await telling_values(schema, (), validator)
-        outputs = [value for _, value in values if _size(value) <= MAX_OUTPUT]
+        own = examples.get(capability.name, {})
+        made = [with_examples(value, own) for _, value in values]
+        outputs = [
+            value
+            for value in made
+            if _size(value) <= MAX_OUTPUT
+            and not (own and await validator.validate(schema, value))
+        ]
         reads = live if capability.read_only else None
         found[capability.name] = _Tool(given, schema, outputs, reads)
     return found

@@ -10,6 +10,7 @@ import contextlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any, Final
@@ -26,18 +27,20 @@ from negotiation.values import contradiction, types_of
 
 __all__ = ["HOW_WORDS", "Conversion", "How", "LinkError", "convert"]
 
-MAX_ARGUMENT: Final = 400
+MAX_ARGUMENT: Final = 1_000
 "Longest parameter of a conversion, in characters."
 
 MAX_PAIRS: Final = 64
 "Most pairs of a table of values."
 
-MAX_EXPRESSION: Final = 300
+MAX_EXPRESSION: Final = 800
 "Longest Python expression, in characters."
 
 NUMBER: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,12})?(?:/[1-9][0-9]{0,11})?")
 EXPRESSION: Final = re.compile(r"[^\n\r\\#;]+")
 DATE_FORMAT: Final = re.compile(r"(?:%[YmdHMSfzjbBypI]|[ T/.,:_-]|[年月日时分秒])+")
+EXAMPLE_MOMENT: Final = datetime(2031, 5, 17, 12, 30, tzinfo=UTC)
+EXAMPLE_DATES: Final = {"date": "2031-05-17", "date-time": "2031-05-17T12:30:00Z"}
 DATE_WORDS: Final = ("date", "date-time", "unix-seconds", "unix-milliseconds")
 
 
@@ -80,7 +83,11 @@ HOW_WORDS: Final = "\n".join(
         "list: one value as a list of one; `args` empty",
         "count: how many items a list has; `args` empty",
         "python: only if nothing above will do: one Python expression of a, b, c, the "
-        "values in `from` in their order; `args` that expression",
+        "values in `from` in their order; `args` that expression, in one line of at "
+        f"most {MAX_EXPRESSION} characters without backslash, # and ;. If one of the "
+        "values is a text in a form of its own (a code, base64, XML), `args` goes on "
+        "with an example of each value in `from`, in their order, that the expression "
+        "can read",
     )
 )
 "What each way does, for a prompt."
@@ -109,6 +116,9 @@ class Conversion:
     unsure: tuple[Spot, ...] = ()
     "Sources that may be absent, or null where null is of no use."
 
+    texts: tuple[tuple[Spot, str], ...] = ()
+    "Sources of which the schema allows any text, each with one that can be read."
+
 
 def convert(
     how: How,
@@ -132,13 +142,14 @@ def convert(
     made = _MAKERS[how](sources, args, target, proof)
     _must_fit(how, made.gives, target, proof)
     unsure = tuple(one for one in sources if not one.sure or _null(one.schema))
-    return Conversion(how, sources, made.values, unsure=unsure)
+    return Conversion(how, sources, made.values, unsure=unsure, texts=made.texts)
 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
     values: tuple[Json, ...]
     gives: Schema
+    texts: tuple[tuple[Spot, str], ...] = ()
 
 
 def _copied(source: Spot, target: Schema, drop: Drop, proof: Proof) -> Conversion:
@@ -267,8 +278,8 @@ def _number(
 ) -> _Made:
     _count(How.NUMBER, sources, args, 0)
     _kind(sources[0], "string")
-    _readable(sources[0], "a number", proof)
     whole = "number" not in types_of(without_null(target))
+    _readable(sources[0], "a number", proof)
     return _Made((whole,), {"type": "integer" if whole else "number"})
 
 
@@ -280,11 +291,12 @@ def _date(
     for form in args:
         if form not in DATE_WORDS and not DATE_FORMAT.fullmatch(form):
             raise LinkError(f"date: {cut(form)} is no form of a date")
+    texts: tuple[tuple[Spot, str], ...] = ()
     if before.startswith("unix"):
         _kind(sources[0], "integer", "number")
     else:
         _kind(sources[0], "string")
-        _readable(sources[0], f"a date as {before}", proof)
+        texts = _texts(sources[0], EXAMPLE_DATES.get(before) or _written_as(before))
         inner = without_null(sources[0].schema)
         stated = inner.get("format") if isinstance(inner, dict) else None
         if stated in DATE_WORDS[:2] and stated != before:
@@ -294,18 +306,30 @@ def _date(
         gives = {"type": "integer"}
     elif after in DATE_WORDS:
         gives = {"type": "string", "format": after, "minLength": 1}
-    return _Made((before, after), gives)
+    return _Made((before, after), gives, texts)
+
+
+def _written_as(form: str) -> str:
+    return EXAMPLE_MOMENT.strftime(form)
 
 
 def _readable(source: Spot, what: str, proof: Proof) -> None:
     """Refuse a text of which nothing says that it can be read as `what`."""
-    inner = without_null(source.schema)
-    told = {"format", "pattern", "enum", "const", "examples"}
-    if proof is Proof.FULL and isinstance(inner, dict) and not told & inner.keys():
+    if proof is Proof.FULL and _texts(source, ""):
         raise LinkError(
             f"{source.name} may be any text, which need not be {what}: its schema "
-            "says neither format nor pattern"
+            "says neither format nor pattern; if it always is one, read it by python "
+            "and give an example"
         )
+
+
+def _texts(source: Spot, example: str) -> tuple[tuple[Spot, str], ...]:
+    """Return an example for a text of which the schema does not say the form."""
+    inner = without_null(source.schema)
+    told = {"format", "pattern", "enum", "const", "examples"}
+    if isinstance(inner, dict) and not told & inner.keys():
+        return ((source, example),)
+    return ()
 
 
 def _values(
@@ -372,8 +396,7 @@ def _split(
     separator, place = args
     if not separator or not re.fullmatch(r"-?[0-9]{1,2}", place):
         raise LinkError("split takes a separator and the number of a part")
-    first = int(place) in (0, -1)
-    if not first:
+    if int(place) not in (0, -1):
         # Only the first and the last part are there in every text.
         _readable(sources[0], f"a text of parts with {cut(separator)}", proof)
     return _Made((separator, int(place)), {"type": "string"})
@@ -410,13 +433,27 @@ def _items(
 def _python(
     sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
 ) -> _Made:
-    if not 1 <= len(sources) <= 3 or len(args) != 1:
-        raise LinkError("python takes one to three sources and one expression")
-    text = args[0].strip()
+    if not 1 <= len(sources) <= 3 or len(args) not in (1, 1 + len(sources)):
+        raise LinkError(
+            "python takes one to three sources, and one expression with an example of "
+            "each source or without"
+        )
+    text, *examples = args
+    text = text.strip()
     if len(text) > MAX_EXPRESSION or not EXPRESSION.fullmatch(text):
-        raise LinkError("python takes one expression in one line")
+        raise LinkError(
+            f"python takes one expression in one line of at most {MAX_EXPRESSION} "
+            "characters, without backslash, semicolon and comment"
+        )
+    texts = [
+        one
+        for source, example in zip(sources, examples, strict=False)
+        if bare_kind(without_null(source.schema)) == "string"
+        and contradiction(source.schema, example) is None
+        for one in _texts(source, example)
+    ]
     # What it gives is not proved; the half's samples are checked against the schema.
-    return _Made((text,), target)
+    return _Made((text,), target, tuple(texts))
 
 
 _Maker = Callable[[tuple[Spot, ...], Sequence[str], Schema, Proof], _Made]

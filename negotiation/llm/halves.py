@@ -15,7 +15,9 @@ from negotiation.halves import literal
 from negotiation.llm.emitting import Source, indented, names_literal
 from negotiation.llm.frames import Frame
 from negotiation.llm.plans import ProviderPlan, RequesterPlan
+from negotiation.llm.trees import Node, example_texts
 from negotiation.mind import HalfSource
+from negotiation.module_examples import examples_line
 from negotiation.parts import Fixed, Mark, Message, Slot
 from negotiation.strict_json import Json
 from negotiation.values import types_of
@@ -24,6 +26,9 @@ __all__ = ["ORIGIN", "provider_half", "requester_half"]
 
 ORIGIN: Final = "model"
 "Who wrote a half whose mapping a model gave."
+
+UNUSABLE: Final = "(ArithmeticError, LookupError, TypeError, ValueError)"
+"What a conversion raises that cannot read a value."
 
 MAX_SOURCE: Final = 64 * 1024
 "Largest half, in bytes; the sandbox takes no more."
@@ -41,6 +46,16 @@ def provider_half(plan: ProviderPlan, protocol: str) -> HalfSource:
     calls = []
     for number, one in enumerate(plan.calls, start=1):
         arguments = source.builder(one.arguments, roots)
+        if number == 1:
+            # What the peer sent decides it, so the peer is told what is wrong.
+            calls += [
+                "try:",
+                f"    given = {arguments}",
+                f"except {UNUSABLE} as problem:",
+                '    raise CapabilityError("400", "the request cannot be used: " + '
+                "str(problem)[:200])",
+            ]
+            arguments = "given"
         calls.append(f"output_{number} = yield call({one.capability!r}, {arguments})")
         # A name comes last when it is called again: what it gave last is meant.
         roots.pop(one.capability, None)
@@ -69,7 +84,9 @@ def provider_half(plan: ProviderPlan, protocol: str) -> HalfSource:
     ]
     source.function("handle_request(data)", lines)
     names = tuple(dict.fromkeys(one.capability for one in plan.calls))
-    return _half(source, plan.codec, f"Provider half of protocol {protocol}", names)
+    nodes = [*(one.arguments for one in plan.calls), plan.result]
+    about = f"Provider half of protocol {protocol}"
+    return _half(source, plan.codec, about, names, nodes)
 
 
 def requester_half(plan: RequesterPlan, protocol: str) -> HalfSource:
@@ -81,7 +98,8 @@ def requester_half(plan: RequesterPlan, protocol: str) -> HalfSource:
     source = Source()
     _encode_request(source, plan)
     _decode_response(source, plan)
-    return _half(source, plan.codec, f"Requester half of protocol {protocol}", ())
+    about = f"Requester half of protocol {protocol}"
+    return _half(source, plan.codec, about, (), [plan.request, plan.result])
 
 
 def _encode_request(source: Source, plan: RequesterPlan) -> None:
@@ -236,9 +254,18 @@ def _sent(kind: str, plan: ProviderPlan | RequesterPlan) -> str:
 
 
 def _half(
-    source: Source, codec: str, about: str, capabilities: tuple[str, ...]
+    source: Source,
+    codec: str,
+    about: str,
+    capabilities: tuple[str, ...],
+    nodes: Sequence[Node],
 ) -> HalfSource:
-    text = source.text(f"{about}, its mapping by a model.", before=codec)
+    examples: dict[str, str] = {}
+    for node in nodes:
+        examples |= example_texts(node)
+    line = examples_line(examples) if examples else ""
+    before = "\n\n\n".join(part for part in (line, codec.strip()) if part)
+    text = source.text(f"{about}, its mapping by a model.", before=before)
     size = len(text.encode("utf-8", "replace"))
     if size > MAX_SOURCE:
         raise HalfError(

@@ -369,6 +369,20 @@ def used_spots(node: Node) -> list[Spot]:
             return [items, *used_spots(inner)]
 
 
+def example_texts(node: Node) -> dict[str, str]:
+    """Return examples for the places that are read, by their names."""
+    match node:
+        case Leaf(conversion):
+            return {spot.name: text for spot, text in conversion.texts}
+        case Tree(fields):
+            found: dict[str, str] = {}
+            for one in fields:
+                found |= example_texts(one.node)
+            return found
+        case Each(_, inner):
+            return example_texts(inner)
+
+
 def lost(root: Root, used: Sequence[Spot], drop: Drop) -> list[str]:
     """Return which places of `root` go nowhere although they may count, in words.
 

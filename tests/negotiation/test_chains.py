@@ -13,7 +13,7 @@ from negotiation.names import mentioned
 from negotiation.rules import RulesMind
 from negotiation.task import Capability, Task
 from tests.negotiation.formats import strict
-from tests.negotiation.llm.scripted import Rejected, failing, meet
+from tests.negotiation.llm.scripted import Rejected, Tool, failing, meet
 
 TEXT: dict[str, Any] = {"type": "string"}
 INTEGER: dict[str, Any] = {"type": "integer"}
@@ -41,7 +41,7 @@ LIST = Capability(
 )
 OFFER = Offer((FIND, LIST))
 NAMED = "By find_customer, then open_invoices"
-TOOLS = {
+TOOLS: dict[str, Tool] = {
     "sales.find_customer": lambda given: {"customer_id": 7, "city": "Oslo"},
     "sales.open_invoices": lambda given: {"invoices": [f"{given['customer_id']}-1"]},
 }

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from negotiation.document import (
     MAX_DOCUMENT_SIZE,
+    ErrorCode,
     document_hash,
     read_document,
     render_document,
@@ -23,6 +24,7 @@ from negotiation.parts import Slot
 from negotiation.schemas import prepared
 from negotiation.task import Capability
 from tests.clauses import clause
+from tests.negotiation.formats import strict
 from tests.negotiation.inprocess import findings
 from tests.negotiation.schema_strategies import HOSTILE_NAMES, NAMES, schemas
 
@@ -403,3 +405,18 @@ def test_a_response_that_cannot_say_error_is_not_covered(
 ) -> None:
     with pytest.raises(DocumentError, match=reason):
         read_layout(read_document(foreign({}, response)))
+
+
+@pytest.mark.parametrize("codes", [("4404", "4410"), ("UNKNOWN", "4410")])
+def test_a_document_with_codes_of_its_own_still_has_our_shape(
+    codes: tuple[str, ...],
+) -> None:
+    wanted = strict(euros={"type": "number"})
+    text = render_document(
+        "Balance", {}, wanted, errors=[ErrorCode(one, "why") for one in codes]
+    )
+    document = read_document(text)
+    assert document.output_schema == wanted
+    layout = read_layout(document)
+    assert [place.path for place in layout.response.places] == [("output",)]
+    assert all(len(mark.good) == 1 for mark in layout.response.marks)

@@ -35,6 +35,7 @@ __all__ = [
     "Contact",
     "Rejected",
     "ScriptedModel",
+    "Tool",
     "call",
     "failing",
     "link",

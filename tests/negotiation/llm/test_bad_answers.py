@@ -27,6 +27,7 @@ from tests.negotiation.formats import strict
 from tests.negotiation.llm.scripted import (
     Rejected,
     ScriptedModel,
+    Tool,
     call,
     link,
     meet,
@@ -51,6 +52,7 @@ HOUR = Need(
     Task("Hour of the day in a zone", strict(tz=TEXT), strict(h={"type": "integer"})),
     {"tz": "UTC"},
 )
+REQUEST_TZ = "request:/tz"
 GOOD = offer_answer(
     call("clock.now", link("clock.now:/zone", of=["request:/tz"])),
     result=[link("result:/h", of=["clock.now:/hour"])],
@@ -155,9 +157,7 @@ async def test_links_that_cannot_be_proved_are_no_agreement(name: str) -> None:
 
 async def test_a_repeated_half_is_no_repair() -> None:
     always_error = offer_answer(
-        call(
-            "clock.now", link("clock.now:/zone", "python", "a[5]", of=["request:/tz"])
-        ),
+        call("clock.now", link("clock.now:/zone", "python", "5", of=["request:/tz"])),
         result=[link("result:/h", of=["clock.now:/hour"])],
     )
     model = ScriptedModel({"offer": [always_error, always_error]})
@@ -174,8 +174,21 @@ async def test_a_repeated_half_is_no_repair() -> None:
 
 async def test_a_half_is_repaired_with_the_findings() -> None:
     first = offer_answer(
+        call("clock.now", link("clock.now:/zone", "python", "5", of=["request:/tz"])),
+        result=[link("result:/h", of=["clock.now:/hour"])],
+    )
+    model = ScriptedModel({"offer": [first, GOOD]})
+    mind, offer = LlmMind(model), Offer((CLOCK,))
+    assert await mind.judge(plain(HOUR), offer, ()) == Accept()
+    await prepared(mind, plain(HOUR), offer)
+    assert "handle_request calls clock.now with arg" in model.asked[1].user
+
+
+async def test_a_half_that_refuses_every_sample_is_not_taken() -> None:
+    first = offer_answer(
         call(
-            "clock.now", link("clock.now:/zone", "python", "a[5]", of=["request:/tz"])
+            "clock.now",
+            link("clock.now:/zone", "python", "a.split('|')[5]", of=["request:/tz"]),
         ),
         result=[link("result:/h", of=["clock.now:/hour"])],
     )
@@ -183,7 +196,35 @@ async def test_a_half_is_repaired_with_the_findings() -> None:
     mind, offer = LlmMind(model), Offer((CLOCK,))
     assert await mind.judge(plain(HOUR), offer, ()) == Accept()
     await prepared(mind, plain(HOUR), offer)
-    assert "handle_request fails" in model.asked[1].user
+    assert "handle_request says error to every sample request" in model.asked[1].user
+    assert "list index out of range" in model.asked[1].user
+
+
+async def test_a_text_of_a_known_form_is_refused_when_it_has_another() -> None:
+    answer = offer_answer(
+        call(
+            "clock.now",
+            link(
+                "clock.now:/zone",
+                "python",
+                "a.split('|')[1]",
+                "a|b",
+                of=["request:/tz"],
+            ),
+        ),
+        result=[link("result:/h", of=["clock.now:/hour"])],
+    )
+    need = Need(HOUR.task, {"tz": "x|UTC"})
+    offer = Offer((CLOCK,))
+    provider = LlmMind(ScriptedModel({"offer": [answer]}))
+    contact = await meet(RulesMind(), provider, need, offer)
+    assert "EXAMPLES = {'request:/tz': 'a|b'}" in contact.halves[1].text
+    tools: dict[str, Tool] = {"clock.now": lambda given: {"hour": 3}}
+    assert await contact.call({"tz": "x|UTC"}, tools, offer) == {"h": 3}
+    said = await contact.call({"tz": "UTC"}, tools, offer)
+    assert said["code"] == 400
+    assert "the request cannot be used" in said["message"]
+    assert contact.called == [("clock.now", {"zone": "UTC"})]
 
 
 async def test_hints_of_the_owner_keep_the_models_words_from_the_peer() -> None:

@@ -13,7 +13,7 @@ from negotiation.llm.conversions import How, LinkError, convert
 from negotiation.llm.emitting import Source
 from negotiation.llm.linking import shown_root
 from negotiation.llm.spots import Root, Spot, spots_of
-from negotiation.llm.trees import Leaf, Link, Node, build_tree
+from negotiation.llm.trees import Leaf, Link, Node, build_tree, example_texts
 from negotiation.mapping import Drop, Proof
 from tests.negotiation.formats import strict
 from tests.negotiation.inprocess import InProcessHalf, findings
@@ -95,7 +95,6 @@ BAD: list[tuple[str, list[str], Any, Any]] = [
     ("scale", ["2", "0"], {**WHOLE, "maximum": 10**400}, {**NUMBER, "maximum": 19}),
     ("scale", ["-1", "0"], {**NUMBER, "minimum": 0}, {**NUMBER, "minimum": 0}),
     ("number", [], TEXT, NUMBER),
-    ("date", ["date", "unix-seconds"], TEXT, WHOLE),
     ("date", ["date-time", "date"], DAY, DAY),
     ("date", ["%d); import os", "date"], DAY, DAY),
     ("date", ["date", "date-time"], DAY, DAY),
@@ -108,6 +107,8 @@ BAD: list[tuple[str, list[str], Any, Any]] = [
     ("count", [], TEXT, WHOLE),
     ("python", ["a\nimport os"], TEXT, TEXT),
     ("python", ["a; b"], TEXT, TEXT),
+    ("python", ["a", "one", "two"], TEXT, TEXT),
+    ("python", ["a" * 801], TEXT, TEXT),
     ("join", ["-"], TEXT, TEXT),
 ]
 
@@ -118,6 +119,26 @@ def test_what_is_not_proved_is_refused(
 ) -> None:
     with pytest.raises(LinkError):
         made(how, args, source, target)
+
+
+@pytest.mark.parametrize(
+    ("how", "args", "source", "example"),
+    [
+        ("date", ["date", "unix-seconds"], TEXT, "2031-05-17"),
+        ("date", ["%d.%m.%Y", "unix-seconds"], TEXT, "17.05.2031"),
+        ("date", ["date", "unix-seconds"], DAY, None),
+        ("python", ["int(a, 16)", "ff"], TEXT, "ff"),
+        ("python", ["int(a, 16)"], TEXT, None),
+        # No text of that schema, so nothing that the check could use.
+        ("python", ["int(a, 16)", "ff"], {**TEXT, "maxLength": 1}, None),
+        ("python", ["a + 1", "5"], WHOLE, None),
+    ],
+)
+def test_a_text_in_a_form_of_its_own_comes_with_an_example(
+    how: str, args: list[str], source: Any, example: str | None
+) -> None:
+    texts = example_texts(made(how, args, source, WHOLE))
+    assert texts == ({} if example is None else {"x:/v": example})
 
 
 @settings(deadline=None, max_examples=200)

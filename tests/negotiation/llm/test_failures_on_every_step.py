@@ -461,9 +461,11 @@ async def play(name: str, failure: Failure, store: Store, *, calls: int) -> Endi
     # Every request was allowed and is in the ledger, whatever it came to.
     assert server.requests == spender.calls <= calls
     assert len(store.model_calls(since=today)) == server.requests
-    [spent] = store.spends(since=today)
-    assert (spent.calls, spent.held_tokens) == (server.requests, 0)
-    assert spender.tokens == spent.input_tokens + spent.output_tokens
+    spent = store.spends(since=today)
+    # On a busy machine silence may be over before anything is sent.
+    assert sum(one.calls for one in spent) == server.requests
+    assert sum(one.held_tokens for one in spent) == 0
+    assert spender.tokens == sum(one.input_tokens + one.output_tokens for one in spent)
     assert spender.tokens <= BudgetLimits().negotiation_tokens
     assert KEY not in f"{result!s}{result!r}"
     return Ending(result, server)
