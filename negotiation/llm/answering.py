@@ -81,7 +81,7 @@ def spoken_question(text: str, offer: Offer) -> Question:
     tools = _schemas(offer)
     parts = [
         f"{one_line(one.name)} "
-        f"({'changes nothing' if one.read_only else 'may change something'}): "
+        f"({'changes nothing' if one.read_only else 'not marked read-only'}): "
         f"{one_line(one.description, 1_000)}\n"
         f"{described(spots_of(Root(one.name, tools[one.name]), whole=False))}"
         for one in _listed(offer)

@@ -6,6 +6,7 @@ proved here from the schemas, as `mapping` does it for values that only change n
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import re
 from collections.abc import Callable, Sequence
@@ -37,7 +38,6 @@ MAX_EXPRESSION: Final = 800
 "Longest Python expression, in characters."
 
 NUMBER: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,12})?(?:/[1-9][0-9]{0,11})?")
-EXPRESSION: Final = re.compile(r"[^\n\r\\#;]+")
 DATE_FORMAT: Final = re.compile(r"(?:%[YmdHMSfzjbBypI]|[ T/.,:_-]|[年月日时分秒])+")
 EXAMPLE_MOMENT: Final = datetime(2031, 5, 17, 12, 30, tzinfo=UTC)
 EXAMPLE_DATES: Final = {"date": "2031-05-17", "date-time": "2031-05-17T12:30:00Z"}
@@ -83,11 +83,14 @@ HOW_WORDS: Final = "\n".join(
         "list: one value as a list of one; `args` empty",
         "count: how many items a list has; `args` empty",
         "python: only if nothing above will do: one Python expression of a, b, c, the "
-        "values in `from` in their order; `args` that expression, in one line of at "
-        f"most {MAX_EXPRESSION} characters without backslash, # and ;. If one of the "
-        "values is a text in a form of its own (a code, base64, XML), `args` goes on "
-        "with an example of each value in `from`, in their order, that the expression "
-        "can read",
+        "values in `from` in their order; `args` that expression, one line of at most "
+        f"{MAX_EXPRESSION} characters. These names are there, and nothing can be "
+        "imported: json, math, re, struct, base64, html, the classes datetime, "
+        "timedelta, timezone and Decimal, and fromstring, which reads XML. It may "
+        "raise ValueError for a text that it cannot read. If one of the values is a "
+        "text in a form of its own (a date, a code, base64, XML), `args` goes on with "
+        "an example of each value in `from`, in their order, that the expression can "
+        "read",
     )
 )
 "What each way does, for a prompt."
@@ -440,11 +443,13 @@ def _python(
         )
     text, *examples = args
     text = text.strip()
-    if len(text) > MAX_EXPRESSION or not EXPRESSION.fullmatch(text):
+    if len(text) > MAX_EXPRESSION:
         raise LinkError(
-            f"python takes one expression in one line of at most {MAX_EXPRESSION} "
-            "characters, without backslash, semicolon and comment"
+            f"python: the expression has {len(text)} characters, at most "
+            f"{MAX_EXPRESSION} are taken"
         )
+    if problem := _no_expression(text):
+        raise LinkError(f"python takes one expression in one line: {problem}")
     texts = [
         one
         for source, example in zip(sources, examples, strict=False)
@@ -454,6 +459,17 @@ def _python(
     ]
     # What it gives is not proved; the half's samples are checked against the schema.
     return _Made((text,), target, tuple(texts))
+
+
+def _no_expression(text: str) -> str:
+    """Return why `text` is not one expression, empty when it is."""
+    if len(text.splitlines()) != 1:
+        return "there is a line break in it"
+    try:
+        ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as exc:
+        return str(exc)[:100] or "it cannot be read"
+    return ""
 
 
 _Maker = Callable[[tuple[Spot, ...], Sequence[str], Schema, Proof], _Made]

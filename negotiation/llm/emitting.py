@@ -7,6 +7,7 @@ function of its own and is judged and run in the sandbox only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -57,7 +58,9 @@ class Source:
         own = "\n\n".join(self._functions)
         helpers = helpers_for(own)
         every = "\n\n".join([*helpers, own])
-        imports = [line for use, line in IMPORTS.items() if use in every]
+        imports = [
+            line for name, line in IMPORTS.items() if re.search(rf"\b{name}\b", every)
+        ]
         parts = [f'"""{about}"""', "\n".join(imports), before.strip()]
         head = "\n\n".join(part for part in parts if part)
         return f"{head}\n\n\n{every}"

@@ -144,10 +144,17 @@ def anp_coded(error, codes, default):
 "Each function by its name, in an order in which those used come first."
 
 IMPORTS: Final[dict[str, str]] = {
-    "json.": "import json",
-    "datetime.": "from datetime import datetime, timezone",
-    "math.": "import math",
-    "re.": "import re",
+    "json": "import json",
+    "datetime": "from datetime import datetime",
+    "timedelta": "from datetime import timedelta",
+    "timezone": "from datetime import timezone",
+    "Decimal": "from decimal import Decimal",
+    "base64": "import base64",
+    "fromstring": "from xml.etree.ElementTree import fromstring",
+    "html": "import html",
+    "math": "import math",
+    "re": "import re",
+    "struct": "import struct",
 }
 "What has to be imported for what is used."
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from negotiation.llm.keys import side_key
 from negotiation.llm.plans import ProviderPlan, RequesterPlan
@@ -62,6 +63,8 @@ class Memory:
     def __init__(self) -> None:
         self.plans: Recent[Planned] = Recent()
         "What judging or writing found; see `key`."
+        self.answers: Recent[Mapping[str, Any]] = Recent()
+        "Answers about a document, by its hash, to show what was wrong with them."
         self.refused: Recent[Reject] = Recent()
         "Documents that nothing serves."
         self.proposed: Recent[str] = Recent()

@@ -199,11 +199,19 @@ class LlmMind:
             if isinstance(chosen, Unserved):
                 return chosen
             form = offer_form(form.document, chosen)
-        answer = await self._ask(offer_question(form, problems=problems))
+        key = document_hash(form.document.text)
+        previous = self._memory.answers.get(key)
+        answer = await self._ask(
+            offer_question(form, problems=problems, previous=previous)
+        )
+        self._memory.answers.put(key, answer)
         found = read_offer(form, answer)
         if not isinstance(found, Unmapped) or problems or once:
             return found
-        again = await self._ask(offer_question(form, problems=found.reasons))
+        again = await self._ask(
+            offer_question(form, problems=found.reasons, previous=answer)
+        )
+        self._memory.answers.put(key, again)
         # The same answer again will not get better by asking a third time.
         return found if again == answer else read_offer(form, again)
 
@@ -297,11 +305,19 @@ class LlmMind:
             if isinstance(same, RequesterPlan):
                 # Every name and type is the task's own already.
                 return same
-        answer = await self._ask(reply_question(form, problems=problems))
+        key = document_hash(form.document.text)
+        previous = self._memory.answers.get(key)
+        answer = await self._ask(
+            reply_question(form, problems=problems, previous=previous)
+        )
+        self._memory.answers.put(key, answer)
         found = read_reply(form, answer)
         if not isinstance(found, Unmapped) or problems:
             return found
-        again = await self._ask(reply_question(form, problems=found.reasons))
+        again = await self._ask(
+            reply_question(form, problems=found.reasons, previous=answer)
+        )
+        self._memory.answers.put(key, again)
         return found if again == answer else read_reply(form, again)
 
     async def _after_failure(

@@ -161,11 +161,17 @@ def offer_form(document: Document, offer: Offer) -> OfferForm:
     )
 
 
-def offer_question(form: OfferForm, *, problems: Sequence[str] = ()) -> Question:
+def offer_question(
+    form: OfferForm,
+    *,
+    problems: Sequence[str] = (),
+    previous: Mapping[str, Any] | None = None,
+) -> Question:
     """Return the question about a candidate.
 
     Args:
         problems: What was wrong with an answer before, or with the half made of it.
+        previous: That answer.
     """
     names = list(form.takes)
     sources = [*form.request.names, *_names(form.gives)]
@@ -193,7 +199,7 @@ def offer_question(form: OfferForm, *, problems: Sequence[str] = ()) -> Question
             "frame": frame_words(form.frame),
             "codec": codec_words(form.document),
             "hints": hint_words(form.offer.hints),
-            "problems": problem_words(problems),
+            "problems": problem_words(problems, previous),
         },
         schema=schema,
         max_tokens=MAX_TOKENS if form.document.is_json else CODEC_TOKENS,
@@ -283,6 +289,9 @@ class _Reader:
         if isinstance(node, list):
             self.reasons += node
             return None
+        if self.reasons:
+            # A link that was refused leaves its places unused; that is no news.
+            return node
         given = Root("request", self._frame.request_place.schema)
         self.reasons += lost(given, [*self._used, *used_spots(node)], Drop.OPTIONAL)
         return node
@@ -323,7 +332,7 @@ def _capabilities(form: OfferForm) -> str:
     by_name: dict[str, Capability] = {one.name: one for one in form.offer.capabilities}
     for name in form.takes:
         one = by_name[name]
-        effect = "changes nothing" if one.read_only else "may change something"
+        effect = "changes nothing" if one.read_only else "not marked read-only"
         parts.append(
             f"{one_line(name)} ({effect}): {one_line(one.description, 1_000)}\n"
             f"takes:\n{described(form.takes[name].spots)}\n"

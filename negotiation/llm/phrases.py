@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
-from typing import Final
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from negotiation.errors import DocumentError
 from negotiation.llm.frames import FAILURE_WORDS, ROLE_WORDS, FrameForm
@@ -53,7 +54,7 @@ def frame_words(form: FrameForm) -> str:
     if form.codes:
         parts += [
             "`failures`: which code of the document stands for each kind of failure. "
-            "Give 500 the code for anything else.",
+            "Give 500 the code for anything else; kinds left out use that one too.",
             FAILURE_WORDS,
         ]
     return "\n".join(parts) or "(nothing is asked here)"
@@ -78,9 +79,19 @@ def hint_words(hints: Sequence[str]) -> str:
     return "\n".join(f"- {one_line(one, 500)}" for one in hints) or "(nothing)"
 
 
-def problem_words(problems: Sequence[str]) -> str:
-    """Return what was wrong with the answer before, for a prompt."""
+def problem_words(
+    problems: Sequence[str], previous: Mapping[str, Any] | None = None
+) -> str:
+    """Return what was wrong with the answer before, for a prompt.
+
+    Args:
+        previous: That answer; without it a model would mend what it cannot see.
+    """
     if not problems:
         return "(this is the first answer)"
     lines = "\n".join(f"- {one_line(one, 500)}" for one in problems[:20])
-    return fenced(lines, limit=8_000)
+    words = fenced(lines, limit=8_000)
+    if previous is None:
+        return words
+    answer = json.dumps(previous, ensure_ascii=False)
+    return f"Your answer:\n{fenced(answer, limit=MAX_TEXT)}\nWhat it lacks:\n{words}"

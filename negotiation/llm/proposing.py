@@ -100,13 +100,13 @@ def propose_question(need: Need) -> Question:
             "wanted": (
                 "(nothing is said: list the fields of the response)"
                 if task.output_schema is None
-                else fenced(_words("output", task.output_schema), limit=12_000)
+                else "(settled: `response` stays empty)\n"
+                + fenced(_words("output", task.output_schema), limit=12_000)
             ),
             "hints": hint_words(need.hints),
         },
         schema=record(
             requirement=TEXT,
-            request=many(field, most=MAX_FIELDS),
             response=many(field, most=MAX_FIELDS),
             errors=many(record(code=TEXT, meaning=TEXT), most=MAX_CODES),
             format=choice(FORMATS),

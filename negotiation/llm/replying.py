@@ -124,11 +124,17 @@ def reply_form(document: Document, need: Need) -> ReplyForm:
     )
 
 
-def reply_question(form: ReplyForm, *, problems: Sequence[str] = ()) -> Question:
+def reply_question(
+    form: ReplyForm,
+    *,
+    problems: Sequence[str] = (),
+    previous: Mapping[str, Any] | None = None,
+) -> Question:
     """Return the question about a document.
 
     Args:
         problems: What was wrong with an answer before, or with the half made of it.
+        previous: That answer.
     """
     schema = record(
         usable=BOOLEAN,
@@ -158,7 +164,7 @@ def reply_question(form: ReplyForm, *, problems: Sequence[str] = ()) -> Question
             "frame": frame_words(form.frame),
             "codec": codec_words(form.document),
             "hints": hint_words(form.need.hints),
-            "problems": problem_words(problems),
+            "problems": problem_words(problems, previous),
         },
         schema=schema,
         max_tokens=MAX_TOKENS if form.document.is_json else CODEC_TOKENS,

@@ -235,7 +235,6 @@ def proposal(**more: Any) -> Any:
     """Return an answer to `propose`."""
     answer = {
         "requirement": "",
-        "request": [],
         "response": [],
         "format": "json",
         "encoding": "",

@@ -95,7 +95,7 @@ async def test_the_same_need_is_proposed_in_the_same_bytes_without_asking() -> N
 
 async def test_schemas_of_the_caller_are_never_changed() -> None:
     need = Need(Task("Was kostet ein Artikel?", strict(artikel=TEXT)), {"artikel": "x"})
-    answer = proposal(request=[part("other")], response=[part("preis", "number")])
+    answer = proposal(response=[part("preis", "number")])
     document = read_document(
         await LlmMind(ScriptedModel({"propose": [answer]})).propose(need)
     )
