@@ -165,7 +165,8 @@ class AgreementStore:
         """Return the half to answer `peer_did` with when it offers `hash_`, or None.
 
         That is the revision agreed with this peer, if there is one, and else the first
-        active one. None means: decline, and negotiate.
+        active one that did not fail its test cases with whom it was agreed. None means:
+        decline, and negotiate.
         """
         hash_ = hash_.lower()
 
@@ -187,6 +188,9 @@ class AgreementStore:
                 if agreement.state is not State.ACTIVE:
                     return None
                 active = [h for h in active if h.revision == agreement.revision]
+            if not own:
+                flawed = self._failed_revisions(cache, hash_)
+                active = [h for h in active if h.revision not in flawed]
             return active[0] if active else None
 
         return self._database.read(work)
@@ -315,14 +319,45 @@ class AgreementStore:
 
         self._database.write(work)
 
+    def release_failed(self, hash_: str) -> int:
+        """Let the document be agreed anew where its test cases failed.
+
+        Returns:
+            How many agreements changed; they are stale from now on.
+        """
+        hash_ = hash_.lower()
+
+        def work(cache: PlainCache) -> int:
+            failed = [
+                agreement
+                for agreement in self._agreements_of(cache, hash_)
+                if agreement.state is State.FAILED
+            ]
+            for agreement in failed:
+                self._shelf.put(cache, replace(agreement, state=State.STALE))
+            return len(failed)
+
+        return self._database.write(work)
+
     def set_tests(
-        self, agreement: AgreementRecord, tests: Mapping[str, Any]
+        self,
+        agreement: AgreementRecord,
+        tests: Mapping[str, Any],
+        *,
+        state: State | None = None,
     ) -> AgreementRecord:
-        """Replace the test outcomes of one agreement and return it as it is now."""
+        """Replace the test outcomes of one agreement and return it as it is now.
+
+        Args:
+            state: What it is from now on; None leaves that.
+        """
 
         def work(cache: PlainCache) -> AgreementRecord:
             stored = self._shelf.get(cache, AgreementRecord, key_of(agreement))
             changed = replace(stored or agreement, tests=dict(tests))
+            # What the owner took back meanwhile stays so.
+            if state is not None and changed.state is not State.REVOKED:
+                changed = replace(changed, state=state)
             if stored is not None:
                 self._shelf.put(cache, changed)
             return changed
@@ -337,6 +372,12 @@ class AgreementStore:
 
     def _halves(self, cache: PlainCache, hash_: str) -> list[HalfRecord]:
         return self._shelf.scan(cache, HalfRecord, f"half/{hash_}/")
+
+    def _failed_revisions(self, cache: PlainCache, hash_: str) -> set[int]:
+        """Return the provider revisions that failed, and passed with nobody."""
+        known = self._shelf.scan(cache, AgreementRecord, f"agreement/provider/{hash_}/")
+        good = {one.revision for one in known if one.state is State.ACTIVE}
+        return {one.revision for one in known if one.state is State.FAILED} - good
 
     def _number(
         self, cache: PlainCache, half: HalfRecord, halves: list[HalfRecord]

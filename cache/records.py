@@ -61,9 +61,16 @@ class Role(StrEnum):
 
 
 class State(StrEnum):
-    """Whether an agreement or a half may be used."""
+    """Whether an agreement or a half may be used; only an active one may."""
 
     ACTIVE = "active"
+
+    TESTING = "testing"
+    "Of an agreement: its test cases with the peer have not come to an end."
+
+    FAILED = "failed"
+    "Of an agreement: its test cases failed with the peer."
+
     STALE = "stale"
     REVOKED = "revoked"
 
@@ -218,7 +225,8 @@ class AgreementRecord(Record):
     "How many calls went through it."
 
     state: State = State.ACTIVE
-    "Stale: our half no longer fits. Revoked: the owner took it back."
+    """Stale: our half no longer fits, or the owner put a failed one aside. Revoked: by
+    the owner."""
 
 
 @dataclass(frozen=True)

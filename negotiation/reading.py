@@ -6,9 +6,9 @@ fences, as in the seed's example (ANP-24, ANP-25, ANP-35).
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from negotiation.bases import named_base
 from negotiation.encodings import JSON, encoding_of
 from negotiation.errors import DocumentError, JsonError, SchemaError
 from negotiation.examples import looks_like_schema, read_examples
@@ -29,11 +29,6 @@ LIMITS: Final = SchemaLimits()
 MAX_SCHEMA_TEXT: Final = 4 * LIMITS.max_size
 "Largest JSON text read as a schema, in bytes: indentation comes on top of its size."
 
-BASE_URI: Final = re.compile(
-    r"URI\s{0,3}[:\uff1a]\s{0,3}([a-z][a-z0-9+.-]{0,20}:[^\s()\uff08\uff09<>`\"]{1,500})",
-    re.IGNORECASE,
-)
-
 
 def read_document(text: str) -> Document:
     """Return what `text` says.
@@ -49,8 +44,8 @@ def read_document(text: str) -> Document:
     if len(text) > MAX_DOCUMENT_SIZE or len(encoded(text)) > MAX_DOCUMENT_SIZE:
         raise DocumentError(f"the candidate has more than {MAX_DOCUMENT_SIZE} bytes")
     outline = read_outline(text)
-    base = BASE_URI.search(text)
-    base_uri = base[1] if base else None
+    base = named_base(outline)
+    base_uri = base.uri if base is not None else None
     encoding = encoding_of(outline)
     examples: tuple[WorkedExample, ...] = ()
     shown: frozenset[int] = frozenset()

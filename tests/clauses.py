@@ -36,7 +36,6 @@ INFORMATIVE: set[str] = _clauses(1, 2, 35, 36, 37, 54, 62, 90, 96, 97, 98)
 "Clauses of level INFO: nothing to build; a test may still cite them."
 
 OPEN: dict[str, str] = {
-    "ANP-9": "issue 5: a model judges whether messages follow the document",
     "ANP-91": "issue 6: a URI for each version of a consensus protocol",
     "ANP-92": "issue 6: candidate consensus protocols",
     "ANP-93": "issue 6: the selected consensus protocol",

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from anp.cli.client import Client, home_of
-from anp.cli.output import Settings, print_json
-from anp.errors import CallError, ConfigError, ErrorKind
+from anp.cli.output import Settings, print_json, visible
+from anp.errors import EXIT_CODES, CallError, ConfigError, ErrorKind
 
 __all__ = ["load_settings", "register"]
 
@@ -279,7 +279,11 @@ def attach_python(
 
 
 def _attach(settings: Settings, as_json: bool, **fields: Any) -> None:
-    """Write an attachment's file, try it once, and tell a running daemon."""
+    """Write an attachment's file, try it once, and tell a running daemon.
+
+    One that does not start is saved too: what it needs may come later, and the daemon
+    goes on trying. The exit code is that of a wrong configuration.
+    """
     import re
 
     from anp.sidecar.attachments import AttachmentSpec, save_attachment
@@ -302,28 +306,54 @@ def _attach(settings: Settings, as_json: bool, **fields: Any) -> None:
     if running:
         Client(home).post("/v1/reload")
     exposed = [n for n in found if _is_exposed(spec.expose, n)]
+    told = {
+        "name": spec.name,
+        "found": found,
+        "exposed": exposed,
+        "problem": problem,
+        "daemon": "reloaded" if running else "not running",
+    }
+    if problem is not None:
+        raise typer.Exit(_not_started(spec.name, problem, told if as_json else None))
     if as_json:
-        print_json(
-            {
-                "name": spec.name,
-                "found": found,
-                "exposed": exposed,
-                "problem": problem,
-                "daemon": "reloaded" if running else "not running",
-            }
-        )
+        print_json(told)
         return
     print(f"attached {spec.name}")
     for capability in found:
         mark = "exposed" if capability in exposed else "hidden"
         print(f"  {capability:<40} {mark}")
-    if problem:
-        print(f"anpd: it does not start yet: {problem}", file=sys.stderr)
     if not exposed:
         again = replace(spec, expose=("*",))
         print(
             f"nothing is exposed to peers; to expose all: {_command(home.path, again)}"
         )
+
+
+def _not_started(name: str, problem: str, told: dict[str, Any] | None) -> int:
+    """Say that an attachment is saved and does not start; return the exit code.
+
+    Args:
+        told: What goes into the problem document of `--json`; None is for people.
+    """
+    kind = ErrorKind.CONFIGURATION
+    reason = visible(" ".join(problem.split()))
+    detail = (
+        f"{name} is saved but does not start, so it offers nothing: {reason}; put that "
+        "right, `anpd doctor` shows how it is"
+    )
+    print(f"anpd: {detail}", file=sys.stderr)
+    if told is not None:
+        title = kind.value.replace("_", " ")
+        print_json(
+            {
+                "type": f"urn:anpd:error:{kind.value}",
+                "title": title,
+                "detail": detail,
+                "kind": kind.value,
+                **told,
+            }
+        )
+    return EXIT_CODES[kind]
 
 
 async def _try(spec: Any) -> tuple[list[str], str | None]:

@@ -12,6 +12,7 @@ import typer
 
 from anp.cli.client import Client, home_of, segment
 from anp.cli.output import Settings, print_json, table, visible, when
+from anp.cli.protocols import WHY_UNUSED
 from anp.errors import CallError, ErrorKind
 
 __all__ = ["changes", "next_steps", "register"]
@@ -24,6 +25,9 @@ MAX_FILE = 1024 * 1024
 
 MAX_DIFF_LINES = 4_000
 "Most lines of two documents that are compared; comparing more takes very long."
+
+SPEAKERS = {"owner": "you", "tests": "earlier test cases"}
+"Who said something about a document, other than our mind."
 
 negotiations_app = typer.Typer(
     no_args_is_help=True, help="How protocols came about, and what waits for you."
@@ -245,6 +249,9 @@ def _told(found: dict[str, Any], command: str) -> Iterator[str]:
     took = "" if until is None else f", took {until - found['started']:.2f} s"
     agreement = found.get("agreement") or {}
     tests = agreement.get("tests") or found["tests"] or {}
+    checks = [f"{k}: {v}" for k, v in tests.items() if isinstance(v, str)]
+    cases = agreement.get("cases")
+    unused = WHY_UNUSED.get(agreement.get("state", ""))
     for name, value in (
         ("negotiation", found["id"]),
         ("outcome", found["outcome"]),
@@ -254,7 +261,9 @@ def _told(found: dict[str, Any], command: str) -> Iterator[str]:
         ("started", f"{when(found['started'])}{took}"),
         ("rounds", f"{found['rounds']}, model calls of ours: {found['model_calls']}"),
         ("agreed", found["hash"]),
-        ("tests", ", ".join(f"{key}: {value}" for key, value in tests.items())),
+        ("tests", ", ".join(checks)),
+        ("test cases", cases),
+        ("not used", unused),
     ):
         if value:
             yield f"{name:<11}  {visible(str(value))}"
@@ -265,7 +274,7 @@ def _told(found: dict[str, Any], command: str) -> Iterator[str]:
         yield ""
         at = when(found["started"] + seconds)
         if "verdict" in entry:
-            who = "you" if entry["by"] == "owner" else "our mind"
+            who = SPEAKERS.get(entry["by"], "our mind")
             yield f"{at}  {who}: {entry['verdict']} {entry['hash'][:12]}"
             yield from _indented(entry["reason"])
             continue

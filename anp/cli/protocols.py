@@ -15,6 +15,12 @@ from anp.errors import CallError, ErrorKind
 __all__ = ["register"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+WHY_UNUSED = {
+    "failed": "its agreed test cases fail with this peer, so it is not used",
+    "testing": "its test cases came to no end yet, so it is not used",
+}
+"States of agreements that are not used because of their test cases."
+
 protocols_app = typer.Typer(no_args_is_help=True, help="What was agreed with whom.")
 
 
@@ -79,6 +85,10 @@ def show_protocol(
         for name in ("role", "peer", "task", "state", "samples", "uses", "created"):
             value = agreement[name]
             print(f"{name:<8} {when(value) if name == 'created' else value}")
+        if agreement["cases"]:
+            print(f"{'cases':<8} {visible(agreement['cases'])}")
+        if agreement["state"] in WHY_UNUSED:
+            print(f"{agreement['state']}: {WHY_UNUSED[agreement['state']]}")
         print()
     for half in found["halves"]:
         calls = ", ".join(half["capabilities"]) or "no capability"
@@ -89,6 +99,8 @@ def show_protocol(
     for what in ("runs", "trials"):
         _print_runs(what, found[what])
     short = found["hash"][:12]
+    if any(agreement["state"] == "failed" for agreement in found["agreements"]):
+        print(f"\nto have it agreed anew at once: anpd protocols release {short}")
     if found["quarantined"]:
         print(f"\nquarantined: {found['quarantined']}")
         print(f"to use it again: anpd protocols release {short}")
@@ -155,7 +167,7 @@ def import_protocol(
             f"imported {found['hash'][:12]}, {half['role']} half, revision "
             f"{half['revision']}, for {visible(peers)}"
         )
-    print("open channels keep the revision they began with; new ones use this one")
+    print("calls in flight end with the code they began with; new ones use this one")
 
 
 def _bundle(file: Path) -> bytes:
@@ -200,8 +212,8 @@ def release_protocol(
     context: typer.Context,
     digest: Annotated[str, typer.Argument(metavar="HASH", help="Or its beginning.")],
 ) -> None:
-    """End the quarantine of a protocol."""
+    """Use a quarantined protocol again, or have one whose cases failed agreed anew."""
     client = Client(home_of(context.obj)[0])
     found = client.post(f"/v1/protocols/{segment(digest)}/release", {})
-    what = "released" if found["released"] else "was not in quarantine"
+    what = "released" if found["released"] else "was not held back"
     print(f"{found['hash'][:12]} {what}")

@@ -15,7 +15,6 @@ from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.events import FrameReceived
 from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
-from anp.sidecar.bundle_cases import retry_cases
 from anp.sidecar.minds import Think
 from anp.sidecar.owner_case import Case, GuidedMind
 from anp.sidecar.owner_desk import OwnerDesk
@@ -25,6 +24,8 @@ from anp.sidecar.owner_words import (
     RETRY_AFTER,
     is_pending,
 )
+from anp.sidecar.refusing import RefusingMind
+from anp.sidecar.retrying import retry_cases
 from anp.sidecar.trying import check_in_worker, on_trial
 from anp.wire.frames import ProtocolType
 from cache.records import (
@@ -33,6 +34,7 @@ from cache.records import (
     HalfRecord,
     NegotiationRecord,
     Role,
+    State,
 )
 from cache.store import Store
 from negotiation.acceptance import Validator
@@ -163,11 +165,17 @@ class Agreer:
         """The records of negotiations that run, by id."""
         return self.desk.running
 
-    async def agree(self, channel: Channel, side: Side) -> Agreed:
+    async def agree(
+        self, channel: Channel, side: Side, *, begins: State = State.ACTIVE
+    ) -> Agreed:
         """Negotiate on `channel` and store the agreement (ANP-84).
 
         Without an agreement the channel is closed, and the negotiation kept with its
         transcript and the reason (ANP-34).
+
+        Args:
+            begins: State of the agreement: `TESTING` when test cases are to follow, so
+                that nothing is used before they passed, however they end.
 
         Raises:
             CallError: There is no agreement; the kind and the reason say why.
@@ -189,7 +197,7 @@ class Agreer:
         )
         case = self.desk.open_case(record, side)
         try:
-            return await self._agree(channel, side, case)
+            return await self._agree(channel, side, case, begins)
         except BaseException as exc:
             await case.give_back_after(exc)
             with contextlib.suppress(CallError):
@@ -198,7 +206,9 @@ class Agreer:
         finally:
             self.desk.close_case(case)
 
-    async def _agree(self, channel: Channel, side: Side, case: Case) -> Agreed:
+    async def _agree(
+        self, channel: Channel, side: Side, case: Case, begins: State
+    ) -> Agreed:
         transport = _MetaFrames(channel)
         record = case.record
         thinking = self._think(
@@ -207,7 +217,9 @@ class Agreer:
             negotiation_id=record.id,
             watch=case.exchanged,
         )
-        mind = GuidedMind(thinking.mind, case)
+        mind = RefusingMind(
+            GuidedMind(thinking.mind, case), record, self._store, note=case.note
+        )
         samples: dict[str, str] = {}
 
         async def check(half: HalfSource, text: str) -> tuple[str, ...]:
@@ -243,6 +255,12 @@ class Agreer:
                 await _finish_in_any_case(self._interrupted(case, channel, exc))
                 raise
             error = await _finish_in_any_case(self._failed(case, failure))
+            if failure.kind is FailureKind.MIND and thinking.exhausted():
+                # The owner's own limit, not the peer and not the document.
+                error = CallError(ErrorKind.POLICY, thinking.exhausted())
+            if mind.refused is not None:
+                # Our own mind ended it, before it proposed anything.
+                error = mind.refused.error(now=time.time())
             if exc is failure:
                 raise error from exc
             raise
@@ -252,7 +270,7 @@ class Agreer:
             tests={"acceptance": "passed", "samples": samples[outcome.document]},
         )
         agreement, half = await _finish_in_any_case(
-            self._keep(side, case, outcome, samples[outcome.document])
+            self._keep(side, case, outcome, samples[outcome.document], begins)
         )
         if outcome.unread is not None and transport.latest is not None:
             # The peer went on at once: it belongs to what follows.
@@ -316,7 +334,7 @@ class Agreer:
         return findings.problems, findings.samples
 
     async def _keep(
-        self, side: Side, case: Case, outcome: Outcome, samples: str
+        self, side: Side, case: Case, outcome: Outcome, samples: str, begins: State
     ) -> tuple[AgreementRecord, HalfRecord]:
         record = case.record
         now = time.time()
@@ -353,6 +371,7 @@ class Agreer:
                 "tests": {"acceptance": "passed"},
                 "negotiation_id": record.id,
                 "created": now,
+                "state": begins.value,
             }
         )
         stored = await asyncio.to_thread(

@@ -282,7 +282,8 @@ class _Api:
     async def release(self, request: Request) -> Response:
         prefix = request.path_params["prefix"]
         digest = await asyncio.to_thread(self._daemon.store.find_hash, prefix)
-        released = self._daemon.sandbox.release(digest)
+        failed = await asyncio.to_thread(self._daemon.store.release_failed, digest)
+        released = self._daemon.sandbox.release(digest) or failed > 0
         return JSONResponse({"hash": digest, "released": released})
 
     async def document(self, request: Request) -> Response:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +15,14 @@ from anp.channel.links import Links, Target
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreeing import Agreer
 from anp.sidecar.asking import ask_peer
+from anp.sidecar.case_outcomes import failed_texts, ruled_out
 from anp.sidecar.natural import Asker
 from anp.sidecar.protocol import DoesNotFit, Protocol
 from anp.sidecar.session import Session, SessionParts
 from anp.sidecar.sessions import Sessions
 from anp.sidecar.testing import verify_with_peer
 from anp.wire.messages import MetaProtocol
-from cache.records import AgreementRecord, HalfRecord, Role
+from cache.records import AgreementRecord, HalfRecord, Role, State
 from cache.store import Store
 from negotiation.errors import DocumentError, HalfError, NegotiationError
 from negotiation.mind import Need
@@ -108,10 +110,12 @@ class Binder:
             if isinstance(found, Ready):
                 return found
             channel = found
+            await self._check_failures(target, key, channel)
             if channel is None:
                 channel = await self._open(target, None)
                 mark("channel open, peer verified")
-            agreed = await self._agreer.agree(channel, need)
+            begins = State.TESTING if self._test_cases else State.ACTIVE
+            agreed = await self._agreer.agree(channel, need, begins=begins)
             await self._remember(channel)
             mark("protocol agreed, code checked")
             session = await self._bind(channel, agreed.agreement, agreed.half, need)
@@ -122,6 +126,9 @@ class Binder:
             ready.messages = agreed.messages + session.dialogue.messages
             ready.rounds, ready.model_calls = agreed.rounds, agreed.model_calls
             ready.cost = agreed.cost
+            calls, cost = session.bill.take()
+            ready.model_calls += calls
+            ready.cost += cost
             return ready
 
     async def asker(self, target: Target, mark: Callable[[str], None]) -> Asker:
@@ -146,6 +153,10 @@ class Binder:
                 )
             await self._remember(channel)
             return self._sessions.start_asker(target.did, channel)
+
+    def retire(self, agreements: Collection[AgreementRecord]) -> None:
+        """End what runs on other revisions than these; see `Sessions.retire`."""
+        self._sessions.retire(agreements)
 
     async def ask(self, target: Target, question: str) -> str:
         """Ask a peer about protocols in words, and return its answer (ANP-66).
@@ -201,13 +212,31 @@ class Binder:
             return Ready(session, message_id, data, "agreement")
         return None
 
-    def _agreements(self, peer_did: str, key: str) -> list[AgreementRecord]:
+    async def _check_failures(
+        self, target: Target, key: str, channel: Channel | None
+    ) -> None:
+        """Refuse to negotiate what would only fail again, at the owner's cost.
+
+        Raises:
+            CallError: `generated_code`, with what failed and what to do.
+        """
+        known = await asyncio.to_thread(self._agreements, target.did, key, State.FAILED)
+        now = time.time()
+        failed = ruled_out(failed_texts(known, now=now))
+        if failed is not None:
+            if channel is not None:
+                await channel.close("no agreement")
+            raise failed.error(now=now)
+
+    def _agreements(
+        self, peer_did: str, key: str, state: State = State.ACTIVE
+    ) -> list[AgreementRecord]:
         peers = {peer_did, self._canonical.get(peer_did, peer_did)}
         return [
             agreement
             for peer in peers
             for agreement in self._store.agreements(
-                self._own_did, peer, Role.REQUESTER, key
+                self._own_did, peer, Role.REQUESTER, key, states={state}
             )
         ]
 

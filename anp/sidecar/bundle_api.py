@@ -32,6 +32,7 @@ def bundles_of(daemon: Daemon) -> Bundles:
         exposure=daemon.exposure,
         own_did=daemon.identities.canonical,
         half_deadline=daemon.config.sandbox.call_timeout,
+        in_use=daemon.use_imported,
     )
 
 

@@ -10,12 +10,12 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.bundle_cases import CASES, likely_arguments, retry_cases
+from anp.sidecar.bundle_arguments import likely_arguments
 from anp.sidecar.bundle_export import CLAIMS, BundleExport, active_agreements
 from anp.sidecar.bundle_format import (
     Bundle,
@@ -23,7 +23,9 @@ from anp.sidecar.bundle_format import (
     BundledHalf,
     read_bundle,
 )
+from anp.sidecar.case_outcomes import TESTS_KEY
 from anp.sidecar.exposure import Exposure
+from anp.sidecar.retrying import retry_cases
 from anp.sidecar.trying import on_trial
 from cache.errors import RecordError
 from cache.imports import Imported, ImportPart
@@ -80,13 +82,20 @@ class Bundles:
         exposure: Exposure,
         own_did: str,
         half_deadline: float,
+        in_use: Callable[[Sequence[Imported]], Awaitable[None]],
     ) -> None:
+        """Make the part that exports and imports.
+
+        Args:
+            in_use: Is told what was stored, to end the channels on what it replaced.
+        """
         self._store = store
         self._sandbox = sandbox
         self._validator = validator
         self._exposure = exposure
         self._own_did = own_did
         self._half_deadline = half_deadline
+        self._in_use = in_use
         self._export = BundleExport(store=store, exposure=exposure, own_did=own_did)
 
     # Out.
@@ -130,7 +139,8 @@ class Bundles:
     ) -> tuple[Imported, ...]:
         """Check the bundle in `data`, try its halves, store them and put them to use.
 
-        All of it or nothing. Channels that are open keep the revision they began with.
+        All of it or nothing. A channel on a revision that was replaced closes when its
+        calls in flight have ended.
 
         Args:
             role: Only that half; None is every half in the bundle.
@@ -173,6 +183,7 @@ class Bundles:
                 one.half.revision,
                 len(one.agreements),
             )
+        await self._in_use(imported)
         return imported
 
     def _agreement(
@@ -303,7 +314,7 @@ class Bundles:
             )
         tests: dict[str, Any] = {"acceptance": "passed"}
         if cases is not None:
-            tests[CASES] = {**cases, "at": time.time()}
+            tests[TESTS_KEY] = {**cases, "at": time.time()}
         claimed: dict[str, Any] = {
             "origin": half.origin,
             "created": bundle.created,

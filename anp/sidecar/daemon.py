@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from anp.identity.dids import Identities, canonical_did
 from anp.identity.keys import PrivateKey
 from anp.identity.resolver import ChainResolver
 from anp.identity.well_known import PATH, WellKnown, make_well_known
+from anp.sidecar.afterwards import Afterwards
 from anp.sidecar.agreeing import Agreer
 from anp.sidecar.attachments import (
     AttachmentError,
@@ -51,7 +52,8 @@ from anp.sidecar.session import SessionParts
 from anp.version import daemon_version
 from anp.wire.messages import MetaProtocol
 from cache.errors import StoreUnavailable
-from cache.records import PinRecord
+from cache.imports import Imported
+from cache.records import PinRecord, Role
 from cache.store import Store
 from negotiation.dialogue import DialogueLimits
 from negotiation.limits import ANSWER_TIMEOUT, NegotiationLimits
@@ -185,9 +187,10 @@ class Daemon:
         loader = HalfLoader(
             self.sandbox, self.validator, deadline=config.sandbox.call_timeout
         )
+        afterwards = Afterwards(self.store, think)
         repairer = Repairer(
             store=self.store,
-            think=think,
+            afterwards=afterwards,
             check=self.agreer.try_half,
             own_did=own_did,
         )
@@ -198,7 +201,7 @@ class Daemon:
         capabilities = CapabilityCalls(
             self.exposure, self.validator, timeout=config.call.timeout
         )
-        gate.provider = Provider(
+        self.provider = gate.provider = Provider(
             exposure=self.exposure,
             policy=self.policy,
             store=self.store,
@@ -209,7 +212,7 @@ class Daemon:
                 loader=loader,
                 repairer=repairer,
                 validator=self.validator,
-                think=think,
+                afterwards=afterwards,
                 offered=lambda: Offer(self.exposure.offered()),
                 quarantined=lambda half, peer: self.sandbox.quarantined(
                     half.hash, source=half.source, peer=peer
@@ -220,7 +223,7 @@ class Daemon:
             spokesman=Spokesman(self.exposure, capabilities, think),
             answer=self._meta,
         )
-        binder = Binder(
+        self.binder = Binder(
             links=self.links,
             store=self.store,
             agreer=self.agreer,
@@ -228,7 +231,7 @@ class Daemon:
                 loader=loader,
                 repairer=repairer,
                 validator=self.validator,
-                think=think,
+                afterwards=afterwards,
                 limits=dialogue,
                 call_timeout=config.call.timeout,
             ),
@@ -239,7 +242,7 @@ class Daemon:
         )
         self.caller = Caller(
             finder=PeerFinder(self.book, self.policy.is_blocked),
-            binder=binder,
+            binder=self.binder,
             store=self.store,
             validator=self.validator,
             negotiation_timeout=config.negotiation.timeout,
@@ -306,6 +309,18 @@ class Daemon:
         # changed, and their schemas with it.
         await asyncio.gather(*(self._attach(spec) for spec in specs.values()))
         return sorted(specs)
+
+    async def use_imported(self, imported: Sequence[Imported]) -> None:
+        """Close the channels on what an import replaced, after their calls in flight.
+
+        Args:
+            imported: What was stored, of one document.
+        """
+        for one in imported:
+            if one.half.role is Role.PROVIDER:
+                await self.provider.retire(one.half.hash)
+            else:
+                self.binder.retire(one.agreements)
 
     def task(self, wanted: object) -> Task:
         """Return the task that a name from `[[task]]`, a text or an object means.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.events import FrameReceived, NeedHelloAnswer
@@ -98,6 +99,19 @@ class Provider:
         except NegotiationError as exc:
             logger.warning("channel not served peer=%s reason=%r", peer, str(exc)[:200])
             await channel.close("the protocol cannot be served")
+
+    async def retire(self, digest: str) -> None:
+        """End the channels on a revision of `digest` that serves its peer no more.
+
+        Each closes when the calls in flight on it have ended.
+        """
+        for channel, served in list(self._served.items()):
+            if served.half.hash != digest:
+                continue
+            peer = canonical_did(channel.peer_did, channel.peer_key)
+            half = await asyncio.to_thread(self._store.provider_half, digest, peer)
+            if half is None or half.revision != served.half.revision:
+                self._close_soon(served.retire("stale: another revision serves now"))
 
     async def _bind(self, channel: Channel, peer: str) -> _Bound | None:
         """Find or negotiate what the channel speaks; None when it speaks words.
@@ -197,6 +211,9 @@ class Provider:
         for channel, served in list(self._served.items()):
             problem = self._exposure.fits(served.half.capabilities)
             if problem is not None:
-                task = asyncio.create_task(channel.close(f"stale: {problem}"))
-                self._closing.add(task)
-                task.add_done_callback(self._closing.discard)
+                self._close_soon(channel.close(f"stale: {problem}"))
+
+    def _close_soon(self, closing: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(closing)
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)

@@ -34,6 +34,12 @@ class Thinking:
     cost: Callable[[], float]
     "What they cost at the owner's prices; 0 without prices."
 
+    first: Mind | None = None
+    "What costs nothing and is tried before `mind` for a repair, or None."
+
+    exhausted: Callable[[], str] = lambda: ""
+    "Which budget had no room for a call, in words for the owner; else empty."
+
 
 class Think(Protocol):
     """Gives a mind; see `Minds.think`."""
@@ -124,5 +130,12 @@ class Minds:
             watch=on_exchange,
         )
         model = LlmMind(spender)
-        mind: Mind = model if self._kind == "llm" else AutoMind(RulesMind(), model)
-        return Thinking(mind, model, lambda: spender.calls, lambda: sum(costs))
+        rules = None if self._kind == "llm" else RulesMind()
+        return Thinking(
+            model if rules is None else AutoMind(rules, model),
+            model,
+            lambda: spender.calls,
+            lambda: sum(costs),
+            rules,
+            lambda: spender.exhausted,
+        )

@@ -176,7 +176,13 @@ class Caller:
                 target, request.task, request.arguments, mark
             )
         before = ready.session.dialogue.messages
-        answer = await self._exchange(ready, target, request, mark)
+        try:
+            answer = await self._exchange(ready, target, request, mark)
+        finally:
+            # Repairs and questions meanwhile; of calls at once the first to end pays.
+            calls, cost = ready.session.bill.take()
+        ready.model_calls += calls
+        ready.cost += cost
         if answer.error is not None:
             code, message = answer.error
             raise CallError(

@@ -25,7 +25,7 @@ from anp.sidecar.owner_words import (
     subject_of_candidate,
     verdict_of,
 )
-from anp.sidecar.spending import Exchanged
+from anp.sidecar.spending import MAX_EXCHANGES, Exchanged
 from cache.records import NegotiationRecord, Role, StandingRecord, State
 from cache.store import Store
 from negotiation.errors import NegotiationEnded
@@ -55,13 +55,6 @@ NO_VERDICT = {ErrorKind.TIMEOUT, ErrorKind.PEER_UNREACHABLE, ErrorKind.INTERRUPT
 
 MAX_REASON = 2_000
 "Most characters of a reason that the record of a verdict keeps."
-
-
-MAX_EXCHANGES = 16
-"Exchanges with the model that are kept of one negotiation, the latest ones."
-
-MAX_SHOWN = 32 * 1024
-"Most characters kept of one message to or from the model."
 
 
 class Case:
@@ -130,19 +123,7 @@ class Case:
 
     def exchanged(self, exchanged: Exchanged) -> None:
         """Keep what our model was asked and what it said, for the owner."""
-        shown = {
-            "step": exchanged.question.step,
-            "messages": [
-                {"role": message.role, "content": message.content[:MAX_SHOWN]}
-                for message in exchanged.request.messages
-            ],
-            "answer": (exchanged.answer or "")[:MAX_SHOWN],
-            "outcome": exchanged.outcome,
-            "input_tokens": exchanged.usage.input_tokens,
-            "output_tokens": exchanged.usage.output_tokens,
-            "ms": round(exchanged.ms, 1),
-        }
-        kept = (*self.record.exchanges, shown)[-MAX_EXCHANGES:]
+        kept = (*self.record.exchanges, exchanged.shown())[-MAX_EXCHANGES:]
         self.record = replace(self.record, exchanges=kept)
 
     def hint(self, text: str) -> None:
@@ -182,7 +163,7 @@ class Case:
         """Keep what was said about a document.
 
         Args:
-            by: `mind` or `owner`.
+            by: `mind`, `owner`, or `tests` that failed before.
             verdict: `propose`, `accept`, `counter` or `reject`.
         """
         entry: dict[str, Any] = {

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from anp.sidecar.minds import Think
+from anp.sidecar.afterwards import Afterwards, Bill
+from anp.sidecar.case_outcomes import TESTS_KEY
 from cache.records import (
     AgreementRecord,
     DocumentRecord,
@@ -22,8 +23,9 @@ from cache.records import (
     State,
 )
 from cache.store import Store
+from negotiation.cases import CasesReport
 from negotiation.errors import HalfError, MindError
-from negotiation.mind import HalfSource, Need, Side
+from negotiation.mind import HalfSource, Mind, Need, Side
 from negotiation.preparing import prepare_half
 from negotiation.task import schema_hash
 
@@ -49,10 +51,10 @@ class Repairer:
     """Makes and stores new revisions."""
 
     def __init__(
-        self, *, store: Store, think: Think, check: Check, own_did: str
+        self, *, store: Store, afterwards: Afterwards, check: Check, own_did: str
     ) -> None:
         self._store = store
-        self._think = think
+        self._afterwards = afterwards
         self._check = check
         self._own_did = own_did
         # One repair of a protocol with a peer at a time: its channels share the result.
@@ -67,6 +69,8 @@ class Repairer:
         peer_did: str,
         agreement: AgreementRecord | None,
         findings: tuple[str, ...],
+        bill: Bill | None = None,
+        by_words: bool = False,
     ) -> Repaired:
         """Return a revision with other code than `half`, checked and stored.
 
@@ -75,27 +79,39 @@ class Repairer:
             agreement: The peer's agreement; None makes one for a provider half that
                 came from elsewhere.
             findings: What is wrong with `half`, in words.
+            bill: Gets what the model costs.
+            by_words: Whether `half` breaks what the document says in words. Test cases
+                that it filled in break that too, so they count no more.
 
         Raises:
-            HalfError: There is no other code that passes its checks.
+            HalfError: There is no other code that passes its checks; its cause is the
+                `MindError` if it was our mind that failed.
         """
         lock = self._locks.setdefault((half.hash, peer_did), asyncio.Lock())
         async with lock:
+            if by_words and agreement is not None:
+                agreement = replace(agreement, tests=_without_cases(agreement.tests))
             tests = agreement.tests if agreement is not None else {}
             newer = await asyncio.to_thread(self._newer, half, peer_did, agreement)
             if newer is not None:
                 return newer
-            try:
-                written = await prepare_half(
+            negotiation_id = agreement.negotiation_id if agreement is not None else None
+            async with self._afterwards.think(
+                peer_did,
+                ours=isinstance(side, Need),
+                negotiation_id=negotiation_id,
+                bill=bill,
+            ) as thinking:
+                # Rules write what schemas say, and those are what it did keep.
+                first = None if by_words else thinking.first
+                written = await _written(
                     document,
                     side,
-                    mind=self._think(peer_did, ours=isinstance(side, Need)).mind,
+                    (first, thinking.mind),
                     check=lambda one, text: self._check(one, text, side, tests),
                     findings=findings,
                     replaces=half.source,
                 )
-            except MindError as exc:
-                raise HalfError("rejected", f"no new code: {exc}") from exc
             repaired = await asyncio.to_thread(
                 self._store_revision, document, half, side, written, peer_did, agreement
             )
@@ -108,10 +124,18 @@ class Repairer:
         return repaired
 
     def keep_tests(
-        self, agreement: AgreementRecord, tests: Mapping[str, Any]
+        self,
+        agreement: AgreementRecord,
+        tests: Mapping[str, Any],
+        state: State | None = None,
     ) -> AgreementRecord:
-        """Store the outcome of test cases with an agreement, and return it."""
-        return self._store.set_tests(agreement, {**agreement.tests, **tests})
+        """Store the outcome of test cases with an agreement, and return it.
+
+        Args:
+            state: What the agreement is from now on; None leaves that.
+        """
+        kept = {**agreement.tests, **tests}
+        return self._store.set_tests(agreement, kept, state=state)
 
     def _newer(
         self, half: HalfRecord, peer_did: str, agreement: AgreementRecord | None
@@ -180,3 +204,50 @@ class Repairer:
             DocumentRecord.of(document), half, replace(known, revision=0)
         )
         return Repaired(stored, replace(half, revision=stored.revision))
+
+
+def _without_cases(tests: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an agreement's `tests` after its cases turned out to be wrong (ANP-49)."""
+    if TESTS_KEY not in tests:
+        return dict(tests)
+    reason = "the cases were made by code that broke the document"
+    report = CasesReport("untested", "", (), reason)
+    return {**tests, TESTS_KEY: {**report.to_json(), "at": time.time()}}
+
+
+async def _written(
+    document: str,
+    side: Side,
+    minds: Sequence[Mind | None],
+    *,
+    check: Callable[[HalfSource, str], Awaitable[tuple[str, ...]]],
+    findings: tuple[str, ...],
+    replaces: str,
+) -> HalfSource:
+    """Return other code of the first of `minds` that passes its checks.
+
+    What the sandbox and the test cases find in each attempt goes to the mind with the
+    next one.
+
+    Raises:
+        HalfError: There is none.
+    """
+    problem: HalfError | None = None
+    for mind in minds:
+        if mind is None:
+            continue
+        try:
+            return await prepare_half(
+                document,
+                side,
+                mind=mind,
+                check=check,
+                findings=findings,
+                replaces=replaces,
+            )
+        except HalfError as exc:
+            problem = exc
+        except MindError as exc:
+            raise HalfError("rejected", f"no new code: {exc}") from exc
+    assert problem is not None, "there is always a mind"
+    raise problem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,17 +14,18 @@ from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core import FrameTooLarge
 from anp.channel.events import FrameReceived
 from anp.identity.dids import canonical_did
+from anp.sidecar.afterwards import Afterwards, Bill, words_of
 from anp.sidecar.capabilities import CapabilityCalls
 from anp.sidecar.dialogues import DialogueShell, ReportEnd
+from anp.sidecar.examining import Examiner
 from anp.sidecar.exchanges import Exchange, Exchanges, KeptCall
 from anp.sidecar.loading import HalfLoader
-from anp.sidecar.minds import Think
 from anp.sidecar.natural import Listener
 from anp.sidecar.protocol import Protocol
 from anp.sidecar.repairing import Repairer
 from anp.sidecar.testing import ProviderCases
 from anp.wire.frames import ProtocolType
-from cache.records import AgreementRecord, HalfRecord
+from cache.records import AgreementRecord, HalfRecord, State
 from negotiation.dialogue import (
     CasesAgreed,
     CasesSkipped,
@@ -50,6 +52,10 @@ MAX_REPAIRS = 10
 "Repairs of our half on one channel (ANP-Q25)."
 
 
+MAX_DRAIN = 30.0
+"Seconds for which a channel that is to close still serves its calls."
+
+
 @dataclass(frozen=True, slots=True)
 class ServedParts:
     """What every served channel needs from the daemon."""
@@ -66,8 +72,8 @@ class ServedParts:
     validator: Validator
     "Judges values."
 
-    think: Think
-    "Gives minds, which answer questions."
+    afterwards: Afterwards
+    "Gives minds, which answer questions and examine messages."
 
     offered: Callable[[], Offer]
     "What is exposed now."
@@ -106,7 +112,29 @@ class Served:
         self._peer = canonical_did(channel.peer_did, channel.peer_key)
         self._exchanges = Exchanges()
         self._repairs = 0
+        self._calls: set[asyncio.Task[None]] = set()
+        # How our half failed an agreed case, in words; nothing runs after that.
+        self._failed: str | None = None
+        self._examiner = Examiner(
+            parts.afterwards,
+            self._peer,
+            self._negotiation_id,
+            Bill(),
+            limits=parts.limits,
+        )
         self._dialogue = DialogueShell(channel, Role.PROVIDER, parts.limits, self)
+
+    async def retire(self, reason: str) -> None:
+        """Close the channel when the calls in flight on it have ended.
+
+        Requests that come meanwhile are served too, for `MAX_DRAIN` seconds in all: a
+        peer that goes on for ever would never come to the new code.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(MAX_DRAIN):
+                while self._calls:
+                    await asyncio.wait(self._calls)
+        await self._channel.close(reason)
 
     async def run(self, first: Sequence[FrameReceived] = ()) -> None:
         """Serve until the channel ends.
@@ -131,6 +159,8 @@ class Served:
                             task = calls.create_task(
                                 self._request(event, verification=verification)
                             )
+                            self._calls.add(task)
+                            task.add_done_callback(self._calls.discard)
                             task.add_done_callback(lambda _: free.release())
         except* ChannelClosed:
             logger.debug("served channel ended peer=%s", self._channel.peer_did)
@@ -143,6 +173,9 @@ class Served:
     async def _request(self, event: FrameReceived, *, verification: bool) -> None:
         """Answer one request; what cannot be answered is reported or refused."""
         await self._dialogue.wait_free()
+        if self._failed is not None:
+            await self._channel.close(f"its test cases failed: {self._failed}"[:300])
+            return
         exchange = Exchange(
             event.frame.data,
             time.monotonic(),
@@ -169,6 +202,8 @@ class Served:
         except ChannelClosed:
             logger.info("answer lost with its channel peer=%s", self._peer)
         except (NegotiationError, FrameTooLarge) as exc:
+            if exchange.verification and isinstance(exc, HalfError):
+                await self._case_failed(exchange, str(exc))
             await self._cannot(exchange, str(exc))
             problem = self._parts.quarantined(self.half, self._peer)
             if problem is not None:
@@ -240,8 +275,14 @@ class Served:
 
     async def judge_cases(self, text: str, *, may_counter: bool) -> CasesVerdict:
         """See `Answers`."""
-        return await self._cases.judge(
-            text, self.half, self._protocol, may_counter=may_counter
+
+        async def by_rules(text: str) -> CasesVerdict:
+            return await self._cases.judge(
+                text, self.half, self._protocol, may_counter=may_counter
+            )
+
+        return await self._examiner.judge_cases(
+            text, self._protocol, by_rules, ours=False, may_counter=may_counter
         )
 
     async def judge_fault(self, reference: str | None, description: str) -> Fault:
@@ -255,6 +296,7 @@ class Served:
             else []
         )
         fault: Fault
+        by_words = False
         if differences:
             fault = OurFault(tuple(differences))
         else:
@@ -266,17 +308,41 @@ class Served:
                 validator=self._parts.validator,
                 read=self._protocol.reader,
             )
+            by_words = isinstance(fault, PeerFault)
+            fault = await self._examiner.judge_fault(
+                "response",
+                exchange.response,
+                description,
+                found=fault,
+                protocol=self._protocol,
+            )
         if isinstance(fault, PeerFault) or exchange.revision != self.half.revision:
             # Made by code that is repaired by now: only the answer comes anew.
             return fault
         try:
-            await self._repair(fault.findings)
+            await self._repair(fault.findings, by_words=by_words)
         except HalfError as exc:
             logger.warning("repair failed peer=%s reason=%r", self._peer, str(exc))
+            if differences:
+                await self._case_failed(exchange, "; ".join(differences))
             return PeerFault(f"the fault is ours, but it cannot be repaired: {exc}")
         return fault
 
-    async def _repair(self, findings: tuple[str, ...]) -> None:
+    async def _case_failed(self, exchange: Exchange, detail: str) -> None:
+        """Use our half no more for this peer: it fails what it was agreed to do."""
+        self._failed = detail
+        logger.warning("test case failed peer=%s reason=%r", self._peer, detail[:200])
+        if self._agreement is not None:
+            tests = self._cases.failed(
+                exchange.request, detail, self._protocol.document
+            )
+            self._agreement = await asyncio.to_thread(
+                self._parts.repairer.keep_tests, self._agreement, tests, State.FAILED
+            )
+
+    async def _repair(
+        self, findings: tuple[str, ...], *, by_words: bool = False
+    ) -> None:
         self._repairs += 1
         if self._repairs > MAX_REPAIRS:
             raise HalfError("rejected", f"over {MAX_REPAIRS} repairs on one channel")
@@ -290,6 +356,7 @@ class Served:
             peer_did=self._peer,
             agreement=self._agreement,
             findings=findings,
+            by_words=by_words,
         )
         self._protocol = await self._parts.loader.protocol(
             repaired.half, text, peer_did=self._peer
@@ -339,5 +406,10 @@ class Served:
 
     async def answer(self, question: str) -> str:
         """See `Answers`."""
-        thinking = self._parts.think(self._peer, ours=False)
-        return await thinking.mind.answer(question, self._parts.offered())
+        async with self._parts.afterwards.think(
+            self._peer, ours=False, negotiation_id=self._negotiation_id()
+        ) as thinking:
+            return await words_of(thinking.mind, question, self._parts.offered())
+
+    def _negotiation_id(self) -> str | None:
+        return self._agreement.negotiation_id if self._agreement is not None else None

@@ -14,15 +14,17 @@ from anp.channel.core import FrameTooLarge
 from anp.channel.events import FrameReceived
 from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
+from anp.sidecar.afterwards import Afterwards, Bill, words_of
 from anp.sidecar.dialogues import DialogueShell, ReportEnd
+from anp.sidecar.examining import Examiner
 from anp.sidecar.exchanges import Exchange, Exchanges
 from anp.sidecar.loading import HalfLoader
-from anp.sidecar.minds import Think
 from anp.sidecar.protocol import Answer, Protocol
 from anp.sidecar.repairing import Repairer
 from anp.sidecar.testing import RequesterCases
+from anp.sidecar.verifying import Verification
 from anp.wire.frames import ProtocolType
-from cache.records import AgreementRecord, HalfRecord
+from cache.records import AgreementRecord, HalfRecord, State
 from negotiation.dialogue import (
     CasesAgreed,
     CasesSkipped,
@@ -34,6 +36,7 @@ from negotiation.dialogue import (
     judge_fault,
 )
 from negotiation.errors import HalfError, NegotiationError
+from negotiation.llm.budget import BudgetExhausted
 from negotiation.mind import Need
 from negotiation.runner import Validator
 from negotiation.task import Role
@@ -44,9 +47,6 @@ logger = logging.getLogger(__name__)
 
 MAX_REPAIRS = 10
 "Repairs of either half on one channel (ANP-Q25)."
-
-MAX_VERIFICATION = 16
-"Answers over PT=11 that wait to be read."
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class SessionParts:
     validator: Validator
     "Judges values."
 
-    think: Think
-    "Gives minds, which answer questions."
+    afterwards: Afterwards
+    "Gives minds, which answer questions and examine messages."
 
     limits: DialogueLimits
     "How long and how much may be said."
@@ -108,10 +108,17 @@ class Session:
         self._exchanges = Exchanges()
         self._repairs = 0
         self._work: set[asyncio.Task[None]] = set()
-        self._verification: asyncio.Queue[FrameReceived] = asyncio.Queue(
-            MAX_VERIFICATION
-        )
+        self.verification = Verification(channel)
         self._cases: RequesterCases | None = None
+        self.bill = Bill()
+        "What the model cost on this channel and no call has taken into account."
+        self.examiner = Examiner(
+            parts.afterwards,
+            self._peer,
+            lambda: self.agreement.negotiation_id,
+            self.bill,
+            limits=parts.limits,
+        )
         self.dialogue = DialogueShell(channel, Role.REQUESTER, parts.limits, self)
         self._reader = asyncio.create_task(self._read())
 
@@ -152,30 +159,6 @@ class Session:
                     await self.channel.close("no answer in time")
                 raise
 
-    async def verify(self, data: bytes, *, timeout: float) -> tuple[bytes, str] | None:
-        """Send a test request as PT=11 and return the answer and its envelope's id.
-
-        Returns:
-            None when none came within `timeout` seconds.
-
-        Raises:
-            ChannelClosed: The channel has ended.
-        """
-        await self.dialogue.wait_free()
-        while not self._verification.empty():
-            self._verification.get_nowait()
-        await self.channel.send(ProtocolType.VERIFICATION, data)
-        return await self.next_verification(timeout=timeout)
-
-    async def next_verification(self, *, timeout: float) -> tuple[bytes, str] | None:
-        """Wait for an answer over PT=11, as `verify` returns it."""
-        try:
-            async with asyncio.timeout(timeout):
-                event = await self._verification.get()
-        except TimeoutError:
-            return None
-        return event.frame.data, event.message_id
-
     async def agree_cases(
         self, cases: RequesterCases, text: str
     ) -> CasesAgreed | CasesSkipped:
@@ -183,10 +166,10 @@ class Session:
         self._cases = cases
         return await self.dialogue.agree_cases(text)
 
-    async def tested(self, tests: dict[str, Any]) -> None:
-        """Keep the outcome of the tests with the agreement."""
+    async def tested(self, tests: dict[str, Any], state: State = State.ACTIVE) -> None:
+        """Keep the outcome of the tests with the agreement, and what it is now."""
         self.agreement = await asyncio.to_thread(
-            self._parts.repairer.keep_tests, self.agreement, tests
+            self._parts.repairer.keep_tests, self.agreement, tests, state
         )
 
     # Answers.
@@ -234,11 +217,12 @@ class Session:
                         await self._deliver(event)
                     case ProtocolType.META:
                         await self.dialogue.receive(event.frame.data)
-                    case ProtocolType.VERIFICATION if not self._verification.full():
-                        self._verification.put_nowait(event)
+                    case ProtocolType.VERIFICATION if self.verification.take(event):
+                        pass
                     case _:
                         self._drop()
         except ChannelClosed as exc:
+            self.verification.ended(exc)
             for waiting in list(self._pending.values()):
                 _fail(
                     waiting,
@@ -292,9 +276,14 @@ class Session:
 
     async def _wrong(self, event: FrameReceived, problem: str) -> None:
         """Find out why an answer cannot be used, and have it repaired (ANP-56)."""
-        data = event.frame.data
+        data, kind = event.frame.data, ErrorKind.GENERATED_CODE
         findings = await self.protocol.judge("response", data)
         waiting = await self._whose(data)
+        if not findings and self.dialogue.can_report:
+            # Ours or theirs: the schemas do not tell (ANP-9).
+            asked = waiting.exchange.request if waiting is not None else None
+            doubts = await self.examiner.deviations(asked, data, self.protocol)
+            findings = list(doubts)
         if findings and self.dialogue.can_report and self._repairs < MAX_REPAIRS:
             self._repairs += 1
             report = await self.dialogue.report(
@@ -312,11 +301,12 @@ class Session:
                 return
             except (HalfError, NegotiationError) as exc:
                 problem = f"{problem}; {exc}"
+                kind = _kind_of(exc)
         if waiting is not None:
             _fail(
                 waiting,
                 CallError(
-                    ErrorKind.GENERATED_CODE,
+                    kind,
                     f"the answer breaks the protocol: {problem}"[:500],
                     may_have_run=True,
                 ),
@@ -332,7 +322,9 @@ class Session:
             return next(iter(self._pending.values()))
         return None
 
-    async def _repair(self, findings: tuple[str, ...]) -> None:
+    async def _repair(
+        self, findings: tuple[str, ...], *, by_words: bool = False
+    ) -> None:
         self._repairs += 1
         if self._repairs > MAX_REPAIRS:
             raise HalfError("rejected", f"over {MAX_REPAIRS} repairs on one channel")
@@ -344,6 +336,8 @@ class Session:
             peer_did=self._peer,
             agreement=self.agreement,
             findings=findings,
+            bill=self.bill,
+            by_words=by_words,
         )
         self.protocol = await self._parts.loader.protocol(
             repaired.half, text, peer_did=self._peer
@@ -355,7 +349,9 @@ class Session:
     async def judge_cases(self, text: str, *, may_counter: bool) -> CasesVerdict:
         """See `Answers`."""
         assert self._cases is not None, "only the requester starts test cases"
-        return await self._cases.judge(text)
+        return await self.examiner.judge_cases(
+            text, self.protocol, self._cases.judge, ours=True, may_counter=may_counter
+        )
 
     async def cases_settled(self, settled: CasesAgreed | CasesSkipped) -> None:
         """The test run waits for this by itself."""
@@ -374,6 +370,14 @@ class Session:
             validator=self._parts.validator,
             read=self.protocol.reader,
         )
+        by_words = isinstance(fault, PeerFault)
+        fault = await self.examiner.judge_fault(
+            "request",
+            exchange.request,
+            description,
+            found=fault,
+            protocol=self.protocol,
+        )
         if isinstance(fault, PeerFault):
             self._end_call(
                 exchange,
@@ -382,10 +386,10 @@ class Session:
             return fault
         if exchange.revision == self._half.revision:
             try:
-                await self._repair(fault.findings)
+                await self._repair(fault.findings, by_words=by_words)
             except HalfError as exc:
                 reason = f"the fault is ours, but it cannot be repaired: {exc}"
-                self._end_call(exchange, reason)
+                self._end_call(exchange, reason, kind=_kind_of(exc))
                 return PeerFault(reason)
         return fault
 
@@ -413,7 +417,8 @@ class Session:
             )
 
     def message_refused(self, reference: str, reason: str) -> None:
-        """End the call whose request the peer cannot answer."""
+        """End the call, or the test, whose request the peer cannot answer."""
+        self.verification.refused(reference, reason)
         exchange = self._exchanges.find(reference, now=time.monotonic())
         if exchange is not None:
             self._end_call(
@@ -422,18 +427,32 @@ class Session:
 
     async def answer(self, question: str) -> str:
         """See `Answers`."""
-        thinking = self._parts.think(self._peer, ours=False)
-        return await thinking.mind.answer(question, self._need)
+        async with self._parts.afterwards.think(
+            self._peer,
+            ours=False,
+            negotiation_id=self.agreement.negotiation_id,
+            bill=self.bill,
+        ) as thinking:
+            return await words_of(thinking.mind, question, self._need)
 
     def _end_call(
-        self, exchange: Exchange, reason: str, *, may_have_run: bool = False
+        self,
+        exchange: Exchange,
+        reason: str,
+        *,
+        kind: ErrorKind = ErrorKind.GENERATED_CODE,
+        may_have_run: bool = False,
     ) -> None:
         waiting = self._pending.get(exchange.message_id or "")
         if waiting is not None:
-            error = CallError(
-                ErrorKind.GENERATED_CODE, reason[:500], may_have_run=may_have_run
-            )
-            _fail(waiting, error)
+            _fail(waiting, CallError(kind, reason[:500], may_have_run=may_have_run))
+
+
+def _kind_of(exc: NegotiationError) -> ErrorKind:
+    """Return `policy` when a budget of the owner's stood in the way of a repair."""
+    if isinstance(exc.__cause__, BudgetExhausted):
+        return ErrorKind.POLICY
+    return ErrorKind.GENERATED_CODE
 
 
 def _fail(waiting: _Waiting, error: CallError) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Collection
+
 from anp.channel.channel import Channel
 from anp.channel.core import EXTENSION_CLOSE
 from anp.sidecar.natural import Asker
@@ -20,6 +23,7 @@ class Sessions:
         self._parts = parts
         self._sessions: list[Session] = []
         self._askers: dict[str, Asker] = {}
+        self._retiring: set[asyncio.Task[None]] = set()
 
     def live(self, agreement: AgreementRecord) -> Session | None:
         """Return the session of an agreement that is still open, or None."""
@@ -44,6 +48,21 @@ class Sessions:
         )
         self._sessions.append(session)
         return session
+
+    def retire(self, agreements: Collection[AgreementRecord]) -> None:
+        """End the sessions of other revisions than these, after their calls in flight.
+
+        New calls take a session of the revision that an agreement names, so none comes
+        to them any more.
+        """
+        current = {(one.peer_did, one.hash): one.revision for one in agreements}
+        for session in self._sessions:
+            used = session.agreement
+            revision = current.get((used.peer_did, used.hash))
+            if revision not in {None, used.revision}:
+                task = asyncio.create_task(_end(session))
+                self._retiring.add(task)
+                task.add_done_callback(self._retiring.discard)
 
     async def make_room(self, did: str) -> None:
         """End idle channels to a peer without our extensions (DESIGN.md).
@@ -71,6 +90,11 @@ class Sessions:
     def _ended(self, session: Session) -> None:
         if session in self._sessions:
             self._sessions.remove(session)
+
+
+async def _end(session: Session) -> None:
+    await session.wait_idle()
+    await session.channel.close("stale: another revision of our half is in use")
 
 
 def _key(agreement: AgreementRecord) -> tuple[str, str, int]:

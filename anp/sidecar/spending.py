@@ -16,6 +16,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from cache.errors import CacheError
 from cache.spend_records import ModelCallRecord, SpendRecord
@@ -23,6 +24,7 @@ from cache.store import Store
 from negotiation.errors import MindError
 from negotiation.llm.budget import (
     Budget,
+    BudgetExhausted,
     BudgetLimits,
     Purse,
     Reservation,
@@ -35,9 +37,15 @@ from negotiation.llm.questions import Question
 from negotiation.llm.replies import Usage
 from negotiation.strict_json import Json
 
-__all__ = ["Exchanged", "Spender", "Spending"]
+__all__ = ["MAX_EXCHANGES", "Exchanged", "Spender", "Spending"]
 
 logger = logging.getLogger(__name__)
+
+MAX_EXCHANGES = 16
+"Exchanges with the model that are kept of one negotiation, the latest ones."
+
+MAX_SHOWN = 32 * 1024
+"Most characters kept of one message to or from the model."
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,21 @@ class Exchanged:
 
     ms: float
     "Milliseconds it took."
+
+    def shown(self) -> dict[str, Any]:
+        """Return it as the record of a negotiation keeps it, cut to a length."""
+        return {
+            "step": self.question.step,
+            "messages": [
+                {"role": message.role, "content": message.content[:MAX_SHOWN]}
+                for message in self.request.messages
+            ],
+            "answer": (self.answer or "")[:MAX_SHOWN],
+            "outcome": self.outcome,
+            "input_tokens": self.usage.input_tokens,
+            "output_tokens": self.usage.output_tokens,
+            "ms": round(self.ms, 1),
+        }
 
 
 class Spending:
@@ -238,6 +261,8 @@ class Spender:
         self._negotiation_id = negotiation_id
         self._watch = watch
         self._purse = Purse()
+        self.exhausted = ""
+        "Which budget had no room for a request, in words for the owner; else empty."
 
     @property
     def calls(self) -> int:
@@ -264,9 +289,13 @@ class Spender:
     ) -> AsyncIterator[Charge]:
         """Reserve what `request` can cost, and settle it; see `Meter`."""
         spending = self._spending
-        reservation = await spending.reserve(
-            self._account, self._purse, request.most_tokens.total
-        )
+        try:
+            reservation = await spending.reserve(
+                self._account, self._purse, request.most_tokens.total
+            )
+        except BudgetExhausted as exc:
+            self.exhausted = str(exc)
+            raise
         charge = Charge()
         at, began = spending.now(), time.monotonic()
         try:

@@ -6,17 +6,21 @@ half on fixtures, and then the real halves talk (ANP-48 to ANP-54, ANP-75).
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from anp.channel.channel import ChannelClosed
 from anp.errors import CallError, ErrorKind
+from anp.sidecar.case_outcomes import NOT_RUN, TESTS_KEY, in_words
 from anp.sidecar.dialogues import ReportEnd
 from anp.sidecar.exchanges import Exchange
 from anp.sidecar.protocol import Protocol
-from cache.records import AgreementRecord, HalfRecord
+from anp.sidecar.verifying import NoAnswer
+from cache.records import AgreementRecord, HalfRecord, State
 from negotiation.cases import (
     CaseResult,
     CasesReport,
@@ -41,6 +45,7 @@ from negotiation.dialogue import (
     RejectCases,
     describe_error,
 )
+from negotiation.document import Document
 from negotiation.errors import CasesError, HalfError, NegotiationError
 from negotiation.mind import HalfSource, Need, Offer
 from negotiation.runner import Validator
@@ -54,9 +59,6 @@ logger = logging.getLogger(__name__)
 
 ANSWER_TIMEOUT: Final = 10.0
 "Seconds to wait for one answer over PT=11."
-
-TESTS_KEY: Final = "cases"
-"Where an agreement's `tests` keep agreed test cases."
 
 
 class RequesterCases:
@@ -83,6 +85,15 @@ class RequesterCases:
             runner=protocol.half,
             validator=self._validator,
         )
+        if not derived.cases:
+            found = await self._session.examiner.suggest_cases(self._need, protocol)
+            derived = await derive_cases(
+                protocol.document,
+                self._need,
+                runner=protocol.half,
+                validator=self._validator,
+                suggested=[(one.title, one.arguments) for one in found],
+            )
         if not derived.cases:
             raise CasesError("no request can be made from the schemas")
         self.asked, self._proposed = derived.asked, derived.cases
@@ -127,37 +138,67 @@ class RequesterCases:
                 runner=protocol.half,
                 document=protocol.document,
             )
-        results = tuple([await self._run_one(case) for case in cases])
-        return CasesReport("wire", text, results, "")
+        results: list[CaseResult] = []
+        answered = True
+        for case in cases:
+            if answered:
+                result, answered = await self._run_one(case)
+            else:
+                # A peer that falls silent is not waited for once for every case.
+                result = CaseResult(case.title, passed=False, detail=NOT_RUN)
+            results.append(result)
+        return CasesReport("wire", text, tuple(results), "")
 
-    async def _run_one(self, case: TestCase) -> CaseResult:
-        answer = await self._session.verify(case.request, timeout=ANSWER_TIMEOUT)
+    async def _run_one(self, case: TestCase) -> tuple[CaseResult, bool]:
+        """Run one case; return how it went, and whether there was an answer."""
+        await self._session.dialogue.wait_free()
+        verification = self._session.verification
+        answer = await verification.ask(case.request, timeout=ANSWER_TIMEOUT)
         differences = await self._differences(case, answer)
-        if differences and answer is not None and self._session.dialogue.can_report:
+        if (
+            differences
+            and not isinstance(answer, NoAnswer)
+            and self._session.dialogue.can_report
+        ):
             data, envelope = answer
             report = await self._session.dialogue.report(
                 envelope, describe_error(envelope, differences, data)
             )
             if report.end is ReportEnd.REPAIRED:
-                answer = await self._session.next_verification(timeout=ANSWER_TIMEOUT)
+                answer = await verification.next_answer(timeout=ANSWER_TIMEOUT)
                 differences = await self._differences(case, answer)
-        return CaseResult(case.title, not differences, "; ".join(differences)[:500])
+        detail = "; ".join(differences)[:500]
+        result = CaseResult(case.title, not differences, detail)
+        return result, not isinstance(answer, NoAnswer)
 
     async def _differences(
-        self, case: TestCase, answer: tuple[bytes, str] | None
+        self, case: TestCase, answer: tuple[bytes, str] | NoAnswer
     ) -> list[str]:
-        if answer is None:
-            return [f"no answer in {ANSWER_TIMEOUT:g} s"]
+        if isinstance(answer, NoAnswer):
+            return [answer.reason]
         return await _differences(case, answer[0], self._session.protocol)
 
 
 async def verify_with_peer(session: Session, need: Need, validator: Validator) -> None:
     """Agree test cases with the provider, run them, and keep the outcome.
 
+    The agreement is active afterwards, or failed. With an error of another kind, or
+    when this is cancelled, it stays in its tests and is used by nobody. Whenever
+    this raises, the channel is closed.
+
     Raises:
         CallError: A case fails, so the protocol is not to be used.
-        ChannelClosed: The channel ended.
+        ChannelClosed: The link was lost.
     """
+    try:
+        await _verify(session, need, validator)
+    except BaseException:
+        with contextlib.suppress(CallError):
+            await session.channel.close("the test cases did not pass")
+        raise
+
+
+async def _verify(session: Session, need: Need, validator: Validator) -> None:
     if "testCasesNegotiation" not in session.channel.capabilities:
         await session.tested(_untested("the peer does not negotiate test cases"))
         return
@@ -177,15 +218,17 @@ async def verify_with_peer(session: Session, need: Need, validator: Validator) -
         await session.tested(_untested(str(exc)[:500]))
         return
     kept = {**report.to_json(), "asked": cases.asked, "at": time.time()}
-    await session.tested({TESTS_KEY: kept})
-    failed = [result for result in report.results if not result.passed]
-    if failed:
-        first = failed[0]
+    tests = {TESTS_KEY: kept}
+    if not report.passed:
+        await session.tested(tests, State.FAILED)
+        short = session.agreement.hash[:12]
+        logger.warning("test cases failed hash=%s what=%r", short, in_words(tests))
         raise CallError(
             ErrorKind.GENERATED_CODE,
-            f"{len(failed)} of {len(report.results)} test cases fail with this peer: "
-            f"{first.title}: {first.detail}"[:500],
+            f"the protocol that was agreed is not used: {in_words(tests)}; "
+            f"`anpd protocols show {short}` tells more",
         )
+    await session.tested(tests)
     logger.info("test cases passed mode=%s cases=%d", report.mode, len(report.results))
 
 
@@ -245,6 +288,24 @@ class ProviderCases:
             "text": agreed.text,
             # Private: what our capabilities are taken to answer (DESIGN.md).
             "fixtures": self._fixtures,
+            "at": time.time(),
+        }
+        return {TESTS_KEY: kept}
+
+    def failed(self, request: bytes, detail: str, document: Document) -> dict[str, Any]:
+        """Return what to keep when our own half fails one of the cases.
+
+        Args:
+            request: The test request.
+            detail: How it fails, in words.
+        """
+        titles = {case.request: case.title for case in read_cases(self._text, document)}
+        result = CaseResult(titles.get(request, "?"), passed=False, detail=detail[:500])
+        kept = {
+            "mode": "agreed",
+            "text": self._text,
+            "fixtures": self._fixtures,
+            "results": [asdict(result)],
             "at": time.time(),
         }
         return {TESTS_KEY: kept}

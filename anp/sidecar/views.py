@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from anp.errors import CallError, ErrorKind
+from anp.sidecar.case_outcomes import in_words
 from anp.sidecar.owner_words import APPROVAL_PENDING
 from anp.version import daemon_version
 from cache.records import (
@@ -200,6 +201,7 @@ def _unbound(half: HalfRecord) -> dict[str, Any]:
         "last_used": None,
         "revision": half.revision,
         "negotiation_id": None,
+        "cases": "",
     }
 
 
@@ -218,4 +220,5 @@ def _agreement(store: Store, record: AgreementRecord) -> dict[str, Any]:
         "last_used": record.last_used,
         "revision": record.revision,
         "negotiation_id": record.negotiation_id,
+        "cases": in_words(record.tests),
     }

@@ -50,7 +50,12 @@ class Derived:
 
 
 async def derive_cases(
-    document: Document, need: Need, *, runner: HalfRunner, validator: Validator
+    document: Document,
+    need: Need,
+    *,
+    runner: HalfRunner,
+    validator: Validator,
+    suggested: Sequence[tuple[str, Json]] = (),
 ) -> Derived:
     """Return the cases that the requester proposes, without responses.
 
@@ -58,14 +63,16 @@ async def derive_cases(
 
     Args:
         runner: Our half, loaded.
+        suggested: Titles and arguments from elsewhere, tried after those of the rules.
     """
     maker = _Maker(runner, CaseJudge(document, runner, validator))
-    left = await _values(document, need, validator)
+    derived = await _values(document, need, validator)
+    left = [*((TITLES[kind], value) for kind, value in derived), *suggested]
     good: list[TestCase] = []
     used: list[Json] = []
     while left and len(good) < MAX_GOOD:
-        kind, value = left.pop(0)
-        case = await maker.case(TITLES[kind], value)
+        title, value = left.pop(0)
+        case = await maker.case(title, value)
         if case is not None:
             good.append(case)
             used.append(value)

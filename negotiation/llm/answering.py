@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from negotiation.errors import JsonError, SchemaError
@@ -33,6 +33,12 @@ NONE: Final = "none"
 MAX_ANSWER: Final = 4_000
 "Most characters of an answer in words."
 
+AGAIN: Final = (
+    "\n\nYour answer before was empty. Write one sentence at least; that you cannot "
+    "tell is an answer too."
+)
+"What is asked after an answer without words."
+
 MAX_VALUE: Final = 16 * 1024
 "Largest value of one argument, in bytes."
 
@@ -53,8 +59,12 @@ class Spoken:
     "What to say instead of a call, for the peer; empty when there is a call."
 
 
-def answer_question(text: str, side: Side) -> Question:
-    """Return the question what to answer a peer; owner's hints stay out of it."""
+def answer_question(text: str, side: Side, *, again: bool = False) -> Question:
+    """Return the question what to answer a peer; owner's hints stay out of it.
+
+    Args:
+        again: Whether the answer before said nothing.
+    """
     if isinstance(side, Need):
         about = f"We want this done: {one_line(side.task.requirement, 2_000)}"
     else:
@@ -63,12 +73,13 @@ def answer_question(text: str, side: Side) -> Question:
             for one in sorted(side.capabilities, key=lambda one: one.name)
         ]
         about = "We offer:\n" + ("\n".join(lines) or "(nothing)")
-    return ask_with(
+    question = ask_with(
         "answer",
         {"about": fenced(about, limit=16_000), "question": fenced(text, limit=8_000)},
         schema=record(answer=TEXT),
         max_tokens=800,
     )
+    return replace(question, user=question.user + AGAIN) if again else question
 
 
 def read_answer(answer: Mapping[str, Any]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from negotiation.errors import HalfError
+import logging
+
+from negotiation.errors import HalfError, MindError
 from negotiation.llm.mind import LlmMind
 from negotiation.mind import (
     Accept,
@@ -15,6 +17,8 @@ from negotiation.mind import (
 )
 
 __all__ = ["AutoMind"]
+
+logger = logging.getLogger(__name__)
 
 
 class AutoMind:
@@ -63,5 +67,9 @@ class AutoMind:
         return await self._llm.write_half(document, side, findings=findings)
 
     async def answer(self, question: str, side: Side) -> str:
-        """Answer in words; the rules have only names and schemas to say."""
-        return await self._llm.answer(question, side)
+        """Answer in words; the rules, which a model fails over to, have only names."""
+        try:
+            return await self._llm.answer(question, side)
+        except MindError as exc:
+            logger.warning("model gave no answer reason=%r", str(exc)[:200])
+            return await self._rules.answer(question, side)

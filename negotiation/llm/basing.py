@@ -14,20 +14,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from negotiation.bases import named_base
 from negotiation.errors import DocumentError, SchemaError
 from negotiation.keywords import cut
 from negotiation.llm.forms import BOOLEAN, TEXT, choice, many, record
 from negotiation.llm.prompting import ask_with, fenced
 from negotiation.llm.questions import Question
 from negotiation.llm.spots import ITEMS, Root, Spot, described, spots_of
-from negotiation.reading import BASE_URI, read_document, read_requirement
+from negotiation.markdown import read_outline
+from negotiation.reading import read_document, read_requirement
 from negotiation.schemas import prepared
 from negotiation.shape import MAX_DOCUMENT_SIZE, Document, document_hash
 from negotiation.task import Schema
 
 __all__ = ["Base", "base_of", "changes_question", "read_changes", "with_base"]
 
-SHA256: Final = re.compile(r"sha-?256[^0-9a-f]{1,20}([0-9a-f]{64})\b", re.IGNORECASE)
 TYPES: Final = ("string", "integer", "number", "boolean", "object", "array")
 ACTIONS: Final = ("add", "remove", "rename", "type", "require", "optional")
 NAME: Final = re.compile(r"[^\W\d][\w-]{0,63}")
@@ -55,11 +56,11 @@ def base_of(candidate: str, held: Mapping[str, str]) -> Base | None:
     """Return the base of a candidate if it names one that we hold."""
     if len(candidate) > MAX_DOCUMENT_SIZE:
         return None
-    found = BASE_URI.search(candidate)
-    text = held.get(found[1].rstrip(".,;")) if found is not None else None
+    found = named_base(read_outline(candidate))
+    text = held.get(found.uri) if found is not None else None
     if found is None or text is None:
         return None
-    uri = found[1].rstrip(".,;")
+    uri, stated = found.uri, found.sha256
     try:
         document = read_document(text)
     except DocumentError:
@@ -69,12 +70,11 @@ def base_of(candidate: str, held: Mapping[str, str]) -> Base | None:
         whole = True
     except DocumentError:
         whole = False
-    stated = SHA256.search(candidate)
     problem = ""
-    if stated is not None and stated[1].lower() != document_hash(text):
+    if stated is not None and stated != document_hash(text):
         problem = (
             f"the base {cut(uri)} that is held here has the SHA-256 "
-            f"{document_hash(text)}, not {stated[1].lower()}"
+            f"{document_hash(text)}, not {stated}"
         )
     elif stated is None:
         problem = (
@@ -149,7 +149,11 @@ def read_changes(candidate: str, base: Base, answer: Mapping[str, Any]) -> str:
 
 
 def _edit(schema: Any, spot: Spot, one: Mapping[str, Any]) -> None:
-    """Make one edit; what makes no sense is passed by."""
+    """Make one edit; one of a place that is not there is passed by.
+
+    Raises:
+        DocumentError: It gives a field no name, or that of another field.
+    """
     path = spot.path if one["action"] == "add" else spot.path[:-1]
     parent = schema
     for step in path:
@@ -160,9 +164,12 @@ def _edit(schema: Any, spot: Spot, one: Mapping[str, Any]) -> None:
         parent = inner
     properties: dict[str, Any] = parent.setdefault("properties", {})
     required: list[str] = parent.setdefault("required", [])
-    name = one["name"] if one["action"] in {"add", "rename"} else ""
-    if name and not NAME.fullmatch(name):
-        return
+    name, old = one["name"], spot.path[-1] if spot.path else ""
+    if one["action"] in {"add", "rename"}:
+        if not NAME.fullmatch(name):
+            raise DocumentError(f"a change gives a field the name {cut(name)!r}")
+        if name in properties and (one["action"] == "add" or name != old):
+            raise DocumentError(f"a change gives two fields the name {cut(name)!r}")
     if one["action"] == "add":
         properties[name] = {
             "type": one["type"],
@@ -171,7 +178,6 @@ def _edit(schema: Any, spot: Spot, one: Mapping[str, Any]) -> None:
         if one["required"] and name not in required:
             required.append(name)
         return
-    old = spot.path[-1] if spot.path else ""
     if old not in properties:
         return
     match one["action"]:

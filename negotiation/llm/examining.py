@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from negotiation.dialogue.answers import Fault, OurFault, PeerFault
 from negotiation.errors import JsonError, SchemaError
-from negotiation.llm.forms import BOOLEAN, TEXT, choice, many, record
+from negotiation.llm.forms import BOOLEAN, TEXT, many, record
 from negotiation.llm.prompting import ask_with, fenced, one_line
 from negotiation.llm.questions import Question
 from negotiation.llm.spots import Root, described, spots_of
@@ -39,6 +39,7 @@ MAX_SHOWN: Final = 8_000
 MAX_MESSAGES: Final = 20
 MAX_CASES: Final = 12
 MAX_WORDS: Final = 300
+UNFIT: Final = "it does not follow the document"
 MIN_QUOTE: Final = 8
 "Fewest characters of a rule that is quoted, so that it says something."
 
@@ -78,16 +79,21 @@ def judge_cases_question(document: str, cases: Sequence[Shown]) -> Question:
 def read_messages(
     messages: Sequence[Shown], answer: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Return what deviates, one line each, in the order of the messages."""
-    said: dict[int, str] = {}
-    for one in answer["verdicts"]:
-        if not one["follows"]:
-            said[int(one["number"])] = one_line(one["rule"], MAX_WORDS)
-    return tuple(
-        f"{message.title}: {said[number] or 'it does not follow the document'}"
-        for number, message in enumerate(messages[:MAX_MESSAGES], start=1)
-        if number in said
-    )
+    """Return what deviates, one line each, in the order of the messages.
+
+    One without a verdict deviates too.
+    """
+    verdicts = answer["verdicts"]
+    found = []
+    for number, message in enumerate(messages, start=1):
+        said = verdicts.get(str(number))
+        if said is None:
+            # Not judged is not good: the question takes so many messages only.
+            found.append(f"{message.title}: nobody could judge it")
+        elif not said["follows"]:
+            words = one_line(said["rule"], MAX_WORDS)
+            found.append(f"{message.title}: {words or UNFIT}")
+    return tuple(found)
 
 
 def cases_question(document: str, need: Need, *, most: int) -> Question:
@@ -176,11 +182,12 @@ def _each(name: str, document: str, messages: Sequence[Shown]) -> Question:
         f"Number {number}, {one_line(one.title)}:\n{fenced(one.text, limit=MAX_SHOWN)}"
         for number, one in enumerate(messages[:MAX_MESSAGES], start=1)
     )
+    # One place for each: an answer that leaves one out does not fit its schema.
     numbers = [str(number + 1) for number in range(min(len(messages), MAX_MESSAGES))]
-    verdict = record(number=choice(numbers), follows=BOOLEAN, rule=TEXT)
+    verdict = record(follows=BOOLEAN, rule=TEXT)
     return ask_with(
         name,
         {"document": fenced(document, limit=MAX_DOCUMENT), "messages": shown},
-        schema=record(verdicts=many(verdict, most=max(1, len(numbers)))),
+        schema=record(verdicts=record(**dict.fromkeys(numbers, verdict))),
         max_tokens=1_500,
     )

@@ -14,19 +14,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 from negotiation.choice import NoChoice, choose_for_prose
-from negotiation.dialogue.answers import Fault
 from negotiation.errors import DocumentError, HalfError, MindError, SchemaError
 from negotiation.halves import write_half
-from negotiation.llm import examining
-from negotiation.llm.answering import (
-    Spoken,
-    answer_question,
-    read_answer,
-    read_spoken,
-    spoken_question,
-)
+from negotiation.llm.assessing import Assessor
 from negotiation.llm.basing import Base, base_of, changes_question, read_changes
 from negotiation.llm.codecs import codec_question, read_codec
+from negotiation.llm.discretion import Discretion, kept_back
 from negotiation.llm.halves import provider_half, requester_half
 from negotiation.llm.keys import side_key
 from negotiation.llm.memory import Memory, Plan, Planned
@@ -43,13 +36,15 @@ from negotiation.llm.offering import (
 from negotiation.llm.options import fitting_option, option_question, split_options
 from negotiation.llm.plans import ProviderPlan, RequesterPlan
 from negotiation.llm.proposing import needs_model, propose_question, read_proposal
-from negotiation.llm.questions import Model, Question
+from negotiation.llm.questions import Model
 from negotiation.llm.replying import ReplyForm, read_reply, reply_form, reply_question
 from negotiation.llm.verdicts import (
     counter,
+    discreet,
     listed,
     missing_reason,
     peer_reasons,
+    said_to_peer,
     summary,
 )
 from negotiation.mind import (
@@ -71,7 +66,7 @@ from negotiation.shape import Document, document_hash
 __all__ = ["LlmMind"]
 
 
-class LlmMind:
+class LlmMind(Assessor):
     """A `Mind` that works with weak models and gains from strong ones.
 
     Args:
@@ -81,7 +76,7 @@ class LlmMind:
     """
 
     def __init__(self, model: Model, *, held: Mapping[str, str] | None = None) -> None:
-        self._model = model
+        super().__init__(model)
         self._held = dict(held or {})
         self._memory = Memory()
 
@@ -100,7 +95,7 @@ class LlmMind:
         try:
             if needs_model(need):
                 answer = await self._ask(propose_question(need))
-                text, codec = read_proposal(need, answer, self._held)
+                text, codec = self._read_proposal(need, answer)
                 if codec:
                     self._memory.codecs.put(document_hash(text), codec)
             else:
@@ -109,6 +104,15 @@ class LlmMind:
             raise MindError(f"the task cannot be proposed: {exc}") from None
         self._memory.proposed.put(key, text)
         return text
+
+    def _read_proposal(self, need: Need, answer: Mapping[str, Any]) -> tuple[str, str]:
+        """Return document and codec without what is for our mind alone (ANP-34)."""
+        discretion = Discretion(need)
+        text, codec = read_proposal(need, discretion.without(dict(answer)), self._held)
+        if discretion.tells(text):
+            # In parts that tell nothing one by one: then without the model's words.
+            return plain_proposal(need), ""
+        return text, codec
 
     # Verdicts.
 
@@ -125,6 +129,16 @@ class LlmMind:
         Raises:
             MindError: The model failed.
         """
+        verdict = await self._judge(candidate, side, transcript, findings)
+        return discreet(verdict, side, candidate)
+
+    async def _judge(
+        self,
+        candidate: str,
+        side: Side,
+        transcript: Sequence[Turn],
+        findings: Sequence[str],
+    ) -> Verdict:
         sent = [
             turn.candidate
             for turn in transcript
@@ -205,7 +219,7 @@ class LlmMind:
             offer_question(form, problems=problems, previous=previous)
         )
         self._memory.answers.put(key, answer)
-        found = read_offer(form, answer)
+        found = kept_back(read_offer(form, answer), form.document, form.offer)
         if not isinstance(found, Unmapped) or problems or once:
             return found
         again = await self._ask(
@@ -213,7 +227,9 @@ class LlmMind:
         )
         self._memory.answers.put(key, again)
         # The same answer again will not get better by asking a third time.
-        return found if again == answer else read_offer(form, again)
+        if again == answer:
+            return found
+        return kept_back(read_offer(form, again), form.document, form.offer)
 
     async def _answer_prose(
         self, candidate: str, offer: Offer, sent: Sequence[str], reason: str
@@ -287,7 +303,7 @@ class LlmMind:
             self._remember(candidate, need, found)
             return Accept()
         if isinstance(found, Unserved):
-            said = "" if need.hints else found.missing
+            said = said_to_peer(found.missing, need)
             return Reject(
                 "the document does not serve the task"
                 + (f"; missing: {said}" if said else "")
@@ -311,14 +327,16 @@ class LlmMind:
             reply_question(form, problems=problems, previous=previous)
         )
         self._memory.answers.put(key, answer)
-        found = read_reply(form, answer)
+        found = kept_back(read_reply(form, answer), form.document, form.need)
         if not isinstance(found, Unmapped) or problems:
             return found
         again = await self._ask(
             reply_question(form, problems=found.reasons, previous=answer)
         )
         self._memory.answers.put(key, again)
-        return found if again == answer else read_reply(form, again)
+        if again == answer:
+            return found
+        return kept_back(read_reply(form, again), form.document, form.need)
 
     async def _after_failure(
         self, candidate: str, side: Side, sent: Sequence[str], findings: Sequence[str]
@@ -412,89 +430,7 @@ class LlmMind:
         """Return whether judging `document` left a mapping for our half."""
         return self._memory.plans.get(Memory.key(document, side)) is not None
 
-    # Words, cases and faults.
-
-    async def answer(self, question: str, side: Side) -> str:
-        """Answer a question that the peer asked in words (ANP-64).
-
-        Raises:
-            MindError: The model failed.
-        """
-        return read_answer(await self._ask(answer_question(question, side)))
-
-    async def serve_text(self, text: str, offer: Offer) -> Spoken:
-        """Say which exposed capability a text of natural language asks for (ANP-71).
-
-        Raises:
-            MindError: The model failed.
-        """
-        if not offer.capabilities:
-            return Spoken("", {}, "nothing is offered to you")
-        return read_spoken(await self._ask(spoken_question(text, offer)), offer)
-
-    async def judge_messages(
-        self, document: str, messages: Sequence[examining.Shown]
-    ) -> tuple[str, ...]:
-        """Return in which way messages deviate from the document (ANP-9).
-
-        Raises:
-            MindError: The model failed.
-        """
-        question = examining.messages_question(document, messages)
-        return examining.read_messages(messages, await self._ask(question))
-
-    async def write_cases(
-        self, document: str, need: Need, *, most: int = 6
-    ) -> tuple[examining.CaseArguments, ...]:
-        """Return arguments worth testing beside those that rules derive (ANP-48).
-
-        Raises:
-            MindError: The model failed.
-        """
-        question = examining.cases_question(document, need, most=most)
-        return examining.read_cases(need, await self._ask(question), most=most)
-
-    async def judge_cases(
-        self, document: str, cases: Sequence[examining.Shown]
-    ) -> tuple[str, ...]:
-        """Return what speaks against test cases, beyond their schemas (ANP-49).
-
-        Raises:
-            MindError: The model failed.
-        """
-        question = examining.judge_cases_question(document, cases)
-        return examining.read_messages(cases, await self._ask(question))
-
-    async def judge_fault(
-        self,
-        document: str,
-        message: examining.Shown,
-        description: str,
-        *,
-        findings: tuple[str, ...] = (),
-    ) -> Fault:
-        """Say whose fault a reported error is (ANP-60).
-
-        Args:
-            message: Our message that the peer complains about.
-            description: The peer's words, untrusted.
-            findings: What the schemas say against it; any decides without a question.
-
-        Raises:
-            MindError: The model failed.
-        """
-        if (known := examining.plain_fault(findings)) is not None:
-            return known
-        question = examining.fault_question(document, message, description)
-        return examining.read_fault(document, message, await self._ask(question))
-
     # Below.
-
-    async def _ask(self, question: Question) -> dict[str, Any]:
-        answer = await self._model.ask(question)
-        if not isinstance(answer, dict):
-            raise MindError(f"the model's answer to {question.step} is no object")
-        return answer
 
     def _remember(self, text: str, side: Side, plan: Plan) -> None:
         self._memory.plans.put(Memory.key(text, side), Planned(plan))

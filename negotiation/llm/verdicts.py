@@ -7,14 +7,26 @@ from collections.abc import Sequence
 from typing import Final
 
 from negotiation.errors import DocumentError
+from negotiation.llm.discretion import Discretion
 from negotiation.llm.prompting import one_line
 from negotiation.mind import Counter, Offer, Reject, Side, Verdict
 from negotiation.rules import own_terms
 
-__all__ = ["counter", "listed", "missing_reason", "peer_reasons", "summary"]
+__all__ = [
+    "counter",
+    "discreet",
+    "listed",
+    "missing_reason",
+    "peer_reasons",
+    "said_to_peer",
+    "summary",
+]
 
 QUOTED: Final = re.compile(r"['\"]")
 "Where a quotation begins."
+
+UNSAID: Final = "this document does not do here"
+"What stands where the reason would tell what is for our mind alone."
 
 MAX_REASONS: Final = 6
 "Most reasons in one verdict."
@@ -49,10 +61,31 @@ def missing_reason(said: str, offer: Offer) -> str:
     The model's words are left out when it was told what is for our mind alone.
     """
     names = ", ".join(sorted(one.name for one in offer.capabilities)[:MAX_REASONS])
-    missing = "" if offer.hints else one_line(said, MAX_MISSING)
+    missing = one_line(said_to_peer(said, offer), MAX_MISSING)
     return f"nothing that is offered to you serves this; offered: {names}" + (
         f"; missing: {missing}" if missing else ""
     )
+
+
+def said_to_peer(said: str, side: Side) -> str:
+    """Return a model's free words as the peer may see them: none if it had hints.
+
+    It may put a hint in other words, which no comparison finds.
+    """
+    return "" if side.hints else said
+
+
+def discreet(verdict: Verdict, side: Side, candidate: str) -> Verdict:
+    """Return `verdict` without what is for our mind alone, whatever led to it."""
+    discretion = Discretion(side, candidate)
+    match verdict:
+        case Reject(reason) if discretion.tells(reason):
+            return Reject(UNSAID)
+        case Counter(document) if discretion.tells(document):
+            return Reject(UNSAID)
+        case Counter(document, words) if discretion.tells(words):
+            return Counter(document, summary("terms of our own", (UNSAID,)))
+    return verdict
 
 
 def peer_reasons(reasons: Sequence[str], side: Side) -> tuple[str, ...]:

@@ -11,8 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
+from anp.channel.channel import Channel
 from anp.errors import CallError, ErrorKind
-from anp.sidecar import views
+from anp.sidecar import serving, views
 from anp.sidecar.api import make_app
 from anp.sidecar.bundle_api import bundles_of
 from anp.sidecar.bundle_format import (
@@ -22,6 +23,7 @@ from anp.sidecar.bundle_format import (
     read_bundle,
 )
 from anp.sidecar.bundle_format import render_bundle as render
+from anp.sidecar.capabilities import CapabilityCalls
 from cache.records import AgreementRecord, Role, State
 from negotiation.task import Role as Side
 from tests.clauses import clause
@@ -151,6 +153,90 @@ async def test_an_imported_half_takes_over_from_the_next_channel_on(
         assert (result.output, result.negotiation_messages) == ({"twice": 8}, 0)
         runs = views.protocol(store, house.provider.sandbox, bundle.hash)["runs"]
         assert runs["outcomes"]["ok"] >= 1
+
+
+def channels(house: House) -> list[Channel]:
+    """Return the channels that the provider serves."""
+    return list(house.provider.provider._served)
+
+
+@clause("ANP-86")
+@pytest.mark.parametrize("role", list(Side))
+async def test_a_channel_on_a_replaced_half_closes_after_its_calls_in_flight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: Side
+) -> None:
+    async with house_in(tmp_path) as house:
+        ours, theirs = await exported(house)
+        [channel] = channels(house)
+        real, going_on = CapabilityCalls.call, asyncio.Event()
+        called = asyncio.Event()
+
+        async def slow(*args: Any, **named: Any) -> Any:
+            called.set()
+            await going_on.wait()
+            return await real(*args, **named)
+
+        monkeypatch.setattr(CapabilityCalls, "call", slow)
+        before = asyncio.create_task(house.result("twice", {"number": 4}))
+        await called.wait()
+        mine = role is Side.PROVIDER
+        daemon = house.provider if mine else house.caller
+        bundle = other_text(read_bundle(theirs if mine else ours))
+        [taken] = await bundles_of(daemon).take_in(render(bundle))
+        assert taken.half.revision == 2
+        await asyncio.sleep(0.05)
+        assert channel.open, "a call is in flight on it"
+        going_on.set()
+        result = await before
+        assert (result.output, result.source) == ({"twice": 8}, "agreement")
+        async with asyncio.timeout(20):
+            ended = await channel.wait_ended()
+        assert "another revision" in ended.detail
+        again = await house.result("twice", {"number": 5})
+        assert (again.output, again.negotiation_messages) == ({"twice": 10}, 0)
+        [newer] = channels(house)
+        assert newer is not channel
+
+
+async def test_an_import_leaves_channels_alone_that_it_does_not_concern(
+    tmp_path: Path,
+) -> None:
+    async with house_in(tmp_path) as house:
+        _, theirs = await exported(house)
+        [channel] = channels(house)
+        bundles = bundles_of(house.provider)
+        await bundles.take_in(
+            render(other_text(read_bundle(theirs))), peer_did="did:key:zOther"
+        )
+        assert await house.call("twice", number=4) == {"twice": 8}
+        assert channels(house) == [channel]
+        assert channel.open
+
+
+async def test_a_peer_that_never_pauses_comes_to_the_new_half_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "MAX_DRAIN", 0.1)
+    async with house_in(tmp_path) as house:
+        _, theirs = await exported(house)
+        [channel] = channels(house)
+        called = asyncio.Event()
+
+        async def endless(*args: Any, **named: Any) -> Any:
+            called.set()
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(CapabilityCalls, "call", endless)
+        calling = asyncio.create_task(house.call("twice", number=4))
+        await called.wait()
+        await bundles_of(house.provider).take_in(
+            render(other_text(read_bundle(theirs)))
+        )
+        async with asyncio.timeout(20):
+            await channel.wait_ended()
+        with pytest.raises(CallError) as caught:
+            await calling
+        assert caught.value.may_have_run
 
 
 async def test_an_import_for_one_peer_leaves_the_others_alone(tmp_path: Path) -> None:

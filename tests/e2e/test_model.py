@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,15 +96,23 @@ class Kitchen:
 
 @asynccontextmanager
 async def kitchen(
-    folder: Path, *, caller: ScriptedModel | None, provider: ScriptedModel | None
+    folder: Path,
+    *,
+    caller: ScriptedModel | None,
+    provider: ScriptedModel | None,
+    budget: Mapping[str, int] | None = None,
 ) -> AsyncIterator[Kitchen]:
-    """Run both; a side with a model has it on loopback, without a key."""
+    """Run both; a side with a model has it on loopback, without a key.
+
+    Args:
+        budget: Settings of both, by dotted name.
+    """
     (folder / "kitchen_tools.py").write_text(SOURCE)
     daemons = []
     for name, model in (("caller", caller), ("provider", provider)):
         home = Home(folder / name)
         home.create()
-        flags: dict[str, Any] = {"listen.port": 0}
+        flags: dict[str, Any] = {"listen.port": 0, **(budget or {})}
         if model is not None:
             flags |= {"llm.model": "scripted", "llm.base_url": model.url}
         if name == "provider":

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from anp.cli.app import run
+from anp.errors import EXIT_CODES, ErrorKind
 from anp.sidecar.home import ApiAddress, Home
 
 Output = pytest.CaptureFixture[str]
@@ -159,6 +160,37 @@ def test_doctor_works_without_a_daemon(tmp_path: Path, capsys: Output) -> None:
     assert {"configuration", "identity", "daemon", "isolation"} <= {
         check["check"] for check in checks
     }
+
+
+@pytest.mark.parametrize(
+    ("kind", "target"),
+    [
+        ("python", ["shop.py:gone"]),
+        ("python", ["nowhere:buy"]),
+        ("mcp", ["--", "/nonexistent/server"]),
+    ],
+)
+def test_attach_saves_what_does_not_start_and_says_so(
+    tmp_path: Path,
+    capsys: Output,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    target: list[str],
+) -> None:
+    (tmp_path / "shop.py").write_text("def buy(n: int) -> dict[str, int]: return {}\n")
+    monkeypatch.chdir(tmp_path)
+    home = Home(tmp_path / "home")
+    words = ["attach", kind, "--name", "shop"]
+    assert anpd(home, *words, *target) == EXIT_CODES[ErrorKind.CONFIGURATION] == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("anpd: shop is saved but does not start, so it offers ")
+    assert err.count("\n") == 1
+    assert (home.attachments / "shop.json").exists()
+    assert anpd(home, *words, "--json", *target) == 3
+    told = json.loads(capsys.readouterr().out)
+    assert told["problem"] in told["detail"]
+    assert (told["kind"], told["exposed"]) == ("configuration", [])
 
 
 def test_attach_prints_the_command_that_exposes_with_all_that_was_given(

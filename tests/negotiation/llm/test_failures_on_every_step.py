@@ -139,7 +139,8 @@ WARE_OFFER = offer_answer(
     result=[link("result:/euros", of=["shop.price:/euros"])],
 )
 WRONG_CODEC = CODECS["binary"].replace('">dBi"', '"<dBi"')
-PAYING = {"rule": "The price is in cents", "number": "2", "follows": False}
+FINE = {"follows": True, "rule": ""}
+PAYING = {"follows": False, "rule": "The price is in cents"}
 SERVED = served(argument("room", "a"), argument("on", "true"))
 OFFER_PROBES = Offer((TOOLS["binary"],))
 
@@ -185,13 +186,13 @@ STEPS: dict[str, Step] = {
     ),
     "messages": Step(
         lambda mind: mind.judge_messages(DOCUMENT, MESSAGES),
-        {"verdicts": [PAYING]},
-        {"verdicts": []},
+        {"verdicts": {"1": FINE, "2": PAYING}},
+        {"verdicts": {"1": FINE, "2": FINE}},
     ),
     "judge_cases": Step(
         lambda mind: mind.judge_cases(DOCUMENT, MESSAGES),
-        {"verdicts": [PAYING]},
-        {"verdicts": []},
+        {"verdicts": {"1": FINE, "2": PAYING}},
+        {"verdicts": {"1": FINE, "2": FINE}},
     ),
     "cases": Step(
         lambda mind: mind.write_cases(DOCUMENT, LIGHT_NEED),

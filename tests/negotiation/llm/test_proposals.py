@@ -398,3 +398,38 @@ async def test_a_text_that_is_no_document_is_answered_with_the_terms_it_means() 
     assert isinstance(verdict, Counter)
     assert "shop.price" in verdict.document
     assert model.calls == {"choose": 1}
+
+
+def edit(action: str, at: str, name: str) -> Any:
+    return {
+        "action": action,
+        "at": at,
+        "name": name,
+        "type": "string",
+        "description": "",
+        "required": True,
+    }
+
+
+@clause("ANP-26")
+@pytest.mark.parametrize(
+    "bad",
+    [
+        edit("rename", "request:/article", ""),
+        edit("rename", "request:/article", "no name"),
+        edit("rename", "request:/article", "shop"),
+        edit("add", "request:", ""),
+        edit("add", "request:", "article"),
+    ],
+)
+async def test_a_change_that_gives_a_field_no_name_of_its_own_is_refused(
+    bad: Any,
+) -> None:
+    model = ScriptedModel({"changes": [{"edits": [bad]}]})
+    mind = LlmMind(model, held={URI: BASE})
+    verdict = await mind.judge(based(document_hash(BASE)), OFFER, ())
+    # Our own terms, not a protocol with a field that nobody can mean.
+    assert isinstance(verdict, Counter)
+    assert '""' not in verdict.document
+    assert read_document(verdict.document).base_uri is None
+    assert "the name" in verdict.summary

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from negotiation.dialogue.answers import OurFault, PeerFault
+from negotiation.errors import MindError
 from negotiation.llm.examining import CaseArguments, Shown
 from negotiation.llm.mind import LlmMind
 from negotiation.mind import Need, Offer
@@ -88,10 +91,10 @@ async def test_a_question_is_answered_without_the_owners_hints() -> None:
 
 @clause("ANP-9")
 async def test_each_message_gets_a_verdict() -> None:
-    verdicts = [
-        {"number": "1", "follows": True, "rule": ""},
-        {"number": "2", "follows": False, "rule": "The price is in cents"},
-    ]
+    verdicts = {
+        "1": {"follows": True, "rule": ""},
+        "2": {"follows": False, "rule": "The price is in cents"},
+    }
     model = ScriptedModel({"messages": [{"verdicts": verdicts}]})
     found = await LlmMind(model).judge_messages(DOCUMENT, MESSAGES)
     assert found == ("response 2: The price is in cents",)
@@ -100,11 +103,53 @@ async def test_each_message_gets_a_verdict() -> None:
 
 @clause("ANP-49")
 async def test_test_cases_are_judged_in_one_answer() -> None:
-    verdicts = [{"number": "1", "follows": False, "rule": ""}]
+    verdicts = {
+        "1": {"follows": False, "rule": ""},
+        "2": {"follows": True, "rule": ""},
+    }
     found = await mind(judge_cases={"verdicts": verdicts}).judge_cases(
         DOCUMENT, MESSAGES
     )
     assert found == ("response 1: it does not follow the document",)
+
+
+@clause("ANP-9", "ANP-49")
+async def test_an_answer_without_a_verdict_on_a_message_does_not_fit() -> None:
+    one = {"follows": True, "rule": ""}
+    for verdicts in ({}, {"1": one}, {"2": one}, {"1": one, "3": one}):
+        for step in ("messages", "judge_cases"):
+            asked = mind(**{step: {"verdicts": verdicts}})
+            # The endpoint asks again for what does not fit, and gives up in the end.
+            with pytest.raises(MindError):
+                await (
+                    asked.judge_messages(DOCUMENT, MESSAGES)
+                    if step == "messages"
+                    else asked.judge_cases(DOCUMENT, MESSAGES)
+                )
+
+
+@clause("ANP-9")
+async def test_what_the_question_has_no_room_for_does_not_count_as_good() -> None:
+    many = [Shown(f"response {number}", "{}") for number in range(1, 23)]
+    good = {str(number): {"follows": True, "rule": ""} for number in range(1, 21)}
+    found = await mind(messages={"verdicts": good}).judge_messages(DOCUMENT, many)
+    assert found == (
+        "response 21: nobody could judge it",
+        "response 22: nobody could judge it",
+    )
+
+
+@clause("ANP-64")
+async def test_an_empty_answer_is_asked_again_and_twice_empty_is_a_failure() -> None:
+    model = ScriptedModel({"answer": [{"answer": " "}, {"answer": "We do light."}]})
+    assert await LlmMind(model).answer("What?", OFFER) == "We do light."
+    first, second = model.asked
+    assert second.user.startswith(first.user)
+    assert "empty" in second.user
+    model = ScriptedModel({"answer": [{"answer": ""}, {"answer": "\n"}]})
+    with pytest.raises(MindError, match="no words"):
+        await LlmMind(model).answer("What?", OFFER)
+    assert model.calls.total() == 2
 
 
 @clause("ANP-48")

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anp.sidecar.bundle_cases import likely_arguments, retry_cases
+from anp.sidecar.bundle_arguments import likely_arguments
+from anp.sidecar.retrying import retry_cases
 from negotiation.document import read_document, render_document
 from negotiation.mind import Need, Offer
 from negotiation.task import Capability, Task

@@ -1,0 +1,112 @@
+"""A mind that agrees to no text whose test cases failed with this very peer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from anp.sidecar.case_outcomes import FailedText, failed_texts, proposed_again
+from cache.records import AgreementRecord, NegotiationRecord, hash_text
+from cache.store import Store
+from negotiation.errors import MindError
+from negotiation.mind import (
+    Counter,
+    HalfSource,
+    Mind,
+    Need,
+    Reject,
+    Side,
+    Turn,
+    Verdict,
+)
+
+__all__ = ["RefusingMind"]
+
+Note = Callable[[str, str, str, str], None]
+"Gets who said what about which document, and why (see `Case.note`)."
+
+
+class RefusingMind:
+    """Refuses texts that failed, whoever comes to them, and asks another mind first.
+
+    No mind is asked about a text of the peer's that is refused anyway.
+    """
+
+    def __init__(
+        self, mind: Mind, record: NegotiationRecord, store: Store, *, note: Note
+    ) -> None:
+        """Make the mind.
+
+        Args:
+            record: The negotiation; it says with whom, and as what.
+        """
+        self._mind = mind
+        self._record = record
+        self._store = store
+        self._note = note
+        self.refused: FailedText | None = None
+        "The text our own mind came to, which ended the negotiation."
+
+    async def propose(self, need: Need) -> str:
+        """Return the mind's text.
+
+        Raises:
+            MindError: It failed before; the peer is told neutrally, and no text.
+        """
+        text = await self._mind.propose(need)
+        failed = await self._failed(text)
+        if failed is not None:
+            self.refused = failed
+            now = time.time()
+            await asyncio.to_thread(
+                self._store.set_tests,
+                failed.agreement,
+                proposed_again(failed.agreement, now=now),
+            )
+            raise MindError(failed.error(now=now).detail)
+        return text
+
+    async def judge(
+        self,
+        candidate: str,
+        side: Side,
+        transcript: tuple[Turn, ...],
+        *,
+        findings: tuple[str, ...] = (),
+    ) -> Verdict:
+        """Return the mind's verdict, or a rejection of what failed before."""
+        failed = await self._failed(candidate)
+        if failed is not None:
+            return self._reject(failed, candidate)
+        verdict = await self._mind.judge(candidate, side, transcript, findings=findings)
+        if isinstance(verdict, Counter):
+            failed = await self._failed(verdict.document)
+            if failed is not None:
+                return self._reject(failed, verdict.document)
+        return verdict
+
+    async def write_half(
+        self, document: str, side: Side, *, findings: tuple[str, ...] = ()
+    ) -> HalfSource:
+        """Return the mind's half."""
+        return await self._mind.write_half(document, side, findings=findings)
+
+    async def answer(self, question: str, side: Side) -> str:
+        """Return the mind's answer."""
+        return await self._mind.answer(question, side)
+
+    def _reject(self, failed: FailedText, document: str) -> Reject:
+        reason = failed.for_peer(now=time.time())
+        self._note("tests", "reject", document, reason)
+        return Reject(reason)
+
+    async def _failed(self, document: str) -> FailedText | None:
+        digest = hash_text(document)
+        known = await asyncio.to_thread(self._store.agreements_of, digest)
+        ours = [one for one in known if self._is_ours(one)]
+        return next(iter(failed_texts(ours, now=time.time())), None)
+
+    def _is_ours(self, agreement: AgreementRecord) -> bool:
+        wanted = self._record.peer_did, self._record.role
+        return (agreement.peer_did, agreement.role) == wanted

@@ -1,0 +1,205 @@
+"""Keeps what the owner said for our mind alone out of all that a peer can see.
+
+A model that was told a hint may repeat it, in a document, in a reason, or as a constant
+of a half that goes out with every answer. Code looks for phrases of the hints in each
+such text; what the peer and the document know anyway is no secret (ANP-34).
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any, Final, TypeVar
+
+from negotiation.errors import JsonError
+from negotiation.llm.conversions import How
+from negotiation.llm.offering import Unmapped
+from negotiation.llm.plans import ProviderPlan, RequesterPlan
+from negotiation.llm.trees import Each, Leaf, Node, Tree
+from negotiation.mind import Need, Side
+from negotiation.shape import Document
+from negotiation.strict_json import Json, canonical_json
+
+__all__ = ["Discretion", "kept_back"]
+
+Found = TypeVar("Found")
+
+PRIVATE: Final = (
+    "a constant, a table or an expression holds words of the owner's, which the peer "
+    "must not see; make that value from what is listed, or leave it out"
+)
+"What the model is told about a plan that would."
+
+MIN_PHRASE: Final = 12
+"Weight of a phrase that nobody writes by chance; see `_weight`."
+
+MIN_SHORT: Final = 6
+"Weight of a whole hint that is shorter than such a phrase, and counts as one."
+
+MIN_NUMBER: Final = 4
+"Characters of a word with digits that counts by itself: a number, a code."
+
+MAX_LOOKED_AT: Final = 512 * 1024
+"Most characters of one text that are looked at; all we send is shorter."
+
+WORD: Final = re.compile(r"[^\W_]+")
+WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+
+class Discretion:
+    """Finds a side's hints in texts.
+
+    Args:
+        side: Whose hints are private, and whose task or capabilities are not.
+        known: Texts that the peer has anyway, such as its own document.
+    """
+
+    def __init__(self, side: Side, *known: str) -> None:
+        self._phrases: frozenset[str] = frozenset()
+        if side.hints:
+            public = _squeezed("\n".join([_public(side), *known]))
+            self._phrases = frozenset(
+                phrase
+                for hint in side.hints
+                for phrase in _phrases(hint)
+                if phrase not in public
+            )
+
+    def tells(self, *texts: str) -> bool:
+        """Return whether the texts together hold a phrase of a hint.
+
+        Joined too, so that a phrase in two parts is found.
+        """
+        if not self._phrases:
+            return False
+        squeezed = _squeezed("".join(texts)[:MAX_LOOKED_AT])
+        return any(phrase in squeezed for phrase in self._phrases)
+
+    def without(self, answer: Json) -> Any:
+        """Return an answer of a model in which each text that tells is empty."""
+        if isinstance(answer, str):
+            return "" if self.tells(answer) else answer
+        if isinstance(answer, list):
+            # An empty text in a list would be a value that was never meant.
+            return [self.without(one) for one in answer if not self._is_telling(one)]
+        if isinstance(answer, dict):
+            return {name: self.without(value) for name, value in answer.items()}
+        return answer
+
+    def _is_telling(self, value: Json) -> bool:
+        return isinstance(value, str) and self.tells(value)
+
+
+def kept_back(found: Found, document: Document, side: Side) -> Found | Unmapped:
+    """Return a plan, or why its half would tell the peer what is for us alone.
+
+    What a provider half gives to its own capabilities, and a requester half to its own
+    caller, stays here; a hint may well be a value in that.
+    """
+    if not isinstance(found, ProviderPlan | RequesterPlan):
+        return found
+    if not Discretion(side, document.text).tells(*_wire_texts(found)):
+        return found
+    calls = found.calls if isinstance(found, ProviderPlan) else ()
+    return Unmapped((PRIVATE,), tuple(dict.fromkeys(one.capability for one in calls)))
+
+
+def _wire_texts(plan: ProviderPlan | RequesterPlan) -> list[str]:
+    """Return what a half says to the peer by itself: constants, tables, its codec's."""
+    sent = plan.result if isinstance(plan, ProviderPlan) else plan.request
+    return [*_code_texts(plan.codec), *_constants(sent)]
+
+
+def _constants(node: Node) -> Iterator[str]:
+    match node:
+        case Leaf(conversion) if conversion.how is How.PYTHON:
+            for value in conversion.values:
+                yield from _code_texts(str(value))
+        case Leaf(conversion) if conversion.how in {
+            How.CONSTANT,
+            How.VALUES,
+            How.JOIN,
+        }:
+            for value in conversion.values:
+                yield _words_of(value)
+        case Tree(fields):
+            for one in fields:
+                yield from _constants(one.node)
+        case Each(_, inner):
+            yield from _constants(inner)
+        case _:
+            return
+
+
+def _code_texts(source: str) -> Iterator[str]:
+    """Give the texts in Python source, the whole of what is none."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        yield source
+        return
+    match tree.body:
+        case [ast.Expr(ast.Constant())]:
+            # Numbers count only where nothing is reckoned with them.
+            yield source
+    constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    # In the order of the source, so that texts which are put together stand together.
+    for node in sorted(constants, key=lambda one: (one.lineno, one.col_offset)):
+        match node.value:
+            case str(text):
+                yield text
+            case bytes(data):
+                yield data.decode("utf-8", "replace")
+
+
+def _public(side: Side) -> str:
+    """Return what a peer may know of a side: all but its hints."""
+    if isinstance(side, Need):
+        given: Json = [asdict(side.task), side.arguments]
+    else:
+        given = [asdict(one) for one in side.capabilities]
+    return _words_of(given)
+
+
+def _words_of(value: Json) -> str:
+    try:
+        return value if isinstance(value, str) else canonical_json(value).decode()
+    except JsonError:
+        return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _phrases(hint: str) -> Iterator[str]:
+    """Give the shortest runs of words of a hint that tell something, squeezed."""
+    words = [part for word in WORD.findall(_plain(hint)) for part in _parts(word)]
+    if MIN_SHORT <= sum(map(_weight, words)) < MIN_PHRASE:
+        yield "".join(words)
+    for start, first in enumerate(words):
+        if len(first) >= MIN_NUMBER and any(letter.isdigit() for letter in first):
+            yield first
+        weight = 0
+        for end in range(start, len(words)):
+            weight += _weight(words[end])
+            if weight >= MIN_PHRASE:
+                yield "".join(words[start : end + 1])
+                break
+
+
+def _parts(word: str) -> list[str]:
+    """Return a word, or the single characters of one without blanks (Chinese)."""
+    return list(word) if WIDE.search(word) else [word]
+
+
+def _weight(word: str) -> int:
+    return 2 if WIDE.fullmatch(word) else len(word)
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def _squeezed(text: str) -> str:
+    return "".join(WORD.findall(_plain(text)))

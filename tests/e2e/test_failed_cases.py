@@ -1,0 +1,243 @@
+"""A protocol whose agreed test cases fail is not used (DESIGN.md, Negotiation)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from anp.errors import CallError, ErrorKind
+from anp.sidecar import case_outcomes, testing, views
+from anp.sidecar.api import make_app
+from anp.sidecar.daemon import Daemon
+from anp.sidecar.protocol import Protocol
+from anp.sidecar.testing import ProviderCases
+from cache.records import AgreementRecord, State
+from negotiation.errors import HalfError
+from tests.clauses import clause
+from tests.e2e.daemons import Anpd
+from tests.e2e.house import House, house_in
+
+REAL_ANSWER = ProviderCases.answer
+
+WITHOUT_REPORTS = ["testCasesNegotiation", "verificationProtocol"]
+"Common capabilities with which a peer cannot be told of an error."
+
+
+async def other_answer(
+    cases: ProviderCases, request: bytes, protocol: Protocol
+) -> bytes:
+    """Answer a test request with another number than was agreed."""
+    answer = json.loads(await REAL_ANSWER(cases, request, protocol))
+    if "output" in answer:
+        answer["output"]["other"] = 7
+    return json.dumps(answer).encode()
+
+
+async def no_answer(cases: ProviderCases, request: bytes, protocol: Protocol) -> bytes:
+    """Leave a test request without an answer."""
+    await asyncio.Event().wait()
+    raise AssertionError("unreachable")
+
+
+async def broken_half(
+    cases: ProviderCases, request: bytes, protocol: Protocol
+) -> bytes:
+    """Fail as a half does that raises."""
+    raise HalfError("error", "line 3: KeyError")
+
+
+def agreements(house: House) -> tuple[AgreementRecord, AgreementRecord]:
+    """Return what the caller and the provider hold."""
+    [ours] = house.caller.store.all_agreements()
+    [theirs] = house.provider.store.all_agreements()
+    return ours, theirs
+
+
+def negotiated(house: House) -> int:
+    """Return how many negotiations the provider has seen."""
+    return len(house.provider.store.negotiations())
+
+
+async def failing_call(house: House, number: int = 4) -> CallError:
+    """Call `twice`, which has to fail."""
+    with pytest.raises(CallError) as caught:
+        await house.call("twice", number=number)
+    return caught.value
+
+
+async def until(seen: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    for _ in range(2_000):
+        if seen():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never came")
+
+
+async def until_unserved(house: House) -> None:
+    """Wait until the provider serves no channel."""
+    await until(lambda: not house.provider.provider._served)
+
+
+async def released(daemon: Daemon, digest: str) -> bool:
+    """Release a protocol over the local API; say whether there was anything to."""
+    transport = httpx.ASGITransport(make_app(daemon))
+    async with httpx.AsyncClient(transport=transport, base_url="http://x") as api:
+        answer = await api.post(f"/v1/protocols/{digest[:12]}/release", json={})
+    return bool(answer.json()["released"])
+
+
+@clause("ANP-49", "ANP-75")
+async def test_a_protocol_whose_cases_fail_is_used_by_neither_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ProviderCases, "answer", other_answer)
+    async with house_in(tmp_path) as house:
+        failed = await failing_call(house)
+        assert failed.kind is ErrorKind.GENERATED_CODE
+        assert "is not used" in failed.detail
+        assert "test cases failed" in failed.detail
+        ours, theirs = agreements(house)
+        assert (ours.state, theirs.state) == (State.FAILED, State.FAILED)
+        assert house.provider.store.provider_half(ours.hash, ours.own_did) is None
+        await until_unserved(house)
+        assert negotiated(house) == 1
+
+        # From now on the peer would answer as agreed, but nobody can know that.
+        monkeypatch.setattr(ProviderCases, "answer", REAL_ANSWER)
+        for _ in range(3):
+            again = await failing_call(house)
+            assert again.kind is ErrorKind.GENERATED_CODE
+            assert f"anpd protocols release {ours.hash[:12]}" in again.detail
+            assert again.retry_after is not None
+            assert 0 < again.retry_after <= case_outcomes.HOLD
+        # One more began, in which our mind came to the same text and ended it.
+        assert negotiated(house) == 2
+        assert len(house.caller.store.negotiations()) == 2
+        # Another task with the same peer is no matter of this.
+        assert await house.call("count", step=1) == {"calls": 1, "step": 1}
+
+
+async def test_the_owner_may_have_it_tried_again_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ProviderCases, "answer", other_answer)
+    async with house_in(tmp_path) as house:
+        await failing_call(house)
+        monkeypatch.setattr(ProviderCases, "answer", REAL_ANSWER)
+        ours, _ = agreements(house)
+        assert await released(house.caller, ours.hash)
+        assert not await released(house.caller, ours.hash)
+        # The provider holds it back as well, and says so.
+        refused = await failing_call(house)
+        assert refused.kind is ErrorKind.NEGOTIATION_REJECTED
+        assert "the agreed test cases of this text failed" in refused.detail
+        assert await released(house.provider, ours.hash)
+        assert await house.call("twice", number=4) == {"twice": 8}
+        assert [one.state for one in agreements(house)] == [State.ACTIVE] * 2
+
+
+async def test_it_is_tried_again_when_its_time_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ProviderCases, "answer", other_answer)
+    async with house_in(tmp_path) as house:
+        await failing_call(house)
+        await failing_call(house)
+        monkeypatch.setattr(ProviderCases, "answer", REAL_ANSWER)
+        monkeypatch.setattr(case_outcomes, "HOLD", 0.0)
+        assert await house.call("twice", number=4) == {"twice": 8}
+        assert await house.call("twice", number=5) == {"twice": 10}
+
+
+@pytest.mark.parametrize("answer", [other_answer, broken_half])
+async def test_what_only_one_side_sees_fail_is_not_used_by_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any
+) -> None:
+    monkeypatch.setattr(ProviderCases, "answer", answer)
+    listed = WITHOUT_REPORTS
+    async with house_in(tmp_path, negotiation__capabilities=listed) as house:
+        assert (await failing_call(house)).kind is ErrorKind.GENERATED_CODE
+        ours, theirs = agreements(house)
+        assert ours.state is State.FAILED
+        # A half that raises is seen by the provider without being told.
+        seen = answer is broken_half
+        assert theirs.state is (State.FAILED if seen else State.ACTIVE)
+        await until_unserved(house)
+        await failing_call(house)
+        await failing_call(house)
+        assert negotiated(house) == 2
+        assert agreements(house)[0].state is State.FAILED
+
+
+@clause("ANP-75")
+async def test_a_peer_that_falls_silent_in_its_tests_is_not_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ProviderCases, "answer", no_answer)
+    monkeypatch.setattr(testing, "ANSWER_TIMEOUT", 0.3)
+    async with house_in(tmp_path) as house:
+        failed = await failing_call(house)
+        assert "no answer in 0.3 s" in failed.detail
+        ours, _ = agreements(house)
+        assert ours.state is State.FAILED
+        # The rest of the cases was not waited for.
+        results = ours.tests["cases"]["results"]
+        assert [one["detail"] for one in results[1:]] == ["not run"] * (
+            len(results) - 1
+        )
+        await until_unserved(house)
+
+
+async def test_tests_that_came_to_no_end_leave_nothing_to_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ProviderCases, "answer", no_answer)
+    async with house_in(tmp_path) as house:
+        calling = asyncio.create_task(house.call("twice", number=4))
+        await until(lambda: bool(house.caller.store.all_agreements()))
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+        ours, _ = agreements(house)
+        assert ours.state is State.TESTING
+        await until_unserved(house)
+        # It says nothing about the text, so that is simply negotiated again.
+        monkeypatch.setattr(ProviderCases, "answer", REAL_ANSWER)
+        result = await house.result("twice", {"number": 4})
+        assert (result.output, result.source) == ({"twice": 8}, "negotiated")
+        assert agreements(house)[0].state is State.ACTIVE
+
+
+async def test_both_owners_read_in_words_what_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ProviderCases, "answer", other_answer)
+    async with house_in(tmp_path) as house:
+        await failing_call(house)
+        ours, _ = agreements(house)
+        assert ours.negotiation_id is not None
+        [listed] = views.protocols(house.caller.store, house.caller.sandbox)
+        assert listed["state"] == "failed"
+    monkeypatch.undo()
+    for name in ("caller", "provider"):
+        with Anpd(tmp_path / name).up() as daemon:
+            assert " failed " in daemon.ok("protocols", "list").stdout
+            shown = daemon.ok("protocols", "show", ours.hash[:12]).stdout
+            assert "failed: its agreed test cases fail with this peer" in shown
+            assert "test cases failed" in shown
+            assert f"anpd protocols release {ours.hash[:12]}" in shown
+            [negotiation] = daemon.ok("negotiations", "list", "--json").json()[
+                "negotiations"
+            ]
+            told = daemon.ok("negotiations", "show", negotiation["id"]).stdout
+            assert "so it is not used" in told
+            done = daemon.ok("protocols", "release", ours.hash[:12])
+            assert "released" in done.stdout
+            assert " failed " not in daemon.ok("protocols", "list").stdout
