@@ -17,9 +17,10 @@ from anp.sidecar.outbound import CallRequest, CallResult
 from tests.desk.cassette import Endpoint
 from tests.desk.scenes import Holds, Refused, Scene, Sides
 
-__all__ = ["PATIENCE", "Stage", "differences", "stage"]
+__all__ = ["PATIENCE", "ROOT", "Stage", "differences", "stage"]
 
 ROOT: Final = Path(__file__).parents[2]
+"The repository."
 
 PATIENCE: Final = {
     "llm.timeout": 900,

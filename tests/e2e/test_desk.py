@@ -5,15 +5,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import statistics
-import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from anp.sidecar.api import make_app
 from tests.desk.cassette import (
     CASSETTES,
     NotRecorded,
@@ -24,8 +24,8 @@ from tests.desk.cassette import (
     replayed,
 )
 from tests.desk.scenes import SCENES, Scene, Sides
-from tests.desk.stage import Stage, differences, stage
-from tests.e2e.daemons import Ended
+from tests.desk.stage import ROOT, Stage, differences, stage
+from tests.e2e.daemons import Anpd
 
 WORKING = [name for name, scene in SCENES.items() if scene.steps]
 
@@ -35,27 +35,15 @@ def rows_of(scene: Scene) -> list[Row]:
     return read_cassette(CASSETTES / f"{scene.name}.jsonl")
 
 
-async def spend(home: Path) -> dict[str, Any]:
-    """Return what `anpd spend` says about a home whose daemon runs."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "anp", "--home", str(home), "spend", "--json"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await process.communicate()
-    ended = Ended(process.returncode or 0, out.decode(), err.decode())
-    assert ended.code == 0, ended.stderr
-    found: dict[str, Any] = ended.json()
-    return found
-
-
 async def check_spend(played: Stage, asked: dict[str, list[Any]]) -> None:
-    """Check that both daemons counted what the endpoint saw."""
+    """Check that both daemons count what the endpoint saw, as `anpd spend` asks."""
     for side, daemon in (
         (Sides.REQUESTER, played.caller),
         (Sides.PROVIDER, played.provider),
     ):
-        said = await spend(daemon.home.path)
+        app = httpx.ASGITransport(app=make_app(daemon))
+        async with httpx.AsyncClient(transport=app, base_url="http://anpd") as client:
+            said = (await client.get("/v1/spend", params={"days": 1})).json()
         assert said["total"]["calls"] == len(asked.get(side, []))
 
 
@@ -74,6 +62,41 @@ async def test_a_recorded_scene_ends_as_it_should(name: str, tmp_path: Path) -> 
             fingerprint(request) for side in model.asked.values() for request in side
         ]
     assert sorted(said) == sorted(row.fingerprint for row in rows)
+
+
+def test_spend_on_the_command_line_agrees_with_the_endpoint(tmp_path: Path) -> None:
+    scene = SCENES["units-both"]
+    rows = rows_of(scene)
+    caller, provider = Anpd(tmp_path / "caller"), Anpd(tmp_path / "provider")
+    with endpoint(replayed(rows)) as model:
+        for side, daemon in ((Sides.REQUESTER, caller), (Sides.PROVIDER, provider)):
+            daemon.home.mkdir(mode=0o700)
+            (daemon.home / "anpd.toml").write_text(
+                f'[llm]\nmodel = "desk"\nbase_url = "{model.url(side)}"\n'
+            )
+        agent = f"tests/desk/agents/{scene.agent}.py"
+        expose = [word for one in scene.expose for word in ("--expose", one)]
+        given = f"--name={scene.agent}"
+        provider.ok("attach", "python", agent, given, *expose, cwd=ROOT)
+        schemas = []
+        for option, schema in (
+            ("--input-schema", scene.task.input_schema),
+            ("--output-schema", scene.task.output_schema),
+        ):
+            file = tmp_path / f"schema{option}.json"
+            file.write_text(json.dumps(schema))
+            schemas += [option, str(file)]
+        with provider.up(), caller.up():
+            for step in scene.steps:
+                called = caller.ok(
+                    *("call", provider.address, scene.task.requirement, "--json"),
+                    *("--data", json.dumps(step.arguments), *schemas),
+                )
+                assert differences(step.expected, called.json()["output"]) == []
+            for side, daemon in ((Sides.REQUESTER, caller), (Sides.PROVIDER, provider)):
+                total = daemon.ok("spend", "--json").json()["total"]
+                assert total["calls"] == len(model.asked.get(side, []))
+    assert model.calls == len(rows)
 
 
 def test_first_contact_costs_three_model_calls_at_most_in_the_median() -> None:
