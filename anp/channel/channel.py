@@ -23,17 +23,27 @@ MAX_WAITING_FRAMES = 128
 class ChannelClosed(CallError):
     """The channel ended; `detail` says why."""
 
-    def __init__(self, reason: str, *, by_peer: bool) -> None:
+    def __init__(
+        self, reason: str, *, by_peer: bool, unprocessed: bool = False
+    ) -> None:
         super().__init__(ErrorKind.PEER_UNREACHABLE, reason)
         self.by_peer = by_peer
+        # The peer proved that it acted on nothing we sent, so it may be sent again.
+        self.unprocessed = unprocessed
 
 
 class _Link(Protocol):
+    def max_payload(self, channel_id: str) -> int: ...
+
     async def send_frame(self, channel_id: str, frame: Frame) -> str: ...
 
     async def close_channel(
         self, channel_id: str, reason: str, *, code: ErrorCode
     ) -> None: ...
+
+    async def renew(self, channel: Channel, meta: MetaProtocol) -> Channel: ...
+
+    async def keep_key(self, channel: Channel, binding: str) -> None: ...
 
 
 class Channel:
@@ -47,6 +57,11 @@ class Channel:
         self._room = asyncio.Event()
         self._ended: ChannelClosed | None = None
         self._end = asyncio.Event()
+        self._renewal = asyncio.Event()
+        self.resumed = opened.began is not None
+        self.kept = self.resumed
+        "Whether its key outlives the link."
+        self.retired = False
 
     @property
     def id(self) -> str:
@@ -84,6 +99,11 @@ class Channel:
         return self._opened.peer_meta
 
     @property
+    def opened(self) -> ChannelOpened:
+        """What the handshake settled."""
+        return self._opened
+
+    @property
     def extensions(self) -> frozenset[str]:
         """Extensions that both sides listed."""
         return self._opened.extensions
@@ -97,6 +117,11 @@ class Channel:
     def version(self) -> str:
         """Version of the meta-protocol in use: the highest common one (ANP-80)."""
         return self._opened.version
+
+    @property
+    def max_payload(self) -> int:
+        """Bytes of protocol data that one frame may have (WIRE row 34)."""
+        return self._link.max_payload(self.id)
 
     @property
     def open(self) -> bool:
@@ -148,6 +173,40 @@ class Channel:
         if self._ended is None:
             await self._link.close_channel(self.id, reason, code=code)
 
+    async def wait_renewal(self) -> bool:
+        """Wait until the key is to be renewed; False when the channel ended before."""
+        await self._renewal.wait()
+        return self.open
+
+    async def renew(self, meta: MetaProtocol) -> Channel:
+        """Open the channel that follows this one, on the same link (DESIGN.md).
+
+        This one goes on: an answer goes out under the key its request came with.
+        When its key was taken up again and the peer proves that it acted on nothing
+        that came under it, this channel ends and its calls may be sent anew.
+
+        Raises:
+            CallError: There is none; see `Link.open_channel`.
+        """
+        return await self._link.renew(self, meta)
+
+    async def keep(self, binding: str) -> None:
+        """Let the key outlive its link, if both sides do that.
+
+        Args:
+            binding: Hash or URI of the protocol the channel is bound to.
+        """
+        if self.open:
+            await self._link.keep_key(self, binding)
+
+    def retire(self) -> None:
+        """Take no new calls; those in flight go on."""
+        self.retired = True
+
+    def renewal_due(self) -> None:
+        """Wake who waits for `wait_renewal`; called by the link."""
+        self._renewal.set()
+
     async def wait_ended(self) -> ChannelClosed:
         """Wait for the end and return why."""
         await self._end.wait()
@@ -163,10 +222,13 @@ class Channel:
             self._frames.append(event)
             self._arrived.set()
 
-    def end(self, reason: str, *, by_peer: bool) -> None:
+    def end(self, reason: str, *, by_peer: bool, unprocessed: bool = False) -> None:
         """Mark the channel as ended; called by the link."""
         if self._ended is None:
-            self._ended = ChannelClosed(reason, by_peer=by_peer)
+            self._ended = ChannelClosed(
+                reason, by_peer=by_peer, unprocessed=unprocessed
+            )
+            self._renewal.set()
             self._end.set()
             self._arrived.set()
             self._room.set()

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 
+from anp.channel.closing import EXTENSION_CLOSE, close_frame, reason_of_close
+from anp.channel.crossed import Crossed
 from anp.channel.events import (
-    ChannelOpened,
+    ChannelProved,
     CloseLink,
     FrameIgnored,
     FrameReceived,
     HandshakeRefused,
     LinkEvent,
+    NeedClaim,
+    RenewalDue,
 )
 from anp.channel.handshakes import Completed, Handshakes
+from anp.channel.kept_keys import KeptKeys
 from anp.channel.limits import LinkConfig
-from anp.channel.optional import UnagreedFrames, check_agreed, missing_capability
+from anp.channel.optional import check_agreed, missing_capability
 from anp.channel.output import LinkOutput
+from anp.channel.traffic import OpenChannel
 from anp.errors import AnpError, ErrorCode, LocalError, PeerError
-from anp.wire.envelope import (
-    check_envelope_dids,
-    check_envelope_version,
-    open_envelope,
-    seal,
-)
-from anp.wire.frames import Frame, ProtocolType, decode_frame, encode_frame
+from anp.wire.counters import counter_of
+from anp.wire.frames import Frame
 from anp.wire.handshake import Identity
-from anp.wire.keys import SessionKeys
 from anp.wire.messages import (
     DestinationHello,
     Envelope,
@@ -41,28 +40,14 @@ from anp.wire.messages import (
     make_pong,
     parse_message,
 )
-from anp.wire.replay import HelloMemory, IvMemory
-from negotiation.errors import MessageError
-from negotiation.messages import ChannelClose, parse_meta, render_meta
+from anp.wire.replay import HelloMemory
+from anp.wire.sizes import text_size
 
 __all__ = ["EXTENSION_CLOSE", "FrameTooLarge", "LinkCore"]
-
-EXTENSION_CLOSE = "close"
-"Name of our extension that ends one channel with a meta message (DESIGN.md)."
 
 
 class FrameTooLarge(AnpError):
     """A payload is larger than the peer takes; nothing was sent (WIRE row 34)."""
-
-
-@dataclass(slots=True)
-class _Channel:
-    """One open channel."""
-
-    opened: ChannelOpened
-    keys: SessionKeys
-    seen_ivs: IvMemory
-    unagreed: UnagreedFrames
 
 
 class LinkCore:
@@ -96,7 +81,9 @@ class LinkCore:
             hellos=hellos,
             random_bytes=random_bytes,
         )
-        self._channels: dict[str, _Channel] = {}
+        self._channels: dict[str, OpenChannel] = {}
+        self.keys = KeptKeys(config, self._output, self._channels)
+        self._crossed = Crossed()
         self._ever_open = False
 
     @property
@@ -162,11 +149,7 @@ class LinkCore:
         self, text: str | bytes, *, now: float, wall_now: datetime
     ) -> None:
         """Handle one WebSocket message. What is wrong with it becomes `PeerFault`."""
-        limit = (
-            self._config.max_message
-            if self._ever_open
-            else self._config.max_first_message
-        )
+        limit = self.max_text
         size = len(text if isinstance(text, bytes) else text.encode(errors="replace"))
         if size > limit:
             self._output.fault(
@@ -188,30 +171,22 @@ class LinkCore:
         Raises:
             LocalError: The channel is not open (any more), or not both sides listed
                 the capability the frame needs (ANP-81).
-            FrameTooLarge: The protocol data is over `max_payload`.
+            FrameTooLarge: The protocol data is over what the peer takes.
         """
         channel = self._channels.get(channel_id)
         if channel is None:
             raise LocalError(f"no channel {channel_id}")
         check_agreed(frame.protocol_type, channel.opened.capabilities)
-        if len(frame.data) > self._config.max_payload:
+        if len(frame.data) > channel.max_payload:
             raise FrameTooLarge(
                 f"too_large: {len(frame.data)} bytes of protocol data, "
-                f"the peer takes {self._config.max_payload}"
+                f"the peer takes {channel.max_payload}"
             )
-        opened = channel.opened
         message_id = self._random_bytes(16).hex()
-        envelope = seal(
-            channel.keys,
-            encode_frame(frame, opened.frame_format),
-            source_did=opened.local_did,
-            destination_did=opened.peer_did,
-            message_id=message_id,
-            iv=self._random_bytes(12),
-            timestamp=wall_now,
-            version=opened.frame_format.version,
+        self._output.say(
+            [channel.seal(frame, message_id=message_id, wall_now=wall_now)]
         )
-        self._output.say([envelope])
+        self._look_at_use(channel)
         return message_id
 
     def close_channel(
@@ -228,11 +203,11 @@ class LinkCore:
         if channel is None:
             return
         opened = channel.opened
-        if EXTENSION_CLOSE in opened.extensions:
-            close = render_meta(ChannelClose(code=int(code), reason=reason))
-            self.send_frame(
-                channel_id, Frame(ProtocolType.META, close), now=now, wall_now=wall_now
-            )
+        # A counter that is not reserved is not used, not even for the last frame.
+        if EXTENSION_CLOSE in opened.extensions and not channel.needs_block:
+            close = close_frame(int(code), reason)
+            self.send_frame(channel_id, close, now=now, wall_now=wall_now)
+            self._crossed.closed(channel_id)
         else:
             self._output.respond(
                 ErrorCode.ENCRYPTION_KEY_EXPIRED,
@@ -248,8 +223,72 @@ class LinkCore:
     def link_lost(self, reason: str) -> None:
         """End everything: a channel ends with its link."""
         self._handshakes.link_lost(reason)
+        self.keys.lookups.clear()
         for channel_id in list(self._channels):
-            self._end(channel_id, reason, by_peer=False)
+            self.leave_channel(channel_id, reason)
+
+    # Keys that are kept (docs/architecture.md, "Resumption").
+
+    def claimed(
+        self,
+        channel_id: str,
+        last: int | None,
+        *,
+        now: float,
+        wall_now: datetime,
+    ) -> None:
+        """Answer `NeedClaim`: counters up to `last` are ours; None: they are not."""
+        channel = self._channels.get(channel_id)
+        if channel is None:
+            return
+        if last is None:
+            reason = "its key was taken up elsewhere, or cannot be kept safe"
+            self.leave_channel(channel_id, reason)
+            return
+        channel.claimed = last
+        self._receive_held(channel.held, now=now, wall_now=wall_now)
+
+    def resume(self, channel: OpenChannel, *, now: float, wall_now: datetime) -> bool:
+        """Take a key up again, ours or the one of `NeedKey`; False: it is in use here.
+
+        As provider the first message has been claimed by now.
+        """
+        key_id = channel.opened.channel_id
+        if key_id in self._channels:
+            return False
+        self._channels[key_id] = channel
+        self._ever_open = True
+        self._output.tell(channel.opened)
+        self._receive_held(
+            self.keys.lookups.pop(key_id, []), now=now, wall_now=wall_now
+        )
+        return True
+
+    def refuse_key(
+        self, channel_id: str, error: PeerError, *, wall_now: datetime
+    ) -> None:
+        """Answer `NeedKey`: the key is not taken up."""
+        for envelope in self.keys.lookups.pop(channel_id, []):
+            self._refuse(envelope, error, wall_now=wall_now)
+            self._output.fault(error.code, error.detail)
+
+    def leave_channel(
+        self, channel_id: str, reason: str, *, unprocessed: bool = False
+    ) -> None:
+        """End a channel here without telling the peer; a kept key stays kept.
+
+        Args:
+            unprocessed: The peer proved that it acted on nothing we sent here.
+        """
+        channel = self._channels.pop(channel_id, None)
+        if channel is not None:
+            self._output.ended(
+                channel_id,
+                reason,
+                by_peer=False,
+                kept=channel.kept and not unprocessed,
+                unprocessed=unprocessed,
+            )
 
     def messages_to_send(self) -> list[str]:
         """Return the messages to send now, in order, and forget them."""
@@ -262,6 +301,8 @@ class LinkCore:
     def get_timer(self) -> float | None:
         """Return when `handle_timer` is due, or None."""
         due = [channel.opened.expires_at for channel in self._channels.values()]
+        renewals = (channel.renew_at for channel in self._channels.values())
+        due += [renew_at for renew_at in renewals if renew_at is not None]
         if not self._ever_open:
             due.append(self._must_open_by)
         return min([*due, *self._handshakes.timers()], default=None)
@@ -272,9 +313,25 @@ class LinkCore:
         for channel_id, channel in list(self._channels.items()):
             if now >= channel.opened.expires_at:
                 self._end(channel_id, "the key expired", by_peer=False)
+            elif channel.renew_at is not None and now >= channel.renew_at:
+                channel.renew_at = None
+                self._output.tell(RenewalDue(channel_id))
         if not self._ever_open and now >= self._must_open_by:
             self._must_open_by = float("inf")
             self._output.tell(CloseLink(1008, "no channel was opened"))
+
+    def max_payload(self, channel_id: str) -> int:
+        """Return how much protocol data one frame of a channel may have."""
+        channel = self._channels.get(channel_id)
+        return self._config.max_payload if channel is None else channel.max_payload
+
+    @property
+    def max_text(self) -> int:
+        """Bytes that the next text frame of the peer may have (WIRE row 34)."""
+        if not self._ever_open:
+            return self._config.max_first_message
+        agreed = (c.opened.max_message or 0 for c in self._channels.values())
+        return max(self._config.max_message, text_size(max(agreed, default=0)))
 
     def _end(self, channel_id: str, reason: str, *, by_peer: bool) -> None:
         del self._channels[channel_id]
@@ -294,6 +351,8 @@ class LinkCore:
                 self._handshakes.receive_hello(
                     message, channels=len(self._channels), now=now, wall_now=wall_now
                 )
+            case Response() if self.keys.is_refusal(message):
+                return
             case DestinationHello() | Finished() | Response():
                 self._handshakes.receive(message, now=now, wall_now=wall_now)
                 self._take_completed(now=now, wall_now=wall_now)
@@ -315,15 +374,24 @@ class LinkCore:
             )
             self._output.fault(ErrorCode.NOT_ALLOWED, reason)
             return
-        self._channels[key_id] = _Channel(
+        self._channels[key_id] = OpenChannel.fresh(
             completed.opened,
             completed.keys,
-            IvMemory([completed.finished_iv]),
-            UnagreedFrames(self._config.max_unagreed_frames),
+            self._config,
+            sent_iv=completed.sent_iv,
+            finished_iv=completed.finished_iv,
+            random_bytes=self._random_bytes,
+            now=now,
         )
         self._ever_open = True
         self._output.tell(completed.opened)
-        for envelope in completed.held:
+        self._receive_held(list(completed.held), now=now, wall_now=wall_now)
+
+    def _receive_held(
+        self, held: list[Envelope], *, now: float, wall_now: datetime
+    ) -> None:
+        waiting, held[:] = list(held), []
+        for envelope in waiting:
             try:
                 self._receive_envelope(envelope, 0, now=now, wall_now=wall_now)
             except PeerError as exc:
@@ -334,7 +402,10 @@ class LinkCore:
     ) -> None:
         channel = self._channels.get(envelope.secret_key_id)
         if channel is None:
-            if self._handshakes.hold(envelope, size):
+            key_id = envelope.secret_key_id
+            if self._handshakes.hold(envelope, size) or self._crossed.take(key_id):
+                return
+            if self.keys.look_up(envelope):
                 return
             error = PeerError(ErrorCode.INVALID_DECRYPTION_KEY, "unknown key id")
         elif now >= channel.opened.expires_at:
@@ -346,6 +417,12 @@ class LinkCore:
                 return
             except PeerError as exc:
                 error = exc
+        self._refuse(envelope, error, wall_now=wall_now)
+        raise error
+
+    def _refuse(
+        self, envelope: Envelope, error: PeerError, *, wall_now: datetime
+    ) -> None:
         self._output.respond(
             error.code,
             "this message is refused",
@@ -355,35 +432,52 @@ class LinkCore:
             original_id=envelope.message_id,
             wall_now=wall_now,
         )
-        raise error
+
+    def _look_at_use(self, channel: OpenChannel) -> None:
+        if channel.renew_at is not None and channel.renewal_due:
+            channel.renew_at = None
+            self._output.tell(RenewalDue(channel.opened.channel_id))
 
     def _open(
-        self, channel: _Channel, envelope: Envelope, *, now: float, wall_now: datetime
+        self,
+        channel: OpenChannel,
+        envelope: Envelope,
+        *,
+        now: float,
+        wall_now: datetime,
     ) -> None:
         opened = channel.opened
-        check_envelope_dids(
-            envelope, source_did=opened.peer_did, destination_did=opened.local_did
-        )
-        check_envelope_version(envelope, opened.frame_format.version)
-        plaintext = open_envelope(channel.keys, envelope)
-        # Only what decrypts is remembered, or anybody could fill the memory.
+        if channel.held:
+            # Behind one that waits for its claim; the shell reads nothing meanwhile.
+            channel.held.append(envelope)
+            return
         try:
-            channel.seen_ivs.check(envelope.iv)
+            frame = channel.open(envelope)
         except PeerError as exc:
             if exc.code == ErrorCode.ENCRYPTION_KEY_EXPIRED:
                 self._end(opened.channel_id, exc.detail, by_peer=False)
             raise
-        frame = decode_frame(plaintext, opened.frame_format)
+        if frame is None:
+            channel.held.append(envelope)
+            self._output.tell(NeedClaim(opened.channel_id, counter_of(envelope.iv)))
+            return
+        if not channel.proved:
+            channel.proved = True
+            channel.sent_ids.clear()
+            self._output.tell(ChannelProved(opened.channel_id))
+        self._look_at_use(channel)
         missing = missing_capability(frame.protocol_type, opened.capabilities)
         if missing is not None:
             self._ignore(channel, missing, now=now, wall_now=wall_now)
             return
-        if frame.protocol_type is ProtocolType.META and self._closes(channel, frame):
+        reason = reason_of_close(frame, channel.opened.own_meta)
+        if reason is not None:
+            self._end(opened.channel_id, reason, by_peer=True)
             return
         self._output.tell(FrameReceived(opened.channel_id, frame, envelope.message_id))
 
     def _ignore(
-        self, channel: _Channel, missing: str, *, now: float, wall_now: datetime
+        self, channel: OpenChannel, missing: str, *, now: float, wall_now: datetime
     ) -> None:
         """Drop a frame that needs a capability of both sides; too many end it all."""
         channel_id = channel.opened.channel_id
@@ -398,16 +492,3 @@ class LinkCore:
                 now=now,
                 wall_now=wall_now,
             )
-
-    def _closes(self, channel: _Channel, frame: Frame) -> bool:
-        """End the channel if the frame is the extension's `channelClose`."""
-        if EXTENSION_CLOSE not in channel.opened.own_meta.extensions:
-            return False
-        try:
-            message = parse_meta(frame.data)
-        except MessageError:
-            return False
-        if not isinstance(message, ChannelClose):
-            return False
-        self._end(channel.opened.channel_id, message.reason[:200], by_peer=True)
-        return True

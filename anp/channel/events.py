@@ -12,15 +12,20 @@ from anp.wire.messages import MetaProtocol
 __all__ = [
     "ChannelEnded",
     "ChannelOpened",
+    "ChannelProved",
     "ChannelRole",
     "CloseLink",
     "FrameIgnored",
     "FrameReceived",
     "HandshakeRefused",
     "LinkEvent",
+    "NeedClaim",
     "NeedHelloAnswer",
+    "NeedKey",
     "NeedPeerKeyCheck",
     "PeerFault",
+    "RenewalDue",
+    "ResumptionRefused",
 ]
 
 
@@ -105,6 +110,17 @@ class ChannelOpened:
     expires_at: float
     "When the key stops being valid, in seconds on the `now` clock."
 
+    key_id: str = ""
+    "Id of the peer's verification method, as in its hello."
+
+    began: float | None = None
+    "When the key was made, if that is not now; seconds on the `now` clock."
+
+    @property
+    def max_message(self) -> int | None:
+        """Plaintext bytes of a frame that both sides agreed on, or None."""
+        return self.own_meta.common_max_message(self.peer_meta)
+
     @property
     def capabilities(self) -> frozenset[str]:
         """Optional capabilities that both sides listed (ANP-81)."""
@@ -177,6 +193,73 @@ class ChannelEnded:
     by_peer: bool
     "The peer closed it."
 
+    kept: bool = False
+    "Its key was kept and may be taken up again on another link."
+
+    unprocessed: bool = False
+    "The peer proved that it acted on nothing that we sent on this link."
+
+
+@dataclass(frozen=True, slots=True)
+class RenewalDue:
+    """Most of a key's life or messages is used; its requester is to get a new one."""
+
+    channel_id: str
+    "Which channel."
+
+
+@dataclass(frozen=True, slots=True)
+class NeedKey:
+    """A message came under a key this link does not know; was it kept?
+
+    Answer with `LinkCore.resume` or `refuse_key`. Until then nothing more is read.
+    """
+
+    channel_id: str
+    "The `secretKeyId`."
+
+    local_did: str
+    "Whom the message is addressed to; not authenticated."
+
+    peer_did: str
+    "Who claims to have sent it; not authenticated."
+
+
+@dataclass(frozen=True, slots=True)
+class NeedClaim:
+    """A message came that may be acted on only once its counter is claimed for good.
+
+    Answer with `LinkCore.claimed`. Until then nothing more is read.
+    """
+
+    channel_id: str
+    "Which channel."
+
+    counter: int
+    "Its counter."
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelProved:
+    """The peer has shown that it holds a key we took up again."""
+
+    channel_id: str
+    "Which channel."
+
+
+@dataclass(frozen=True, slots=True)
+class ResumptionRefused:
+    """Somebody, probably the peer, says that it does not take a key up again.
+
+    It is not authenticated: a hint that is worth one handshake, once (WIRE row 25).
+    """
+
+    channel_id: str
+    "Which channel."
+
+    code: ErrorCode
+    "What it said."
+
 
 @dataclass(frozen=True, slots=True)
 class PeerFault:
@@ -208,6 +291,11 @@ LinkEvent = (
     | FrameReceived
     | FrameIgnored
     | ChannelEnded
+    | RenewalDue
+    | NeedKey
+    | NeedClaim
+    | ChannelProved
+    | ResumptionRefused
     | PeerFault
     | CloseLink
 )

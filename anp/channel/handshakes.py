@@ -53,6 +53,9 @@ class Completed:
     finished_iv: bytes
     "The IV of the peer's `finished`, used with the same key."
 
+    sent_iv: bytes
+    "The IV of ours."
+
     held: tuple[Envelope, ...]
     "Envelopes that overtook `finished`, in order."
 
@@ -93,7 +96,7 @@ class Handshakes:
         self._random_bytes = random_bytes
         self._dialing: dict[str, Initiator] = {}
         self._accepting: dict[str, _Accepting] = {}
-        self._peer_keys: dict[str, bytes] = {}
+        self._peer_keys: dict[str, tuple[str, bytes]] = {}
         self._completed: deque[Completed] = deque()
 
     @property
@@ -318,7 +321,7 @@ class Handshakes:
         while (event := handshake.next_event()) is not None:
             match event:
                 case NeedKeyCheck(did, key_id, public_key):
-                    self._peer_keys[session_id] = public_key
+                    self._peer_keys[session_id] = key_id, public_key
                     if self._refuse_repeated(session_id, now=now, wall_now=wall_now):
                         self._pump(session_id, now=now, wall_now=wall_now)
                         return
@@ -331,7 +334,7 @@ class Handshakes:
                             session_id,
                             handshake.local_did,
                             peer_did,
-                            self._peer_keys[session_id],
+                            self._peer_keys[session_id][1],
                             meta,
                         )
                     )
@@ -368,7 +371,7 @@ class Handshakes:
         return False
 
     def _complete(self, session_id: str, event: HandshakeCompleted) -> None:
-        public_key = self._peer_keys[session_id]
+        key_id, public_key = self._peer_keys[session_id]
         accepting = self._accepting.get(session_id)
         self.abandon(session_id)
         opened = ChannelOpened(
@@ -383,6 +386,9 @@ class Handshakes:
             event.version,
             event.frame_format,
             event.expires_at,
+            key_id,
         )
         held = tuple(accepting.held) if accepting else ()
-        self._completed.append(Completed(opened, event.keys, event.finished_iv, held))
+        self._completed.append(
+            Completed(opened, event.keys, event.finished_iv, event.sent_iv, held)
+        )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from anp.channel.renewal import RenewalLimits
 from anp.wire.handshake import HandshakeConfig
+from anp.wire.sizes import MAX_PAYLOAD, OTHERS_MAX_TEXT
 
 __all__ = ["LinkConfig"]
 
@@ -19,11 +21,20 @@ class LinkConfig:
     max_first_message: int = 64 * 1024
     "Largest message before the first channel is open, in bytes (WIRE row 34)."
 
-    max_message: int = 1024 * 1024
+    max_message: int = OTHERS_MAX_TEXT
     "Largest message afterwards, in bytes."
 
-    max_payload: int = 768 * 1024
+    max_payload: int = MAX_PAYLOAD
     "Largest protocol data we send in one frame, in bytes (WIRE row 34)."
+
+    renewal: RenewalLimits = field(default_factory=RenewalLimits)
+    "When the keys of channels that we opened are renewed."
+
+    resumption: bool = False
+    "Whether keys that were kept are taken up again when a peer uses one."
+
+    max_lookups: int = 8
+    "Kept keys looked for at a time for one link."
 
     max_held_frames: int = 16
     "Envelopes held until the requester's `finished` arrives."

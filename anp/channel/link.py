@@ -7,6 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -14,28 +15,38 @@ from websockets.asyncio.connection import Connection
 from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 
-from anp.channel.channel import Channel
+from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core import LinkCore
 from anp.channel.events import (
     ChannelEnded,
     ChannelOpened,
+    ChannelProved,
     ChannelRole,
     CloseLink,
     FrameIgnored,
     FrameReceived,
     HandshakeRefused,
     LinkEvent,
+    NeedClaim,
     NeedHelloAnswer,
+    NeedKey,
     NeedPeerKeyCheck,
     PeerFault,
+    RenewalDue,
+    ResumptionRefused,
 )
+from anp.channel.keeper import KeyKeeper, Taken
+from anp.channel.kept_keys import Before
 from anp.channel.limits import LinkConfig
+from anp.channel.link_keys import LinkKeys
 from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity
 from anp.identity.resolver import Resolver
 from anp.wire.frames import Frame
 from anp.wire.messages import MetaProtocol
+from anp.wire.meta_protocol import LostKey
 from anp.wire.replay import HelloMemory
+from anp.wire.sizes import text_size
 
 __all__ = ["ChannelAcceptor", "Link"]
 
@@ -73,6 +84,7 @@ class Link:
         acceptor: ChannelAcceptor,
         hellos: HelloMemory,
         on_peer: Callable[[Link, ChannelOpened], None],
+        keeper: KeyKeeper | None = None,
     ) -> None:
         self._connection = connection
         self._core = LinkCore(
@@ -83,6 +95,8 @@ class Link:
             now=_now(),
         )
         self._config = config
+        self._keeper = keeper
+        self._identities = identities
         self._resolver = resolver
         self._acceptor = acceptor
         self._on_peer = on_peer
@@ -92,15 +106,37 @@ class Link:
         self._outbox: asyncio.Queue[str | None] = asyncio.Queue()
         self._rearmed = asyncio.Event()
         self._lost: str | None = None
+        self._ended = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._proved = asyncio.Event()
+        self._refused_keys: set[str] = set()
         self.peers: set[str] = set()
         self.faults = 0
         self.ignored = 0
         self.name = f"{id(self) & 0xFFFFFF:06x}"
+        self.keys = LinkKeys(
+            self._core,
+            keeper,
+            name=self.name,
+            config=config,
+            identities=identities,
+            resolver=resolver,
+            acceptor=acceptor,
+            channels=self._channels,
+            pump=self._pump,
+            spawn=self._spawn,
+            allow_long=self._allow_long_messages,
+        )
 
     @property
     def alive(self) -> bool:
         """Whether channels can still be opened here."""
         return self._lost is None
+
+    @property
+    def channels(self) -> int:
+        """How many channels are open."""
+        return len(self._channels)
 
     @property
     def busy(self) -> bool:
@@ -116,6 +152,10 @@ class Link:
             async for text in self._connection:
                 self._core.receive_text(text, now=_now(), wall_now=_wall_now())
                 await self._pump()
+                while self._core.keys.waits:
+                    # The rest waits on the network, not in our memory.
+                    self._settled.clear()
+                    await self._settled.wait()
         except ConnectionClosed as exc:
             reason = f"link lost: {exc}"
             if exc.sent and exc.sent.code in FAULT_CODES and not exc.rcvd_then_sent:
@@ -125,6 +165,8 @@ class Link:
             self._lost = reason
             self._core.link_lost(reason)
             await self._pump()
+            self._ended.set()
+            self._proved.set()
             timers.cancel()
             self._outbox.put_nowait(None)
             for task in self._tasks:
@@ -160,13 +202,69 @@ class Link:
             await asyncio.sleep(0.05)
         return channel
 
+    async def renew(self, channel: Channel, meta: MetaProtocol) -> Channel:
+        """See `Channel.renew`."""
+        identity = self._identities.for_did(channel.local_did)
+        if identity is None:
+            raise CallError(ErrorKind.PEER_UNREACHABLE, "we have another DID by now")
+        lost: LostKey | None = None
+        if channel.id in self._refused_keys:
+            lost = LostKey(channel.id, self._core.keys.first_counter(channel.id))
+        renewed = await self.open_channel(
+            identity, channel.peer_did, replace(meta, lost_key=lost)
+        )
+        if lost is not None and renewed.peer_meta.lost_key == replace(
+            lost, accepted=False
+        ):
+            self._core.leave_channel(
+                channel.id, "the peer has lost the key", unprocessed=True
+            )
+            await self._pump()
+        return renewed
+
+    async def keep_key(self, channel: Channel, binding: str) -> None:
+        """See `Channel.keep`."""
+        await self.keys.keep(channel, binding)
+
+    async def resume(self, taken: Taken) -> Channel:
+        """Go on under a key of ours that was kept; nothing is sent for it.
+
+        Raises:
+            PeerError: It cannot be taken up, or the link was lost.
+        """
+        if not self.alive:
+            raise PeerError(ErrorCode.NOT_ALLOWED, "the link was lost")
+        channel = await self.keys.resume(taken)
+        if not self.alive:
+            self._core.leave_channel(channel.id, "the link was lost")
+            await self._pump()
+            raise PeerError(ErrorCode.NOT_ALLOWED, "the link was lost")
+        return channel
+
     async def send_frame(self, channel_id: str, frame: Frame) -> str:
         """Send one frame; see `LinkCore.send_frame`."""
+        while (before := self._core.keys.may_send(channel_id, frame)) is not None:
+            if before is Before.BLOCK:
+                await self.keys.reserve(channel_id)
+            else:
+                self._proved.clear()
+                await self._proved.wait()
+        ended = self._channels.get(channel_id)
+        if ended is None:
+            raise ChannelClosed("the channel ended", by_peer=False)
         message_id = self._core.send_frame(
             channel_id, frame, now=_now(), wall_now=_wall_now()
         )
         await self._pump()
         return message_id
+
+    def max_payload(self, channel_id: str) -> int:
+        """See `LinkCore.max_payload`."""
+        return self._core.max_payload(channel_id)
+
+    async def wait_ended(self) -> None:
+        """Wait until the connection has ended."""
+        await self._ended.wait()
 
     async def close_channel(
         self, channel_id: str, reason: str, *, code: ErrorCode
@@ -213,6 +311,8 @@ class Link:
         while (event := self._core.next_event()) is not None:
             await self._act(event)
         self._rearmed.set()
+        if not self._core.keys.waits:
+            self._settled.set()
 
     async def _act(self, event: LinkEvent) -> None:
         match event:
@@ -230,14 +330,41 @@ class Link:
                     await channel.deliver(event)
             case FrameIgnored():
                 self._ignored(event)
-            case ChannelEnded(channel_id, reason, by_peer):
-                ended = self._channels.pop(channel_id, None)
-                if ended is not None:
-                    ended.end(reason, by_peer=by_peer)
+            case ChannelEnded():
+                self._channel_ended(event)
+            case RenewalDue(channel_id):
+                self._due(channel_id)
+            case ResumptionRefused(channel_id, code):
+                logger.info(
+                    "key not resumed link=%s code=%s: asking anew", self.name, int(code)
+                )
+                self._refused_keys.add(channel_id)
+                self._due(channel_id)
+            case ChannelProved():
+                self._allow_long_messages()
+                self._proved.set()
+            case NeedKey():
+                self._spawn(self.keys.find(event))
+            case NeedClaim():
+                self._spawn(self.keys.claim(event))
             case PeerFault(code, detail):
                 self._fault(f"{int(code)}", detail)
             case CloseLink(code, reason):
                 self._spawn(self._close(code, reason))
+
+    def _due(self, channel_id: str) -> None:
+        channel = self._channels.get(channel_id)
+        if channel is not None:
+            channel.renewal_due()
+
+    def _channel_ended(self, event: ChannelEnded) -> None:
+        ended = self._channels.pop(event.channel_id, None)
+        self._refused_keys.discard(event.channel_id)
+        self._proved.set()
+        if ended is None:
+            return
+        ended.end(event.reason, by_peer=event.by_peer, unprocessed=event.unprocessed)
+        self.keys.ended(event, ended)
 
     def _fault(self, code: str, detail: str) -> None:
         self.faults += 1
@@ -272,6 +399,20 @@ class Link:
         )
         await self._pump()
 
+    async def _accepted(self, channel: Channel) -> None:
+        """Have the peer's key remembered: only now its handshake is complete."""
+        opened = channel.opened
+        try:
+            await self._resolver.accepted(
+                opened.peer_did, opened.key_id, opened.public_key
+            )
+        except PeerError as exc:
+            logger.warning("channel given up link=%s reason=%s", self.name, exc.detail)
+            await channel.close("the key is not the one we know", code=exc.code)
+        except Exception:
+            # The channel goes on; the next one has the key remembered.
+            logger.exception("a key was not remembered link=%s", self.name)
+
     async def _answer_hello(self, event: NeedHelloAnswer) -> None:
         try:
             meta = await self._acceptor.answer_hello(event)
@@ -280,23 +421,31 @@ class Link:
                 event.session_id, exc.code, exc.detail, now=_now(), wall_now=_wall_now()
             )
         else:
+            lost = event.meta.lost_key
+            if lost is not None and self._keeper is not None:
+                answered = await self._keeper.answer(event.peer_did, lost)
+                meta = replace(meta, lost_key=answered)
             # Now: the first frame may be read together with `finished`.
-            self._allow_long_messages()
+            self._allow_long_messages(meta.common_max_message(event.meta))
             self._core.answer_hello(
                 event.session_id, meta, now=_now(), wall_now=_wall_now()
             )
         await self._pump()
 
-    def _allow_long_messages(self) -> None:
+    def _allow_long_messages(self, agreed: int | None = None) -> None:
         """Before the peer has proven who it is a message may have 64 KiB only."""
-        self._connection.protocol.max_message_size = self._config.max_message
+        self._connection.protocol.max_message_size = max(
+            self._core.max_text, self._config.max_message, text_size(agreed or 0)
+        )
 
     def _opened(self, event: ChannelOpened) -> None:
         channel = Channel(event, self)
         self._channels[event.channel_id] = channel
         self.peers.add(event.peer_did)
-        self._allow_long_messages()
+        if event.began is None or event.role is ChannelRole.PROVIDER:
+            self._allow_long_messages()
         self._on_peer(self, event)
+        self._spawn(self._accepted(channel))
         for remark in event.peer_meta.remarks:
             logger.info("hello remark link=%s remark=%s", self.name, remark)
         logger.info(
@@ -305,6 +454,12 @@ class Link:
             event.role,
             event.peer_did,
         )
+        answer = (
+            event.own_meta if event.role is ChannelRole.PROVIDER else event.peer_meta
+        )
+        binding = answer.used_protocol_hash or answer.selected_protocol
+        if binding is not None and event.began is None:
+            self._spawn(self.keys.keep(channel, binding))
         if event.role is ChannelRole.PROVIDER:
             self._spawn(self._serve(channel))
             return

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+import random
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from websockets.asyncio.client import connect
 from websockets.asyncio.connection import Connection
 from websockets.asyncio.server import Server
-from websockets.exceptions import InvalidHandshake, InvalidURI
 
+from anp.channel.backoff import next_wait
 from anp.channel.channel import Channel
+from anp.channel.dialing import Dialler
 from anp.channel.events import ChannelOpened
+from anp.channel.keeper import KeyKeeper
 from anp.channel.limits import LinkConfig
 from anp.channel.link import ChannelAcceptor, Link
-from anp.channel.listener import Page, listen, websocket_logger
-from anp.errors import AnpError, CallError, ErrorKind
+from anp.channel.listener import Page, listen
+from anp.errors import AnpError, CallError, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity, canonical_did
 from anp.identity.resolver import Resolver
 from anp.wire.messages import MetaProtocol
 from anp.wire.replay import HelloMemory
+from anp.wire.sizes import text_size
 
 __all__ = ["Links", "LinksConfig", "Target"]
 
@@ -65,6 +70,9 @@ class Target:
     url: str | None
     "Where to dial, or None when only an open link can reach it."
 
+    guarded: bool = False
+    "Only the peer itself named the URL, so it is dialled only if its address may be."
+
 
 class Links:
     """Opens channels to peers, over a link that is there or a new one."""
@@ -76,8 +84,21 @@ class Links:
         identities: Identities,
         resolver: Resolver,
         acceptor: ChannelAcceptor,
+        keeper: KeyKeeper | None = None,
+        dialler: Dialler | None = None,
+        server_tls: ssl.SSLContext | None = None,
+        on_handshake: Callable[[str], None] | None = None,
     ) -> None:
+        """Make the links' house; `listen` opens its door.
+
+        Args:
+            on_handshake: Told how each handshake of ours as requester ended: `ok`,
+                `refused`, `unreachable` or `failed`.
+        """
         self._config = config
+        self._dialler = dialler or Dialler()
+        self._server_tls = server_tls
+        self._keeper = keeper
         self._identities = identities
         self._resolver = resolver
         self._acceptor = acceptor
@@ -88,6 +109,22 @@ class Links:
         self._dialing: dict[str, asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: Server | None = None
+        self._on_handshake = on_handshake
+
+    @property
+    def open_channels(self) -> int:
+        """How many channels are open on all links."""
+        return sum(link.channels for link in self._links)
+
+    @property
+    def listening(self) -> bool:
+        """Whether peers can connect."""
+        return self._server is not None and self._server.is_serving()
+
+    def stop_listening(self) -> None:
+        """Take no new links; those that are up stay."""
+        if self._server is not None:
+            self._server.close(close_connections=False)
 
     @property
     def open_links(self) -> int:
@@ -107,6 +144,7 @@ class Links:
             open_timeout=self._config.link.handshake.timeout,
             ping_interval=self._config.ping_interval,
             accepts=lambda: self._accepted < self._config.max_links,
+            tls=self._server_tls,
         )
         return int(next(iter(self._server.sockets)).getsockname()[1])
 
@@ -137,9 +175,62 @@ class Links:
                     await link.close("handshake failed")
                 raise
 
-    def keep(self, target: Target, meta: Callable[[], MetaProtocol]) -> None:
-        """Keep a link to a peer open, dialling again with growing waits."""
-        self._start(self._keep(target, meta))
+    async def resume_channel(
+        self, target: Target, *bindings: str, size: int
+    ) -> Channel | None:
+        """Return a channel under a key that was kept for a protocol, or None.
+
+        Nothing was sent for it: the first call on it is the first frame of its link.
+        The peer may have lost the key; `Channel.wait_renewal` tells when it says so.
+
+        Args:
+            bindings: What the protocol is known by: its hash, and perhaps its URI.
+            size: Bytes of the first call; a peer reads long ones only from those whom
+                it knows already.
+
+        Raises:
+            CallError: `peer_unreachable`.
+        """
+        if (
+            self._keeper is None
+            or text_size(size) > self._config.link.max_first_message
+        ):
+            return None
+        if not self._keeper.enabled:
+            return None
+        lock = self._dialing.setdefault(target.did, asyncio.Lock())
+        async with lock:
+            # Inside: of two callers one takes the key, the other finds it in use.
+            taken = await self._keeper.find_own(target.did, *bindings)
+            if taken is None:
+                return None
+            link = self._find(target.did) or await self._dial(target)
+            try:
+                return await link.resume(taken)
+            except PeerError as exc:
+                logger.info("key not taken up peer=%s reason=%s", target.did, exc)
+                return None
+
+    def has_link(self, did: str) -> bool:
+        """Whether a link to a DID is up, so that it can be called without address."""
+        return self._find(did) is not None
+
+    def keep(
+        self,
+        name: str,
+        find: Callable[[], Awaitable[Target]],
+        meta: Callable[[], MetaProtocol],
+    ) -> Callable[[], object]:
+        """Keep a link to a peer open, dialling again with growing waits.
+
+        Args:
+            name: How the owner calls the peer, for the log.
+            find: Says who it is and where, each time anew.
+
+        Returns:
+            What ends that; the link itself stays until it is idle.
+        """
+        return self._start(self._keep(name, find, meta)).cancel
 
     async def close(self) -> None:
         """Stop listening and close every link."""
@@ -152,6 +243,8 @@ class Links:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._server is not None:
             await self._server.wait_closed()
+        if self._keeper is not None:
+            await self._keeper.close()
 
     def _find(self, did: str) -> Link | None:
         link = self._by_peer.get(did)
@@ -160,15 +253,26 @@ class Links:
     async def _open(
         self, link: Link, identity: LocalIdentity, target: Target, meta: MetaProtocol
     ) -> Channel:
+        outcome = "failed"
         try:
             async with asyncio.timeout(self._config.handshake_timeout):
-                return await link.open_channel(identity, target.did, meta)
+                channel = await link.open_channel(identity, target.did, meta)
+            outcome = "ok"
+            return channel
+        except CallError as exc:
+            refused = exc.kind is ErrorKind.IDENTITY_REFUSED
+            outcome = "refused" if refused else "unreachable"
+            raise
         except TimeoutError:
+            outcome = "unreachable"
             raise CallError(
                 ErrorKind.PEER_UNREACHABLE,
                 f"{target.did} did not answer the handshake in "
                 f"{self._config.handshake_timeout:g} s",
             ) from None
+        finally:
+            if self._on_handshake is not None:
+                self._on_handshake(outcome)
 
     async def _dial(self, target: Target) -> Link:
         if target.url is None:
@@ -177,24 +281,13 @@ class Links:
                 f"no address is known for {target.did} and it has no link to us; "
                 "give one as ws://host:port/#did",
             )
-        try:
-            connection = await connect(
-                target.url,
-                compression=None,
-                open_timeout=self._config.connect_timeout,
-                ping_interval=self._config.ping_interval,
-                ping_timeout=self._config.ping_interval,
-                max_size=self._config.link.max_first_message,
-                proxy=None,
-                user_agent_header=None,
-                logger=websocket_logger(),
-            )
-        except (OSError, TimeoutError, InvalidHandshake, InvalidURI, EOFError) as exc:
-            reason = getattr(exc, "strerror", None) or str(exc) or "no answer in time"
-            raise CallError(
-                ErrorKind.PEER_UNREACHABLE,
-                f"cannot connect to {target.url}: {reason}; is its anpd up?",
-            ) from exc
+        connection = await self._dialler.dial(
+            target.url,
+            guarded=target.guarded,
+            open_timeout=self._config.connect_timeout,
+            ping_interval=self._config.ping_interval,
+            max_size=self._config.link.max_first_message,
+        )
         link = self._link(connection)
         self._start(self._run(link))
         return link
@@ -208,6 +301,7 @@ class Links:
             acceptor=self._acceptor,
             hellos=self._hellos,
             on_peer=self._register,
+            keeper=self._keeper,
         )
 
     async def _accept(self, connection: Connection) -> None:
@@ -241,19 +335,45 @@ class Links:
             if known is None or not known.alive:
                 self._by_peer[did] = link
 
-    async def _keep(self, target: Target, meta: Callable[[], MetaProtocol]) -> None:
-        backoff = self._config.min_backoff
+    async def _keep(
+        self,
+        name: str,
+        find: Callable[[], Awaitable[Target]],
+        meta: Callable[[], MetaProtocol],
+    ) -> None:
+        tries = 0
         while True:
+            began = time.monotonic()
             try:
-                channel = await self.open_channel(target, meta())
-                backoff = self._config.min_backoff
-                await channel.wait_ended()
+                target = await find()
+                link = self._find(target.did) or await self._greet(target, meta())
+                await link.wait_ended()
+                logger.info("kept link is down peer=%s", name)
             except AnpError as exc:
-                logger.info("kept link is down peer=%s reason=%s", target.did, exc)
-            await asyncio.sleep(backoff)
-            backoff = min(2 * backoff, self._config.max_backoff)
+                logger.info("kept link is down peer=%s reason=%s", name, exc)
+            if time.monotonic() - began > self._config.max_backoff:
+                tries = 0
+            await asyncio.sleep(
+                next_wait(
+                    tries,
+                    least=self._config.min_backoff,
+                    most=self._config.max_backoff,
+                    draw=random.random(),
+                )
+            )
+            tries += 1
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _greet(self, target: Target, meta: MetaProtocol) -> Link:
+        """Make ourselves known to a peer, and return the link."""
+        channel = await self.open_channel(target, meta)
+        link = self._find(target.did)
+        await channel.close("only the link is kept")
+        if link is None:
+            raise CallError(ErrorKind.PEER_UNREACHABLE, "the link was lost at once")
+        return link
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task

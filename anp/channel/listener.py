@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import http
 import logging
 import os
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -92,6 +94,7 @@ async def listen(
     open_timeout: float,
     ping_interval: float,
     accepts: Callable[[], bool],
+    tls: ssl.SSLContext | None = None,
 ) -> Server:
     """Listen for peers.
 
@@ -101,6 +104,7 @@ async def listen(
         open_timeout: Seconds for the HTTP request to arrive.
         ping_interval: Seconds between WebSocket pings, and to wait for a pong.
         accepts: Whether another link fits; otherwise 503.
+        tls: Certificate and key, to speak https and wss; None speaks http and ws.
 
     Raises:
         CallError: `local_resource`, the address is in use or not ours.
@@ -131,6 +135,7 @@ async def listen(
             ping_interval=ping_interval,
             ping_timeout=ping_interval,
             server_header=None,
+            ssl=tls,
             logger=websocket_logger(),
             **options,
         )
@@ -157,14 +162,25 @@ def _text(text: str) -> Page:
 
 def _answer(request: Request, status: http.HTTPStatus, page: Page) -> Response:
     content_type, body = page
-    headers = Headers(
-        [
-            ("Content-Type", content_type),
-            ("Content-Length", str(len(body))),
-            ("Connection", "close"),
-            ("X-Content-Type-Options", "nosniff"),
-        ]
-    )
+    headers = Headers([("Connection", "close"), ("X-Content-Type-Options", "nosniff")])
+    if status is http.HTTPStatus.OK:
+        headers["ETag"] = etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+        # Asked for again each time, and mostly answered without a body.
+        headers["Cache-Control"] = "no-cache"
+        if _knows(request.headers, etag):
+            status = http.HTTPStatus.NOT_MODIFIED
+            return Response(status.value, status.phrase, headers)
+    headers["Content-Type"] = content_type
+    headers["Content-Length"] = str(len(body))
     if request.method == "HEAD":
         body = b""
     return Response(status.value, status.phrase, headers, body)
+
+
+def _knows(headers: Headers, etag: str) -> bool:
+    """Whether the asker names what it has, and has this (RFC 9110, If-None-Match)."""
+    return any(
+        known.strip().removeprefix("W/") in {etag, "*"}
+        for value in headers.get_all("If-None-Match")
+        for known in value.split(",")
+    )

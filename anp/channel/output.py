@@ -35,9 +35,17 @@ class LinkOutput:
         """Tell the shell."""
         self._events.append(event)
 
-    def ended(self, channel_id: str, reason: str, *, by_peer: bool) -> None:
+    def ended(
+        self,
+        channel_id: str,
+        reason: str,
+        *,
+        by_peer: bool,
+        kept: bool = False,
+        unprocessed: bool = False,
+    ) -> None:
         """Tell the end of a channel."""
-        self.tell(ChannelEnded(channel_id, reason, by_peer))
+        self.tell(ChannelEnded(channel_id, reason, by_peer, kept, unprocessed))
 
     def fault(self, code: ErrorCode, detail: str) -> None:
         """Count and tell a fault of the peer; too many close the link."""

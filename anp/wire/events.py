@@ -110,6 +110,9 @@ class HandshakeCompleted:
     """Iv of the peer's `finished`. Start the channel's `IvMemory` with it: the same
     bytes sent again as a `message` would decrypt."""
 
+    sent_iv: bytes
+    "Iv of our own `finished`, which this key may not have again."
+
 
 @dataclass(frozen=True, slots=True)
 class HandshakeFailed:

@@ -8,7 +8,7 @@ from typing import Any
 
 from anp.wire.encoding import format_timestamp
 from anp.wire.messages import MetaProtocol
-from anp.wire.proof import KEY_TYPE, Identity, sign_hello
+from anp.wire.proof import Identity, key_type_of, sign_hello
 
 __all__ = [
     "CIPHER_SUITE",
@@ -153,7 +153,7 @@ def _head(
 def _method(identity: Identity) -> dict[str, Any]:
     return {
         "id": identity.key_id,
-        "type": KEY_TYPE,
+        "type": key_type_of(identity),
         "publicKeyHex": identity.public_key_hex,
     }
 

@@ -8,13 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from anp.errors import ErrorCode, PeerError
+from anp.wire.sizes import LEAST_MAX_MESSAGE
 from anp.wire.versions import common_version, read_version
 
 __all__ = [
     "CAPABILITIES",
+    "EXTENSION_MAX_MESSAGE",
+    "EXTENSION_RESUME",
     "META_PROTOCOL_VERSION",
     "META_PROTOCOL_VERSIONS",
     "Capability",
+    "LostKey",
     "MetaProtocol",
 ]
 
@@ -38,6 +42,43 @@ CAPABILITIES: tuple[Capability, ...] = get_args(Capability)
 
 _HASH = re.compile(r"[0-9a-fA-F]{64}")
 _HASH_PREFIX = "sha256:"
+
+
+EXTENSION_MAX_MESSAGE = "maxMessage"
+"Name of our extension for frames above the limit of others (WIRE row 34)."
+
+EXTENSION_RESUME = "resume"
+"Name of our extension for keys that outlive their link (docs/architecture.md)."
+
+_KEY_ID = re.compile(r"[0-9a-f]{16}")
+_MAX_NUMBER = 2**48
+
+
+@dataclass(frozen=True, slots=True)
+class LostKey:
+    """A key that was not resumed: was anything accepted under it? (extension `resume`).
+
+    An outer `response` that refuses a frame is not authenticated, so it is no proof
+    that the frame was not acted upon. The hellos are signed: the requester names the
+    key and the first counter in question, and the provider answers, for good.
+    """
+
+    key_id: str
+    "The `secretKeyId`."
+
+    counter: int
+    "The first counter that the requester wants to know of."
+
+    accepted: bool | None = None
+    """In an answer: a frame with this or a later counter was accepted. If not, none
+    ever will be."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object to send."""
+        value: dict[str, Any] = {"secretKeyId": self.key_id, "counter": self.counter}
+        if self.accepted is not None:
+            value["accepted"] = self.accepted
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +106,12 @@ class MetaProtocol:
 
     extensions: tuple[str, ...] = ()
     "Names of our own extensions; other implementations ignore them."
+
+    max_message: int | None = None
+    "Plaintext bytes of one frame the sender takes, with the extension `maxMessage`."
+
+    lost_key: LostKey | None = None
+    "A key the sender could not resume, or in an answer what became of it."
 
     remarks: tuple[str, ...] = field(default=(), compare=False)
     "What was ignored while reading, for our log. Holds no text of the peer."
@@ -100,6 +147,8 @@ class MetaProtocol:
             candidate_protocols=_strings(value, "candidateProtocols"),
             selected_protocol=selected,
             extensions=_read_extensions(value, remarks),
+            max_message=_read_max_message(value, remarks),
+            lost_key=_read_lost_key(value, remarks),
             remarks=tuple(remarks),
         )
 
@@ -120,6 +169,10 @@ class MetaProtocol:
             value["selectedProtocol"] = self.selected_protocol
         if self.extensions:
             value["extensions"] = list(self.extensions)
+        if self.max_message is not None:
+            value["maxMessage"] = self.max_message
+        if self.lost_key is not None:
+            value["lostKey"] = self.lost_key.to_json()
         return value
 
     def common_capabilities(self, other: MetaProtocol) -> frozenset[str]:
@@ -131,6 +184,17 @@ class MetaProtocol:
     def common_extensions(self, other: MetaProtocol) -> frozenset[str]:
         """Return the extensions both sides listed; only these may be used."""
         return frozenset(self.extensions) & frozenset(other.extensions)
+
+    def common_max_message(self, other: MetaProtocol) -> int | None:
+        """Return the plaintext bytes of a frame that both take (WIRE row 34), or None.
+
+        None: not both listed the extension `maxMessage`.
+        """
+        if EXTENSION_MAX_MESSAGE not in self.common_extensions(other):
+            return None
+        if self.max_message is None or other.max_message is None:
+            return None
+        return min(self.max_message, other.max_message)
 
     def common_version(self, ours: Sequence[str] = META_PROTOCOL_VERSIONS) -> str:
         """Return the version to use with the sender of this offer (ANP-80, ANP-Q15).
@@ -197,6 +261,36 @@ def _read_extensions(value: dict[str, Any], remarks: list[str]) -> tuple[str, ..
     except PeerError as exc:
         remarks.append(f"ignored: {exc.detail}")
         return ()
+
+
+def _read_max_message(value: dict[str, Any], remarks: list[str]) -> int | None:
+    found = value.get(EXTENSION_MAX_MESSAGE)
+    if found is None:
+        return None
+    if type(found) is not int or not LEAST_MAX_MESSAGE <= found < _MAX_NUMBER:
+        # Below that not even the last words of a channel might fit.
+        remarks.append("ignored: metaProtocol.maxMessage is not a number of bytes")
+        return None
+    return found
+
+
+def _read_lost_key(value: dict[str, Any], remarks: list[str]) -> LostKey | None:
+    found = value.get("lostKey")
+    if found is None:
+        return None
+    if isinstance(found, dict):
+        key_id, counter = found.get("secretKeyId"), found.get("counter")
+        accepted = found.get("accepted")
+        if (
+            isinstance(key_id, str)
+            and _KEY_ID.fullmatch(key_id)
+            and type(counter) is int
+            and 0 <= counter < _MAX_NUMBER
+            and (accepted is None or isinstance(accepted, bool))
+        ):
+            return LostKey(key_id, counter, accepted)
+    remarks.append("ignored: metaProtocol.lostKey is not one")
+    return None
 
 
 def _read_hash(value: dict[str, Any], remarks: list[str]) -> str | None:

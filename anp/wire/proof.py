@@ -12,18 +12,21 @@ from typing import Any, Protocol
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire.messages import DestinationHello, SourceHello
 
 __all__ = [
+    "ED25519_KEY_TYPE",
+    "ED25519_PROOF_TYPE",
     "KEY_TYPE",
     "MAX_PROOF_AGE",
     "PROOF_TYPE",
     "Identity",
     "canonical_bytes",
+    "key_type_of",
     "sign_hello",
     "verify_hello",
 ]
@@ -40,11 +43,19 @@ PROOF_TYPE = "EcdsaSecp256r1Signature2019"
 SDK_PROOF_TYPE = "EcdsaSecp256k1Signature2019"
 "What the SDK writes although its key is P-256 (WIRE row 8)."
 
+ED25519_KEY_TYPE = "Ed25519VerificationKey2020"
+"Type of an Ed25519 key in a hello. Not in the seed: `did:wba` binds paths to them."
+
+ED25519_PROOF_TYPE = "Ed25519Signature2020"
+"Type of the signature of such a key."
+
+_ED25519_KEY = re.compile(r"[0-9a-f]{64}")
 _PUBLIC_KEY = re.compile(r"04[0-9a-fA-F]{128}")
 _CREATED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _CREATED_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 _SIGNATURE_SIZE = 64
 _MAX_PROOF_VALUE = 88
+_ED25519_SIZE = 32
 
 
 class Identity(Protocol):
@@ -62,11 +73,17 @@ class Identity(Protocol):
 
     @property
     def public_key_hex(self) -> str:
-        """The key: 130 lower-case hex characters, uncompressed (WIRE row 5)."""
+        """The key in lower-case hex: 130 characters, uncompressed (WIRE row 5).
+
+        An Ed25519 key has 64 characters.
+        """
         ...
 
     def sign(self, data: bytes) -> bytes:
-        """Return the ECDSA P-256 SHA-256 signature: r and s, 32 bytes each."""
+        """Return the signature: 64 bytes.
+
+        ECDSA P-256 SHA-256, r and s of 32 bytes each, or Ed25519.
+        """
         ...
 
 
@@ -81,6 +98,11 @@ def canonical_bytes(hello: dict[str, Any]) -> bytes:
     return json.dumps(signed, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
+def key_type_of(signer: Identity) -> str:
+    """Return the type of the signer's key as its hello names it."""
+    return ED25519_KEY_TYPE if _is_ed25519(signer) else KEY_TYPE
+
+
 def sign_hello(
     hello: dict[str, Any], signer: Identity, *, created: datetime
 ) -> dict[str, Any]:
@@ -92,7 +114,7 @@ def sign_hello(
     if created.tzinfo is None:
         raise LocalError("proof.created needs a time zone")
     proof = {
-        "type": PROOF_TYPE,
+        "type": ED25519_PROOF_TYPE if _is_ed25519(signer) else PROOF_TYPE,
         "verificationMethod": signer.key_id,
         "created": created.astimezone(UTC).strftime(_CREATED_FORMAT),
     }
@@ -108,7 +130,7 @@ def verify_hello(hello: SourceHello | DestinationHello, *, wall_now: datetime) -
     Whether the DID owns that key is not known yet: ask a resolver.
 
     Returns:
-        The key: 65 bytes, uncompressed.
+        The key: P-256 65 bytes, uncompressed; Ed25519 32 bytes.
 
     Raises:
         PeerError: `NOT_ALLOWED`, with what is wrong; for a stale proof with the
@@ -116,12 +138,16 @@ def verify_hello(hello: SourceHello | DestinationHello, *, wall_now: datetime) -
     """
     public_key = _read_key(hello)
     signature = _decode(hello.proof.proof_value)
-    if hello.proof.type not in (PROOF_TYPE, SDK_PROOF_TYPE):
+    if hello.proof.type not in _proof_types(public_key):
         raise _refused(f"proof.type is {hello.proof.type[:60]!r}")
     created = _read_created(hello.proof.created)
-    key = _load_key(public_key)
     signed = canonical_bytes(hello.raw)
-    if not any(_verifies(key, r, s, signed) for r, s in _splits(signature)):
+    if len(public_key) == _ED25519_SIZE:
+        fits = _verifies_ed25519(public_key, signature, signed)
+    else:
+        key = _load_key(public_key)
+        fits = any(_verifies(key, r, s, signed) for r, s in _splits(signature))
+    if not fits:
         raise _refused("the signature does not fit the key in the hello")
     # The age comes last, so that what we tell about the clocks rests on a signed time.
     _check_age(created, wall_now)
@@ -138,11 +164,36 @@ def _read_key(hello: SourceHello | DestinationHello) -> bytes:
         raise _refused("verificationMethod.id does not begin with sourceDid and #")
     if method.id != hello.proof.verification_method:
         raise _refused("proof.verificationMethod is not verificationMethod.id")
+    if method.type == ED25519_KEY_TYPE:
+        if not _ED25519_KEY.fullmatch(method.public_key_hex):
+            raise _refused("publicKeyHex of an Ed25519 key is not 64 hex characters")
+        return bytes.fromhex(method.public_key_hex)
     if method.type != KEY_TYPE:
         raise _refused(f"verificationMethod.type is {method.type[:60]!r}")
     if not _PUBLIC_KEY.fullmatch(method.public_key_hex):
         raise _refused("publicKeyHex is not 130 hex characters that begin with 04")
     return bytes.fromhex(method.public_key_hex)
+
+
+def _is_ed25519(signer: Identity) -> bool:
+    return len(signer.public_key_hex) == 2 * _ED25519_SIZE
+
+
+def _proof_types(public_key: bytes) -> tuple[str, ...]:
+    if len(public_key) == _ED25519_SIZE:
+        return (ED25519_PROOF_TYPE,)
+    return PROOF_TYPE, SDK_PROOF_TYPE
+
+
+def _verifies_ed25519(public_key: bytes, signature: bytes, data: bytes) -> bool:
+    if len(signature) != _SIGNATURE_SIZE:
+        raise _refused(f"a signature of {len(signature)} bytes, expected 64")
+    try:
+        key = ed25519.Ed25519PublicKey.from_public_bytes(public_key)
+        key.verify(signature, data)
+    except InvalidSignature:
+        return False
+    return True
 
 
 def _load_key(public_key: bytes) -> ec.EllipticCurvePublicKey:

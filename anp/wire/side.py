@@ -10,6 +10,12 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from anp.errors import ErrorCode, LocalError, PeerError
+from anp.wire.counters import (
+    EXTENSION_COUNTER,
+    SALT_SIZE,
+    counter_of,
+    first_iv,
+)
 from anp.wire.encoding import render
 from anp.wire.envelope import decrypt, encrypt
 from anp.wire.events import (
@@ -94,6 +100,7 @@ class Handshake:
         self._peer_hello: SourceHello | DestinationHello | None = None
         self._outgoing: list[str] = []
         self._events: deque[Event] = deque()
+        self._sent_iv = b""
 
     @property
     def session_id(self) -> str:
@@ -229,9 +236,11 @@ class Handshake:
     def _send_finished(self, wall_now: datetime) -> None:
         assert self._keys is not None
         content = json.dumps({"secretKeyId": self._keys.secret_key_id}).encode()
-        verify_data = encrypt(
-            self._keys.send_key, content, iv=self._random_bytes(IV_SIZE)
-        )
+        iv = self._random_bytes(IV_SIZE)
+        if self._counts:
+            iv = first_iv(iv[:SALT_SIZE])
+        self._sent_iv = iv
+        verify_data = encrypt(self._keys.send_key, content, iv=iv)
         finished = make_finished(
             self._identity,
             peer_did=self._peer_did,
@@ -251,6 +260,11 @@ class Handshake:
             _read_key_id(content).encode(), self._keys.secret_key_id.encode()
         ):
             raise PeerError(ErrorCode.DECRYPTION_FAILED, "finished names another key")
+        if self._counts and counter_of(iv) != 0:
+            # As a `message` it would come back under a counter nobody has seen.
+            raise PeerError(
+                ErrorCode.DECRYPTION_FAILED, "finished does not begin the counter"
+            )
         # The shorter lifetime wins, or one side would go on using a key the other has
         # dropped (WIRE row 16).
         lifetime = min(self._config.key_lifetime, self._peer_expires)
@@ -266,8 +280,14 @@ class Handshake:
                 frame_format=self._format,
                 expires_at=now + lifetime,
                 finished_iv=iv,
+                sent_iv=self._sent_iv,
             )
         )
+
+    @property
+    def _counts(self) -> bool:
+        """Whether both sides listed the extension `counter`."""
+        return EXTENSION_COUNTER in self._own_meta.common_extensions(self._peer_meta)
 
     def _unexpected(self, message: Message) -> PeerError:
         name = type(message).__name__

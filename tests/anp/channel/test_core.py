@@ -267,7 +267,7 @@ def test_an_unknown_key_id_is_refused() -> None:
 @clause("ANP-12", "WIRE row 36")
 def test_a_frame_without_a_byte_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     alice, bob, channel_id = opened()
-    monkeypatch.setattr("anp.channel.core.encode_frame", lambda *_: b"")
+    monkeypatch.setattr("anp.channel.traffic.encode_frame", lambda *_: b"")
     refused(bob.give(alice.send(channel_id)), ErrorCode.NOT_ALLOWED)
     assert "without a header" in fault_of(bob, ErrorCode.NOT_ALLOWED).detail
     assert bob.core.channels == {channel_id}
@@ -379,6 +379,32 @@ def test_a_channel_is_closed_with_the_extension_when_both_have_it() -> None:
     assert bob.of(ChannelEnded) == [ChannelEnded(channel_id, "enough", True)]
     assert not bob.core.channels
     assert not bob.of(PeerFault)
+
+
+def test_closing_at_the_same_time_is_no_fault_of_anybody() -> None:
+    alice, bob, channel_id = opened(meta=CLOSING)
+    crossing = [bob.send(channel_id) for _ in range(3)]
+    for end in (alice, bob):
+        end.core.close_channel(
+            channel_id, ErrorCode.ENCRYPTION_KEY_EXPIRED, "enough", **end.clock
+        )
+    [close] = alice.give(*crossing)
+    assert close["type"] == "message"
+    bob.give(json.dumps(close))
+    exchange(alice, bob)
+    assert not alice.of(PeerFault)
+    assert not bob.of(PeerFault)
+
+
+def test_what_goes_on_coming_on_a_closed_channel_is_a_fault() -> None:
+    alice, bob, channel_id = opened(meta=CLOSING)
+    frames = [bob.send(channel_id) for _ in range(17)]
+    alice.core.close_channel(
+        channel_id, ErrorCode.ENCRYPTION_KEY_EXPIRED, "enough", **alice.clock
+    )
+    alice.core.messages_to_send()
+    refused(alice.give(*frames), ErrorCode.INVALID_DECRYPTION_KEY)
+    fault_of(alice, ErrorCode.INVALID_DECRYPTION_KEY)
 
 
 @clause("WIRE row 25")

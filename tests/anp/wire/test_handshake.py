@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from anp.errors import ConfigError, ErrorCode, LocalError
+from anp.wire.counters import BLOCK, counter_of
 from anp.wire.envelope import encrypt, open_envelope, seal
 from anp.wire.handshake import (
     HandshakeConfig,
@@ -270,6 +271,30 @@ def test_the_spacing_inside_a_finished_is_free() -> None:
     finished["verifyData"] = encrypt(ours.keys.send_key, content, iv=bytes(12))
     tell(pair.responder, json.dumps(finished))
     assert completed(events_of(pair.responder)).finished_iv == bytes(12)
+
+
+@clause("WIRE row 21", "WIRE row 26")
+@pytest.mark.parametrize("counter", [1, BLOCK, 2**64 - 1])
+@pytest.mark.parametrize("common", [True, False], ids=["counted", "not counted"])
+def test_a_finished_has_the_first_counter_where_counters_are_used(
+    counter: int, common: bool
+) -> None:
+    counted = MetaProtocol(extensions=("close", "counter"))
+    pair = start_pair(offer=counted, answer=counted if common else MetaProtocol())
+    tell(pair.initiator, *pair.sent)
+    pair.initiator.key_checked(None, **CLOCK)
+    ours = completed(events_of(pair.initiator)[1:])
+    assert (counter_of(ours.sent_iv) == 0) is common
+    content = json.dumps({"secretKeyId": ours.keys.secret_key_id}).encode()
+    iv = b"salt" + counter.to_bytes(8, "big")
+    finished = json.loads(pair.initiator.messages_to_send()[-1])
+    finished["verifyData"] = encrypt(ours.keys.send_key, content, iv=iv)
+    tell(pair.responder, json.dumps(finished))
+    if common:
+        # As a `message` it would come back under a counter that nobody has seen.
+        assert failure_of(pair.responder).code is ErrorCode.DECRYPTION_FAILED
+    else:
+        assert completed(events_of(pair.responder)).finished_iv == iv
 
 
 def test_a_message_of_another_kind_fails() -> None:
