@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from anp.errors import CallError, ErrorKind, PeerError
 from anp.identity.dids import check_did, did_method, split_did_all
+from anp.identity.web_dids import is_web_did, parse_web_did
 
 __all__ = [
     "MAX_URL",
@@ -138,7 +139,8 @@ def url_of_did_all(did: str) -> str | None:
 
 def _given_did(did: str) -> str:
     try:
-        return check_did(did)
+        # In its one spelling, which is the one that its owner proves.
+        return parse_web_did(did).text if is_web_did(did) else check_did(did)
     except PeerError as exc:
         raise _usage(exc.detail) from None
 

@@ -58,14 +58,24 @@ class AddressBook:
         """
         self._pins = pins
         self._entries: dict[str, PeerAddress] = {}
+        self.replace(entries)
+
+    def replace(self, entries: Iterable[PeerAddress]) -> None:
+        """Take other entries of the owner's; what was pinned stays.
+
+        Raises:
+            ConfigError: As above; then nothing was changed.
+        """
+        found: dict[str, PeerAddress] = {}
         for entry in entries:
             if entry.name is None or (entry.did is None and entry.url is None):
                 raise ConfigError(
                     "peer: an entry needs a name, and a did, a url or both"
                 )
-            if entry.name in self._entries:
+            if entry.name in found:
                 raise ConfigError(f"peer: the name {entry.name} is given twice")
-            self._entries[entry.name] = entry
+            found[entry.name] = entry
+        self._entries = found
 
     def lookup(self, address: PeerAddress) -> Destination:
         """Return where to dial for `address`, and who has to be there.
@@ -86,6 +96,12 @@ class AddressBook:
             return Destination(url, pinned, named=False)
         self._refuse_other(url, pinned, address.did)
         return Destination(url, address.did, named=True)
+
+    def did_of(self, address: PeerAddress) -> str | None:
+        """Return the DID that `address` names, itself or in the book, if it has one."""
+        if address.name is not None and address.name in self._entries:
+            return self._entries[address.name].did
+        return address.did
 
     def confirm(
         self, url: str, did: str, *, named: bool = False, trust_first_use: bool = False

@@ -212,33 +212,43 @@ class LocalIdentity:
     private_key: PrivateKey
     "The key that owns it."
 
+    key_name: str = "keys-1"
+    "Name of the key in the DID's document; `did:key` and `did:all` have this one."
+
     @property
     def key_id(self) -> str:
         """Id of the verification method in our hellos (WIRE row 4)."""
-        return key_id_of(self.did)
+        return f"{self.did}#{self.key_name}"
 
     @property
     def public_key_hex(self) -> str:
-        """The public key, 130 lower-case hex characters (WIRE row 5)."""
+        """The public key in lower-case hex: 130 characters (WIRE row 5), Ed25519 64."""
         return self.private_key.public_bytes.hex()
 
     def sign(self, data: bytes) -> bytes:
-        """Return r and s of the signature of `data`, 64 bytes (WIRE row 10)."""
+        """Return the signature of `data`, 64 bytes (WIRE row 10)."""
         return self.private_key.sign(data)
 
 
 class Identities:
-    """All DIDs of our one key: we answer under the one we were addressed by."""
+    """All DIDs of ours: we answer under the one we were addressed by."""
 
-    def __init__(self, private_key: PrivateKey, primary: str) -> None:
-        """Take `primary`, a DID of `private_key`, as the one we show ourselves with.
+    def __init__(self, private_key: PrivateKey, primary: str | LocalIdentity) -> None:
+        """Take `primary` as the one we show ourselves with.
+
+        Args:
+            private_key: P-256; its `did:key` and `did:all` are ours in any case.
+            primary: A DID of that key, or an identity that has a document on the web.
 
         Raises:
             ConfigError: `primary` is not a DID of this key.
         """
         self._key = private_key
         self._did_key = did_key(private_key.public_bytes)
-        found = self.for_did(primary)
+        if isinstance(primary, LocalIdentity):
+            self._primary = primary
+            return
+        found = self._of_key(primary)
         if found is None:
             raise ConfigError(
                 f"identity: {primary} does not belong to this home's key, whose DIDs "
@@ -268,9 +278,7 @@ class Identities:
 
     def for_did(self, did: str) -> LocalIdentity | None:
         """Return the identity to answer with when addressed as `did`, or None."""
-        if did == self._did_key or matches_did_all(did, self._key.public_bytes):
-            return LocalIdentity(did, self._key)
-        return None
+        return self._primary if did == self._primary.did else self._of_key(did)
 
     def speaking_to(self, peer_did: str) -> LocalIdentity:
         """Return the identity to speak to `peer_did` with.
@@ -280,6 +288,11 @@ class Identities:
         if did_method(peer_did) != "all" or did_method(self._primary.did) == "all":
             return self._primary
         return LocalIdentity(did_all(self._key.public_bytes), self._key)
+
+    def _of_key(self, did: str) -> LocalIdentity | None:
+        if did == self._did_key or matches_did_all(did, self._key.public_bytes):
+            return LocalIdentity(did, self._key)
+        return None
 
 
 def _load_point(public: bytes) -> ec.EllipticCurvePublicKey:

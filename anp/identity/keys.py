@@ -10,10 +10,12 @@ from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from anp.errors import ConfigError
+from anp.identity.public_keys import KeyKind, PublicKey, key_of_bytes
 
 __all__ = ["MAX_KEY_FILE", "PrivateKey"]
 
@@ -21,37 +23,47 @@ MAX_KEY_FILE = 16 * 1024
 "Largest key file that is read, in bytes; a real one has 241."
 
 
-class PrivateKey:
-    """A P-256 signing key; its text forms never show the secret."""
+_Key = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 
-    def __init__(self, key: ec.EllipticCurvePrivateKey) -> None:
-        if not isinstance(key.curve, ec.SECP256R1):
+
+class PrivateKey:
+    """A signing key, P-256 or Ed25519; its text forms never show the secret."""
+
+    def __init__(self, key: _Key) -> None:
+        if isinstance(key, ed25519.Ed25519PrivateKey):
+            self.kind = KeyKind.ED25519
+            self._public_bytes = key.public_key().public_bytes_raw()
+        elif isinstance(key.curve, ec.SECP256R1):
+            self.kind = KeyKind.P256
+            self._public_bytes = key.public_key().public_bytes(
+                serialization.Encoding.X962,
+                serialization.PublicFormat.UncompressedPoint,
+            )
+        else:
             raise ConfigError(f"the identity key must be P-256, got {key.curve.name}")
         self._key = key
-        self._public_bytes = key.public_key().public_bytes(
-            serialization.Encoding.X962,
-            serialization.PublicFormat.UncompressedPoint,
-        )
 
     def __repr__(self) -> str:
         return f"PrivateKey(public={self._public_bytes.hex()[:16]}…)"
 
     @classmethod
-    def generate(cls) -> PrivateKey:
+    def generate(cls, kind: KeyKind = KeyKind.P256) -> PrivateKey:
         """Make a new key, kept nowhere."""
+        if kind is KeyKind.ED25519:
+            return cls(ed25519.Ed25519PrivateKey.generate())
         return cls(ec.generate_private_key(ec.SECP256R1()))
 
     @classmethod
-    def load(cls, path: Path) -> PrivateKey:
+    def load(cls, path: Path, kind: KeyKind = KeyKind.P256) -> PrivateKey:
         """Read the key at `path`.
 
         Raises:
-            ConfigError: missing, readable by others than its owner, or no P-256 key.
+            ConfigError: missing, readable by others than its owner, or of another kind.
         """
-        return cls(_parse(_read_private_file(path), path))
+        return cls(_parse(_read_private_file(path), path, kind))
 
     @classmethod
-    def create(cls, path: Path) -> PrivateKey:
+    def create(cls, path: Path, kind: KeyKind = KeyKind.P256) -> PrivateKey:
         """Make a new key and keep it at `path`, mode 0600, durable on return.
 
         The file appears whole or not at all, and one that is there is left alone.
@@ -59,7 +71,7 @@ class PrivateKey:
         Raises:
             ConfigError: something is at `path` already, or it cannot be written.
         """
-        key = cls.generate()
+        key = cls.generate(kind)
         try:
             _write_private_file(path, key._pem())
         except FileExistsError:
@@ -75,13 +87,37 @@ class PrivateKey:
 
     @property
     def public_bytes(self) -> bytes:
-        """The public key as uncompressed point, 65 bytes beginning with 04."""
+        """The public key: Ed25519 32 bytes, P-256 as uncompressed point 65 bytes."""
         return self._public_bytes
 
+    @property
+    def public_key(self) -> PublicKey:
+        """The public key as documents have it."""
+        return key_of_bytes(self.kind, self._public_bytes)
+
     def sign(self, data: bytes) -> bytes:
-        """Return the ECDSA-SHA256 signature of `data`: r and s, 32 bytes each."""
+        """Return the signature of `data`, 64 bytes.
+
+        Ed25519 as it is; P-256 ECDSA with SHA-256: r and s, 32 bytes each.
+        """
+        if isinstance(self._key, ed25519.Ed25519PrivateKey):
+            return self._key.sign(data)
         r, s = decode_dss_signature(self._key.sign(data, ec.ECDSA(hashes.SHA256())))
         return r.to_bytes(32, "big") + s.to_bytes(32, "big")
+
+    def derive(self, purpose: bytes, size: int = 32) -> bytes:
+        """Return a secret for one purpose; nobody without this key can know it.
+
+        Args:
+            purpose: Names what it is for; another purpose gives another secret.
+            size: Its length in bytes.
+        """
+        value = self._key.private_bytes(
+            serialization.Encoding.DER,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        return HKDF(hashes.SHA256(), size, salt=None, info=purpose).derive(value)
 
     def _pem(self) -> bytes:
         return self._key.private_bytes(
@@ -91,7 +127,7 @@ class PrivateKey:
         )
 
 
-def _parse(pem: bytes, path: Path) -> ec.EllipticCurvePrivateKey:
+def _parse(pem: bytes, path: Path, kind: KeyKind) -> _Key:
     try:
         key = serialization.load_pem_private_key(pem, password=None)
     # The library's text could quote the file, so none of it is passed on.
@@ -100,11 +136,15 @@ def _parse(pem: bytes, path: Path) -> ec.EllipticCurvePrivateKey:
             f"identity: {path} holds no unencrypted PEM private key; restore it from "
             "a backup, or move it away and run `anpd init` for a new identity"
         ) from None
-    if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(
-        key.curve, ec.SECP256R1
+    if kind is KeyKind.ED25519 and isinstance(key, ed25519.Ed25519PrivateKey):
+        return key
+    if (
+        kind is KeyKind.P256
+        and isinstance(key, ec.EllipticCurvePrivateKey)
+        and isinstance(key.curve, ec.SECP256R1)
     ):
-        raise ConfigError(f"identity: {path} holds a key of another kind than P-256")
-    return key
+        return key
+    raise ConfigError(f"identity: {path} holds a key of another kind than {kind.value}")
 
 
 def _read_private_file(path: Path) -> bytes:

@@ -22,6 +22,16 @@ class Resolver(Protocol):
                 does not list that key under that id.
         """
 
+    async def accepted(self, did: str, key_id: str, public_key: bytes) -> None:
+        """Note that a handshake with a key that was checked is complete.
+
+        What lasts is kept here and not before (DESIGN.md, Trust).
+
+        Raises:
+            PeerError: NOT_ALLOWED: another handshake was faster with another key, so
+                this one does not count.
+        """
+
 
 class KeyResolver:
     """`did:key` and `did:all`, which certify themselves; asks nobody."""
@@ -31,6 +41,9 @@ class KeyResolver:
     async def check_key(self, did: str, key_id: str, public_key: bytes) -> None:
         """See `Resolver.check_key`."""
         check_key(did, key_id, public_key)
+
+    async def accepted(self, did: str, key_id: str, public_key: bytes) -> None:
+        """See `Resolver.accepted`; there is nothing to remember."""
 
 
 class ChainResolver:
@@ -54,3 +67,9 @@ class ChainResolver:
                 f"did:{method} cannot be resolved here, only {known}",
             )
         await resolver.check_key(did, key_id, public_key)
+
+    async def accepted(self, did: str, key_id: str, public_key: bytes) -> None:
+        """See `Resolver.accepted`."""
+        resolver = self._by_method.get(did_method(did))
+        if resolver is not None:
+            await resolver.accepted(did, key_id, public_key)

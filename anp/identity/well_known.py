@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -28,6 +29,7 @@ PATH = "/.well-known/anp"
 "Where the document is, on the host and port of the WebSocket."
 
 _MAX_VERSION = 64
+_PATH = re.compile(r"/[A-Za-z0-9._~/-]{1,200}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +45,15 @@ class WellKnown:
     version: str
     "Version of the daemon."
 
+    protocols: str | None = None
+    "Path of the list of protocols it publishes, on the same host and port (ANP-95)."
+
 
 def make_well_known(document: WellKnown) -> bytes:
     """Return the document's bytes, JSON."""
     fields = {"did": document.did, "url": document.url, "version": document.version}
+    if document.protocols is not None:
+        fields["protocols"] = document.protocols
     return json.dumps(fields).encode("ascii")
 
 
@@ -68,8 +75,12 @@ def parse_well_known(data: bytes) -> WellKnown:
         raise _unfit("needs the texts did, url and version")
     if len(version) > _MAX_VERSION or not version.isprintable():
         raise _unfit(f"has a version of more than {_MAX_VERSION} characters")
+    protocols = value.get("protocols")
+    if not isinstance(protocols, str) or not _PATH.fullmatch(protocols):
+        # It may be absent, and a later version may mean something else by it.
+        protocols = None
     try:
-        return WellKnown(check_did(did), normalise_url(url), version)
+        return WellKnown(check_did(did), normalise_url(url), version, protocols)
     except CallError:
         raise _unfit("has a url that is not a WebSocket URL") from None
 

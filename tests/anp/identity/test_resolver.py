@@ -15,9 +15,13 @@ PUBLIC = PrivateKey.generate().public_bytes
 class Recorder:
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.completed: list[str] = []
 
     async def check_key(self, did: str, key_id: str, public_key: bytes) -> None:
         self.asked.append(did)
+
+    async def accepted(self, did: str, key_id: str, public_key: bytes) -> None:
+        self.completed.append(did)
 
 
 async def test_a_self_certifying_did_is_checked_without_asking_anybody() -> None:
