@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Collection, Mapping
+import threading
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from cache.database import LOCK_TIMEOUT, Database
-from cache.disk import PlainCache
-from cache.errors import HashPrefixError, RecordError
+from cache.errors import CacheError, HashPrefixError, RecordError, StoreUnavailable
 from cache.records import AgreementRecord, DocumentRecord, HalfRecord, Role, State
+from cache.rows import Backend, Rows
 from cache.shelf import Damage, Shelf, key_of
 
 __all__ = ["AgreementStore", "StoreLimits"]
+
+logger = logging.getLogger(__name__)
 
 _HASH_PREFIX = re.compile(r"(?:sha256:)?([0-9a-f]{1,64})", re.IGNORECASE)
 _ACTIVE = frozenset({State.ACTIVE})
@@ -51,13 +55,20 @@ class AgreementStore:
     RecordError: what should be stored is not what the record says it is.
     """
 
-    def __init__(self, folder: Path, limits: StoreLimits | None = None) -> None:
-        """Open the store in `folder`, or make it."""
+    def __init__(
+        self, place: Path | Backend, limits: StoreLimits | None = None
+    ) -> None:
+        """Open the store in a folder, or make it; or take a back end, and close it."""
         self._limits = limits or StoreLimits()
         self._shelf = Shelf()
         self._uses: dict[str, tuple[int, float]] = {}
+        self._uses_lock = threading.Lock()
         self._flushed_at = 0.0
-        self._database = Database(folder, lock_timeout=self._limits.lock_timeout)
+        self._database: Backend = (
+            Database(place, lock_timeout=self._limits.lock_timeout)
+            if isinstance(place, Path)
+            else place
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -83,14 +94,31 @@ class AgreementStore:
         """Rows found damaged so far; they count as absent, the rest is unharmed."""
         return self._shelf.damaged
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other daemons may use the same store."""
+        return self._database.is_shared
+
+    def changes(self, area: str) -> int:
+        """Return a number that grows when another daemon changes records of a kind.
+
+        Args:
+            area: `agreement`, `half`, `peer`… Without other daemons it stands still.
+        """
+        return self._database.changes(area)
+
+    def first_time(self, names: Sequence[str], *, keep: float) -> bool:
+        """Remember `names` for `keep` seconds, unless one of them is remembered.
+
+        Returns:
+            Whether none was. All daemons of one store have one memory.
+        """
+        return self._database.first_time(names, keep=keep)
+
     def check(self) -> tuple[list[str], tuple[Damage, ...]]:
-        """Read everything; return what SQLite finds wrong, and all damaged rows."""
-
-        def work(cache: PlainCache) -> list[str]:
-            self._shelf.check(cache)
-            return cache.check_integrity()
-
-        return self._database.read(work), self.damaged
+        """Read everything; return what is wrong with the whole, and damaged rows."""
+        self._database.read(self._shelf.check)
+        return self._database.check(), self.damaged
 
     def save_agreement(
         self, document: DocumentRecord, half: HalfRecord, agreement: AgreementRecord
@@ -109,19 +137,22 @@ class AgreementStore:
         if half.role != agreement.role:
             raise RecordError("half and agreement have different roles")
 
-        def work(cache: PlainCache) -> AgreementRecord:
+        def work(cache: Rows) -> AgreementRecord:
             halves = self._halves(cache, half.hash)
-            if any(known.state is State.REVOKED for known in halves):
+            if self._is_revoked(cache, half.hash, agreement.peer_did, halves):
                 raise RecordError(f"document {half.hash[:12]} was revoked by the owner")
             numbered = self._number(cache, half, halves)
             stored = replace(agreement, revision=numbered.revision)
             self._shelf.put(cache, document)
             self._shelf.put(cache, numbered)
             self._shelf.put(cache, stored)
-            self._uses.pop(key_of(stored), None)
             return stored
 
-        return self._database.write(work)
+        stored = self._database.write(work)
+        # Those of the agreement it replaces.
+        with self._uses_lock:
+            self._uses.pop(key_of(stored), None)
+        return stored
 
     def agreements(
         self,
@@ -170,13 +201,10 @@ class AgreementStore:
         """
         hash_ = hash_.lower()
 
-        def work(cache: PlainCache) -> HalfRecord | None:
-            halves = [
-                half
-                for half in self._halves(cache, hash_)
-                if half.role is Role.PROVIDER
-            ]
-            if any(half.state is State.REVOKED for half in halves):
+        def work(cache: Rows) -> HalfRecord | None:
+            known = self._halves(cache, hash_)
+            halves = [half for half in known if half.role is Role.PROVIDER]
+            if self._is_revoked(cache, hash_, peer_did, halves):
                 return None
             own = self._shelf.scan(
                 cache, AgreementRecord, f"agreement/provider/{hash_}/{peer_did}/"
@@ -198,33 +226,43 @@ class AgreementStore:
     def mark_used(self, agreement: AgreementRecord, *, at: float) -> None:
         """Count one call through `agreement` at `at`, in seconds since 1970.
 
-        Counts are written together some seconds later; a crash loses only those.
+        Counts are written together some seconds later; a crash loses only those. A
+        store that cannot be written now fails no call: they wait for the next time.
         """
-
-        def work(_: PlainCache) -> bool:
+        if not self._database.is_open:
+            raise StoreUnavailable("cache: the store is closed")
+        with self._uses_lock:
             count, last = self._uses.get(key_of(agreement), (0, 0.0))
             self._uses[key_of(agreement)] = count + 1, max(last, at)
-            elapsed = at - self._flushed_at
-            if 0 <= elapsed < self._limits.flush_interval:
-                return False
+            if 0 <= at - self._flushed_at < self._limits.flush_interval:
+                return
             self._flushed_at = at
-            return True
-
-        if self._database.read(work):
+        try:
             self.flush()
+        except CacheError as exc:
+            logger.warning("uses not written yet reason=%s", exc)
 
     def flush(self) -> None:
         """Write the use counts that are still in memory."""
+        with self._uses_lock:
+            pending, self._uses = self._uses, {}
+        if not pending:
+            return
 
-        def work(cache: PlainCache) -> None:
-            for key in self._uses:
+        def work(cache: Rows) -> None:
+            for key, uses in pending.items():
                 record = self._shelf.get(cache, AgreementRecord, key)
                 if record is not None:
-                    self._shelf.put(cache, self._with_uses(record))
-            self._uses.clear()
+                    self._shelf.put(cache, _with_uses(record, uses))
 
-        if self._uses:
+        try:
             self._database.write(work)
+        except BaseException:
+            with self._uses_lock:
+                for key, (count, last) in pending.items():
+                    more, later = self._uses.get(key, (0, 0.0))
+                    self._uses[key] = count + more, max(last, later)
+            raise
 
     # Documents and halves
 
@@ -291,7 +329,7 @@ class AgreementStore:
         """
         hash_ = hash_.lower()
 
-        def work(cache: PlainCache) -> int:
+        def work(cache: Rows) -> int:
             records: list[HalfRecord | AgreementRecord] = [
                 *self._halves(cache, hash_),
                 *self._agreements_of(cache, hash_),
@@ -312,7 +350,7 @@ class AgreementStore:
     def set_agreement_state(self, agreement: AgreementRecord, state: State) -> None:
         """Set the state of one agreement; its half stays for other peers."""
 
-        def work(cache: PlainCache) -> None:
+        def work(cache: Rows) -> None:
             stored = self._shelf.get(cache, AgreementRecord, key_of(agreement))
             if stored is not None:
                 self._shelf.put(cache, replace(stored, state=state))
@@ -327,7 +365,7 @@ class AgreementStore:
         """
         hash_ = hash_.lower()
 
-        def work(cache: PlainCache) -> int:
+        def work(cache: Rows) -> int:
             failed = [
                 agreement
                 for agreement in self._agreements_of(cache, hash_)
@@ -352,7 +390,7 @@ class AgreementStore:
             state: What it is from now on; None leaves that.
         """
 
-        def work(cache: PlainCache) -> AgreementRecord:
+        def work(cache: Rows) -> AgreementRecord:
             stored = self._shelf.get(cache, AgreementRecord, key_of(agreement))
             changed = replace(stored or agreement, tests=dict(tests))
             # What the owner took back meanwhile stays so.
@@ -364,23 +402,46 @@ class AgreementStore:
 
         return self._database.write(work)
 
-    def is_revoked(self, hash_: str) -> bool:
-        """Say whether the owner took the document back."""
-        return any(half.state is State.REVOKED for half in self.halves(hash_))
+    def is_revoked(self, hash_: str, peer_did: str | None = None) -> bool:
+        """Say whether the owner took the document back.
+
+        Args:
+            peer_did: Also for this peer alone, in its canonical form.
+        """
+        hash_ = hash_.lower()
+
+        def work(cache: Rows) -> bool:
+            halves = self._halves(cache, hash_)
+            return self._is_revoked(cache, hash_, peer_did, halves)
+
+        return self._database.read(work)
 
     # Inside; all of these run in the database's thread.
 
-    def _halves(self, cache: PlainCache, hash_: str) -> list[HalfRecord]:
+    def _is_revoked(
+        self,
+        cache: Rows,
+        hash_: str,
+        peer_did: str | None,
+        halves: Iterable[HalfRecord],
+    ) -> bool:
+        # By the key alone: a revocation that is damaged is one all the same.
+        names = ["-"] if peer_did is None else ["-", peer_did]
+        return any(f"revocation/{hash_}/{name}" in cache for name in names) or any(
+            half.state is State.REVOKED for half in halves
+        )
+
+    def _halves(self, cache: Rows, hash_: str) -> list[HalfRecord]:
         return self._shelf.scan(cache, HalfRecord, f"half/{hash_}/")
 
-    def _failed_revisions(self, cache: PlainCache, hash_: str) -> set[int]:
+    def _failed_revisions(self, cache: Rows, hash_: str) -> set[int]:
         """Return the provider revisions that failed, and passed with nobody."""
         known = self._shelf.scan(cache, AgreementRecord, f"agreement/provider/{hash_}/")
         good = {one.revision for one in known if one.state is State.ACTIVE}
         return {one.revision for one in known if one.state is State.FAILED} - good
 
     def _number(
-        self, cache: PlainCache, half: HalfRecord, halves: list[HalfRecord]
+        self, cache: Rows, half: HalfRecord, halves: list[HalfRecord]
     ) -> HalfRecord:
         """Return the half as it is to be stored, with its revision."""
         halves = [known for known in halves if known.role is half.role]
@@ -395,16 +456,16 @@ class AgreementStore:
         # From the keys, so that the number of a damaged revision is not used again.
         taken = [
             int(key.rpartition("/")[2])
-            for key, _ in cache.sizes(f"half/{half.hash}/{half.role}/")
+            for key in cache.keys(f"half/{half.hash}/{half.role}/")
             if key.rpartition("/")[2].isdecimal()
         ]
         return replace(half, revision=max(taken, default=0) + 1)
 
-    def _agreements_of(self, cache: PlainCache, hash_: str) -> list[AgreementRecord]:
+    def _agreements_of(self, cache: Rows, hash_: str) -> list[AgreementRecord]:
         # Revoking is rare: one pass over the keys instead of an index to keep true.
         keys = [
             key
-            for key, _ in cache.sizes("agreement/requester/")
+            for key in cache.keys("agreement/requester/")
             if key.endswith(f"/{hash_}")
         ]
         records = [self._shelf.get(cache, AgreementRecord, key) for key in keys]
@@ -420,11 +481,9 @@ class AgreementStore:
         return sorted(chosen, key=lambda r: (r.created, r.hash), reverse=True)
 
     def _with_uses(self, record: AgreementRecord) -> AgreementRecord:
-        count, last = self._uses.get(key_of(record), (0, 0.0))
-        if not count:
-            return record
-        last = max(last, record.last_used or 0.0)
-        return replace(record, uses=record.uses + count, last_used=last)
+        with self._uses_lock:
+            uses = self._uses.get(key_of(record))
+        return record if uses is None else _with_uses(record, uses)
 
     def _matching(self, prefix: str) -> list[str]:
         match = _HASH_PREFIX.fullmatch(prefix.strip())
@@ -437,6 +496,13 @@ class AgreementStore:
             lambda cache: cache.sizes(f"document/{match[1].lower()}")
         )
         return [key.removeprefix("document/") for key, _ in found]
+
+
+def _with_uses(record: AgreementRecord, uses: tuple[int, float]) -> AgreementRecord:
+    count, last = uses
+    return replace(
+        record, uses=record.uses + count, last_used=max(last, record.last_used or 0.0)
+    )
 
 
 def _same_code(one: HalfRecord, other: HalfRecord) -> bool:

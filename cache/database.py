@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-from collections.abc import Callable
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -21,14 +23,18 @@ __all__ = ["LOCK_TIMEOUT", "Database"]
 LOCK_TIMEOUT = 5.0
 "Seconds to wait for another process that holds the database."
 
+MAX_SEEN = 65_536
+"Names remembered at once by `first_time`."
+
 T = TypeVar("T")
 
 
 class Database:
-    """One open database.
+    """One open database; see `cache.rows.Backend`.
 
-    All work runs in one thread of its own: one connection, closed when we say so,
-    and callers from any thread take turns.
+    It belongs to one daemon, or to a tool while that one does not run. All work runs
+    in one thread of its own: one connection, closed when we say so, and callers from
+    any thread take turns.
     """
 
     def __init__(self, folder: Path, *, lock_timeout: float = LOCK_TIMEOUT) -> None:
@@ -41,6 +47,8 @@ class Database:
         self._lock_timeout = lock_timeout
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="anpd-store")
         self._cache: PlainCache | None = None
+        self._seen: OrderedDict[str, float] = OrderedDict()
+        "Names and when they are forgotten, the first remembered first."
         try:
             self._cache = self._in_thread(self._open)
         except BaseException:
@@ -56,6 +64,11 @@ class Database:
     def is_open(self) -> bool:
         """Whether `close` was not called yet."""
         return self._cache is not None
+
+    @property
+    def is_shared(self) -> bool:
+        """See `Backend.is_shared`."""
+        return False
 
     def read(self, work: Callable[[PlainCache], T]) -> T:
         """Return what `work` returns; StoreUnavailable if the database fails it."""
@@ -74,6 +87,32 @@ class Database:
                 cache.abandon_transaction()
 
         return self._in_thread(transact)
+
+    def first_time(self, names: Sequence[str], *, keep: float) -> bool:
+        """See `Backend.first_time`; in memory, for nobody else could ask."""
+
+        def work() -> bool:
+            now = time.monotonic()
+            if any(self._seen.get(name, now) > now for name in names):
+                return False
+            for name in names:
+                self._seen.pop(name, None)
+                self._seen[name] = now + keep
+            while len(self._seen) > MAX_SEEN:
+                self._seen.popitem(last=False)
+            return True
+
+        self._open_cache()
+        return self._in_thread(work)
+
+    def changes(self, area: str) -> int:
+        """See `Backend.changes`."""
+        return 0
+
+    def check(self) -> list[str]:
+        """Return what SQLite finds wrong with the file; reads all of it."""
+        cache = self._open_cache()
+        return self._in_thread(cache.check_integrity)
 
     def close(self) -> None:
         """Close the database; a second time does nothing."""
@@ -131,6 +170,8 @@ class Database:
                 if settings - DEFAULT_SETTINGS.keys() - METADATA.keys():
                     raise StoreUnavailable(_move_aside("is not ours", self._folder))
             if "Cache" in names:
+                # Damaged text is the matter of its row, and not of the whole file.
+                connection.text_factory = bytes
                 # Fails if a column is missing or the root page is damaged.
                 connection.execute(
                     "SELECT key, raw, mode, filename, value, size, expire_time"

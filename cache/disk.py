@@ -7,17 +7,16 @@ only ever read as what we write; everything else in it is damage.
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 import diskcache
 from diskcache.core import MODE_RAW
 
 from cache.errors import RecordError
+from cache.rows import Row, decode_json, encode_json
 
-__all__ = ["SETTINGS", "PlainCache", "PlainDisk", "Row"]
+__all__ = ["SETTINGS", "PlainCache", "PlainDisk"]
 
 SETTINGS: Final[dict[str, Any]] = {
     "statistics": 0,
@@ -70,7 +69,7 @@ class PlainDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
             raise TypeError("values are JSON or bytes, not files")
         if type(value) is bytes:
             return len(value), MODE_RAW, None, sqlite3.Binary(value)
-        text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+        text = encode_json(value)
         return len(text), MODE_RAW, None, text
 
     def fetch(
@@ -83,10 +82,7 @@ class PlainDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
             return value
         if type(value) is not str:
             raise RecordError("the value is neither text nor bytes")
-        try:
-            return json.loads(value, parse_constant=_refuse_constant)
-        except (ValueError, RecursionError):
-            raise RecordError("the value is not JSON") from None
+        return decode_json(value)
 
     def filename(self, key: object = None, value: object = None) -> NoReturn:
         """Refuse: no value is kept in a file."""
@@ -96,33 +92,38 @@ class PlainDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         """Leave the file alone: its name came from a row we did not write."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row as it was found."""
-
-    key: str
-    "Its key."
-
-    value: object
-    "JSON value or bytes; None if `damage` is set."
-
-    damage: str | None
-    "Why it cannot be read, or None."
-
-
 class PlainCache(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
     """diskcache's `Cache` plus what it lacks: rows whose key has a prefix."""
 
     def rows(
-        self, prefix: str, *, limit: int = -1, descending: bool = False
+        self,
+        prefix: str,
+        *,
+        limit: int = -1,
+        descending: bool = False,
+        after: str = "",
     ) -> list[Row]:
         """Return rows whose key begins with `prefix`, in order of their keys.
 
         The index over keys gives the range, so nothing else is read.
+
+        Args:
+            after: Only rows whose key comes later than this one.
         """
         sql = _SELECT_DOWN if descending else _SELECT_UP
-        found = self._sql(sql, (*_range(prefix), limit)).fetchall()
+        low, high = _range(prefix)
+        # No key lies between one and the same with the first character there is.
+        low = max(low, f"{after}\0") if after else low
+        found = self._sql(sql, (low, high, limit)).fetchall()
         return [self._row(*columns) for columns in found]
+
+    def set(self, key: str, value: object, *, keep: float | None = None) -> object:
+        """Store a value; on disk it stays until it is deleted."""
+        return super().set(key, value)
+
+    def keys(self, prefix: str, *, descending: bool = False) -> list[str]:
+        """Return keys of such rows; no value is read."""
+        return [key for key, _ in self.sizes(prefix, descending=descending)]
 
     def sizes(self, prefix: str, *, descending: bool = False) -> list[tuple[str, int]]:
         """Return keys and sizes in bytes of such rows; no value is read."""
@@ -139,6 +140,13 @@ class PlainCache(diskcache.Cache):  # type: ignore[misc]  # diskcache has no typ
         """Return what SQLite finds wrong with the whole file; reads all of it."""
         found = self._sql("PRAGMA integrity_check(100)").fetchall()
         return [str(text) for (text,) in found if text != "ok"]
+
+    @property
+    def _con(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection = super()._con
+        # Damaged text would fail the whole query; so only its own row is damaged.
+        connection.text_factory = _any_text
+        return connection
 
     def _row(
         self, key: str, raw: object, mode: object, filename: object, value: object
@@ -164,5 +172,5 @@ def _range(prefix: str) -> tuple[str, str]:
     return prefix, prefix + "\U0010ffff"
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+def _any_text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from cache.agreements import AgreementStore
-from cache.disk import PlainCache
 from cache.errors import RecordError
 from cache.records import AgreementRecord, DocumentRecord, HalfRecord, Role, State
+from cache.rows import Rows
 from cache.shelf import key_of
 
 __all__ = ["ImportPart", "ImportStore", "Imported"]
@@ -77,12 +77,15 @@ class ImportStore(AgreementStore):
             ):
                 raise RecordError("half and agreement do not belong together")
 
-        def work(cache: PlainCache) -> tuple[Imported, ...]:
+        def work(cache: Rows) -> tuple[Imported, ...]:
             halves = self._halves(cache, document.hash)
-            if any(known.state is State.REVOKED for known in halves):
+            if self._is_revoked(cache, document.hash, None, halves):
                 raise RecordError(
                     f"document {document.hash[:12]} was revoked by the owner"
                 )
+            for part in parts:
+                if self._is_revoked(cache, document.hash, part.peer_did, ()):
+                    raise RecordError("the owner revoked it for this peer")
             self._shelf.put(cache, document)
             return tuple(self._take_in(cache, part, halves) for part in parts)
 
@@ -94,11 +97,11 @@ class ImportStore(AgreementStore):
         Those are the ones of documents that were agreed with nobody here.
         """
 
-        def work(cache: PlainCache) -> list[HalfRecord]:
-            bound = {key.split("/")[2] for key, _ in cache.sizes("agreement/provider/")}
+        def work(cache: Rows) -> list[HalfRecord]:
+            bound = {key.split("/")[2] for key in cache.keys("agreement/provider/")}
             keys = [
                 key
-                for key, _ in cache.sizes("half/")
+                for key in cache.keys("half/")
                 if key.split("/")[2] == Role.PROVIDER and key.split("/")[1] not in bound
             ]
             found = [self._shelf.get(cache, HalfRecord, key) for key in keys]
@@ -109,7 +112,7 @@ class ImportStore(AgreementStore):
         return sorted(active, key=lambda half: (half.created, half.hash), reverse=True)
 
     def _take_in(
-        self, cache: PlainCache, part: ImportPart, halves: list[HalfRecord]
+        self, cache: Rows, part: ImportPart, halves: list[HalfRecord]
     ) -> Imported:
         half = self._number(cache, part.half, halves)
         self._shelf.put(cache, half)
@@ -141,7 +144,7 @@ class ImportStore(AgreementStore):
                     replaced.append(other.revision)
         return Imported(half, agreements, tuple(replaced))
 
-    def _served(self, cache: PlainCache, part: ImportPart) -> list[AgreementRecord]:
+    def _served(self, cache: Rows, part: ImportPart) -> list[AgreementRecord]:
         """Return the agreements that are to use the half, the new one among them."""
         known = {
             key_of(agreement): agreement

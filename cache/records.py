@@ -178,6 +178,15 @@ class HalfRecord(Record):
     state: State = State.ACTIVE
     "Stale: a schema changed, or an import took its place. Revoked: by the owner."
 
+    model: Annotated[str, Field(max_length=256)] = ""
+    "Name of the model that wrote it; empty for other origins, and where unknown."
+
+    bundle: _Hash | None = None
+    "SHA-256 of the bundle's bytes that it was imported from."
+
+    negotiation_id: _Id | None = None
+    "The negotiation it was written in, or whose agreement it was written anew for."
+
 
 @dataclass(frozen=True)
 class AgreementRecord(Record):
@@ -227,6 +236,9 @@ class AgreementRecord(Record):
     state: State = State.ACTIVE
     """Stale: our half no longer fits, or the owner put a failed one aside. Revoked: by
     the owner."""
+
+    last_run: _Object | None = None
+    "The last time the owner had its test cases run again: when, how, what came of it."
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,10 @@ import logging
 from dataclasses import dataclass
 from typing import TypeVar
 
-from cache.disk import PlainCache, Row
+from cache.did_records import DidKeysRecord
 from cache.errors import RecordError
+from cache.key_records import KeyRecord
+from cache.protocol_records import RevocationRecord, UsageRecord
 from cache.records import (
     AgreementRecord,
     DocumentRecord,
@@ -21,6 +23,7 @@ from cache.records import (
     open_envelope,
     seal,
 )
+from cache.rows import Row, Rows
 from cache.spend_records import ModelCallRecord, SpendRecord
 
 __all__ = ["KINDS", "Damage", "Shelf", "key_of"]
@@ -39,8 +42,12 @@ KINDS: dict[str, type[Record]] = {
         StandingRecord,
         PeerRecord,
         PinRecord,
+        DidKeysRecord,
         SpendRecord,
         ModelCallRecord,
+        KeyRecord,
+        RevocationRecord,
+        UsageRecord,
     )
 }
 """Every kind of record; the first part of a key is its name."""
@@ -89,11 +96,19 @@ def key_of(record: Record) -> str:
             return f"peer/{record.did}"
         case PinRecord():
             return f"pin/{record.url}"
+        case DidKeysRecord():
+            return f"did_keys/{record.did}"
         case SpendRecord():
             return f"spend/{record.day}/{record.account}"
         case ModelCallRecord():
             microseconds = int(record.at * 1e6)
             return f"model_call/{record.day}/{microseconds:020d}/{record.id}"
+        case KeyRecord():
+            return f"key/{record.role}/{record.peer_did}/{record.id}"
+        case RevocationRecord():
+            return f"revocation/{record.hash}/{record.peer_did or '-'}"
+        case UsageRecord():
+            return f"usage/{record.hash or '-'}"
         case _:
             raise TypeError(f"no key for {type(record).__name__}")
 
@@ -109,13 +124,17 @@ class Shelf:
         """The damaged rows met so far, at most 1,000."""
         return tuple(self._damaged.values())
 
-    def put(self, cache: PlainCache, record: Record) -> None:
-        """Store `record`; RecordError if it could not be read again."""
+    def put(self, cache: Rows, record: Record, *, keep: float | None = None) -> None:
+        """Store `record`; RecordError if it could not be read again.
+
+        Args:
+            keep: See `Rows.set`.
+        """
         key = key_of(record)
-        cache.set(key, seal(record, key))
+        cache.set(key, seal(record, key), keep=keep)
         self._damaged.pop(key, None)
 
-    def get(self, cache: PlainCache, kind: type[R], key: str) -> R | None:
+    def get(self, cache: Rows, kind: type[R], key: str) -> R | None:
         """Return the record under `key`, or None if it is absent or damaged."""
         try:
             value = cache.get(key)
@@ -126,7 +145,7 @@ class Shelf:
 
     def scan(
         self,
-        cache: PlainCache,
+        cache: Rows,
         kind: type[R],
         prefix: str,
         *,
@@ -151,14 +170,15 @@ class Shelf:
             return None
         return record
 
-    def check(self, cache: PlainCache) -> None:
+    def check(self, cache: Rows) -> None:
         """Read every row, so that `damaged` is complete."""
-        for key, _ in cache.sizes(""):
+        for key in cache.keys(""):
             kind = KINDS.get(key.partition("/")[0])
-            if kind is None:
+            if kind is None or not key.isascii():
                 self._note(Damage(key, "of no known kind"))
-            else:
-                self.get(cache, kind, key)
+            elif self.get(cache, kind, key) is None:
+                # Listed, and not there when asked for; what is known stays.
+                self._note(Damage(key, "not found under its key"))
 
     def _note(self, damage: Damage) -> None:
         if damage.key in self._damaged or len(self._damaged) >= _MAX_DAMAGED:

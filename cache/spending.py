@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cache.agreements import AgreementStore
-from cache.disk import PlainCache
+from cache.rows import Rows
 from cache.spend_records import ModelCallRecord, SpendRecord
 
 __all__ = ["MAX_LEDGER_DAY", "SpendStore"]
@@ -26,7 +26,7 @@ class SpendStore(AgreementStore):
     ) -> None:
         """Store an account's day, and a call that ended, in one transaction."""
 
-        def work(cache: PlainCache) -> None:
+        def work(cache: Rows) -> None:
             self._shelf.put(cache, spend)
             if call is not None:
                 self._shelf.put(cache, call)
@@ -39,7 +39,7 @@ class SpendStore(AgreementStore):
     def spends(self, *, since: str) -> list[SpendRecord]:
         """Return the accounts of the day `since` and later ones, newest day first."""
 
-        def work(cache: PlainCache) -> list[SpendRecord]:
+        def work(cache: Rows) -> list[SpendRecord]:
             return self._shelf.scan(cache, SpendRecord, "spend/", limit=MAX_ACCOUNTS)
 
         found = [record for record in self._database.read(work) if record.day >= since]
@@ -52,7 +52,7 @@ class SpendStore(AgreementStore):
     ) -> list[ModelCallRecord]:
         """Return the newest `limit` calls of the day `since` and later ones."""
 
-        def work(cache: PlainCache) -> list[ModelCallRecord]:
+        def work(cache: Rows) -> list[ModelCallRecord]:
             return self._shelf.scan(
                 cache, ModelCallRecord, "model_call/", limit=limit, descending=True
             )
@@ -60,7 +60,7 @@ class SpendStore(AgreementStore):
         return [record for record in self._database.read(work) if record.day >= since]
 
 
-def _keep_newest(cache: PlainCache, prefix: str, most: int) -> None:
+def _keep_newest(cache: Rows, prefix: str, most: int) -> None:
     rows = cache.sizes(prefix, descending=True)
     for key, _ in rows[most:]:
         cache.delete(key)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cache.agreements import StoreLimits
-from cache.disk import PlainCache
+from cache.dids import DidStore
 from cache.imports import ImportStore
+from cache.keys import KeyStore
+from cache.looking import LookingStore
 from cache.records import (
     NegotiationRecord,
     PeerRecord,
@@ -14,8 +16,11 @@ from cache.records import (
     PinRecord,
     StandingRecord,
 )
+from cache.rows import Rows
+from cache.rulings import RulingStore
 from cache.shelf import key_of
 from cache.spending import SpendStore
+from cache.usage import UsageStore
 
 __all__ = ["MAX_STANDING", "Store", "StoreLimits"]
 
@@ -23,7 +28,15 @@ MAX_STANDING = 1000
 "Words that wait for a negotiation, or were used in one; the newest ones are kept."
 
 
-class Store(ImportStore, SpendStore):
+class Store(
+    ImportStore,
+    SpendStore,
+    KeyStore,
+    DidStore,
+    RulingStore,
+    UsageStore,
+    LookingStore,
+):
     """Everything that lasts between two runs of the daemon; see `AgreementStore`."""
 
     # Negotiations
@@ -31,7 +44,7 @@ class Store(ImportStore, SpendStore):
     def save_negotiation(self, negotiation: NegotiationRecord) -> None:
         """Store or replace a negotiation; the oldest failed ones over a limit go."""
 
-        def work(cache: PlainCache) -> None:
+        def work(cache: Rows) -> None:
             agreed = replace(negotiation, outcome="agreed")
             other = replace(negotiation, outcome="")
             for key in {key_of(agreed), key_of(other)} - {key_of(negotiation)}:
@@ -44,7 +57,7 @@ class Store(ImportStore, SpendStore):
     def negotiations(self, *, limit: int = 100) -> list[NegotiationRecord]:
         """Return the newest `limit` negotiations, newest first."""
 
-        def work(cache: PlainCache) -> list[NegotiationRecord]:
+        def work(cache: Rows) -> list[NegotiationRecord]:
             return [
                 record
                 for area in ("agreed", "other")
@@ -63,10 +76,10 @@ class Store(ImportStore, SpendStore):
     def negotiation(self, id_prefix: str) -> NegotiationRecord | None:
         """Return the newest negotiation whose id begins with `id_prefix`, or None."""
 
-        def work(cache: PlainCache) -> NegotiationRecord | None:
+        def work(cache: Rows) -> NegotiationRecord | None:
             keys = [
                 key
-                for key, _ in cache.sizes("negotiation/")
+                for key in cache.keys("negotiation/")
                 if key.rpartition("/")[2].startswith(id_prefix)
             ]
             if not keys or not id_prefix:
@@ -88,7 +101,7 @@ class Store(ImportStore, SpendStore):
     def save_standing(self, standing: StandingRecord, *, now: float) -> None:
         """Store a word for later; those that lapsed before `now` go, and the oldest."""
 
-        def work(cache: PlainCache) -> None:
+        def work(cache: Rows) -> None:
             self._shelf.put(cache, standing)
             kept = self._shelf.scan(cache, StandingRecord, "standing/")
             kept.sort(key=lambda record: (record.expires > now, record.created))
@@ -111,7 +124,7 @@ class Store(ImportStore, SpendStore):
     ) -> StandingRecord | None:
         """Mark a word as used by the negotiation `by`; None if another was first."""
 
-        def work(cache: PlainCache) -> StandingRecord | None:
+        def work(cache: Rows) -> StandingRecord | None:
             known = self._shelf.get(cache, StandingRecord, key_of(standing))
             if known is None or known.used is not None or known.expires <= now:
                 return None
@@ -124,7 +137,7 @@ class Store(ImportStore, SpendStore):
     def give_back_standing(self, standing: StandingRecord) -> None:
         """Let a word wait again, after a negotiation that had no use of it."""
 
-        def work(cache: PlainCache) -> None:
+        def work(cache: Rows) -> None:
             known = self._shelf.get(cache, StandingRecord, key_of(standing))
             if known is not None and known.used_by == standing.used_by:
                 self._shelf.put(cache, replace(known, used=None, used_by=None))
@@ -136,10 +149,38 @@ class Store(ImportStore, SpendStore):
     def save_peer(self, peer: PeerRecord) -> None:
         """Store or replace a peer; over the limit the longest unseen strangers go."""
 
-        def work(cache: PlainCache) -> None:
+        def work(cache: Rows) -> None:
             is_new = key_of(peer) not in cache
             self._shelf.put(cache, peer)
             if is_new and _is_stranger(peer):
+                self._prune_strangers(cache)
+
+        self._database.write(work)
+
+    def see_peer(
+        self, did: str, *, shown_did: str, now: float, state: PeerState | None = None
+    ) -> None:
+        """Note in one transaction that a peer was seen, so that no word gets lost.
+
+        Args:
+            shown_did: The DID it used; kept as an alias, of which there are at most 8.
+            state: What the owner says of it now; None leaves that as it is.
+        """
+
+        def work(cache: Rows) -> None:
+            found = self._shelf.get(cache, PeerRecord, f"peer/{did}")
+            known = found or PeerRecord(
+                did=did, state=PeerState.UNKNOWN, first_seen=now, last_seen=now
+            )
+            aliases = set(known.aliases) | ({shown_did} - {did})
+            peer = replace(
+                known,
+                last_seen=now,
+                state=state or known.state,
+                aliases=tuple(sorted(aliases)[:8]),
+            )
+            self._shelf.put(cache, peer)
+            if found is None and _is_stranger(peer):
                 self._prune_strangers(cache)
 
         self._database.write(work)
@@ -164,7 +205,7 @@ class Store(ImportStore, SpendStore):
             How many records were dropped.
         """
 
-        def work(cache: PlainCache) -> int:
+        def work(cache: Rows) -> int:
             peer = self._shelf.get(cache, PeerRecord, f"peer/{did}")
             dids = {did, *(peer.aliases if peer else ())}
             keys = {f"peer/{did}"} | {
@@ -199,7 +240,7 @@ class Store(ImportStore, SpendStore):
 
     # Inside; these run in the database's thread.
 
-    def _prune_negotiations(self, cache: PlainCache) -> None:
+    def _prune_negotiations(self, cache: Rows) -> None:
         total = 0
         rows = cache.sizes("negotiation/other/", descending=True)
         for count, (key, size) in enumerate(rows, start=1):
@@ -210,9 +251,9 @@ class Store(ImportStore, SpendStore):
             ):
                 cache.delete(key)
 
-    def _prune_strangers(self, cache: PlainCache) -> None:
+    def _prune_strangers(self, cache: Rows) -> None:
         limit = self._limits.max_strangers
-        if len(cache.sizes("peer/")) <= limit:
+        if len(cache.keys("peer/")) <= limit:
             return
         peers = self._shelf.scan(cache, PeerRecord, "peer/")
         strangers = sorted(filter(_is_stranger, peers), key=lambda peer: peer.last_seen)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cache.did_records import DidKeysRecord
+from cache.key_records import KeyRecord
+from cache.protocol_records import RevocationRecord, UsageRecord
 from cache.records import (
     AgreementRecord,
     DocumentRecord,
@@ -14,6 +17,7 @@ from cache.records import (
     PinRecord,
     Role,
     StandingRecord,
+    State,
 )
 from cache.spend_records import ModelCallRecord, SpendRecord
 
@@ -107,9 +111,38 @@ MODEL_CALL = ModelCallRecord(
     estimated=False,
     ms=812.5,
 )
+DID_KEYS = DidKeysRecord(
+    did=OTHER,
+    trusted=("zDnaeA",),
+    seen=1000.0,
+    waiting=("zDnaeB", "z6MkC"),
+    changed=1500.5,
+)
+KEY = KeyRecord(
+    id="0123456789abcdef",
+    role=Role.PROVIDER,
+    peer_did=PEER,
+    binding=DOCUMENT.hash,
+    created=1000.0,
+    expires=87_400.25,
+    sealed="c2VhbGVk",
+    reserved=2048,
+    mark=1023,
+)
+REVOCATION = RevocationRecord(
+    hash="e" * 64,
+    peer_did=PEER,
+    at=1000.0,
+    reason="它泄漏数据",
+    kept={"half/x": State.STALE},
+)
+USAGE = UsageRecord(
+    hash=DOCUMENT.hash, agreement=3, served=2, first_used=1000.0, last_used=2000.0
+)
 RECORDS = (
     *(DOCUMENT, HALF, AGREEMENT, NEGOTIATION, STANDING),
-    *(KNOWN_PEER, PIN, SPEND, MODEL_CALL),
+    *(PROVIDER_HALF, PROVIDER_AGREEMENT),
+    *(KNOWN_PEER, PIN, DID_KEYS, SPEND, MODEL_CALL, KEY, REVOCATION, USAGE),
 )
 
 

@@ -168,7 +168,9 @@ def test_a_full_disk_is_said_and_nothing_is_half_written(tmp_path: Path) -> None
     before = store.all_agreements()
 
     def limit(pages: str) -> None:
-        store._database.read(
+        database = store._database
+        assert isinstance(database, Database)
+        database.read(
             lambda cache: cache._sql(f"PRAGMA max_page_count = {pages}").fetchall()
         )
 

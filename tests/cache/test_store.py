@@ -109,6 +109,22 @@ def test_a_peer_is_kept_and_replaced(store: Store) -> None:
     assert [peer.did for peer in store.peers()] == [OTHER, PEER]
 
 
+def test_a_peer_that_is_seen_again_keeps_what_the_owner_said(store: Store) -> None:
+    store.see_peer(PEER, shown_did=OTHER, now=5.0)
+    assert store.peers() == [
+        PeerRecord(PEER, PeerState.UNKNOWN, 5.0, 5.0, aliases=(OTHER,))
+    ]
+    store.see_peer(PEER, shown_did=PEER, now=6.0, state=PeerState.BLOCKED)
+    store.see_peer(PEER, shown_did=PEER, now=7.0)
+    found = store.peer(PEER)
+    assert found is not None
+    assert (found.state, found.first_seen, found.last_seen) == (
+        PeerState.BLOCKED,
+        5.0,
+        7.0,
+    )
+
+
 def test_strangers_are_bounded_and_those_the_owner_named_stay(tmp_path: Path) -> None:
     def peer(number: int, **changes: object) -> PeerRecord:
         did = f"did:key:z{number}"

@@ -1,0 +1,62 @@
+"""Opens the store where the owner wants it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cache.keys import end_all_keys
+from cache.redis_database import RedisDatabase
+from cache.redis_place import DEFAULT_PREFIX, RedisPlace
+from cache.redis_server import RedisTimes
+from cache.store import Store, StoreLimits
+
+__all__ = ["open_store", "store_warnings"]
+
+
+def open_store(
+    folder: Path,
+    *,
+    url: str | None = None,
+    prefix: str = DEFAULT_PREFIX,
+    ca_file: Path | None = None,
+    owner: str = "",
+    limits: StoreLimits | None = None,
+    times: RedisTimes | None = None,
+) -> Store:
+    """Open the store in `folder`, or on the server that `url` names.
+
+    Args:
+        url: `redis://…`, `rediss://…` or `unix://…`; see `RedisPlace.parse`.
+        prefix: What all keys there begin with; one for each identity.
+        ca_file: Certificates (PEM) for `rediss://`; None is the system's.
+        owner: Whose store on the server it is; another's is refused.
+
+    Raises:
+        PlaceError: the URL or prefix is none.
+        StoreUnavailable: it cannot be used now; the message tells what to do.
+    """
+    if url is None:
+        return Store(folder, limits)
+    place = RedisPlace.parse(url, prefix=prefix, ca_file=ca_file)
+    database = RedisDatabase(place, owner=owner, times=times, on_loss=end_all_keys)
+    return Store(database, limits)
+
+
+def store_warnings(
+    url: str,
+    *,
+    prefix: str = DEFAULT_PREFIX,
+    ca_file: Path | None = None,
+    owner: str = "",
+) -> list[str]:
+    """Connect to a server and return what it is not set up for.
+
+    Raises:
+        PlaceError, StoreUnavailable: see `open_store`.
+    """
+    place = RedisPlace.parse(url, prefix=prefix, ca_file=ca_file)
+    database = RedisDatabase(place, owner=owner, on_loss=end_all_keys)
+    try:
+        return database.check()
+    finally:
+        database.close()
