@@ -22,7 +22,7 @@ from negotiation.task import Capability, Schema
 from negotiation.unions import alternatives
 from negotiation.values import types_of
 
-__all__ = ["NoChoice", "choose", "choose_for_prose", "near_names"]
+__all__ = ["NoChoice", "choose", "choose_for_prose", "names_one", "near_names"]
 
 MAX_NEAR: Final = 5
 "Most capabilities named in a refusal."
@@ -83,6 +83,11 @@ def choose_for_prose(
     if len(harmless) == 1:
         return harmless[0]
     return NoChoice(_nothing(requirement, capabilities))
+
+
+def names_one(text: str, capability: Capability) -> bool:
+    """Whether the full or short name of a capability stands in `text` as a word."""
+    return bool(_named(text, [capability]))
 
 
 def near_names(text: str, capabilities: Sequence[Capability]) -> list[str]:

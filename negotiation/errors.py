@@ -105,12 +105,16 @@ class HalfError(NegotiationError):
 
 
 class CapabilityFailed(NegotiationError):
-    """A capability answered with an error; the half sees it as `CapabilityError`."""
+    """A capability answered with an error; the half sees it as `CapabilityError`.
 
-    def __init__(self, code: str, message: str) -> None:
+    `ran` is False when it is sure that the capability was not called.
+    """
+
+    def __init__(self, code: str, message: str, *, ran: bool = True) -> None:
         super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message
+        self.ran = ran
 
 
 class CasesError(NegotiationError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
@@ -94,6 +94,9 @@ class HalfSource:
 
     capabilities: tuple[str, ...] = ()
     "Full names of the capabilities a provider half may call."
+
+    model: str = field(default="", compare=False)
+    "Name of the model that wrote it; empty for other origins, and where unknown."
 
 
 class Direction(StrEnum):

@@ -75,9 +75,17 @@ class LlmMind(Assessor):
             (ANP-26).
     """
 
-    def __init__(self, model: Model, *, held: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        *,
+        held: Mapping[str, str] | None = None,
+        name: str = "",
+    ) -> None:
         super().__init__(model)
         self._held = dict(held or {})
+        # Kept with what it writes.
+        self._name = name
         self._memory = Memory()
 
     # The first document.
@@ -391,7 +399,7 @@ class LlmMind(Assessor):
                 "rejected", f"the model gave the same half again: {listed(findings)}"
             )
         known.text = half.text
-        return half
+        return replace(half, model=self._name)
 
     async def _replan(
         self,

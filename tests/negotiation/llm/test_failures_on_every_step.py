@@ -362,7 +362,7 @@ FAILURES: dict[str, Failure] = {
     "HTML for ever": always(HTML),
     "broken once": breaking(1),
     "broken for ever": breaking(99),
-    "silence": Failure(lambda number, body, step: None, mends=False, timeout=0.1),
+    "silence": Failure(lambda number, body, step: None, mends=False, timeout=1.0),
     "10 MB once": once(LARGE),
     "10 MB for ever": always(LARGE),
     "usage in words": with_usage({"prompt_tokens": "many", "completion_tokens": []}),

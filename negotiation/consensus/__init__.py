@@ -1,0 +1,47 @@
+"""Consensus protocols: known by URI, published in a list, picked by task and schema."""
+
+from negotiation.consensus.listing import (
+    MAX_LIST,
+    Listed,
+    Listing,
+    ListingError,
+    read_listing,
+    render_listing,
+)
+from negotiation.consensus.memory import Misfits
+from negotiation.consensus.picking import (
+    Pick,
+    fits_document,
+    meant_capability,
+    pick_generic,
+    reaching,
+)
+from negotiation.consensus.registry import (
+    MAX_CANDIDATES,
+    CodeKind,
+    ConsensusProtocol,
+    Registry,
+    RegistryError,
+    check_uri,
+)
+
+__all__ = [
+    "MAX_CANDIDATES",
+    "MAX_LIST",
+    "CodeKind",
+    "ConsensusProtocol",
+    "Listed",
+    "Listing",
+    "ListingError",
+    "Misfits",
+    "Pick",
+    "Registry",
+    "RegistryError",
+    "check_uri",
+    "fits_document",
+    "meant_capability",
+    "pick_generic",
+    "reaching",
+    "read_listing",
+    "render_listing",
+]

@@ -1,0 +1,268 @@
+"""The list of consensus protocols that an agent publishes (ANP-95). Pure.
+
+It is served as JSON on the port that peers dial, and says per protocol its URI,
+version, hash and summary, and which capabilities it reaches, with their schemas. A list
+of a peer is hostile data: sizes, depth and counts are limited, schemas are only counted
+here, and nothing in it is ever fetched but the documents, by their hash, from the place
+the list came from.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from negotiation.consensus.registry import (
+    MAX_PROTOCOLS,
+    MAX_SUMMARY,
+    ConsensusProtocol,
+    RegistryError,
+    check_uri,
+)
+from negotiation.errors import JsonError, NegotiationError, SchemaError
+from negotiation.schemas import check_limits
+from negotiation.strict_json import parse_json
+from negotiation.task import Capability
+
+__all__ = [
+    "MAX_LIST",
+    "Listed",
+    "Listing",
+    "ListingError",
+    "read_listing",
+    "render_listing",
+]
+
+FORMAT: Final = "anpd-protocols"
+VERSION: Final = 1
+"Version of the format; raised when a field changes its meaning."
+
+MAX_LIST: Final = 1024 * 1024
+"Largest list, in bytes; what does not fit is left out when we write one."
+
+MAX_CAPABILITIES: Final = 512
+"Most capabilities that one list describes."
+
+MAX_DEPTH: Final = 40
+"Most containers inside each other: those of a schema and of the list around it."
+
+MAX_NAME: Final = 200
+"Longest name of a capability, in characters."
+
+MAX_DESCRIPTION: Final = 8 * 1024
+"Longest description of a capability, in characters; longer ones are cut."
+
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
+
+
+class ListingError(NegotiationError):
+    """A list cannot be read; quotes nothing of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One protocol of a list."""
+
+    uri: str
+    "Its URI."
+
+    version: str
+    "For people."
+
+    hash: str
+    "SHA-256 of its document, 64 lower-case hex characters."
+
+    summary: str = ""
+    "One line for people."
+
+    capabilities: tuple[Capability, ...] = ()
+    "What it reaches."
+
+    generic: bool = False
+    "Whether a request names one of these; else the protocol is made for them."
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What one agent publishes."""
+
+    protocols: tuple[Listed, ...] = field(default=())
+    "In the order of that agent's owner."
+
+    def get(self, uri: str) -> Listed | None:
+        """Return the protocol with a URI, or None."""
+        return next((one for one in self.protocols if one.uri == uri), None)
+
+
+def render_listing(
+    protocols: Iterable[tuple[ConsensusProtocol, Sequence[Capability]]],
+    *,
+    max_size: int = MAX_LIST,
+) -> bytes:
+    """Return the list of what can be served, the same bytes for the same content.
+
+    A capability that would make the list too large is left out, and with it whatever
+    only it would have been good for.
+
+    Args:
+        protocols: Each with the capabilities that it reaches, in the owner's order.
+    """
+    wanted = list(protocols)[:MAX_PROTOCOLS]
+    described: dict[str, dict[str, Any]] = {}
+    # The rest of the list is small: its parts have limits of their own.
+    room = max_size - sum(_entry_size(one, reached) for one, reached in wanted) - 1024
+    for _, reached in wanted:
+        for capability in reached:
+            if capability.name in described or len(described) >= MAX_CAPABILITIES:
+                continue
+            shown = _describe(capability)
+            size = len(_dump(shown)) + len(capability.name) + 16
+            if shown and size <= room:
+                described[capability.name] = shown
+                room -= size
+    entries = []
+    for one, reached in wanted:
+        names = [each.name for each in reached if each.name in described]
+        if names or not reached:
+            entries.append(
+                {
+                    "uri": one.uri,
+                    "version": one.version,
+                    "sha256": one.hash,
+                    "summary": one.summary,
+                    "generic": one.generic,
+                    "capabilities": names,
+                }
+            )
+    return _dump(
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "capabilities": described,
+            "protocols": entries,
+        }
+    )
+
+
+def read_listing(data: bytes) -> Listing:
+    """Read the list of a peer.
+
+    What is unfit about one protocol or capability leaves that one out; further fields
+    are ignored, so that later versions can be read as far as they are the same.
+
+    Raises:
+        ListingError: It is too large, no JSON, or no list of ours.
+    """
+    try:
+        value = parse_json(data, max_size=MAX_LIST, max_depth=MAX_DEPTH)
+    except JsonError as exc:
+        raise ListingError(f"the list of protocols: {exc}") from None
+    if not isinstance(value, dict) or value.get("format") != FORMAT:
+        raise ListingError("this is no list of protocols")
+    version = value.get("version")
+    if isinstance(version, bool) or version != VERSION:
+        raise ListingError("a list of protocols of another version")
+    described, entries = value.get("capabilities"), value.get("protocols")
+    if not isinstance(described, dict) or not isinstance(entries, list):
+        raise ListingError("the list of protocols lacks its parts")
+    if len(described) > MAX_CAPABILITIES or len(entries) > MAX_PROTOCOLS:
+        raise ListingError("the list of protocols has too many entries")
+    capabilities = {
+        name: found
+        for name, one in described.items()
+        if (found := _capability(name, one)) is not None
+    }
+    first: dict[str, Listed] = {}
+    for entry in entries:
+        listed = _entry(entry, capabilities)
+        if listed is not None:
+            first.setdefault(listed.uri, listed)
+    return Listing(tuple(first.values()))
+
+
+def _dump(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, allow_nan=False).encode("ascii")
+
+
+def _entry_size(protocol: ConsensusProtocol, reached: Sequence[Capability]) -> int:
+    names = sum(len(_dump(one.name)) + 2 for one in reached)
+    # A character is at most twelve bytes when it is escaped.
+    return 256 + len(protocol.uri) + 12 * len(protocol.summary) + names
+
+
+def _describe(capability: Capability) -> dict[str, Any]:
+    """Return a capability as a list shows it; empty when nobody could read it."""
+    if not 0 < len(capability.name) <= MAX_NAME:
+        return {}
+    try:
+        check_limits(capability.input_schema)
+        check_limits(capability.output_schema)
+    except SchemaError:
+        return {}
+    return {
+        "description": capability.description[:MAX_DESCRIPTION],
+        "input_schema": capability.input_schema,
+        "output_schema": capability.output_schema,
+        "read_only": capability.read_only,
+        "idempotent": capability.idempotent,
+    }
+
+
+def _capability(name: str, value: object) -> Capability | None:
+    if not isinstance(value, dict) or not 0 < len(name) <= MAX_NAME:
+        return None
+    description = value.get("description", "")
+    schemas = value.get("input_schema"), value.get("output_schema")
+    flags = value.get("read_only", False), value.get("idempotent", False)
+    if not isinstance(description, str):
+        return None
+    if not all(isinstance(schema, dict | bool) for schema in schemas):
+        return None
+    # Only `true` is true: a hint decides what may be called without its name.
+    return Capability(
+        name,
+        description[:MAX_DESCRIPTION],
+        schemas[0],  # type: ignore[arg-type]  # checked above
+        schemas[1],  # type: ignore[arg-type]  # checked above
+        read_only=flags[0] is True,
+        idempotent=flags[1] is True,
+    )
+
+
+def _entry(value: object, capabilities: dict[str, Capability]) -> Listed | None:
+    if not isinstance(value, dict):
+        return None
+    uri, version, digest, summary, names = (
+        value.get(name)
+        for name in ("uri", "version", "sha256", "summary", "capabilities")
+    )
+    if not (
+        isinstance(uri, str)
+        and isinstance(version, str)
+        and isinstance(digest, str)
+        and isinstance(names, list)
+        and len(version) <= 64
+        and version.isprintable()
+        and _HASH.fullmatch(digest)
+    ):
+        return None
+    try:
+        check_uri(uri)
+    except RegistryError:
+        return None
+    if not isinstance(summary, str) or not summary.isprintable():
+        summary = ""
+    reached = dict.fromkeys(
+        name for name in names if isinstance(name, str) and name in capabilities
+    )
+    return Listed(
+        uri,
+        version,
+        digest,
+        summary[:MAX_SUMMARY],
+        tuple(capabilities[name] for name in reached),
+        generic=value.get("generic") is True,
+    )
