@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
@@ -38,8 +39,10 @@ class Host(Protocol):
     def refuse_quarantined(self, module: Module) -> None:
         """Raise SandboxError when the module may not be used now."""
 
-    def ran(self, module: Module, error: SandboxError | None) -> None:
-        """Note how a run ended."""
+    def ran(
+        self, module: Module, error: SandboxError | None, *, seconds: float = 0.0
+    ) -> None:
+        """Note how a run ended, and how long it took."""
 
     def logged(self, module: Module, text: str) -> None:
         """Note what a module printed."""
@@ -112,6 +115,7 @@ class Module:
         """Run, once more if the worker was lost by another run before any effect."""
         self._host.refuse_quarantined(self)
         self.busy += 1
+        began = time.monotonic()
         try:
             try:
                 value = await once()
@@ -122,11 +126,11 @@ class Module:
         except SandboxError as exc:
             exc.function = exc.function or function
             exc.protocol = self.protocol
-            self._host.ran(self, exc)
+            self._host.ran(self, exc, seconds=time.monotonic() - began)
             raise
         finally:
             self.busy -= 1
-        self._host.ran(self, None)
+        self._host.ran(self, None, seconds=time.monotonic() - began)
         return value
 
     def keep_log(self, reply: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ import logging
 import resource
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 
 from sandbox.backend import Backend, Worker
@@ -35,12 +36,18 @@ class Sandbox:
 
     Args:
         backend: What starts workers; a fork server of our own when not given.
+        on_run: Told how each run ended and how many seconds it took.
     """
 
     def __init__(
-        self, config: SandboxConfig | None = None, *, backend: Backend | None = None
+        self,
+        config: SandboxConfig | None = None,
+        *,
+        backend: Backend | None = None,
+        on_run: Callable[[str, float], None] | None = None,
     ) -> None:
         self.config = config or SandboxConfig()
+        self._on_run = on_run
         self._backend: Backend = backend or ForkServer(
             "module" if self.config.language_layer else "plain",
             memory=self.config.memory,
@@ -205,8 +212,12 @@ class Sandbox:
         if reason is not None:
             raise SandboxError("quarantined", reason)
 
-    def ran(self, module: Module, error: SandboxError | None) -> None:
+    def ran(
+        self, module: Module, error: SandboxError | None, *, seconds: float = 0.0
+    ) -> None:
         """Count a run, and begin a quarantine when it has cost too many workers."""
+        if self._on_run is not None:
+            self._on_run("ok" if error is None else error.outcome, seconds)
         if error is None:
             self.history.succeeded(module.protocol)
             return
