@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.supervisor import SupervisorConfig
 from negotiation.task import Capability
+
+if TYPE_CHECKING:
+    from anp.sidecar.attachments.remote import Service
 
 __all__ = ["Attachment", "AttachmentLimits", "open_attachment"]
 
@@ -35,6 +39,12 @@ class AttachmentLimits:
     max_result: int = 8 * 1024 * 1024
     "Largest result of a tool, in bytes of JSON."
 
+    max_document: int = 16 * 1024 * 1024
+    "Largest OpenAPI document, agent card or list of capabilities, in bytes."
+
+    refresh: float = 60.0
+    "Seconds after which a service over HTTP is asked again what it can do."
+
 
 class Attachment(Protocol):
     """Something of the owner's that the daemon can call."""
@@ -45,7 +55,7 @@ class Attachment(Protocol):
 
     @property
     def kind(self) -> str:
-        """`mcp` or `python`."""
+        """One of the kinds of `AttachmentSpec`."""
 
     @property
     def healthy(self) -> bool:
@@ -105,11 +115,30 @@ def open_attachment(
             may have changed.
     """
     limits = limits or AttachmentLimits()
-    # Imported here, since both classes import this module.
+    # Imported here, since the classes import this module, and each its library.
     if spec.kind == "mcp":
-        from anp.sidecar.attachments.mcp_stdio import McpAttachment
+        from anp.sidecar.attachments.mcp_attachment import McpAttachment
 
         return McpAttachment(spec, limits=limits, on_change=on_change)
-    from anp.sidecar.attachments.python_child import PythonAttachment
+    if spec.kind == "python":
+        from anp.sidecar.attachments.python_child import PythonAttachment
 
-    return PythonAttachment(spec, limits=limits, on_change=on_change)
+        return PythonAttachment(spec, limits=limits, on_change=on_change)
+    from anp.sidecar.attachments.remote import RemoteAttachment
+
+    make = partial(_service, spec, limits)
+    return RemoteAttachment(spec, make, limits=limits, on_change=on_change)
+
+
+def _service(spec: AttachmentSpec, limits: AttachmentLimits) -> Service:
+    if spec.kind == "http":
+        from anp.sidecar.attachments.http_service import HttpService
+
+        return HttpService(spec, limits)
+    if spec.kind == "callback":
+        from anp.sidecar.attachments.callback import CallbackService
+
+        return CallbackService(spec, limits)
+    from anp.sidecar.attachments.a2a_agent import A2aService
+
+    return A2aService(spec, limits)

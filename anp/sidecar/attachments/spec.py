@@ -12,12 +12,15 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from anp.errors import ConfigError
+from anp.sidecar.attachments.urls import is_loopback, parse_url
 from anp.sidecar.config_text import explain
 from anp.sidecar.home import write_atomic
 
 __all__ = [
     "AttachmentSpec",
+    "DeclaredCapability",
     "load_attachments",
+    "read_declared",
     "remove_attachment",
     "save_attachment",
 ]
@@ -29,20 +32,93 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 "Names of attachments: no dot, since capabilities are called `attachment.tool`."
 
 
+SOURCES = ("env:", "file:")
+"Where a secret may stand; it never stands in the attachment's own file."
+
+URL_KINDS = frozenset({"http", "callback", "a2a"})
+"Kinds that are reached over HTTP; `mcp` is one of them if it has a URL."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredCapability:
+    """A capability that the owner describes, where nothing else does."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    name: str
+    "Short name."
+
+    description: str = ""
+    "What it does, in words."
+
+    input_schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "object"})
+    "JSON Schema of its arguments, an object."
+
+    output_schema: Mapping[str, Any] | None = None
+    'JSON Schema of its output, an object; without it a result that is no object is \
+wrapped as `{"result": …}`.'
+
+    method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "POST"
+    "`http`: the method; GET, HEAD and DELETE send arguments in the query."
+
+    path: str = "/"
+    "`http`: the path below the URL, with `{name}` where an argument belongs."
+
+    read_only: bool = False
+    "It changes nothing."
+
+    idempotent: bool = False
+    "It may be repeated."
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachmentSpec:
     """One attachment as the owner wrote it, in a file or on the command line."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
-    kind: Literal["mcp", "python"]
+    kind: Literal["mcp", "http", "callback", "python", "a2a"]
     'How the daemon talks to it (SIDECAR.md, "Attaching an agent").'
 
     name: Annotated[str, Field(pattern=NAME_PATTERN)]
     "First half of its capabilities' names."
 
     command: tuple[str, ...] = ()
-    "`mcp`: the program and its arguments."
+    "`mcp`: the program and its arguments, or `url`."
+
+    url: str = ""
+    "`mcp`: a streamable HTTP endpoint; `http`: the base URL; `callback`: where calls \
+are posted to; `a2a`: the agent card, or the agent's host."
+
+    openapi: str = ""
+    "`http`: file or URL of the OpenAPI document (3.0 or 3.1, JSON)."
+
+    capabilities: tuple[DeclaredCapability, ...] = ()
+    "`http`, `callback`: what it can do, where no document says so."
+
+    endpoint: str = ""
+    "`a2a`: where calls go, if the card names another host than its own."
+
+    headers: Mapping[str, str] = field(default_factory=dict)
+    "Header → `env:NAME` or `file:PATH` that holds its value."
+
+    query: Mapping[str, str] = field(default_factory=dict)
+    "Query parameter → `env:NAME` or `file:PATH` that holds its value."
+
+    bearer: str = ""
+    "`env:NAME` or `file:PATH` of a bearer token."
+
+    basic: str = ""
+    "`env:NAME` or `file:PATH` of `user:password`."
+
+    secret: str = ""
+    "`callback`: `env:NAME` or `file:PATH` of the key that calls are signed with."
+
+    ca_file: Path | None = None
+    "Certificates (PEM) trusted for `url` besides the system's."
+
+    allow_http: bool = False
+    "Secrets may go over plain http to another machine."
 
     cwd: Path | None = None
     "Folder the child runs in; where `attach` was given."
@@ -69,16 +145,77 @@ class AttachmentSpec:
     "Tools that answer a peer's natural language, by short name (ANP-71)."
 
     def __post_init__(self) -> None:
-        if self.kind == "mcp" and not self.command:
-            raise ConfigError(
-                f"attachment {self.name}: command is missing; write the program "
-                "that starts the MCP server"
+        if self.kind == "mcp" and not (self.command or self.url):
+            raise self._wrong(
+                "command is missing; write the program that starts the MCP server, or "
+                "the url of one that runs"
             )
         if self.kind == "python" and not self.target.partition(":")[0]:
-            raise ConfigError(
-                f"attachment {self.name}: target must be MODULE:FUNCTION, "
-                f"got {self.target!r}"
-            )
+            raise self._wrong(f"target must be MODULE:FUNCTION, got {self.target!r}")
+        if self.kind in URL_KINDS and not self.url:
+            raise self._wrong("url is missing")
+        self._check_places()
+        if self.url:
+            self._check_urls()
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is reached over HTTP, and not a child of ours."""
+        return bool(self.url)
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether requests carry something that nobody else may see."""
+        return bool(self.headers or self.query or self.bearer or self.basic)
+
+    def _check_places(self) -> None:
+        """Refuse settings that this kind would silently ignore."""
+        for name, kinds in ONLY_FOR.items():
+            if getattr(self, name) and self.kind not in kinds:
+                raise self._wrong(
+                    f"{name} means nothing for kind {self.kind}; it is for "
+                    f"{' and '.join(sorted(kinds))}"
+                )
+        if self.command and self.url:
+            raise self._wrong("give either command or url")
+        if self.openapi and self.capabilities:
+            raise self._wrong("give either openapi or capabilities")
+        named = [self.bearer, self.basic, self.secret]
+        named += [*self.headers.values(), *self.query.values()]
+        for source in named:
+            # The text may be the secret itself, so no message repeats it.
+            if source and (
+                not source.startswith(SOURCES) or not source.partition(":")[2]
+            ):
+                raise self._wrong(
+                    "a secret stands in the environment or in a file: write env:NAME "
+                    "or file:PATH in its place"
+                )
+        if self.bearer and self.basic:
+            raise self._wrong("give either bearer or basic")
+        if self.has_secrets and not self.is_remote:
+            raise self._wrong("headers, query, bearer and basic need a url")
+
+    def _check_urls(self) -> None:
+        for name in ("url", "endpoint"):
+            if not (text := getattr(self, name)):
+                continue
+            try:
+                url = parse_url(text)
+            except ValueError as exc:
+                raise self._wrong(f"{name}: {exc}") from None
+            if (
+                url.scheme == "http"
+                and (self.has_secrets or self.secret)
+                and not (self.allow_http or is_loopback(url.host))
+            ):
+                raise self._wrong(
+                    f"{name}: secrets would go to {url.host} unencrypted; use https, "
+                    "or say allow_http if the network between is yours"
+                )
+
+    def _wrong(self, reason: str) -> ConfigError:
+        return ConfigError(f"attachment {self.name}: {reason}")
 
     def says_read_only(self, tool: str) -> bool:
         """Return whether the owner called `tool` free of side effects."""
@@ -89,7 +226,39 @@ class AttachmentSpec:
         return tool in self.idempotent or "*" in self.idempotent
 
 
+ONLY_FOR: dict[str, frozenset[str]] = {
+    "command": frozenset({"mcp"}),
+    "target": frozenset({"python"}),
+    "python": frozenset({"python"}),
+    "openapi": frozenset({"http"}),
+    "capabilities": frozenset({"http", "callback"}),
+    "endpoint": frozenset({"a2a"}),
+    "secret": frozenset({"callback"}),
+    "url": URL_KINDS | {"mcp"},
+}
+"Settings that only some kinds have."
+
 _ADAPTER = TypeAdapter(AttachmentSpec)
+_DECLARED = TypeAdapter(tuple[DeclaredCapability, ...])
+
+
+def read_declared(path: Path) -> tuple[DeclaredCapability, ...]:
+    """Read a JSON list of capabilities that the owner wrote.
+
+    Raises:
+        ConfigError: The file cannot be read or is no such list.
+    """
+    content = _read(path)
+    try:
+        if isinstance(content, dict):
+            content = content.get("capabilities")
+        found = _DECLARED.validate_python(content)
+    except ValidationError as exc:
+        text, _ = explain(exc, DeclaredCapability)
+        raise ConfigError(f"capabilities: {text} ({path})") from None
+    if not found:
+        raise ConfigError(f"capabilities: there is none ({path})")
+    return found
 
 
 def save_attachment(folder: Path, spec: AttachmentSpec) -> Path:
@@ -144,16 +313,8 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _load(path: Path) -> AttachmentSpec:
+    content = _read(path)
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE + 1)
-    except OSError as exc:
-        raise ConfigError(f"attachments: cannot read {path}: {exc.strerror}") from exc
-    if len(data) > MAX_FILE:
-        raise ConfigError(f"attachments: over {MAX_FILE} bytes, remove it ({path})")
-    try:
-        parse = tomllib.loads if path.suffix == ".toml" else json.loads
-        content: Any = parse(data.decode())
         if not isinstance(content, dict):
             raise ConfigError("attachments: expected an object")
         # In a file the name may be left out: it is the file's.
@@ -163,8 +324,22 @@ def _load(path: Path) -> AttachmentSpec:
         raise ConfigError(f"attachments: {text} ({path})") from exc
     except ConfigError as exc:
         raise ConfigError(f"{exc} ({path})") from exc
+
+
+def _read(path: Path) -> Any:
+    """Return what a JSON or TOML file of the owner's holds."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE + 1)
+    except OSError as exc:
+        raise ConfigError(f"attachments: cannot read {path}: {exc.strerror}") from exc
+    if len(data) > MAX_FILE:
+        raise ConfigError(f"attachments: over {MAX_FILE} bytes, remove it ({path})")
+    kind = "TOML" if path.suffix == ".toml" else "JSON"
+    try:
+        parse = tomllib.loads if kind == "TOML" else json.loads
+        return parse(data.decode())
     except (ValueError, RecursionError) as exc:
         raise ConfigError(
-            f"attachments: not valid {path.suffix[1:].upper()}: {exc}; correct it or "
-            f"attach anew ({path})"
+            f"attachments: not valid {kind}: {exc}; correct it or attach anew ({path})"
         ) from exc

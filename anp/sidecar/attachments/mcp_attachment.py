@@ -1,4 +1,4 @@
-"""An MCP server as a child process; its tools become capabilities."""
+"""An MCP server, as a child process or at a URL; its tools become capabilities."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import asyncio
 import json
 import logging
 import math
+import time
+import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from anp.sidecar.attachments.attachment import AttachmentLimits
+from anp.sidecar.attachments.endpoint import CallContext, deadline_text
 from anp.sidecar.attachments.errors import AttachmentError, CapabilityError
 from anp.sidecar.attachments.listing import Listing, Tool, read_tools
+from anp.sidecar.attachments.mcp_http import NOT_SENT, http_transport
 from anp.sidecar.attachments.mcp_transport import (
     Watched,
     drained_pipe,
@@ -53,6 +57,16 @@ INVALID_PARAMS = -32602
 "JSON-RPC error code of arguments that a server cannot take."
 
 
+SESSION_GONE = "Session terminated"
+"What the client says when a server at a URL no longer knows our session."
+
+CALLER_META = "anpd/caller"
+"Key in `_meta` of a call with the DID of the peer it is made for."
+
+DEADLINE_META = "anpd/deadline"
+"Key in `_meta` of a call with the time after which nobody waits for it."
+
+
 class _Wake(Enum):
     """What the task that owns the client is woken for besides calls."""
 
@@ -69,12 +83,13 @@ class _Job:
 
     tool: str
     arguments: dict[str, Any]
+    context: CallContext
     answer: asyncio.Future[CallToolResult]
     task: asyncio.Task[None] | None = None
 
 
 class McpAttachment:
-    """One MCP server over stdio (SIDECAR.md, "Attaching an agent").
+    """One MCP server, over stdio or HTTP (SIDECAR.md, "Attaching an agent").
 
     The client is opened, used and closed by one task; calls reach it through a queue.
     """
@@ -144,7 +159,12 @@ class McpAttachment:
         if len(self._jobs) >= self._limits.max_calls:
             raise CapabilityError(503, f"{len(self._jobs)} calls are running already")
         tool = capability.removeprefix(f"{self.name}.")
-        job = _Job(tool, arguments, loop.create_future())
+        context = CallContext(
+            call_id=uuid.uuid4().hex,
+            caller=caller,
+            deadline=time.time() + deadline - loop.time(),
+        )
+        job = _Job(tool, arguments, context, loop.create_future())
         self._jobs.add(job)
         self._queue.put_nowait(job)
         try:
@@ -204,7 +224,8 @@ class McpAttachment:
                 await self._list(client)
                 started()
                 supervisor.opened()
-                await self._serve(client, queue, supervisor)
+                async with self._refreshing(wake):
+                    await self._serve(client, queue, supervisor)
         except AttachmentError:
             raise
         except Exception as exc:
@@ -215,9 +236,30 @@ class McpAttachment:
             supervisor.lost()
             _fail_all(queue)
         if not supervisor.stopping.is_set():
+            if self._spec.url:
+                raise AttachmentError("the MCP server does not answer any more")
             raise AttachmentError(
                 f"the MCP server ended: {output.last_line or 'it printed nothing'}"
             )
+
+    @asynccontextmanager
+    async def _refreshing(self, wake: Callable[[_Wake], None]) -> AsyncIterator[None]:
+        """List the tools of a server at a URL from time to time.
+
+        Only so do we learn that it is gone; a child tells by its death.
+        """
+
+        async def ask() -> None:
+            while True:
+                await asyncio.sleep(self._limits.refresh)
+                wake(_Wake.RELIST)
+
+        task = asyncio.create_task(ask()) if self._spec.url else None
+        try:
+            yield
+        finally:
+            if task is not None:
+                task.cancel()
 
     @asynccontextmanager
     async def _client(
@@ -226,19 +268,12 @@ class McpAttachment:
         """Open the client; the second value lifts the deadline of the start."""
         import anyio
         from mcp import Client
-        from mcp.client.stdio import StdioServerParameters, stdio_client
         from mcp.types import Implementation, ToolListChangedNotification
 
         quiet_library_logs()
-        command, *args = self._spec.command
-        server = StdioServerParameters(
-            command=command,
-            args=args,
-            env=child_environment(self._spec.env),
-            cwd=self._spec.cwd,
-        )
         limit = self._limits.supervisor.start_timeout
-        async with drained_pipe(output) as errlog:
+        async with AsyncExitStack() as stack:
+            transport, spawned = await self._transport(output, wake, stack)
             with anyio.CancelScope(deadline=anyio.current_time() + limit) as scope:
 
                 def started() -> None:
@@ -248,20 +283,45 @@ class McpAttachment:
                     if isinstance(message, ToolListChangedNotification):
                         wake(_Wake.RELIST)
 
-                child = stdio_client(server, errlog=errlog)
                 async with Client(
-                    Watched(child, on_end=lambda: wake(_Wake.END)),
+                    Watched(transport, on_end=lambda: wake(_Wake.END)),
                     client_info=Implementation(name="anpd", version=version("anpd")),
                     message_handler=heard,
                     cache=None,
                 ) as client:
-                    # The server has its own copy of the pipe's end by now.
-                    errlog.close()
+                    spawned()
                     yield client, started
             if scope.cancelled_caught:
                 raise AttachmentError(
                     f"the MCP server did not start within {limit:g} s"
                 )
+
+    async def _transport(
+        self,
+        output: OutputTail,
+        wake: Callable[[_Wake], None],
+        stack: AsyncExitStack,
+    ) -> tuple[Any, Callable[[], None]]:
+        """Return the transport, and what to call when it has been opened."""
+        if self._spec.url:
+            transport = await stack.enter_async_context(
+                http_transport(
+                    self._spec, self._limits, on_silence=lambda: wake(_Wake.END)
+                )
+            )
+            return transport, lambda: None
+        from mcp.client.stdio import StdioServerParameters, stdio_client
+
+        command, *args = self._spec.command
+        server = StdioServerParameters(
+            command=command,
+            args=args,
+            env=child_environment(self._spec.env),
+            cwd=self._spec.cwd,
+        )
+        errlog = await stack.enter_async_context(drained_pipe(output))
+        # Once started, the server has its own copy of the pipe's end.
+        return stdio_client(server, errlog=errlog), errlog.close
 
     async def _list(self, client: Client) -> None:
         """Read all tools of the server."""
@@ -287,12 +347,18 @@ class McpAttachment:
     ) -> None:
         """Hand calls to the server until it is gone or we are to stop."""
         tasks: set[asyncio.Task[None]] = set()
+
+        def gone() -> None:
+            if self._spec.url:
+                supervisor.lost()
+                queue.put_nowait(_Wake.END)
+
         try:
             while (item := await queue.get()) is not _Wake.END:
                 if isinstance(item, _Job):
                     if item.answer.done():
                         continue
-                    item.task = task = asyncio.create_task(_run(client, item))
+                    item.task = task = asyncio.create_task(_run(client, item, gone))
                 else:
                     task = asyncio.create_task(self._relist(client, supervisor))
                 tasks.add(task)
@@ -307,14 +373,22 @@ class McpAttachment:
                 task.cancel()
 
     async def _relist(self, client: Client, supervisor: Supervisor) -> None:
+        before = self._listing
         try:
             async with asyncio.timeout(self._limits.supervisor.start_timeout):
                 await self._list(client)
-        except Exception:
+        except Exception as exc:
+            if self._spec.url:
+                # Nothing else would tell that a server at a URL has gone.
+                logger.warning("mcp server silent name=%s error=%r", self.name, exc)
+                supervisor.lost()
+                self._queue.put_nowait(_Wake.END)
+                return
             # The old list stays, and so do the calls under way.
             logger.exception("cannot list the tools again name=%s", self.name)
         else:
-            supervisor.changed()
+            if self._listing != before:
+                supervisor.changed()
 
     def _why(self, exc: Exception, output: OutputTail) -> str:
         """Return in one line why the server could not be started or ended."""
@@ -331,21 +405,36 @@ class McpAttachment:
         return f"the MCP server failed: {text}{hint}"
 
 
-async def _run(client: Client, job: _Job) -> None:
-    """Make one call and put its result into `job.answer`."""
+async def _run(client: Client, job: _Job, gone: Callable[[], None]) -> None:
+    """Make one call and put its result into `job.answer`.
+
+    Args:
+        gone: Called before a call fails because the server is not there.
+    """
     from mcp.shared.exceptions import MCPError
     from mcp.types import CallToolRequest, CallToolRequestParams, CallToolResult
     from pydantic import ValidationError
 
+    meta: Any = {
+        CALLER_META: job.context.caller,
+        DEADLINE_META: deadline_text(job.context),
+    }
     request = CallToolRequest(
-        params=CallToolRequestParams(name=job.tool, arguments=job.arguments)
+        params=CallToolRequestParams(
+            name=job.tool,
+            arguments=job.arguments,
+            _meta=meta,
+        )
     )
     try:
         # Not `call_tool`: that validates the result against the server's own schema in
         # this process, where a `pattern` could run for ever (DESIGN.md, "Trust").
         result = await client.session.send_request(request, CallToolResult)
     except MCPError as exc:
-        _fail(job, _tool_error(exc.code, exc.message))
+        error = _tool_error(exc.code, exc.message)
+        if isinstance(error, AttachmentError):
+            gone()
+        _fail(job, error)
     except ValidationError:
         _fail(job, CapabilityError(502, "the tool's answer is no tool result"))
     except asyncio.CancelledError:
@@ -363,6 +452,10 @@ async def _run(client: Client, job: _Job) -> None:
 def _tool_error(code: int, message: str) -> Exception:
     if code == CONNECTION_CLOSED:
         return AttachmentError("the MCP server ended", may_have_run=True)
+    if code == NOT_SENT:
+        return AttachmentError(message)
+    if message == SESSION_GONE:
+        return AttachmentError("the MCP server has forgotten us")
     return CapabilityError(400 if code == INVALID_PARAMS else 500, message)
 
 

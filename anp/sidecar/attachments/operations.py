@@ -1,0 +1,304 @@
+"""One call of a service over HTTP: where each argument goes, and what comes back.
+
+Pure. Values come from peers: none of them may reach another path, header or parameter
+than its own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import quote
+
+from anp.sidecar.attachments.errors import CapabilityError
+
+__all__ = [
+    "ANY_OBJECT",
+    "Body",
+    "Operation",
+    "Parameter",
+    "Request",
+    "STYLES",
+    "build_request",
+]
+
+ANY_OBJECT: dict[str, Any] = {"type": "object"}
+'Output schema where none is said; what is no object comes as `{"result": …}`.'
+
+STYLES: dict[str, frozenset[str]] = {
+    "path": frozenset({"simple"}),
+    "query": frozenset({"form", "spaceDelimited", "pipeDelimited", "deepObject"}),
+    "header": frozenset({"simple"}),
+    "cookie": frozenset({"form"}),
+}
+"Ways of writing values (OpenAPI, Style Values) that are built here, by place."
+
+SEPARATORS = {"form": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """An argument that goes into the path, the query, a header or a cookie."""
+
+    name: str
+    "Its name in the request."
+
+    argument: str
+    "Its name among the arguments."
+
+    place: Literal["path", "query", "header", "cookie"]
+    "Where it goes."
+
+    style: str = "form"
+    "How arrays and objects are written; one of `STYLES`."
+
+    explode: bool = False
+    "Whether each item stands for itself."
+
+    as_json: bool = False
+    "Written as JSON, whatever it is."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """What goes into the body of a request."""
+
+    media_type: str
+    "Content type that is sent."
+
+    encoding: Literal["json", "form", "text"]
+    "How the value is written."
+
+    argument: str | None = None
+    "The argument that is the body; None makes an object of all that are left."
+
+    required: bool = True
+    "Whether a request without it is an error."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One operation of a service, as a capability."""
+
+    name: str
+    "Short name."
+
+    description: str
+    "What it does, in the document's words."
+
+    method: str
+    "HTTP method."
+
+    path: str
+    "Below the base URL, with `{name}` for each path parameter."
+
+    parameters: tuple[Parameter, ...] = ()
+    "In the document's order."
+
+    body: Body | None = None
+    "What its body is made of."
+
+    input_schema: Any
+    "Schema of all arguments."
+
+    output_schema: Any
+    "Schema of the output."
+
+    wrapped: bool | None = None
+    "Whether the answer is laid into `{result}`; None wraps what is no object."
+
+    read_only: bool = False
+    "It changes nothing."
+
+    idempotent: bool = False
+    "It may be repeated."
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is sent for one call."""
+
+    method: str
+    "HTTP method."
+
+    path: str
+    "Below the base URL, encoded; begins with a slash."
+
+    query: str
+    "Encoded, without question mark."
+
+    headers: Mapping[str, str]
+    "Besides those of the owner."
+
+    content: bytes | None
+    "Body, or None."
+
+
+def build_request(operation: Operation, arguments: Mapping[str, Any]) -> Request:
+    """Return the request of a call.
+
+    Args:
+        arguments: Checked against the operation's input schema.
+
+    Raises:
+        CapabilityError: 400, a value cannot stand where it belongs.
+    """
+    path = {}
+    query: list[str] = []
+    taken = {p.name for p in operation.parameters if p.place == "query"}
+    headers: dict[str, str] = {}
+    cookies: list[str] = []
+    left = dict(arguments)
+    for parameter in operation.parameters:
+        value = left.pop(parameter.argument, None)
+        if value is None:
+            if parameter.place == "path":
+                raise CapabilityError(400, f"{parameter.argument} is missing")
+            continue
+        if parameter.place == "path":
+            path[parameter.name] = _path_segment(parameter, value)
+        elif parameter.place == "query":
+            query += _query_pairs(parameter, value, taken - {parameter.name})
+        elif parameter.place == "header":
+            headers[parameter.name] = _header_value(parameter, value)
+        else:
+            cookies.append(
+                f"{_encoded(parameter.name)}={_encoded(_plain(parameter, value))}"
+            )
+    if cookies:
+        headers["Cookie"] = "; ".join(cookies)
+    content = None
+    if operation.body is not None:
+        content = _content(operation.body, left)
+        if content is not None:
+            headers["Content-Type"] = operation.body.media_type
+    headers.setdefault("Accept", "application/json, text/plain;q=0.5, */*;q=0.1")
+    target = _PLACEHOLDER.sub(lambda match: path[match[1]], operation.path)
+    return Request(operation.method, target, "&".join(query), headers, content)
+
+
+def _path_segment(parameter: Parameter, value: Any) -> str:
+    text = _joined(parameter, value)
+    # An encoded slash is a slash again for many servers, and dots lead upwards: the
+    # value would choose another operation than the one that is exposed.
+    if text in {"", ".", ".."} or any(c in text for c in "/\\") or _control(text):
+        raise CapabilityError(
+            400, f"{parameter.argument}: {text[:40]!r} cannot stand in a path"
+        )
+    return _encoded(text, safe="," if isinstance(value, list | dict) else "")
+
+
+def _query_pairs(parameter: Parameter, value: Any, others: set[str]) -> Iterator[str]:
+    name = _encoded(parameter.name)
+    if parameter.as_json or not isinstance(value, list | dict):
+        yield f"{name}={_encoded(_plain(parameter, value))}"
+    elif isinstance(value, list) and parameter.explode:
+        yield from (f"{name}={_encoded(_scalar(parameter, one))}" for one in value)
+    elif isinstance(value, list):
+        if value:
+            separator = SEPARATORS.get(parameter.style, ",")
+            items = (_encoded(_scalar(parameter, one)) for one in value)
+            yield f"{name}={separator.join(items)}"
+    elif parameter.style == "deepObject":
+        for key, one in value.items():
+            yield (f"{name}%5B{_encoded(key)}%5D={_encoded(_scalar(parameter, one))}")
+    elif parameter.explode:
+        for key, one in value.items():
+            if key in others:
+                raise CapabilityError(
+                    400, f"{parameter.argument}: {key!r} is another parameter"
+                )
+            yield f"{_encoded(key)}={_encoded(_scalar(parameter, one))}"
+    else:
+        pairs = (
+            _encoded(part)
+            for key, one in value.items()
+            for part in (key, _scalar(parameter, one))
+        )
+        yield f"{name}={','.join(pairs)}"
+
+
+def _header_value(parameter: Parameter, value: Any) -> str:
+    text = _joined(parameter, value)
+    if _control(text) or not text.isascii():
+        raise CapabilityError(400, f"{parameter.argument} cannot stand in a header")
+    return text.strip()
+
+
+def _content(body: Body, left: dict[str, Any]) -> bytes | None:
+    if body.argument is not None:
+        if body.argument not in left:
+            if body.required:
+                raise CapabilityError(400, f"{body.argument} is missing")
+            return None
+        value = left[body.argument]
+    else:
+        if not left and not body.required:
+            return None
+        value = left
+    if body.encoding == "json":
+        return json.dumps(value, ensure_ascii=False).encode()
+    if body.encoding == "text":
+        if not isinstance(value, str):
+            raise CapabilityError(400, f"{body.argument} has to be a text")
+        return value.encode()
+    if not isinstance(value, dict):
+        raise CapabilityError(400, "a form has to be an object")
+    pairs = []
+    for name, one in value.items():
+        field = Parameter(name=name, argument=name, place="query")
+        items = one if isinstance(one, list) else [one]
+        pairs += [
+            f"{_encoded(name)}={_encoded(_scalar(field, item))}"
+            for item in items
+            if item is not None
+        ]
+    return "&".join(pairs).encode()
+
+
+def _joined(parameter: Parameter, value: Any) -> str:
+    """Return a value in the style `simple`."""
+    if parameter.as_json:
+        return json.dumps(value)
+    if isinstance(value, list):
+        return ",".join(_scalar(parameter, one) for one in value)
+    if isinstance(value, dict):
+        glue = "=" if parameter.explode else ","
+        return ",".join(
+            f"{key}{glue}{_scalar(parameter, one)}" for key, one in value.items()
+        )
+    return _scalar(parameter, value)
+
+
+def _plain(parameter: Parameter, value: Any) -> str:
+    return json.dumps(value) if parameter.as_json else _joined(parameter, value)
+
+
+def _scalar(parameter: Parameter, value: Any) -> str:
+    match value:
+        case str():
+            return value
+        case bool() | int() | float():
+            return json.dumps(value)
+        case None:
+            return ""
+    raise CapabilityError(
+        400, f"{parameter.argument}: what is nested cannot stand in a {parameter.place}"
+    )
+
+
+def _encoded(text: str, safe: str = "") -> str:
+    try:
+        return quote(text, safe=safe)
+    except UnicodeEncodeError:
+        raise CapabilityError(400, "a lone surrogate is no text") from None
+
+
+def _control(text: str) -> bool:
+    return _CONTROL.search(text) is not None

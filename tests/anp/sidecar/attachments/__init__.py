@@ -1,0 +1,1 @@
+"""Attachments over HTTP, and their pure parts."""
