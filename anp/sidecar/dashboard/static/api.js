@@ -1,0 +1,89 @@
+// Talks to the daemon: requests, problems, and the stream of events.
+
+const PAGE = { "X-Anpd-Page": "1" };
+
+export class Problem extends Error {
+  constructor(status, detail) {
+    super(detail);
+    this.status = status;
+  }
+}
+
+export async function get(path) {
+  return read(await send(path, { headers: PAGE }));
+}
+
+// Says how the daemon is doing also when it is not well, which is a 503.
+export async function getHealth() {
+  return (await send("/readyz", { headers: PAGE })).json();
+}
+
+export async function getText(path) {
+  const answer = await send(path, { headers: PAGE });
+  if (!answer.ok) await read(answer);
+  return answer.text();
+}
+
+export async function post(path, body = {}, method = "POST") {
+  return read(
+    await send(path, {
+      method,
+      headers: { ...PAGE, "Content-Type": "application/json" },
+      body: JSON.stringify(body),
+    }),
+  );
+}
+
+async function send(path, options) {
+  try {
+    return await fetch(path, { ...options, credentials: "same-origin", cache: "no-store", redirect: "error" });
+  } catch {
+    throw new Problem(0, "The daemon cannot be reached. Is it running? Start it with: anpd up");
+  }
+}
+
+async function read(answer) {
+  const text = await answer.text();
+  if (answer.ok) return text ? JSON.parse(text) : null;
+  let detail = text;
+  try {
+    detail = JSON.parse(text).detail ?? text;
+  } catch {
+    // Not a problem document; the text is what there is to show.
+  }
+  throw new Problem(answer.status, detail || `The daemon answered ${answer.status}.`);
+}
+
+// Follows the daemon's events for as long as the page is open. `EventSource` cannot send
+// the header that tells our page from others, and needs each event's name beforehand.
+export async function follow(path, { onEvent, onState }) {
+  for (let wait = 500; ; wait = Math.min(wait * 2, 10_000)) {
+    try {
+      const answer = await fetch(path, { headers: { ...PAGE, Accept: "text/event-stream" }, credentials: "same-origin", cache: "no-store" });
+      if (answer.status === 401) return onState("signed out");
+      if (!answer.ok) throw new Problem(answer.status, "no events");
+      onState("live");
+      wait = 500;
+      await readFrames(answer.body, onEvent);
+    } catch {
+      // Tried again below, and said in the page.
+    }
+    onState("away");
+    await new Promise((resolve) => setTimeout(resolve, wait));
+  }
+}
+
+async function readFrames(body, onEvent) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const frames = (rest + value).split("\n\n");
+    rest = frames.pop();
+    for (const frame of frames) {
+      const data = frame.split("\n").find((line) => line.startsWith("data: "));
+      if (data) onEvent(JSON.parse(data.slice(6)));
+    }
+  }
+}

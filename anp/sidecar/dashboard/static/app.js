@@ -1,0 +1,232 @@
+// The shell of the pages: sections, the page in view, the theme, and the live stream.
+import { Problem, follow, get, post } from "./api.js";
+import { button, h, page, replace } from "./dom.js";
+import { learnNames } from "./format.js";
+import * as calls from "./pages/calls.js";
+import * as daemon from "./pages/daemon.js";
+import * as negotiations from "./pages/negotiations.js";
+import * as negotiation from "./pages/negotiation.js";
+import * as overview from "./pages/overview.js";
+import * as peers from "./pages/peers.js";
+import * as protocols from "./pages/protocols.js";
+import * as protocol from "./pages/protocol.js";
+import * as spend from "./pages/spend.js";
+
+const SECTIONS = [
+  ["", "Overview"],
+  ["approvals", "Approvals"],
+  ["negotiations", "Negotiations"],
+  ["protocols", "Protocols"],
+  ["calls", "Calls"],
+  ["peers", "Peers"],
+  ["spend", "Spend"],
+  ["daemon", "Daemon"],
+];
+
+const PAGES = [
+  [/^$/, overview.show],
+  [/^approvals$/, negotiations.showOpen],
+  [/^negotiations$/, negotiations.show],
+  [/^negotiations\/([\w-]+)$/, negotiation.show],
+  [/^protocols$/, protocols.show],
+  [/^protocols\/([0-9a-f]+)$/, protocol.show],
+  [/^calls$/, calls.show],
+  [/^peers$/, peers.show],
+  [/^peers\/(.+)$/, peers.showOne],
+  [/^spend$/, spend.show],
+  [/^daemon$/, daemon.show],
+];
+
+const main = document.getElementById("main");
+const link = document.getElementById("link");
+const said = document.getElementById("said");
+let current = null;
+
+export function tell(text) {
+  said.textContent = "";
+  // Said anew even if it is the same text.
+  requestAnimationFrame(() => (said.textContent = text));
+}
+
+function path() {
+  return location.hash.replace(/^#\/?/, "");
+}
+
+async function open({ focus = true } = {}) {
+  const wanted = path();
+  const [show, found] = find(wanted);
+  const mine = { path: wanted, onEvent: null };
+  current = mine;
+  markSection(wanted);
+  main.setAttribute("aria-busy", "true");
+  try {
+    const view = await show(found, {
+      tell,
+      reload: () => current === mine && open({ focus: false }),
+      // What a page wants to hear: its own refresh, run once for many events.
+      watch: (types, refresh) => (mine.onEvent = gathered(types, refresh)),
+      put: (...children) => current === mine && replace(main, ...children),
+    });
+    if (current !== mine) return;
+    replace(main, ...view);
+    if (focus) window.scrollTo(0, 0);
+  } catch (problem) {
+    if (current !== mine) return;
+    if (problem instanceof Problem && problem.status === 401) return signedOut();
+    replace(main, page("This cannot be shown", h("p", { class: "wrong", role: "alert" }, problem.message), button("Try again", () => open())));
+  } finally {
+    main.removeAttribute("aria-busy");
+  }
+  const heading = main.querySelector("h1");
+  document.title = `${heading?.textContent ?? ""} · anpd`;
+  if (focus) heading?.focus({ preventScroll: true });
+}
+
+function find(wanted) {
+  for (const [pattern, show] of PAGES) {
+    const match = pattern.exec(wanted);
+    if (match) return [show, match[1] === undefined ? null : decoded(match[1])];
+  }
+  return [async () => page("No such page", h("p", null, h("a", { href: "#/" }, "To the overview"))), null];
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function gathered(types, refresh) {
+  let timer = null;
+  return (event) => {
+    if (!types.some((type) => event.type.startsWith(type)) || timer !== null) return;
+    timer = setTimeout(async () => {
+      timer = null;
+      try {
+        await refresh(event);
+      } catch (problem) {
+        if (problem.status === 401) signedOut();
+      }
+    }, 120);
+  };
+}
+
+function markSection(wanted) {
+  const section = wanted.split("/")[0];
+  for (const anchor of document.querySelectorAll("#rail a")) {
+    const here = anchor.dataset.section === section;
+    if (here) {
+      anchor.setAttribute("aria-current", "page");
+      // On a narrow screen the sections are a strip that scrolls.
+      const strip = anchor.closest("nav");
+      strip.scrollLeft = anchor.offsetLeft - (strip.clientWidth - anchor.offsetWidth) / 2;
+    } else anchor.removeAttribute("aria-current");
+  }
+}
+
+function drawRail() {
+  const rail = document.getElementById("rail");
+  replace(rail, h("ul", null, SECTIONS.map(([name, title]) => h("li", null, h("a", { href: `#/${name}`, "data-section": name }, title, h("span", { class: "badge" }))))));
+}
+
+// How many negotiations wait for the owner, beside the section's name.
+async function countOpen() {
+  const { negotiations: open } = await get("/v1/negotiations?open=1");
+  const now = open.filter((one) => one.waiting).length;
+  const badge = document.querySelector('#rail a[data-section="approvals"] .badge');
+  replace(badge, open.length ? [String(open.length), h("span", { class: "hidden" }, ` wait for you, ${now} now`)] : null);
+  badge.classList.toggle("now", now > 0);
+}
+
+function signedOut() {
+  document.body.classList.add("out");
+  link.textContent = "";
+  replace(
+    main,
+    page(
+      "Sign in",
+      h("p", null, "This page needs a link that is good for one browser, once. Type this in a terminal on the daemon's machine, and open the link it prints:"),
+      h("pre", { class: "block command" }, "anpd dashboard"),
+      h("p", { class: "note" }, "A sign-in lasts 12 hours and ends when the daemon stops."),
+    ),
+  );
+  document.title = "Sign in · anpd";
+  main.querySelector("h1").focus({ preventScroll: true });
+}
+
+async function signOut() {
+  await post("/dashboard/session", {}, "DELETE");
+  // Loaded anew, so that the stream of events ends as well.
+  location.replace("/");
+}
+
+async function signIn() {
+  const match = /^#code=([\w-]+)$/.exec(location.hash);
+  if (!match) return;
+  // Out of the address and the history before anything else: the code is a key.
+  history.replaceState(null, "", "/#/");
+  try {
+    await post("/dashboard/session", { code: match[1] });
+  } catch (problem) {
+    // A browser that is signed in already needs no new link.
+    tell(problem.message);
+  }
+}
+
+function theme() {
+  const choices = ["auto", "light", "dark"];
+  const control = document.getElementById("theme");
+  const set = (choice) => {
+    if (choice === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = choice;
+    control.textContent = { auto: "Theme: auto", light: "Theme: light", dark: "Theme: dark" }[choice];
+    localStorage.setItem("theme", choice);
+  };
+  control.addEventListener("click", () => set(choices[(choices.indexOf(localStorage.getItem("theme") ?? "auto") + 1) % 3]));
+  const kept = localStorage.getItem("theme");
+  set(choices.includes(kept) ? kept : "auto");
+}
+
+async function start() {
+  theme();
+  drawRail();
+  document.getElementById("leave").addEventListener("click", signOut);
+  await signIn();
+  try {
+    const [info, known] = await Promise.all([get("/v1/info"), get("/v1/peers")]);
+    learnNames(known.peers);
+    document.getElementById("me").textContent = `${info.did.slice(0, 20)}…${info.did.slice(-6)}`;
+    document.getElementById("me").title = info.did;
+    await countOpen();
+  } catch (problem) {
+    if (problem.status === 401) return signedOut();
+  }
+  window.addEventListener("hashchange", () => {
+    if (/^#code=/.test(location.hash)) location.reload();
+    else if (location.hash.startsWith("#/")) open();
+  });
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    main.focus();
+  });
+  await open({ focus: false });
+  follow("/v1/events", {
+    onEvent: (event) => {
+      if (event.type.startsWith("negotiation")) countOpenSoon(event);
+      current?.onEvent?.(event);
+    },
+    onState: (state) => {
+      link.className = `link ${state === "live" ? "live" : "away"}`;
+      link.textContent = state === "live" ? "Live" : state === "away" ? "Reconnecting…" : "Signed out";
+      if (state === "live" && link.dataset.was === "away") open({ focus: false });
+      if (state === "signed out") signedOut();
+      link.dataset.was = state;
+    },
+  });
+}
+
+const countOpenSoon = gathered(["negotiation"], countOpen);
+
+start();

@@ -1,0 +1,82 @@
+// Builds elements. Text is always a text node: nothing here, and nothing elsewhere in
+// these pages, parses markup (the content security policy forbids it as well).
+
+export function h(tag, attributes, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name in PROPERTIES) element[name] = value;
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  add(element, children);
+  return element;
+}
+
+const PROPERTIES = { value: true, checked: true, disabled: true, open: true };
+
+function add(element, children) {
+  for (const child of children.flat(Infinity)) {
+    if (child === null || child === undefined || child === false) continue;
+    element.append(child instanceof Node ? child : String(child));
+  }
+}
+
+export function replace(element, ...children) {
+  element.replaceChildren();
+  add(element, children);
+}
+
+export function page(title, ...children) {
+  return [h("h1", { tabindex: "-1" }, title), ...children];
+}
+
+export function section(title, ...children) {
+  return h("section", null, h("h2", null, title), ...children);
+}
+
+export function facts(rows) {
+  const shown = rows.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return h(
+    "dl",
+    { class: "facts" },
+    shown.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))),
+  );
+}
+
+// A table; on narrow screens each row becomes a card whose cells name their column.
+export function table(caption, columns, rows, empty) {
+  if (!rows.length) return h("p", { class: "empty" }, empty);
+  return h(
+    "div",
+    { class: "sheet", tabindex: "0", role: "region", "aria-label": caption },
+    h(
+      "table",
+      null,
+      h("caption", { class: "hidden" }, caption),
+      h("thead", null, h("tr", null, columns.map((name) => h("th", { scope: "col" }, name)))),
+      h(
+        "tbody",
+        null,
+        rows.map((cells) =>
+          h("tr", null, cells.map((cell, at) => h("td", { "data-name": columns[at] }, h("div", null, cell)))),
+        ),
+      ),
+    ),
+  );
+}
+
+const TONES = {
+  agreed: "good", done: "good", active: "good", healthy: "good", allowed: "good", ok: "good", passed: "good",
+  running: "live", waiting: "ask", "approval-pending": "ask", "peer-approval-pending": "ask", unknown: "calm",
+  stale: "ask", revoked: "bad", blocked: "bad", quarantined: "bad", failed: "bad", sick: "bad", down: "bad",
+  rejected: "bad", negotiation_rejected: "bad", timeout: "bad", degraded: "ask", cancelled: "calm", warning: "ask",
+};
+
+export function chip(word, tone) {
+  return h("span", { class: `chip ${tone ?? TONES[word] ?? "calm"}` }, String(word).replaceAll("_", " ").replaceAll("-", " "));
+}
+
+export function button(text, action, kind) {
+  return h("button", { type: "button", class: kind ?? "", onclick: action }, text);
+}

@@ -1,0 +1,70 @@
+// Times, numbers and names for people.
+import { h } from "./dom.js";
+import { shown } from "./peertext.js";
+
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const FULL = new Intl.DateTimeFormat("en-GB", { dateStyle: "full", timeStyle: "long" });
+
+export function when(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  const date = new Date(seconds * 1000);
+  const today = new Date().toDateString() === date.toDateString();
+  const text = today ? CLOCK.format(date) : `${DAY.format(date)} ${CLOCK.format(date).slice(0, 5)}`;
+  return h("time", { datetime: date.toISOString(), title: FULL.format(date) }, text);
+}
+
+export function lasting(seconds) {
+  if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return "–";
+  if (seconds < 1) return `${Math.round(seconds * 1000)}\u00a0ms`;
+  if (seconds < 60) return `${seconds.toFixed(1)}\u00a0s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+  return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
+}
+
+export function number(value) {
+  return Number(value ?? 0).toLocaleString("en-GB");
+}
+
+export function count(value, one, many = `${one}s`) {
+  return `${number(value)} ${Number(value) === 1 ? one : many}`;
+}
+
+export function money(value) {
+  const amount = Number(value ?? 0);
+  return amount.toLocaleString("en-GB", { minimumFractionDigits: 2, maximumFractionDigits: 4 });
+}
+
+// A hash or DID, shortened in the middle; the whole is in its title.
+export function short(text, head = 12, tail = 0) {
+  const whole = String(text ?? "–");
+  if (whole.length <= head + tail + 2) return h("code", null, shown(whole));
+  const end = tail ? whole.slice(-tail) : "";
+  return h("code", { title: whole }, shown(`${whole.slice(0, head)}…${end}`));
+}
+
+let names = new Map();
+
+export function learnNames(peers) {
+  names = new Map(peers.flatMap((peer) => (peer.names?.length ? [[peer.did, peer.names[0]]] : [])));
+}
+
+// A peer: the name its owner gave it, if any, and its DID.
+export function peer(did) {
+  if (!did || did === "-") return "–";
+  const link = h("a", { class: "peer", href: `#/peers/${encodeURIComponent(did)}` });
+  const name = names.get(did);
+  if (name) link.append(h("bdi", null, ...shown(name)), " ");
+  link.append(short(did, did.startsWith("did:key:") ? 14 : 32, 6));
+  return link;
+}
+
+export function copyable(text) {
+  const button = h("button", { type: "button", class: "quiet copy", "aria-label": `Copy ${text.slice(0, 40)}` }, "Copy");
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = "Copy"), 1500);
+  });
+  return button;
+}

@@ -1,0 +1,90 @@
+// What needs the owner, what goes on, and how the daemon is doing.
+import { get } from "../api.js";
+import { chip, facts, h, page, section } from "../dom.js";
+import { copyable, count, lasting, number, peer, short, when } from "../format.js";
+import { words } from "../peertext.js";
+
+export async function show(_, { watch, put }) {
+  const draw = async () => view(await load());
+  watch(["negotiation", "call", "attachment", "peer"], async () => put(await draw()));
+  return draw();
+}
+
+async function load() {
+  const [info, open, all, protocols, spend, peers] = await Promise.all([
+    get("/v1/info"),
+    get("/v1/negotiations?open=1"),
+    get("/v1/negotiations"),
+    get("/v1/protocols"),
+    get("/v1/spend?days=1"),
+    get("/v1/peers"),
+  ]);
+  return { info, open: open.negotiations, all: all.negotiations, protocols: protocols.protocols, spend, peers: peers.peers };
+}
+
+function view({ info, open, all, protocols, spend, peers }) {
+  const waitingPeers = peers.filter((one) => one.state === "waiting" || one.changed_keys.length);
+  const sick = info.attachments.filter((one) => !one.healthy);
+  const held = protocols.filter((one) => one.quarantined || one.state === "stale");
+  const needs = [
+    ...open.map((one) => need(one.waiting ? "and waits for your approval now" : "and needs your word", `#/negotiations/${one.id}`, [peer(one.peer), " ", task(one)], one.waiting ? "waiting" : one.outcome)),
+    ...waitingPeers.map((one) => need(one.state === "waiting" ? "is not allowed yet" : "shows other keys than before", `#/peers/${encodeURIComponent(one.did)}`, [peer(one.did)], one.state)),
+    ...sick.map((one) => need(one.problem || "does not answer", "#/daemon", [h("strong", null, words(one.name))], "down")),
+    ...held.map((one) => need(one.quarantined ? "is quarantined" : "is stale", `#/protocols/${one.hash}`, [short(one.hash)], one.quarantined ? "quarantined" : "stale")),
+  ];
+  const running = all.filter((one) => one.running);
+  const active = protocols.filter((one) => one.state === "active");
+  const uses = active.reduce((sum, one) => sum + one.uses, 0);
+  return page(
+    "Overview",
+    section(
+      "Needs you",
+      needs.length ? h("ul", { class: "needs" }, needs) : h("p", { class: "empty fine" }, "Nothing waits for you."),
+    ),
+    h(
+      "div",
+      { class: "tiles" },
+      tile("Protocols", number(active.length), `${count(uses, "call")} without a model`, "#/protocols"),
+      tile("Negotiations", number(all.length), `${number(running.length)} running`, "#/negotiations"),
+      tile("Model calls today", number(spend.total.calls), spend.model ? `${number(spend.total.input_tokens + spend.total.output_tokens)} tokens` : "no model is set", "#/spend"),
+      tile("Open links", number(info.links), count(peers.length, "known peer"), "#/peers"),
+    ),
+    section("Latest negotiations", latest(all.slice(0, 6))),
+    section(
+      "This daemon",
+      facts([
+        ["Address for peers", h("span", { class: "copyline" }, h("code", { class: "wrap" }, info.address), copyable(info.address))],
+        ["Mind", info.mind],
+        ["Who may use it", info.peers_policy === "any" ? "any peer that proves its identity" : "listed peers only"],
+        ["Sandbox", info.sandbox.level],
+        ["Running for", lasting(Date.now() / 1000 - info.started)],
+        ["Version", info.version],
+      ]),
+    ),
+  );
+}
+
+function need(why, href, what, state) {
+  return h("li", null, chip(state), h("span", { class: "what" }, what, " ", h("span", { class: "why" }, words(why, 160))), h("a", { class: "button", href }, "Open"));
+}
+
+function tile(name, value, more, href) {
+  return h("a", { class: "tile", href }, h("span", { class: "name" }, name), h("span", { class: "value" }, value), h("span", { class: "more" }, more));
+}
+
+function task(one) {
+  return one.about ? h("span", null, "asks for ", h("q", null, words(one.about, 80))) : null;
+}
+
+function latest(found) {
+  if (!found.length) return h("p", { class: "empty" }, "None yet. The first call to a peer starts one: anpd call PEER TASK");
+  return h(
+    "ul",
+    { class: "rows" },
+    found.map((one) =>
+      h("li", null,
+        h("a", { href: `#/negotiations/${one.id}` }, one.about ? words(one.about, 80) : one.role === "provider" ? "A peer asked" : "A task"),
+        chip(one.waiting ? "waiting" : one.outcome), h("span", { class: "who" }, one.role === "requester" ? "with " : "from ", peer(one.peer)), h("span", { class: "at" }, when(one.started))),
+    ),
+  );
+}

@@ -1,0 +1,68 @@
+// Who we know, and what the owner said about them.
+import { get, post } from "../api.js";
+import { button, chip, facts, h, page, section, table } from "../dom.js";
+import { copyable, learnNames, number, peer, short, when } from "../format.js";
+import { words } from "../peertext.js";
+
+export async function show(_, { watch, put }) {
+  const draw = async () => {
+    const { peers } = await get("/v1/peers");
+    learnNames(peers);
+    return page(
+      "Peers",
+      table(
+        "Peers",
+        ["Peer", "State", "Address", "First seen", "Last seen"],
+        peers.map((one) => [
+          [peer(one.did), one.changed_keys.length ? [" ", chip("other keys", "bad")] : null],
+          chip(one.state),
+          one.urls.length ? words(one.urls[0], 60) : "–",
+          when(one.first_seen),
+          when(one.last_seen),
+        ]),
+        "Nobody yet. A peer is known once it proved its identity here, or you called it.",
+      ),
+    );
+  };
+  watch(["peer", "call", "negotiation"], async () => put(await draw()));
+  return draw();
+}
+
+export async function showOne(did, { tell, reload }) {
+  const [{ peers }, { protocols }, { negotiations }] = await Promise.all([get("/v1/peers"), get("/v1/protocols"), get("/v1/negotiations")]);
+  const found = peers.find((one) => one.did === did || one.aliases.includes(did));
+  if (!found) return page("Peer", h("p", { class: "empty" }, "Nothing is known of ", short(did, 40), "."));
+  const say = async (word, done) => {
+    try {
+      await post(`/v1/peers/${word}`, { peer: found.did });
+      await reload();
+      tell(done);
+    } catch (problem) {
+      tell(problem.message);
+      document.getElementById("peer-problem").textContent = problem.message;
+    }
+  };
+  return [
+    h("p", { class: "crumb" }, h("a", { href: "#/peers" }, "Peers")),
+    h("div", { class: "title" }, h("h1", { tabindex: "-1" }, found.names.length ? words(found.names[0]) : "Peer"), chip(found.state)),
+    found.changed_keys.length
+      ? h("p", { class: "wrong" }, "This peer shows other keys than before and is refused until you trust them. Ask its owner first, then type: ", h("code", { class: "wrap" }, `anpd peers trust ${found.did}`))
+      : null,
+    facts([
+      ["DID", h("span", { class: "copyline" }, h("code", { class: "wrap" }, words(found.did, 2000)), copyable(found.did))],
+      ["Also known as", found.aliases.length ? found.aliases.map((one) => h("code", { class: "wrap" }, words(one, 2000))) : null],
+      ["Addresses", found.urls.length ? found.urls.map((one) => h("div", null, h("code", { class: "wrap" }, words(one, 400)))) : null],
+      ["First seen", when(found.first_seen)],
+      ["Last seen", when(found.last_seen)],
+    ]),
+    h("p", { class: "actions" },
+      found.state === "allowed" ? null : button("Allow", () => say("allow", "The peer is allowed."), "primary"),
+      " ",
+      found.state === "blocked" ? null : button("Block", () => say("block", "The peer is blocked."), "danger"),
+      h("span", { id: "peer-problem", class: "wrong", role: "alert" })),
+    section("Agreements", table("Agreements", ["Document", "Task", "State", "Our side", "Calls"],
+      protocols.filter((one) => one.peer === found.did).map((one) => [h("a", { href: `#/protocols/${one.hash}` }, short(one.hash)), one.task ? words(one.task, 80) : "–", chip(one.state), one.role, number(one.uses)]), "None.")),
+    section("Negotiations", table("Negotiations", ["Negotiation", "Outcome", "Our side", "Rounds", "Started"],
+      negotiations.filter((one) => one.peer === found.did).slice(0, 50).map((one) => [h("a", { href: `#/negotiations/${one.id}` }, one.about ? words(one.about, 80) : short(one.id, 10)), chip(one.waiting ? "waiting" : one.outcome), one.role, number(one.rounds), when(one.started)]), "None.")),
+  ];
+}

@@ -1,0 +1,81 @@
+// Everything known about one agreed protocol.
+import { get, getText } from "../api.js";
+import { chip, facts, h, page, section, table } from "../dom.js";
+import { copyable, number, peer, short, when } from "../format.js";
+import { block, untrusted, words } from "../peertext.js";
+
+export async function show(hash) {
+  const found = await get(`/v1/protocols/${hash}`);
+  const text = await getText(`/v1/protocols/${found.hash}/document`);
+  const quarantined = found.quarantined;
+  const origins = [...new Set(found.agreements.map((one) => one.negotiation_id).filter(Boolean))];
+  const state = quarantined ? "quarantined" : (found.agreements[0] ?? found.halves[0])?.state ?? "unknown";
+  const task = found.agreements.find((one) => one.task)?.task ?? /^#+ Requirement\s+>?\s*(\S.*)$/m.exec(text)?.[1];
+  return [
+    h("p", { class: "crumb" }, h("a", { href: "#/protocols" }, "Protocols"), " / ", short(found.hash, 16)),
+    h("div", { class: "title" }, h("h1", { tabindex: "-1" }, task ? words(task, 120) : ["Protocol ", short(found.hash, 16)]), chip(state)),
+    quarantined ? h("p", { class: "wrong" }, "Its code failed and is not run any more: ", words(String(quarantined), 400)) : null,
+    facts([
+      ["Document hash", h("span", { class: "copyline" }, h("code", { class: "wrap" }, found.hash), copyable(found.hash))],
+      ["Came from", origins.length ? origins.map((id, at) => [at ? ", " : "", h("a", { href: `#/negotiations/${id}` }, "negotiation ", short(id, 8))]) : "an import or the owner"],
+    ]),
+    section(
+      "Agreements",
+      table(
+        "Agreements",
+        ["Peer", "Our side", "State", "Revision", "Samples", "Calls", "Last used", "Agreed"],
+        found.agreements.map((one) => [peer(one.peer), one.role, chip(one.state), number(one.revision), one.samples ?? "–", number(one.uses), when(one.last_used), when(one.created)]),
+        "With nobody yet.",
+      ),
+    ),
+    section("Document", h("p", { class: "note" }, untrusted("agreed with a peer"), " The exact text that both sides hashed."), block(text, { label: "Document", numbered: true })),
+    section("Code", found.halves.length
+      ? found.halves.map(half)
+      : h("p", { class: "empty" }, "We hold no code for it: it is spoken by trusted code of the daemon.")),
+    section("Tests", tests(found)),
+    section("Runs since the daemon started", runs(found.runs, "Calls"), runs(found.trials, "Trials", "Trials feed broken messages on purpose: errors among them are as they should be.")),
+  ];
+}
+
+function half(one, at) {
+  const may = Object.keys(one.capabilities);
+  return h(
+    "details",
+    { class: "exchange", open: at === 0 },
+    h("summary", null, `${one.role === "requester" ? "Requester" : "Provider"} half, revision ${one.revision} `, chip(one.state), h("span", { class: "at" }, `by ${one.origin}, `, when(one.created))),
+    h("p", null, "May call: ", may.length ? may.map((name, index) => [index ? ", " : "", h("code", null, words(name))]) : "nothing", ". Runs in the sandbox."),
+    one.source_hash ? h("p", { class: "note" }, "SHA-256 of this code: ", h("code", { class: "wrap" }, one.source_hash)) : digest(one.source),
+    block(one.source, { label: `Code of the ${one.role} half`, numbered: true }),
+  );
+}
+
+function digest(source) {
+  const place = h("code", { class: "wrap" }, "…");
+  crypto.subtle
+    ?.digest("SHA-256", new TextEncoder().encode(source))
+    .then((bytes) => (place.textContent = [...new Uint8Array(bytes)].map((byte) => byte.toString(16).padStart(2, "0")).join("")));
+  return h("p", { class: "note" }, "SHA-256 of this code: ", place);
+}
+
+function tests(found) {
+  const shown = found.agreements.map((one, at) => [one, found.tests[at] ?? {}]);
+  if (!shown.length) return h("p", { class: "empty" }, "No tests are recorded.");
+  return shown.map(([one, results]) => {
+    const plain = Object.entries(results).filter(([, value]) => typeof value !== "object" || value === null);
+    const deep = Object.entries(results).filter(([, value]) => typeof value === "object" && value !== null);
+    return h("div", { class: "card" },
+      h("p", null, h("strong", null, `Our ${one.role} half`), one.peer ? [" with ", peer(one.peer)] : ""),
+      plain.length ? facts(plain.map(([name, value]) => [name.replaceAll("_", " "), typeof value === "string" ? chip(value) : String(value)])) : h("p", { class: "empty" }, "Nothing is recorded."),
+      deep.map(([name, value]) => h("details", null, h("summary", null, name.replaceAll("_", " ")), block(JSON.stringify(value, null, 2), { label: name }))));
+  });
+}
+
+function runs(run, title, note) {
+  const outcomes = Object.entries(run.outcomes);
+  if (!outcomes.length && !run.failures.length && !run.log) return h("p", { class: "empty" }, `${title}: none.`);
+  return h("div", { class: "card" },
+    h("p", null, h("strong", null, title), " ", outcomes.map(([name, value]) => [chip(name, name === "ok" ? "good" : note ? "calm" : "bad"), ` ${number(value)} `])),
+    note ? h("p", { class: "note" }, note) : null,
+    run.failures.length ? h("details", null, h("summary", null, `Latest failures (${run.failures.length})`), block(JSON.stringify(run.failures, null, 2), { label: "Failures" })) : null,
+    run.log ? h("details", null, h("summary", null, "What its code printed"), block(run.log, { label: "Output" })) : null);
+}

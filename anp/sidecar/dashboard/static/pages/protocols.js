@@ -1,0 +1,32 @@
+// Every protocol we agreed or hold.
+import { get } from "../api.js";
+import { chip, h, page, table } from "../dom.js";
+import { count, number, peer, short, when } from "../format.js";
+import { words } from "../peertext.js";
+
+export async function show(_, { watch, put }) {
+  const draw = async () => {
+    const { protocols } = await get("/v1/protocols");
+    return page(
+      "Protocols",
+      h("p", { class: "lead" }, protocols.length ? `${count(protocols.length, "agreement")}. A call under one of them needs no model.` : ""),
+      table(
+        "Protocols",
+        ["Document", "Task", "State", "Peer", "Our half", "Calls", "Last used", "Agreed"],
+        protocols.map((one) => [
+          h("a", { class: "first", href: `#/protocols/${one.hash}` }, short(one.hash)),
+          one.task ? words(one.task, 80) : "–",
+          one.quarantined ? chip("quarantined") : chip(one.state),
+          one.peer ? peer(one.peer) : "any peer",
+          `${one.role}${one.origin ? `, by ${one.origin}` : ""}`,
+          number(one.uses),
+          when(one.last_used),
+          when(one.created),
+        ]),
+        "No protocol yet. The first call to a peer negotiates one: anpd call PEER TASK",
+      ),
+    );
+  };
+  watch(["negotiation", "call.done", "protocol"], async () => put(await draw()));
+  return draw();
+}
