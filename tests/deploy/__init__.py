@@ -1,0 +1,1 @@
+"""Files for whoever runs the daemon as a service."""
