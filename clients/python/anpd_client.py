@@ -1,0 +1,404 @@
+"""A client of anpd's local API in one file: Python 3.10 or later, no dependencies.
+
+Copy it beside your program:
+
+    from anpd_client import Anpd
+
+    with Anpd() as anpd:
+        answer = anpd.call("shop", "get_product", {"id": "p1"})
+        print(answer.output)
+
+It finds the daemon by `ANPD_SOCKET` (set by `anpd run`), or by the daemon's home:
+the argument `home`, `ANPD_HOME`, or the default. Over TCP it takes `url` and `token`.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+__all__ = ["Anpd", "AnpdError", "ApprovalPending", "Call", "Result"]
+
+MAX_ANSWER = 64 * 1024 * 1024
+"Largest answer that is read, in bytes."
+
+Json = Any
+Task = str | Mapping[str, Json]
+
+
+class AnpdError(Exception):
+    """The daemon refused, failed, or could not be reached.
+
+    Attributes:
+        kind: `usage`, `policy`, `timeout`, `application_error`, `peer_unreachable`,
+            `daemon_unreachable`, …: the names of anpd's exit codes.
+        detail: One line for people.
+        may_have_run: The peer may have acted on the request.
+        retry_after: Seconds after which it may go better, or None.
+        problem: The problem document of the API (RFC 9457).
+    """
+
+    def __init__(self, problem: Mapping[str, Json]) -> None:
+        self.problem = dict(problem)
+        self.kind = str(problem.get("kind", "unexpected"))
+        self.detail = str(problem.get("detail", "the daemon gave no reason"))
+        self.may_have_run = problem.get("may_have_run") is True
+        after = problem.get("retry_after")
+        self.retry_after: float | None = (
+            float(after) if isinstance(after, (int, float)) else None
+        )
+        super().__init__(f"{self.kind}: {self.detail}")
+
+
+class ApprovalPending(AnpdError):
+    """An owner has to approve first; the daemon asks again by itself.
+
+    `call_id` follows it (`Anpd.wait`) or takes it back (`Anpd.cancel`).
+    """
+
+    def __init__(self, call_id: str, problem: Mapping[str, Json]) -> None:
+        super().__init__(problem)
+        self.call_id = call_id
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a call."""
+
+    output: Json
+    "The peer's answer."
+
+    source: str
+    "`agreement`, `consensus`, `negotiated` or `natural_language`."
+
+    protocol: str | None
+    "Hash of the document it went through."
+
+    peer_did: str
+    "The DID that the peer proved."
+
+    negotiation_messages: int
+    "Messages it took to agree; 0 from the second call on."
+
+    llm_calls: int
+    "Model calls on our side."
+
+    cost: float
+    "What those cost at the owner's prices."
+
+    ms: float
+    "Milliseconds for everything."
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that goes on by itself."""
+
+    id: str
+    "Its id."
+
+    state: str
+    "`running`, `waiting`, `done`, `failed` or `cancelled`."
+
+    result: Result | None
+    "What came of it, when it is done."
+
+    problem: dict[str, Json] | None
+    "Why it failed or waits."
+
+
+class Anpd:
+    """One daemon. Not for several threads at once: give each its own."""
+
+    def __init__(
+        self,
+        home: str | Path | None = None,
+        *,
+        socket_path: str | Path | None = None,
+        url: str | None = None,
+        token: str | None = None,
+    ) -> None:
+        """Find the daemon; nothing is sent yet.
+
+        Args:
+            home: The daemon's home.
+            socket_path: Its Unix socket, in place of the home.
+            url: Its loopback address, such as `http://127.0.0.1:8764`.
+            token: The text of its token file; needed with `url`.
+
+        Raises:
+            AnpdError: `daemon_unreachable`, no daemon runs in this home.
+        """
+        self._token = token
+        self._address: tuple[str, int] | None = None
+        self._socket = ""
+        if url is not None:
+            parts = urlsplit(url)
+            self._address = (parts.hostname or "127.0.0.1", parts.port or 80)
+        elif socket_path is not None:
+            self._socket = str(socket_path)
+        elif home is None and os.environ.get("ANPD_SOCKET"):
+            self._socket = os.environ["ANPD_SOCKET"]
+        else:
+            self._socket = _socket_of(Path(home) if home is not None else _home())
+
+    def __enter__(self) -> Anpd:
+        """Use it in a block; there is nothing to close, each request has its own."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """End the block."""
+
+    def info(self) -> dict[str, Json]:
+        """Return who the daemon is and how it is doing."""
+        return self._get("/v1/info")
+
+    def call(
+        self,
+        peer: str,
+        task: Task,
+        input: Mapping[str, Json] | None = None,
+        *,
+        timeout: float | None = None,
+        mode: str = "auto",
+        idempotency_key: str | None = None,
+        trust_first_use: bool = False,
+    ) -> Result:
+        """Call a peer and wait for its answer.
+
+        Args:
+            peer: Name, DID, URL, or `URL#DID` as `anpd up` prints it.
+            task: A text, the name of a `[[task]]`, or an object with `requirement`,
+                `input_schema` and `output_schema`.
+            input: The data.
+            timeout: Seconds for negotiation and call together.
+            mode: `auto`, `protocol` or `natural-language`.
+            idempotency_key: A repeated call with it gets the first one's result.
+            trust_first_use: Allow a first use over an unencrypted connection.
+
+        Raises:
+            ApprovalPending: An owner has to approve first.
+            AnpdError: There is no result.
+        """
+        body = _body(peer, task, input, timeout, mode, idempotency_key, trust_first_use)
+        status, found = self._ask("POST", "/v1/calls", body)
+        if status == 202:
+            raise ApprovalPending(found["id"], found["problem"] or {})
+        return _result(found)
+
+    def start(
+        self,
+        peer: str,
+        task: Task,
+        input: Mapping[str, Json] | None = None,
+        *,
+        timeout: float | None = None,
+        mode: str = "auto",
+        idempotency_key: str | None = None,
+        trust_first_use: bool = False,
+    ) -> Call:
+        """Begin a call and return at once; see `call` for the arguments."""
+        body = _body(peer, task, input, timeout, mode, idempotency_key, trust_first_use)
+        headers = {"Prefer": "respond-async"}
+        return _call(self._ask("POST", "/v1/calls", body, headers)[1])
+
+    def status(self, call_id: str) -> Call:
+        """Return how a call is doing."""
+        return _call(self._get(f"/v1/calls/{quote(call_id, safe='')}"))
+
+    def wait(self, call_id: str) -> Result:
+        """Wait for the result of a call, also through an approval.
+
+        Raises:
+            AnpdError: There is no result.
+        """
+        for _ in self.events(call_id):
+            pass
+        call = self.status(call_id)
+        if call.result is None:
+            raise AnpdError(call.problem or {"detail": f"the call is {call.state}"})
+        return call.result
+
+    def events(self, call_id: str | None = None) -> Iterator[dict[str, Json]]:
+        """Give the events of a call until it is over, or all of the daemon's, live.
+
+        Each has `type`, `at` and `data`.
+        """
+        path = "/v1/events"
+        if call_id is not None:
+            path = f"/v1/calls/{quote(call_id, safe='')}/events"
+        connection = self._connect()
+        try:
+            answer = self._send(connection, "GET", path, None, {})
+            if answer.status != 200:
+                raise AnpdError(_read(answer))
+            for line in answer:
+                if line.startswith(b"data: "):
+                    yield json.loads(line[len(b"data: ") :])
+        except (OSError, http.client.HTTPException) as exc:
+            raise _unreachable(str(exc)) from exc
+        finally:
+            connection.close()
+
+    def cancel(self, call_id: str) -> Call:
+        """Take a call back."""
+        path = f"/v1/calls/{quote(call_id, safe='')}/cancel"
+        return _call(self._ask("POST", path, {})[1])
+
+    def peers(self) -> list[dict[str, Json]]:
+        """Return every peer that proved its DID."""
+        return list(self._get("/v1/peers")["peers"])
+
+    def describe(self, peer: str) -> dict[str, Json]:
+        """Return what a peer publishes, and what was agreed with it."""
+        return self._get("/v1/peers/offers", peer=peer)
+
+    def capabilities(self) -> list[dict[str, Json]]:
+        """Return what is attached here, exposed or not."""
+        return list(self._get("/v1/capabilities")["capabilities"])
+
+    def protocols(self) -> list[dict[str, Json]]:
+        """Return every agreement."""
+        return list(self._get("/v1/protocols")["protocols"])
+
+    def _get(self, path: str, **query: str) -> dict[str, Json]:
+        target = f"{path}?{urlencode(query)}" if query else path
+        return self._ask("GET", target)[1]
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Json] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[int, dict[str, Json]]:
+        connection = self._connect()
+        try:
+            answer = self._send(connection, method, path, body, headers or {})
+            found = _read(answer)
+        except (OSError, http.client.HTTPException) as exc:
+            raise _unreachable(str(exc)) from exc
+        finally:
+            connection.close()
+        if answer.status >= 400:
+            raise AnpdError(found)
+        return answer.status, found
+
+    def _send(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        path: str,
+        body: Mapping[str, Json] | None,
+        headers: Mapping[str, str],
+    ) -> http.client.HTTPResponse:
+        sent = {"Accept": "application/json, text/event-stream", **headers}
+        data = None
+        if body is not None:
+            sent["Content-Type"] = "application/json"
+            data = json.dumps(body, allow_nan=False).encode()
+        if self._token is not None:
+            sent["Authorization"] = f"Bearer {self._token.strip()}"
+        connection.request(method, path, body=data, headers=sent)
+        return connection.getresponse()
+
+    def _connect(self) -> http.client.HTTPConnection:
+        if self._address is not None:
+            return http.client.HTTPConnection(*self._address)
+        return _UnixConnection(self._socket)
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost")
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect to the socket."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.connect(self._path)
+
+
+def _home() -> Path:
+    if os.environ.get("ANPD_HOME"):
+        return Path(os.environ["ANPD_HOME"]).expanduser()
+    data = os.environ.get("XDG_DATA_HOME")
+    return (Path(data) if data else Path.home() / ".local" / "share") / "anpd"
+
+
+def _socket_of(home: Path) -> str:
+    try:
+        return str(json.loads((home / "api.json").read_text("utf-8"))["socket"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise _unreachable(f"no daemon runs in {home}") from None
+
+
+def _unreachable(why: str) -> AnpdError:
+    detail = f"{why}; start the daemon with: anpd up"
+    return AnpdError({"kind": "daemon_unreachable", "detail": detail})
+
+
+def _read(answer: http.client.HTTPResponse) -> dict[str, Json]:
+    data = answer.read(MAX_ANSWER + 1)
+    if len(data) > MAX_ANSWER:
+        raise AnpdError({"detail": f"the answer has over {MAX_ANSWER} bytes"})
+    try:
+        found = json.loads(data)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise AnpdError({"detail": f"the daemon answered {answer.status}, no object"})
+    return found
+
+
+def _body(
+    peer: str,
+    task: Task,
+    input: Mapping[str, Json] | None,
+    timeout: float | None,
+    mode: str,
+    idempotency_key: str | None,
+    trust_first_use: bool,
+) -> dict[str, Json]:
+    body: dict[str, Json] = {
+        "peer": peer,
+        "task": task if isinstance(task, str) else dict(task),
+        "input": dict(input or {}),
+        "mode": mode,
+        "trust_first_use": trust_first_use,
+    }
+    if timeout is not None:
+        body["timeout"] = timeout
+    if idempotency_key is not None:
+        body["idempotency_key"] = idempotency_key
+    return body
+
+
+def _result(found: Mapping[str, Json]) -> Result:
+    names = Result.__dataclass_fields__
+    return Result(**{name: found[name] for name in names})
+
+
+def _call(found: Mapping[str, Json]) -> Call:
+    result = found["result"]
+    return Call(
+        found["id"],
+        found["state"],
+        None if result is None else _result(result),
+        found["problem"],
+    )

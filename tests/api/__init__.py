@@ -1,0 +1,1 @@
+"""Checks of the local API that need an environment of their own."""

@@ -1,0 +1,91 @@
+"""Runs a caller as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.documents import ROOT
+
+__all__ = ["Call", "Program", "Request", "callers_python"]
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call."""
+
+    task: str
+    "Full name of the capability."
+
+    input: dict[str, Any]
+    "The data."
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a caller gets on its standard input, as JSON."""
+
+    anpd: list[str]
+    "The command line of `anpd` with the home of the caller's daemon."
+
+    home: str
+    "That home."
+
+    peer: str
+    "Whom to call."
+
+    calls: list[Call]
+    "What to call, in order."
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One kind of caller."""
+
+    script: str
+    "Its file in this folder."
+
+    mode: str = ""
+    "Its argument."
+
+    own_environment: bool = False
+    "Whether it runs with what `make callers-env` installed."
+
+    bare: bool = False
+    "Whether it has nothing but the standard library."
+
+    def run(self, request: Request) -> list[Any]:
+        """Return what each call gave."""
+        python = callers_python() if self.own_environment else sys.executable
+        # Without site-packages, nothing that is installed here can help.
+        flags = ["-I", "-S"] if self.bare else ["-P"]
+        done = subprocess.run(
+            [python, *flags, str(HERE / self.script), self.mode],
+            input=json.dumps(asdict(request)),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            env={k: v for k, v in os.environ.items() if not k.startswith("ANPD_")},
+        )
+        assert done.returncode == 0, f"{self.script}: {done.stderr}"
+        outputs: list[Any] = json.loads(done.stdout)
+        assert len(outputs) == len(request.calls)
+        return outputs
+
+
+def callers_python() -> str:
+    """Return the interpreter of the environment that `make callers-env` makes."""
+    path = ROOT / ".venvs" / "callers" / "bin" / "python"
+    if not path.exists():
+        pytest.fail("the callers' environment is missing; run: make callers-env")
+    return str(path)
