@@ -12,6 +12,7 @@ __all__ = [
     "ErrorKind",
     "LocalError",
     "PeerError",
+    "UnknownError",
 ]
 
 
@@ -104,3 +105,10 @@ class CallError(AnpError):
         self.may_have_run = may_have_run
         # Seconds after which the same call may go better, or None.
         self.retry_after = retry_after
+
+
+class UnknownError(CallError):
+    """What was named does not exist: a negotiation, a protocol, a peer."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(ErrorKind.USAGE, detail)

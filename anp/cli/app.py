@@ -11,13 +11,24 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from anp.cli import (
+    approvals,
+    attaching,
+    attachments,
     configuration,
     daemon,
+    dashboard,
+    doctor,
+    identity,
     negotiations,
+    operation,
     owner,
     peers,
+    protocol_desk,
     protocols,
+    publishing,
+    serving,
     spend,
+    watching,
 )
 from anp.cli.output import Settings, fail, guarded
 from anp.errors import EXIT_CODES, ErrorKind
@@ -72,19 +83,32 @@ def _root(
 
 for register in (
     daemon.register,
+    dashboard.register,
+    attaching.register,
+    attachments.register,
+    identity.register,
     owner.register,
     negotiations.register,
+    approvals.register,
+    watching.register,
+    serving.register,
     protocols.register,
+    publishing.register,
+    protocol_desk.register,
     peers.register,
     spend.register,
     configuration.register,
+    operation.register,
+    doctor.register,
 ):
     register(app)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
-    settings = Settings(json="--json" in arguments)
+    # What stands behind `--` is a command of the owner's.
+    ours = list(arguments)[: [*arguments, "--"].index("--")]
+    settings = Settings(json="--json" in ours)
     command = typer.main.get_command(app)
 
     def work() -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -13,7 +15,7 @@ from anp.sidecar.home import Home, find_home
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["Client", "home_of", "segment"]
+__all__ = ["Client", "home_of", "problem_error", "segment"]
 
 
 def segment(text: str) -> str:
@@ -49,9 +51,48 @@ class Client:
         """Return the bytes at `path`."""
         return self._ask("GET", path, params=params).content
 
-    def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
+    def post(
+        self, path: str, body: dict[str, Any] | None = None, **headers: str
+    ) -> Any:
         """Post JSON and return the answer."""
-        return self._ask("POST", path, json=body if body is not None else {}).json()
+        data = body if body is not None else {}
+        return self._ask("POST", path, json=data, headers=headers).json()
+
+    def call(self, body: dict[str, Any]) -> Any:
+        """Call a peer and return the result.
+
+        A call that has to be approved is taken back here: its caller types it again,
+        and must not have two.
+
+        Raises:
+            CallError: There is no result.
+        """
+        answer = self._ask("POST", "/v1/calls", json=body)
+        found = answer.json()
+        if answer.status_code != 202:
+            return found
+        self.post(f"/v1/calls/{found['id']}/cancel")
+        raise problem_error(found["problem"])
+
+    def events(self, path: str) -> Iterator[dict[str, Any]]:
+        """Give server-sent events as they come; first an empty one: the stream is open.
+
+        Raises:
+            CallError: The daemon does not answer, or refuses.
+        """
+        import httpx
+
+        try:
+            with self._http.stream("GET", path) as answer:
+                if not answer.is_success:
+                    answer.read()
+                    raise _refusal(answer)
+                yield {}
+                for line in answer.iter_lines():
+                    if line.startswith("data: "):
+                        yield json.loads(line.removeprefix("data: "))
+        except httpx.HTTPError as exc:
+            raise self._unreachable(exc) from exc
 
     def post_bytes(self, path: str, body: bytes, **params: str) -> Any:
         """Post the bytes of a JSON file as they are, and return the answer."""
@@ -66,24 +107,39 @@ class Client:
         try:
             answer = self._http.request(method, path, **options)
         except httpx.HTTPError as exc:
-            raise CallError(
-                ErrorKind.DAEMON_UNREACHABLE,
-                f"the daemon of {self._home.path} does not answer ({exc}); start it "
-                f"with: anpd --home {self._home.path} up",
-            ) from exc
+            raise self._unreachable(exc) from exc
         if answer.is_success:
             return answer
-        try:
-            problem = answer.json()
-            kind = ErrorKind(problem["kind"])
-            detail = str(problem["detail"])
-            may_have_run = problem.get("may_have_run") is True
-            after = problem.get("retry_after")
-            retry_after = float(after) if isinstance(after, int | float) else None
-        except (ValueError, KeyError, TypeError):
-            raise CallError(
-                ErrorKind.UNEXPECTED, f"the daemon answered {answer.status_code}"
-            ) from None
-        raise CallError(
-            kind, detail, may_have_run=may_have_run, retry_after=retry_after
+        raise _refusal(answer)
+
+    def _unreachable(self, exc: Exception) -> CallError:
+        return CallError(
+            ErrorKind.DAEMON_UNREACHABLE,
+            f"the daemon of {self._home.path} does not answer ({exc}); start it "
+            f"with: anpd --home {self._home.path} up",
         )
+
+
+def problem_error(problem: Any, *, status: int | None = None) -> CallError:
+    """Return the error that a problem document is.
+
+    Args:
+        status: Of the answer, for one that is no such document.
+    """
+    try:
+        kind = ErrorKind(problem["kind"])
+        detail = str(problem["detail"])
+        may_have_run = problem.get("may_have_run") is True
+        after = problem.get("retry_after")
+        retry_after = float(after) if isinstance(after, int | float) else None
+    except (ValueError, KeyError, TypeError):
+        return CallError(ErrorKind.UNEXPECTED, f"the daemon answered {status}")
+    return CallError(kind, detail, may_have_run=may_have_run, retry_after=retry_after)
+
+
+def _refusal(answer: httpx.Response) -> CallError:
+    try:
+        problem = answer.json()
+    except ValueError:
+        problem = None
+    return problem_error(problem, status=answer.status_code)

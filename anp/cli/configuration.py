@@ -22,7 +22,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 config_app = typer.Typer(no_args_is_help=True, help="The configuration.")
 
 SECTIONS = ("identity", "listen", "policy", "negotiation", "llm", "budget", "call")
-MORE_SECTIONS = ("sandbox", "cache", "limits")
+MORE_SECTIONS = (
+    *("consensus", "fetch", "sandbox", "cache", "channels", "limits"),
+    *("log", "operation", "otel"),
+)
 "The tables in the order of the file that `anpd init` writes."
 
 
@@ -82,6 +85,14 @@ def config_path(context: typer.Context, as_json: Json = False) -> None:
         print(f"{'found ' if path.is_file() else 'absent'}  {path}")
 
 
+@config_app.command("schema")
+def show_schema() -> None:
+    """Print the JSON Schema of `anpd.toml`, for editors."""
+    from anp.sidecar.config_schema import config_schema
+
+    print_json(config_schema())
+
+
 def _load(settings: Settings) -> Config:
     from anp.cli.daemon import load_settings
 
@@ -97,8 +108,10 @@ def _shown(config: Config) -> dict[str, Any]:
         name: _plain(getattr(config, name)) for name in (*SECTIONS, *MORE_SECTIONS)
     }
     known["policy"]["peers"] = config.peers_policy
+    known["consensus"]["publish"] = config.publishes
     # Where prompts would go is worth saying also when nobody set it.
     known["llm"]["base_url"] = model_place(config.llm)
+    known["cache"]["url"] = config.cache.shown_url
     known["llm"]["headers"] = dict.fromkeys(config.llm.headers, "***")
     return {
         **known,

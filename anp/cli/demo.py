@@ -146,6 +146,9 @@ class _Demo:
             for name, value in os.environ.items()
             if not name.startswith("ANPD_")
         }
+        # The tasks name tools whose schemas fit, so what the provider publishes would
+        # serve them at once; what is shown here is how two agents come to an agreement.
+        self._environ["ANPD_CONSENSUS__USE"] = "false"
 
     def play(self) -> dict[str, Any]:
         """Run both rounds of calls and return all as one document."""

@@ -1,4 +1,4 @@
-"""capabilities and identity: what the owner looks into."""
+"""capabilities: what the owner looks into."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from anp.cli.client import Client, home_of
+from anp.cli.client import Client, home_of, segment
+from anp.cli.daemon import read_data
 from anp.cli.output import print_json, table
 from anp.errors import CallError, ErrorKind
 
@@ -14,13 +15,11 @@ __all__ = ["register"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 capabilities_app = typer.Typer(no_args_is_help=True, help="What peers can be offered.")
-identity_app = typer.Typer(no_args_is_help=True, help="Who we are.")
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
     app.add_typer(capabilities_app, name="capabilities")
-    app.add_typer(identity_app, name="identity")
 
 
 @capabilities_app.command("list")
@@ -55,33 +54,18 @@ def show_capability(context: typer.Context, name: str, as_json: Json = False) ->
     raise CallError(ErrorKind.USAGE, f"no capability is called {name}")
 
 
-@identity_app.command("show")
-def show_identity(context: typer.Context, as_json: Json = False) -> None:
-    """Show our DIDs."""
-    from anp.identity.dids import Identities, did_all
-    from anp.identity.keys import PrivateKey
-
-    home, _ = home_of(context.obj)
-    if not home.key_file.exists():
-        raise CallError(
-            ErrorKind.CONFIGURATION,
-            f"{home.path} has no identity; run: anpd --home {home.path} init",
-        )
-    from anp.cli.daemon import load_settings
-
-    config = load_settings(context.obj, {})
-    key = PrivateKey.load(config.identity.key_file or home.key_file)
-    primary = Identities.of_method(key, config.identity.method).primary.did
-    twin = did_all(key.public_bytes)
-    known = {
-        "did": primary,
-        "did_key": Identities.of_method(key, "did:key").primary.did,
-        "did_all": twin,
-        "public_key": key.public_bytes.hex(),
-        "key_file": str(home.key_file),
-    }
-    if as_json:
-        print_json(known)
-        return
-    for name, value in known.items():
-        print(f"{name:<11} {value}")
+@capabilities_app.command("test")
+def try_capability(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Its full name, or the short one.")],
+    data: Annotated[
+        str, typer.Option("--data", "-d", help="JSON, @file or - for stdin.")
+    ] = "{}",
+    as_json: Json = False,
+) -> None:
+    """Call one exposed capability as a peer would, without a protocol."""
+    client = Client(home_of(context.obj)[0])
+    found = client.post(
+        f"/v1/capabilities/{segment(name)}/test", {"input": read_data(data)}
+    )
+    print_json(found if as_json else found["output"])

@@ -30,27 +30,89 @@ def register(app: typer.Typer) -> None:
 
 
 @protocols_app.command("list")
-def list_protocols(context: typer.Context, as_json: Json = False) -> None:
-    """List every agreement."""
-    found = Client(home_of(context.obj)[0]).get("/v1/protocols")
+def list_protocols(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 100,
+    after: Annotated[
+        str, typer.Option(help="Go on there; the end of a page says where.")
+    ] = "",
+    peer: Annotated[str, typer.Option(help="Only with this peer.")] = "",
+    role: Annotated[str, typer.Option(help="requester or provider.")] = "",
+    state: Annotated[
+        str,
+        typer.Option(help="active, testing, failed, stale, revoked or quarantined."),
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """List agreements, a page at a time."""
+    client = Client(home_of(context.obj)[0])
+    options = {"peer": peer, "role": role, "state": state}
+    found: list[dict[str, Any]] = []
+    more: str | None = after
+    page: dict[str, Any] = {}
+    while more is not None and len(found) < limit:
+        wanted = {**options, "limit": str(limit - len(found)), "after": more}
+        page = client.get(
+            "/v1/protocols", **{name: value for name, value in wanted.items() if value}
+        )
+        found += page["protocols"]
+        more = page["next"]
     if as_json:
-        print_json(found)
+        print_json({"protocols": found, "next": more, "usage": page["usage"]})
         return
     table(
-        ("HASH", "ROLE", "STATE", "ORIGIN", "USES", "CREATED", "PEER", "TASK"),
+        (
+            *("HASH", "ROLE", "STATE", "ORIGIN", "USES", "LAST USED", "TESTED"),
+            *("PEER", "TASK"),
+        ),
         (
             (
                 p["hash"][:12],
                 p["role"],
-                "quarantined" if p["quarantined"] else p["state"],
+                p["state"],
                 p["origin"],
                 p["uses"],
-                when(p["created"]),
+                when(p["last_used"]),
+                tested(p["last_run"]),
                 p["peer"] or "any",
                 p["task"],
             )
-            for p in found["protocols"]
+            for p in found
         ),
+    )
+    for p in found:
+        if p["reason"]:
+            print(f"{p['hash'][:12]} {p['state']}: {visible(p['reason'])}")
+    print(usage_line(page["usage"]))
+    if more is not None:
+        again = " ".join(
+            f"--{name} {value}" for name, value in options.items() if value
+        )
+        print(
+            f"there are more: anpd protocols list {again}{' ' if again else ''}"
+            f"--after '{visible(more)}'"
+        )
+
+
+def tested(run: dict[str, Any] | None) -> str:
+    """Return in a few words how the last test run ended."""
+    if run is None:
+        return "-"
+    return f"{'passed' if run['passed'] else 'FAILED'} {when(run['at'])}"
+
+
+def share(usage: dict[str, Any]) -> str:
+    """Return the share of calls without negotiation, for people."""
+    rate = usage["hit_rate"]
+    return "-" if rate is None else f"{100 * rate:.1f} %"
+
+
+def usage_line(usage: dict[str, Any]) -> str:
+    """Return counts of calls in one line."""
+    return (
+        f"calls through protocols: {usage['calls']}, {share(usage)} of them without "
+        f"negotiation; in words {usage['natural_language']}, failed {usage['failed']}, "
+        f"served {usage['served']}"
     )
 
 
@@ -78,24 +140,23 @@ def show_protocol(
     if code:
         for half in found["halves"]:
             print(f"# {half['role']} half, revision {half['revision']}")
-            print(half["source"])
+            # Not all of it is ours: nothing in it may act on the terminal.
+            for line in half["source"].split("\n"):
+                print(visible(line))
         return
-    print(f"hash  {found['hash']}\n")
+    print(f"hash  {found['hash']}")
+    for uri in found["uris"]:
+        print(f"uri   {visible(uri)}")
+    print(usage_line(found["usage"]))
+    for one in found["revocations"]:
+        whom = visible(one["peer"] or "all peers")
+        why = f": {visible(one['reason'])}" if one["reason"] else ""
+        print(f"revoked for {whom} {when(one['at'])}{why}")
+    print()
     for agreement in found["agreements"]:
-        for name in ("role", "peer", "task", "state", "samples", "uses", "created"):
-            value = agreement[name]
-            print(f"{name:<8} {when(value) if name == 'created' else value}")
-        if agreement["cases"]:
-            print(f"{'cases':<8} {visible(agreement['cases'])}")
-        if agreement["state"] in WHY_UNUSED:
-            print(f"{agreement['state']}: {WHY_UNUSED[agreement['state']]}")
-        print()
+        _print_agreement(agreement)
     for half in found["halves"]:
-        calls = ", ".join(half["capabilities"]) or "no capability"
-        print(
-            f"{half['role']} half, revision {half['revision']}, by {half['origin']}, "
-            f"calls {calls}"
-        )
+        _print_half(half)
     for what in ("runs", "trials"):
         _print_runs(what, found[what])
     short = found["hash"][:12]
@@ -103,7 +164,8 @@ def show_protocol(
         print(f"\nto have it agreed anew at once: anpd protocols release {short}")
     if found["quarantined"]:
         print(f"\nquarantined: {found['quarantined']}")
-        print(f"to use it again: anpd protocols release {short}")
+    if found["quarantined"] or found["revocations"]:
+        print(f"to use it again: anpd protocols approve {short}")
     print(f"\nmore: anpd protocols show {short} --document | --code")
 
 
@@ -186,6 +248,51 @@ def _bundle(file: Path) -> bytes:
     return data
 
 
+def _print_agreement(agreement: dict[str, Any]) -> None:
+    """Print what was settled with one peer, and how it does."""
+    times = ("created", "last_used")
+    for name in ("role", "peer", "task", "state", "samples", "uses", *times):
+        value = agreement[name]
+        shown = when(value) if name in times else visible(str(value))
+        print(f"{name.replace('_', ' '):<10}{shown}")
+    if agreement["negotiation_id"]:
+        print(f"{'from':<10}anpd negotiations show {agreement['negotiation_id']}")
+    if agreement["cases"]:
+        print(f"{'cases':<10}{visible(agreement['cases'])}")
+    run = agreement["last_run"]
+    if run is not None:
+        outcome = visible(str(run["outcome"]))
+        print(f"{'tested':<10}{tested(run)} ({visible(str(run['mode']))}): {outcome}")
+    if agreement["reason"]:
+        print(f"{agreement['state']}: {visible(agreement['reason'])}")
+    print()
+
+
+def _print_half(half: dict[str, Any]) -> None:
+    """Print a half and where it came from."""
+    calls = ", ".join(half["capabilities"]) or "no capability"
+    by = half["origin"] + (f" {half['model']}" if half["model"] else "")
+    print(
+        f"{half['role']} half, revision {half['revision']}, {half['state']}, by "
+        f"{visible(by)}, {when(half['created'])}, {half['agreements']} agreements, "
+        f"calls {visible(calls)}"
+    )
+    if half["reason"]:
+        print(f"  {half['state']}: {visible(half['reason'])}")
+    if half["negotiation_id"]:
+        print(f"  from negotiation {half['negotiation_id']}")
+    if half["bundle"]:
+        print(f"  from the bundle with SHA-256 {half['bundle']}")
+    claims = half["claims"]
+    if claims is not None:
+        said = ", ".join(
+            f"{name} {when(value) if isinstance(value, float) else value}"
+            for name, value in claims.items()
+            if isinstance(value, str | float)
+        )
+        print(f"  which says of itself: {visible(said)}")
+
+
 def _print_runs(what: str, runs: dict[str, Any]) -> None:
     """Print the outcomes since the daemon started, and the latest failures."""
     if not runs["outcomes"]:
@@ -196,15 +303,15 @@ def _print_runs(what: str, runs: dict[str, Any]) -> None:
         where = f" line {failure['line']}" if "line" in failure else ""
         print(
             f"  {failure['outcome']} {failure.get('function', failure['stage'])}"
-            f"{where}: {failure['reason']}"
+            f"{where}: {visible(failure['reason'])}"
         )
         for finding in failure.get("findings", ()):
-            print(f"    line {finding['line']}: {finding['reason']}")
-            print(f"      {finding['source'].strip()}")
+            print(f"    line {finding['line']}: {visible(finding['reason'])}")
+            print(f"      {visible(finding['source'].strip())}")
     if runs["log"]:
         print("  printed, the end:")
         for line in runs["log"].splitlines()[-10:]:
-            print(f"    {line}")
+            print(f"    {visible(line)}")
 
 
 @protocols_app.command("release")

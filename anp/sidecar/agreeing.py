@@ -16,6 +16,7 @@ from anp.channel.events import FrameReceived
 from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
 from anp.sidecar.minds import Think
+from anp.sidecar.observing import Observer
 from anp.sidecar.owner_case import Case, GuidedMind
 from anp.sidecar.owner_desk import OwnerDesk
 from anp.sidecar.owner_words import (
@@ -38,8 +39,13 @@ from cache.records import (
 )
 from cache.store import Store
 from negotiation.acceptance import Validator
-from negotiation.document import read_document
-from negotiation.errors import FailureKind, NegotiationEnded, TransportClosed
+from negotiation.document import document_hash, read_document
+from negotiation.errors import (
+    FailureKind,
+    HalfError,
+    NegotiationEnded,
+    TransportClosed,
+)
 from negotiation.limits import NegotiationLimits
 from negotiation.machine import Machine
 from negotiation.mind import HalfSource, Need, Side
@@ -143,6 +149,7 @@ class Agreer:
         own_did: str,
         approve: str = "never",
         approval_wait: float = 20.0,
+        observer: Observer | None = None,
     ) -> None:
         """Make the part that negotiates.
 
@@ -152,6 +159,7 @@ class Agreer:
             think: Gives a mind for a role, a peer and a negotiation.
         """
         self._own_did = own_did
+        self._observer = observer or Observer()
         self._store = store
         self._sandbox = sandbox
         self._validator = validator
@@ -196,8 +204,16 @@ class Agreer:
             subject=task_key(side.task) if isinstance(side, Need) else None,
         )
         case = self.desk.open_case(record, side)
+        watched = self._observer.negotiation(record.peer_did, role=record.role.value)
         try:
-            return await self._agree(channel, side, case, begins)
+            with watched as seen:
+                try:
+                    return await self._agree(channel, side, case, begins)
+                finally:
+                    turns, seen.outcome = case.record.turns, case.record.outcome
+                    seen.rounds = sum(
+                        one.get("status") == "negotiating" for one in turns
+                    )
         except BaseException as exc:
             await case.give_back_after(exc)
             with contextlib.suppress(CallError):
@@ -228,6 +244,12 @@ class Agreer:
             return problems
 
         async def prepare(text: str) -> HalfSource:
+            revoked = await asyncio.to_thread(
+                self._store.is_revoked, document_hash(text), record.peer_did
+            )
+            if revoked:
+                # Before it is accepted: what the owner took back is not agreed anew.
+                raise HalfError("rejected", "the owner took this document back")
             return await prepare_half(text, side, mind=mind, check=check)
 
         machine = Machine(
@@ -356,6 +378,8 @@ class Agreer:
                 "origin": outcome.half.origin,
                 "capabilities": calls,
                 "created": now,
+                "model": outcome.half.model,
+                "negotiation_id": record.id,
             }
         )
         agreement = AgreementRecord.from_json(

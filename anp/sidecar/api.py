@@ -1,4 +1,4 @@
-"""The local API on a Unix socket of the owner's (SIDECAR.md, Local API)."""
+"""The local API: on a Unix socket of the owner's, and on loopback if they want it."""
 
 from __future__ import annotations
 
@@ -7,94 +7,232 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
-from dataclasses import asdict
+import time
+from collections.abc import AsyncIterator, Generator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
 
-from anp.errors import AnpError, CallError, ConfigError, ErrorKind
+from anp.errors import CallError, ErrorKind
 from anp.sidecar import views
-from anp.sidecar.bundle_api import bundle_routes
-from anp.sidecar.outbound import CallRequest, Mode
-from anp.sidecar.owner_api import owner_routes
-from anp.sidecar.spend_api import spend_routes
-from cache.errors import CacheError, HashPrefixError
-from cache.records import PeerState
-from negotiation.errors import JsonError
-from negotiation.strict_json import parse_json
+from anp.sidecar.api_bodies import CapabilityTestBody
+from anp.sidecar.api_call_operations import call_operations
+from anp.sidecar.api_guard import Door, Guard, load_token
+from anp.sidecar.api_health import health_operations
+from anp.sidecar.api_openapi import openapi
+from anp.sidecar.api_operations import Answer, Operation, body_of, route_of
+from anp.sidecar.api_peers import peer_operations
+from anp.sidecar.api_problems import http_problem
+from anp.sidecar.api_shapes import ANY, NUMBER, TEXT, answer_of, ref
+from anp.sidecar.bundle_api import bundle_operations
+from anp.sidecar.consensus_api import consensus_operations
+from anp.sidecar.dashboard.operations import dashboard_operations
+from anp.sidecar.mcp_face_http import McpMount
+from anp.sidecar.owner_api import owner_operations
+from anp.sidecar.protocol_api import protocol_operations
+from anp.sidecar.spend_api import spend_operations
+from anp.sidecar.tracing import TraceContext
+from anp.version import daemon_version
+from negotiation.errors import CapabilityFailed
 
 if TYPE_CHECKING:
     from anp.sidecar.daemon import Daemon
 
-__all__ = ["HTTP_STATUS", "make_app", "serve_api"]
+__all__ = ["Doors", "make_app", "operations_of", "serve_api"]
 
 logger = logging.getLogger(__name__)
 
-MAX_BODY = 2 * 1024 * 1024
-"Largest body of a request, in bytes."
+LOOPBACK = "127.0.0.1"
+"The only address that the API is ever bound to."
 
-HTTP_STATUS: dict[ErrorKind, int] = {
-    ErrorKind.UNEXPECTED: 500,
-    ErrorKind.USAGE: 400,
-    ErrorKind.CONFIGURATION: 422,
-    ErrorKind.DAEMON_UNREACHABLE: 503,
-    ErrorKind.IDENTITY_REFUSED: 403,
-    ErrorKind.NEGOTIATION_REJECTED: 409,
-    ErrorKind.APPROVAL_PENDING: 409,
-    ErrorKind.POLICY: 403,
-    ErrorKind.TIMEOUT: 504,
-    ErrorKind.APPLICATION_ERROR: 502,
-    ErrorKind.GENERATED_CODE: 502,
-    ErrorKind.PEER_UNREACHABLE: 502,
-    ErrorKind.LOCAL_RESOURCE: 507,
-    ErrorKind.INTERRUPTED: 499,
-}
-"HTTP status of each kind of error."
-
-Handler = Callable[[Request], Awaitable[Response]]
+BACKLOG = 128
+"Connections that wait to be taken."
 
 
-def make_app(daemon: Daemon) -> Starlette:
-    """Return the API of `daemon` as an ASGI application."""
-    api = _Api(daemon)
-    routes = [
-        Route("/livez", _answering(api.live)),
-        Route("/readyz", _answering(api.ready)),
-        Route("/v1/info", _answering(api.info)),
-        Route("/v1/calls", _answering(api.call), methods=["POST"]),
-        Route("/v1/reload", _answering(api.reload), methods=["POST"]),
-        Route("/v1/capabilities", _answering(api.capabilities)),
-        Route("/v1/protocols", _answering(api.protocols)),
-        *bundle_routes(daemon, _answering),
-        Route("/v1/protocols/{prefix}", _answering(api.protocol)),
-        Route("/v1/protocols/{prefix}/document", _answering(api.document)),
-        Route(
-            "/v1/protocols/{prefix}/release",
-            _answering(api.release),
-            methods=["POST"],
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """Where the API can be reached."""
+
+    socket: Path
+    "The Unix socket."
+
+    url: str | None = None
+    "On loopback TCP, or None."
+
+    token_file: Path | None = None
+    "Where the token for `url` is."
+
+
+def operations_of(daemon: Daemon) -> list[Operation]:
+    """Return every operation of the API of `daemon`; fixed paths stand first."""
+    api = _DaemonApi(daemon)
+    return [
+        *health_operations(daemon),
+        Operation(
+            method="GET",
+            path="/v1/info",
+            name="getInfo",
+            summary="Tell who this daemon is and how it is doing.",
+            handler=api.info,
+            answers=(Answer(text="The daemon.", schema=ref("Info")),),
         ),
-        *owner_routes(daemon, _answering, _body),
-        *spend_routes(daemon, _answering),
-        Route("/v1/peers", _answering(api.peers)),
-        Route("/v1/peers/show", _answering(api.peer)),
-        Route("/v1/peers/allow", _answering(api.allow), methods=["POST"]),
-        Route("/v1/peers/block", _answering(api.block), methods=["POST"]),
-        Route("/v1/peers/forget", _answering(api.forget), methods=["POST"]),
-        Route("/v1/peers/ask", _answering(api.ask), methods=["POST"]),
+        *call_operations(daemon),
+        *dashboard_operations(daemon),
+        Operation(
+            method="GET",
+            path="/v1/capabilities",
+            name="listCapabilities",
+            summary="List every attached capability, exposed or not.",
+            handler=api.capabilities,
+            answers=(Answer(text="All of them.", schema=ref("Capabilities")),),
+        ),
+        Operation(
+            method="GET",
+            path="/v1/capabilities/{name}",
+            name="getCapability",
+            summary="Show one capability with its schemas.",
+            handler=api.capability,
+            answers=(Answer(text="The capability.", schema=ref("Capability")),),
+        ),
+        Operation(
+            method="POST",
+            path="/v1/capabilities/{name}/test",
+            name="testCapability",
+            summary="Call an exposed capability as a peer would, without a protocol.",
+            handler=api.test_capability,
+            body=CapabilityTestBody,
+            answers=(
+                Answer(
+                    text="What it gave.",
+                    schema=answer_of(capability=TEXT, output=ANY, ms=NUMBER),
+                ),
+            ),
+            problems=(424,),
+        ),
+        *consensus_operations(daemon),
+        *bundle_operations(daemon),
+        *protocol_operations(daemon),
+        *owner_operations(daemon),
+        *spend_operations(daemon),
+        *peer_operations(daemon),
     ]
-    return Starlette(routes=routes)
+
+
+def make_app(
+    daemon: Daemon,
+    *,
+    door: Door | None = None,
+    more: Sequence[BaseRoute] = (),
+) -> ASGIApp:
+    """Return the API of `daemon` as an ASGI application behind one door.
+
+    Args:
+        door: What a request has to show; None is the Unix socket's.
+        more: Routes that are no operations: the MCP face, the dashboard, metrics.
+    """
+    operations = operations_of(daemon)
+
+    @cache
+    def document() -> dict[str, Any]:
+        return openapi(operations, version=daemon_version())
+
+    async def described(request: Request) -> Response:
+        return JSONResponse(document())
+
+    app = Starlette(
+        routes=[
+            Route("/v1/openapi.json", described),
+            *(route_of(operation) for operation in operations),
+            *more,
+        ],
+        exception_handlers={HTTPException: http_problem, Exception: http_problem},
+    )
+    # A path with a slash too many is no other path of ours.
+    app.router.redirect_slashes = False
+    return Guard(TraceContext(app), door or Door())
 
 
 @contextlib.asynccontextmanager
-async def serve_api(daemon: Daemon) -> AsyncIterator[Path]:
-    """Serve the API of `daemon` on its socket, and give the socket's path."""
+async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
+    """Serve the API of `daemon` on its socket, and on loopback if it is so set.
+
+    Raises:
+        CallError: `local_resource`, an address cannot be used.
+    """
     path = daemon.home.socket_path()
+    async with contextlib.AsyncExitStack() as stack:
+        mount = McpMount(path)
+        stack.push_async_callback(mount.close)
+        listener = _unix_listener(path)
+        stack.callback(path.unlink, missing_ok=True)
+        doors = Doors(path)
+        app = make_app(daemon, door=Door(), more=mount.routes())
+        await stack.enter_async_context(_served(listener, app))
+        opening = asyncio.Lock()
+        opened: list[str] = []
+
+        async def open_loopback() -> str:
+            """Open the loopback port unless it is open; return where it is."""
+            async with opening:
+                if not opened:
+                    token = load_token(daemon.home.token_file)
+                    tcp = _tcp_listener(daemon.config.listen.api_port or 0)
+                    port = tcp.getsockname()[1]
+                    session = partial(daemon.dashboard.admits, port=port)
+                    app = make_app(
+                        daemon,
+                        door=Door(port=port, token=token, session=session),
+                        more=[*mount.routes(), *daemon.dashboard.routes()],
+                    )
+                    await loopback.enter_async_context(_served(tcp, app))
+                    opened.append(f"http://{LOOPBACK}:{port}")
+            return opened[0]
+
+        # A stack of its own: what a link opens later ends after the streams, as well.
+        loopback = await stack.enter_async_context(contextlib.AsyncExitStack())
+        daemon.dashboard.opener = open_loopback
+        if daemon.config.listen.api_port is not None:
+            doors = Doors(path, await open_loopback(), daemon.home.token_file)
+        # Calls and streams end before their servers wait for them.
+        stack.push_async_callback(daemon.calls.close)
+        stack.callback(daemon.events.close)
+        stack.callback(daemon.calls.end_watching)
+        yield doors
+
+
+@contextlib.asynccontextmanager
+async def _served(listener: socket.socket, app: ASGIApp) -> AsyncIterator[None]:
+    server = _Server(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            server_header=False,
+            timeout_graceful_shutdown=5,
+        )
+    )
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        await server.is_up.wait()
+        yield
+    finally:
+        server.should_exit = True
+        await serving
+        listener.close()
+
+
+def _unix_listener(path: Path) -> socket.socket:
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     # uvicorn's own `uds=` would leave the socket open to everybody (0666).
@@ -102,30 +240,29 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Path]:
     try:
         listener.bind(str(path))
     except OSError as exc:
+        listener.close()
         raise CallError(
             ErrorKind.LOCAL_RESOURCE, f"cannot listen on {path}: {exc.strerror}"
         ) from exc
     finally:
         os.umask(before)
-    server = _Server(
-        uvicorn.Config(
-            make_app(daemon),
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            ws="none",
-            timeout_graceful_shutdown=5,
-        )
-    )
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    return listener
+
+
+def _tcp_listener(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        await server.is_up.wait()
-        yield path
-    finally:
-        server.should_exit = True
-        await serving
+        listener.bind((LOOPBACK, port))
+        listener.listen(BACKLOG)
+    except OSError as exc:
         listener.close()
-        path.unlink(missing_ok=True)
+        raise CallError(
+            ErrorKind.LOCAL_RESOURCE,
+            f"cannot listen on {LOOPBACK}:{port}: {exc.strerror}; "
+            "set another listen.api_port",
+        ) from exc
+    return listener
 
 
 class _Server(uvicorn.Server):
@@ -146,212 +283,42 @@ class _Server(uvicorn.Server):
         yield
 
 
-def problem(
-    kind: ErrorKind,
-    detail: str,
-    *,
-    may_have_run: bool = False,
-    retry_after: float | None = None,
-) -> Response:
-    """Return an RFC 9457 problem document."""
-    status = HTTP_STATUS[kind]
-    body: dict[str, Any] = {
-        "type": f"urn:anpd:error:{kind.value}",
-        "title": kind.value.replace("_", " "),
-        "status": status,
-        "detail": detail,
-        "kind": kind.value,
-    }
-    if may_have_run:
-        body["may_have_run"] = True
-    headers = {}
-    if retry_after is not None:
-        body["retry_after"] = retry_after
-        headers["Retry-After"] = str(int(retry_after))
-    return JSONResponse(
-        body,
-        status_code=status,
-        headers=headers,
-        media_type="application/problem+json",
-    )
-
-
-def _answering(handler: Handler) -> Handler:
-    """Turn the errors of a handler into problem documents."""
-
-    async def answering(request: Request) -> Response:
-        try:
-            return await handler(request)
-        except CallError as exc:
-            return problem(
-                exc.kind,
-                exc.detail,
-                may_have_run=exc.may_have_run,
-                retry_after=exc.retry_after,
-            )
-        except ConfigError as exc:
-            return problem(ErrorKind.CONFIGURATION, str(exc))
-        except HashPrefixError as exc:
-            return problem(ErrorKind.USAGE, str(exc))
-        except CacheError as exc:
-            return problem(ErrorKind.LOCAL_RESOURCE, str(exc))
-        except (AnpError, JsonError) as exc:
-            return problem(ErrorKind.USAGE, str(exc))
-        except Exception:
-            logger.exception("request failed path=%s", request.url.path)
-            return problem(ErrorKind.UNEXPECTED, "unexpected error; see the log")
-
-    return answering
-
-
-class _Api:
+class _DaemonApi:
     """The handlers, thin: they read the request, ask the daemon and show the answer."""
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
 
-    async def live(self, request: Request) -> Response:
-        return JSONResponse({"status": "ok"})
-
-    async def ready(self, request: Request) -> Response:
-        sick = {
-            name: attachment.problem
-            for name, (_, attachment) in self._daemon.exposure.attachments.items()
-            if not attachment.healthy
-        }
-        status = "not ready" if sick else "ok"
-        return JSONResponse(
-            {"status": status, "attachments": sick}, status_code=503 if sick else 200
-        )
-
     async def info(self, request: Request) -> Response:
         return JSONResponse(views.info(self._daemon))
-
-    async def call(self, request: Request) -> Response:
-        body = await _body(request)
-        unknown = (
-            body.keys()
-            - {"peer", "task", "input", "timeout", "mode"}
-            - {"trust_first_use"}
-        )
-        timeout = body.get("timeout")
-        if unknown:
-            raise CallError(ErrorKind.USAGE, f"unknown fields: {sorted(unknown)}")
-        if not isinstance(body.get("peer"), str):
-            raise CallError(ErrorKind.USAGE, "peer is missing")
-        if body.get("mode", "auto") not in list(Mode):
-            raise CallError(ErrorKind.USAGE, f"mode: use one of {', '.join(Mode)}")
-        if timeout is not None and (
-            isinstance(timeout, bool)
-            or not isinstance(timeout, int | float)
-            or not 0 < timeout <= 86_400
-        ):
-            raise CallError(ErrorKind.USAGE, "timeout has to be seconds above 0")
-        result = await self._daemon.caller.call(
-            CallRequest(
-                peer=body["peer"],
-                task=self._daemon.task(body.get("task")),
-                arguments=body.get("input", {}),
-                timeout=timeout,
-                trust_first_use=body.get("trust_first_use") is True,
-                mode=Mode(body.get("mode", "auto")),
-            )
-        )
-        return JSONResponse(asdict(result))
-
-    async def reload(self, request: Request) -> Response:
-        return JSONResponse({"attachments": await self._daemon.reload()})
 
     async def capabilities(self, request: Request) -> Response:
         return JSONResponse({"capabilities": views.capabilities(self._daemon)})
 
-    async def protocols(self, request: Request) -> Response:
-        found = await asyncio.to_thread(
-            views.protocols, self._daemon.store, self._daemon.sandbox
-        )
-        return JSONResponse({"protocols": found})
+    async def capability(self, request: Request) -> Response:
+        return JSONResponse(views.capability(self._daemon, request.path_params["name"]))
 
-    async def protocol(self, request: Request) -> Response:
-        prefix = request.path_params["prefix"]
-        return JSONResponse(
-            await asyncio.to_thread(
-                views.protocol, self._daemon.store, self._daemon.sandbox, prefix
+    async def test_capability(self, request: Request) -> Response:
+        body: CapabilityTestBody = body_of(request, CapabilityTestBody)
+        found = views.capability(self._daemon, request.path_params["name"])
+        name = found["name"]
+        if not found["exposed"]:
+            raise CallError(
+                ErrorKind.POLICY, f"{name} is not exposed, so peers cannot call it"
             )
-        )
-
-    async def release(self, request: Request) -> Response:
-        prefix = request.path_params["prefix"]
-        digest = await asyncio.to_thread(self._daemon.store.find_hash, prefix)
-        failed = await asyncio.to_thread(self._daemon.store.release_failed, digest)
-        released = self._daemon.sandbox.release(digest) or failed > 0
-        return JSONResponse({"hash": digest, "released": released})
-
-    async def document(self, request: Request) -> Response:
-        prefix = request.path_params["prefix"]
-        record = await asyncio.to_thread(self._daemon.store.document, prefix)
-        if record is None:
-            raise CallError(ErrorKind.USAGE, f"no protocol begins with {prefix}")
-        return Response(record.text.encode("utf-8"), media_type="text/markdown")
-
-    async def ask(self, request: Request) -> Response:
-        body = await _body(request)
-        peer, question = body.get("peer"), body.get("question")
-        if not isinstance(peer, str) or not isinstance(question, str):
-            raise CallError(ErrorKind.USAGE, "peer and question have to be texts")
-        answer = await self._daemon.caller.ask(peer, question)
-        return JSONResponse({"peer": peer, "question": question, "answer": answer})
-
-    async def peers(self, request: Request) -> Response:
-        found = await asyncio.to_thread(self._daemon.store.peers)
-        return JSONResponse({"peers": [asdict(peer) for peer in found]})
-
-    async def peer(self, request: Request) -> Response:
-        did = await self._peer(request.query_params.get("peer"))
-        found = await asyncio.to_thread(self._daemon.store.peer, did)
-        if found is None:
-            raise CallError(ErrorKind.USAGE, f"nothing is known of {did}")
-        return JSONResponse(asdict(found))
-
-    async def allow(self, request: Request) -> Response:
-        return await self._set_state(request, PeerState.ALLOWED)
-
-    async def block(self, request: Request) -> Response:
-        return await self._set_state(request, PeerState.BLOCKED)
-
-    async def forget(self, request: Request) -> Response:
-        did = await self._peer((await _body(request)).get("peer"))
-        dropped = await asyncio.to_thread(self._daemon.store.forget_peer, did)
-        return JSONResponse({"did": did, "dropped": dropped})
-
-    async def _set_state(self, request: Request, state: PeerState) -> Response:
-        did = await self._peer((await _body(request)).get("peer"))
-        await self._daemon.policy.remember(did, shown_did=did, state=state)
-        return JSONResponse({"did": did, "state": state.value})
-
-    async def _peer(self, text: object) -> str:
-        if not isinstance(text, str) or not text:
-            raise CallError(ErrorKind.USAGE, "peer is missing")
-        return await asyncio.to_thread(self._daemon.canonical_peer, text)
-
-
-async def _body(request: Request) -> dict[str, Any]:
-    """Read a JSON object from the body.
-
-    Raises:
-        CallError: `usage`, it is too large, no JSON or no object.
-    """
-    content_type = request.headers.get("content-type", "").partition(";")[0]
-    if content_type.strip().lower() != "application/json":
-        raise CallError(ErrorKind.USAGE, "the content type has to be application/json")
-    data = b""
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > MAX_BODY:
-            raise CallError(ErrorKind.USAGE, f"the body is over {MAX_BODY} bytes")
-    try:
-        value = parse_json(data, max_size=MAX_BODY)
-    except JsonError as exc:
-        raise CallError(ErrorKind.USAGE, f"the body is no JSON: {exc}") from exc
-    if not isinstance(value, dict):
-        raise CallError(ErrorKind.USAGE, "the body has to be a JSON object")
-    return value
+        began = time.monotonic()
+        try:
+            output = await self._daemon.capability_calls.run(
+                name,
+                body.input,
+                peer_did=self._daemon.did,
+                max_payload=self._daemon.config.limits.max_payload,
+            )
+        except CapabilityFailed as exc:
+            raise CallError(
+                ErrorKind.APPLICATION_ERROR,
+                f"{name} answered {exc.code}: {exc.message}",
+                may_have_run=exc.ran,
+            ) from exc
+        ms = round((time.monotonic() - began) * 1000, 1)
+        return JSONResponse({"capability": name, "output": output, "ms": ms})

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
-from anp.errors import CallError, ErrorKind
+from anp.sidecar.api_operations import Answer, Operation, Query
+from anp.sidecar.api_problems import ApiError
+from anp.sidecar.api_shapes import ref
 from anp.sidecar.bundle_format import MAX_BUNDLE
 from anp.sidecar.bundles import Bundles
+from anp.sidecar.wanted import canonical_peer
 from negotiation.task import Role
 
 if TYPE_CHECKING:
     from anp.sidecar.daemon import Daemon
 
-__all__ = ["bundle_routes", "bundles_of"]
+__all__ = ["bundle_operations", "bundles_of"]
 
-Handler = Callable[[Request], Awaitable[Response]]
+SWITCH = {"type": "string", "enum": ["0", "1"]}
+ROLE = Query(
+    name="role",
+    text="Only this half; both when left out.",
+    schema={"type": "string", "enum": [role.value for role in Role]},
+)
+PEER = Query(
+    name="peer",
+    text="The peer that is meant: name, DID or `URL#DID`.",
+    schema={"type": "string", "minLength": 1, "maxLength": 2048},
+)
 
 
 def bundles_of(daemon: Daemon) -> Bundles:
@@ -36,18 +47,37 @@ def bundles_of(daemon: Daemon) -> Bundles:
     )
 
 
-def bundle_routes(
-    daemon: Daemon, answering: Callable[[Handler], Handler]
-) -> list[Route]:
-    """Return the routes of bundles; they stand before those with a hash in their path.
-
-    Args:
-        answering: Turns the errors of a handler into problem documents.
-    """
+def bundle_operations(daemon: Daemon) -> list[Operation]:
+    """Return the operations on bundles; they stand before those with a hash."""
     api = _BundleApi(daemon)
     return [
-        Route("/v1/protocols/import", answering(api.take_in), methods=["POST"]),
-        Route("/v1/protocols/{prefix}/export", answering(api.export)),
+        Operation(
+            method="POST",
+            path="/v1/protocols/import",
+            name="importProtocol",
+            summary="Try the halves of a bundle, and use them on new channels.",
+            handler=api.take_in,
+            answers=(Answer(text="What was imported.", schema=ref("Imported")),),
+            raw_body=True,
+            query=(ROLE, PEER),
+            problems=(404, 409, 424),
+            tag="protocols",
+        ),
+        Operation(
+            method="GET",
+            path="/v1/protocols/{prefix}/export",
+            name="exportProtocol",
+            summary="Write a protocol and our halves of it into a bundle.",
+            handler=api.export,
+            answers=(Answer(text="The bundle.", schema={"type": "object"}),),
+            query=(
+                ROLE,
+                PEER,
+                Query(name="did", text="1: say who exported it.", schema=SWITCH),
+                Query(name="tests", text="0: leave out the tests.", schema=SWITCH),
+            ),
+            tag="protocols",
+        ),
     ]
 
 
@@ -95,16 +125,14 @@ class _BundleApi:
         peer = request.query_params.get("peer")
         if not peer:
             return None
-        return await asyncio.to_thread(self._daemon.canonical_peer, peer)
+        return await asyncio.to_thread(
+            canonical_peer, self._daemon.config, self._daemon.store, peer
+        )
 
 
 def _role(request: Request) -> Role | None:
-    text = request.query_params.get("role")
-    if not text:
-        return None
-    if text not in list(Role):
-        raise CallError(ErrorKind.USAGE, "role: requester or provider")
-    return Role(text)
+    text = request.query_params.get(ROLE.name)
+    return None if text is None else Role(text)
 
 
 async def _bytes(request: Request) -> bytes:
@@ -113,5 +141,5 @@ async def _bytes(request: Request) -> bytes:
     async for chunk in request.stream():
         data += chunk
         if len(data) > MAX_BUNDLE:
-            raise CallError(ErrorKind.USAGE, f"a bundle has at most {MAX_BUNDLE} bytes")
+            raise ApiError(413, f"a bundle has at most {MAX_BUNDLE} bytes")
     return bytes(data)

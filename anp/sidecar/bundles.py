@@ -7,11 +7,12 @@ says wrote it: so it needs the full isolation, and rules are not believed by the
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
 from anp.errors import CallError, ErrorKind
@@ -168,7 +169,10 @@ class Bundles:
         parts = []
         for half, agreement in zip(halves, made, strict=True):
             tried = await self._try(bundle, half, peer_did, agreement)
-            parts.append(self._part(bundle, half, agreement, tried, peer_did, now))
+            part = self._part(bundle, half, agreement, tried, peer_did, now)
+            # Which bytes it came from, for the owner who wants to know.
+            name = hashlib.sha256(data).hexdigest()
+            parts.append(replace(part, half=replace(part.half, bundle=name)))
         try:
             imported = await asyncio.to_thread(
                 self._store.save_import, DocumentRecord.of(bundle.text), parts

@@ -8,24 +8,44 @@ from typing import Any
 
 from anp.sidecar.attachments import AttachmentError, CapabilityError
 from anp.sidecar.exposure import Exposure
+from anp.sidecar.observing import Observer
 from cache.records import HalfRecord
 from negotiation.acceptance import Validator
 from negotiation.errors import CapabilityFailed
 
-__all__ = ["CapabilityCalls"]
+__all__ = ["MAX_VALUES", "CapabilityCalls", "max_output"]
 
 logger = logging.getLogger(__name__)
 
-MAX_OUTPUT = 700 * 1024
-"Largest output of a capability as JSON, in bytes, that still fits an answer's frame."
+MAX_VALUES = 4 * 1024 * 1024
+"Largest values that a message is judged with, in bytes, whatever a channel carries."
+
+ROOM_FOR_FIELDS = 64 * 1024
+"Bytes of a message for what a document adds to the output, where there is room."
+
+
+def max_output(max_payload: int) -> int:
+    """Return the bytes of JSON that an output may have to fit an answer's frame.
+
+    Args:
+        max_payload: Protocol data that one frame of the channel may have.
+    """
+    most = min(max_payload, MAX_VALUES)
+    return most - min(ROOM_FOR_FIELDS, most // 8)
 
 
 class CapabilityCalls:
     """Calls what is exposed, and nothing else."""
 
     def __init__(
-        self, exposure: Exposure, validator: Validator, *, timeout: float
+        self,
+        exposure: Exposure,
+        validator: Validator,
+        *,
+        timeout: float,
+        observer: Observer | None = None,
     ) -> None:
+        self.observer = observer or Observer()
         self._exposure = exposure
         self._validator = validator
         self._timeout = timeout
@@ -38,22 +58,41 @@ class CapabilityCalls:
         )
 
     async def call(
-        self, half: HalfRecord, name: str, arguments: Any, *, peer_did: str
+        self,
+        half: HalfRecord,
+        name: str,
+        arguments: Any,
+        *,
+        peer_did: str,
+        max_payload: int,
     ) -> Any:
         """Call a capability that `half` was agreed with, for a peer.
+
+        Args:
+            max_payload: See `run`.
 
         Raises:
             CapabilityFailed: It is not part of the protocol, not available, or failed.
         """
         if name not in half.capabilities:
-            raise CapabilityFailed("403", f"{name} is not part of this protocol")
+            raise CapabilityFailed(
+                "403", f"{name} is not part of this protocol", ran=False
+            )
         problem = self._exposure.fits({name: half.capabilities[name]})
         if problem is not None:
-            raise CapabilityFailed("503", "the capability is not available")
-        return await self.run(name, arguments, peer_did=peer_did)
+            raise CapabilityFailed("503", "the capability is not available", ran=False)
+        return await self.run(
+            name, arguments, peer_did=peer_did, max_payload=max_payload
+        )
 
-    async def run(self, name: str, arguments: Any, *, peer_did: str) -> Any:
+    async def run(
+        self, name: str, arguments: Any, *, peer_did: str, max_payload: int
+    ) -> Any:
         """Call an exposed capability.
+
+        Args:
+            max_payload: What one frame of the channel that the answer goes out on
+                may carry, in bytes.
 
         Raises:
             CapabilityFailed: It is not available, failed, or the data does not fit.
@@ -61,23 +100,28 @@ class CapabilityCalls:
         capability = self._exposure.capability(name)
         attachment = self._exposure.attachment_of(name)
         if capability is None or attachment is None or not isinstance(arguments, dict):
-            raise CapabilityFailed("503", "the capability is not available")
+            raise CapabilityFailed("503", "the capability is not available", ran=False)
         findings = await self._validator.validate(capability.input_schema, arguments)
         if findings:
-            raise CapabilityFailed("400", f"input: {'; '.join(findings)}"[:500])
-        try:
-            output = await attachment.call(
-                name, arguments, caller=peer_did, timeout=self._timeout
+            raise CapabilityFailed(
+                "400", f"input: {'; '.join(findings)}"[:500], ran=False
             )
+        try:
+            with self.observer.tool(name):
+                output = await attachment.call(
+                    name, arguments, caller=peer_did, timeout=self._timeout
+                )
         except CapabilityError as exc:
             raise CapabilityFailed(str(exc.code), exc.message) from exc
         except AttachmentError as exc:
             logger.warning("attachment failed capability=%s reason=%s", name, exc)
-            raise CapabilityFailed("503", "the capability is not available") from exc
-        size = len(json.dumps(output))
-        if size > MAX_OUTPUT:
             raise CapabilityFailed(
-                "413", f"too_large: the output has {size} bytes, at most {MAX_OUTPUT}"
+                "503", "the capability is not available", ran=exc.may_have_run
+            ) from exc
+        size, most = len(json.dumps(output)), max_output(max_payload)
+        if size > most:
+            raise CapabilityFailed(
+                "413", f"too_large: the output has {size} bytes, at most {most}"
             )
         findings = await self._validator.validate(capability.output_schema, output)
         if findings:

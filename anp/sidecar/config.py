@@ -22,7 +22,9 @@ from anp.sidecar.settings import (
     BudgetConfig,
     CacheConfig,
     CallConfig,
+    ChannelsConfig,
     Config,
+    ConsensusConfig,
     IdentityConfig,
     LimitsConfig,
     ListenConfig,
@@ -39,7 +41,9 @@ __all__ = [
     "BudgetConfig",
     "CacheConfig",
     "CallConfig",
+    "ChannelsConfig",
     "Config",
+    "ConsensusConfig",
     "IdentityConfig",
     "LimitsConfig",
     "ListenConfig",
@@ -60,7 +64,16 @@ MAX_FILE = 1024 * 1024
 _ADAPTER = TypeAdapter(Config)
 
 ENV_PREFIX = "ANPD_"
-PATH_KEYS = (("identity", "key_file"), ("llm", "api_key_file"), ("cache", "path"))
+PATH_KEYS = (
+    ("identity", "key_file"),
+    ("listen", "tls_cert"),
+    ("listen", "tls_key"),
+    ("fetch", "ca_file"),
+    ("llm", "api_key_file"),
+    ("cache", "path"),
+    ("cache", "ca_file"),
+    ("consensus", "directory"),
+)
 "Keys whose relative paths count from the folder of the file that has them."
 
 
@@ -140,6 +153,9 @@ def load_config(
         config,
         identity=replace(config.identity, key_file=key_file),
         cache=replace(config.cache, path=config.cache.path or home.store),
+        consensus=replace(
+            config.consensus, directory=config.consensus.directory or home.consensus
+        ),
     )
 
 
@@ -271,17 +287,29 @@ _DEFAULT_TEXT = """\
 # Stronger than this file: flags, and the environment (ANPD_LISTEN__PORT=9000).
 
 [identity]
-method = "@method@"               # "did:key" or "did:all", from the same key
+method = "@method@"               # "did:key" or "did:all", from the same key;
+                                  # "did:wba" after `anpd identity create DOMAIN`
 # key_file = "identity.key"
+# sign_with = "p256"              # or "ed25519", for hellos of a did:wba
 
 [listen]
 # host = "127.0.0.1"              # any other address also sets policy.peers = "listed"
 # port = 8765                     # 0 lets the system choose
 # public_url = "wss://agent.example/"
+# tls_cert = "agent.pem"          # with both the port speaks https and wss
+# tls_key = "agent.key"
+# api_port = 8764                 # the local API also on 127.0.0.1, with a token;
+                                  # without it only on a Unix socket
 
 [policy]
 # peers = "any"                   # every verified DID; elsewhere than on loopback
                                   # the default is "listed": those you allowed
+# share_agreements = false        # offer what was agreed with one peer to another
+
+[fetch]                           # what peers make us fetch, such as DID documents
+# allow = []                      # networks besides the public ones: ["10.0.0.0/8"]
+# allow_http_loopback = false     # for tests; otherwise https only
+# ca_file = "authorities.pem"     # trusted besides the system's
 
 [negotiation]
 # mind = "auto"                   # "auto", "rules" or "llm"
@@ -323,6 +351,14 @@ method = "@method@"               # "did:key" or "did:all", from the same key
 # day_tokens = 2000000
 # owner_share = 0.5               # of the day for our own calls, the rest for peers
 
+[consensus]                       # protocols known by URI, used without negotiation
+# use = true                      # look at what a peer publishes before negotiating
+# envelope = true                 # the message envelope, for capabilities by name
+# publish = true                  # serve our list; default where any peer may use us
+# directory = "consensus"
+# order = []                      # URIs, best first
+# list_lifetime = 300.0           # seconds a peer's list is kept
+
 [call]
 # timeout = 30.0                  # seconds, from when the protocol is ready
 
@@ -334,13 +370,37 @@ method = "@method@"               # "did:key" or "did:all", from the same key
 
 [cache]
 # path = "store"
+# url = "redis://host:6379/0"     # a store that several daemons share; docs/fleets.md
+# prefix = "anpd"                 # one for each identity
+# ca_file = "ca.pem"              # PEM, for rediss://; default is the system's
+
+[channels]
+# resumption = false              # keep keys, encrypted, so that a call after a restart
+                                  # needs no handshake; both sides have to want it
+# key_lifetime = 864000           # seconds; keys are renewed at 80 % of it
+# max_frame = 16777216            # bytes, between peers with our extensions
+# renew_messages = 1048576
 
 [limits]
 # max_message = 1048576           # bytes
-# max_payload = 786432            # bytes
+# max_payload = 783359            # bytes, to peers without our extensions
 # max_links = 256
 # max_channels = 64
 # max_calls = 64
+
+[log]
+# format = "auto"                 # text on a terminal, else "json", one object a line
+# level = "info"                  # or "debug", "warning", "error"
+
+[operation]
+# stop_timeout = 20.0             # seconds for calls in flight after SIGTERM
+
+[otel]                            # traces; needs the extra anpd[otel]
+# enabled = false
+# endpoint = "http://127.0.0.1:4318"
+                                  # without it: what the OTEL_* variables say
+# service_name = "anpd"
+# sample = 1.0                    # part of the traces that begin here
 
 # [[peer]]
 # name = "shop"
@@ -351,6 +411,7 @@ method = "@method@"               # "did:key" or "did:all", from the same key
 # [[task]]
 # name = "product"
 # requirement = "get_product: name, description and price of a product by its id"
+# protocol = "https://shop.example/protocols/product/1.0"
 
 # [[attach]]                      # or: anpd attach mcp --name time -- mcp-server-time
 # kind = "mcp"

@@ -17,8 +17,11 @@ MAX_VALUE = 80
 UNKNOWN = {"unexpected_keyword_argument", "extra_forbidden"}
 "Types of pydantic's errors about keys that do not exist."
 
-SECRET = {("llm", "headers"), ("llm", "base_url")}
+SECRET = {("llm", "headers"), ("llm", "base_url"), ("cache", "url")}
 "Places whose value may be a key or hold a password, so no message repeats it."
+
+ATTACHMENT_SECRETS = {"headers", "query", "bearer", "basic", "secret", "env"}
+"Keys of attachments whose value may be the secret itself, written by mistake."
 
 TEXTS = {
     "dataclass_type": "should be a table",
@@ -48,7 +51,7 @@ def explain(error: ValidationError, root: type) -> tuple[str, list[str | int]]:
     if first["type"] in {"missing", "missing_argument"}:
         return f"{key} is missing", where
     text = TEXTS.get(first["type"], first["msg"].removeprefix("Input "))
-    if tuple(where[:2]) in SECRET:
+    if tuple(where[:2]) in SECRET or ATTACHMENT_SECRETS & set(where):
         return f"{key} {text}", where
     found = repr(first["input"])
     if len(found) > MAX_VALUE:

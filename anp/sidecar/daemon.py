@@ -5,109 +5,131 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
-import signal
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 from anp.channel.channel import Channel
-from anp.channel.core import EXTENSION_CLOSE
+from anp.channel.dialing import Dialler
 from anp.channel.events import NeedHelloAnswer
-from anp.channel.limits import LinkConfig
-from anp.channel.links import Links, LinksConfig, Target
+from anp.channel.keeper import PURPOSE, KeyKeeper
+from anp.channel.links import Links
 from anp.channel.listener import Page
-from anp.errors import CallError, ConfigError, ErrorKind
-from anp.identity.address import PeerAddress, parse_peer
+from anp.errors import PeerError
+from anp.identity.address import PeerAddress
 from anp.identity.book import AddressBook
-from anp.identity.dids import Identities, canonical_did
+from anp.identity.dids import canonical_did
 from anp.identity.keys import PrivateKey
-from anp.identity.resolver import ChainResolver
+from anp.identity.web_resolver import WebResolver
 from anp.identity.well_known import PATH, WellKnown, make_well_known
 from anp.sidecar.afterwards import Afterwards
 from anp.sidecar.agreeing import Agreer
-from anp.sidecar.attachments import (
-    AttachmentError,
-    AttachmentLimits,
-    AttachmentSpec,
-    load_attachments,
-    open_attachment,
-)
+from anp.sidecar.api_calls import CallDesk
+from anp.sidecar.api_events import EventHub
+from anp.sidecar.attaching import Attaching
 from anp.sidecar.binding import Binder
-from anp.sidecar.capabilities import CapabilityCalls
+from anp.sidecar.bundle_api import bundles_of
+from anp.sidecar.capabilities import MAX_VALUES, CapabilityCalls
 from anp.sidecar.config import Config
-from anp.sidecar.exposure import Exposure, PeerPolicy
+from anp.sidecar.consensus import ConsensusDesk
+from anp.sidecar.consensus_calls import CandidateFinder
+from anp.sidecar.consensus_folder import ConsensusFolder
+from anp.sidecar.consensus_wiring import half_maker, written_protocols
+from anp.sidecar.dashboard import Dashboard
+from anp.sidecar.exposure import Exposure, PeerPolicy, PeerRules
 from anp.sidecar.finding import PeerFinder
-from anp.sidecar.home import ApiAddress, Home, write_ready_file
+from anp.sidecar.home import Home
 from anp.sidecar.inbound import Provider
 from anp.sidecar.loading import HalfLoader
 from anp.sidecar.minds import Minds
 from anp.sidecar.modelling import make_endpoint, make_spending
 from anp.sidecar.natural import Spokesman
+from anp.sidecar.observing import Observer
+from anp.sidecar.operation import watch_daemon
+from anp.sidecar.our_side import links_config, negotiation_limits, our_meta
 from anp.sidecar.outbound import Caller
+from anp.sidecar.pins import DidKeys, UrlPins
+from anp.sidecar.published import LIST_PATH, PeerLists, guarded_getter, peer_getter
 from anp.sidecar.repairing import Repairer
 from anp.sidecar.serving import ServedParts
 from anp.sidecar.session import SessionParts
+from anp.sidecar.tracing import make_tracing
+from anp.sidecar.using import UseCounter
+from anp.sidecar.web_identity import (
+    load_own_web,
+    make_fetcher,
+    make_identities,
+    make_resolver,
+    server_tls,
+)
+from anp.sidecar.written import Heard, WrittenParts
 from anp.version import daemon_version
 from anp.wire.messages import MetaProtocol
-from cache.errors import StoreUnavailable
 from cache.imports import Imported
-from cache.records import PinRecord, Role
-from cache.store import Store
+from cache.opening import open_store
+from cache.records import Role
+from negotiation.consensus.written import WrittenLimits
 from negotiation.dialogue import DialogueLimits
-from negotiation.limits import ANSWER_TIMEOUT, NegotiationLimits
 from negotiation.mind import Offer
-from negotiation.task import Task
 from sandbox.pool import Sandbox, SandboxConfig
 from sandbox.validation import SchemaValidator
 
-__all__ = ["Daemon", "run_daemon"]
+__all__ = ["Daemon"]
 
 logger = logging.getLogger(__name__)
-
-EXTENSIONS = (EXTENSION_CLOSE,)
-"Extensions of the channel that this daemon lists (WIRE)."
-
-
-class _Pins:
-    """The store's pins as the address book wants them."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def get_pin(self, url: str) -> str | None:
-        pin = self._store.pin(url)
-        return pin.did if pin else None
-
-    def put_pin(self, url: str, did: str) -> None:
-        self._store.save_pin(PinRecord(url=url, did=did, created=time.time()))
-
-    def all_pins(self) -> list[tuple[str, str]]:
-        return [(pin.url, pin.did) for pin in self._store.pins()]
 
 
 @dataclass(slots=True)
 class _Gate:
     """Stands in for the provider until it is built; links come first."""
 
+    observer: Observer
     provider: Provider | None = None
 
     async def answer_hello(self, hello: NeedHelloAnswer) -> MetaProtocol:
         assert self.provider is not None
-        return await self.provider.answer_hello(hello)
+        if self.observer.flights.closed:
+            # Unanswered until its link ends: to the peer we are away, not unwilling.
+            await asyncio.Event().wait()
+        try:
+            return await self.provider.answer_hello(hello)
+        except PeerError:
+            self.observer.handshake("provider", "refused")
+            raise
 
     async def serve_channel(self, channel: Channel) -> None:
         assert self.provider is not None
+        if not channel.resumed:
+            self.observer.handshake("provider", "ok")
         await self.provider.serve_channel(channel)
 
 
 class Daemon:
     """Every part of one daemon; `running` starts and ends them."""
 
-    def __init__(self, home: Home, config: Config) -> None:
+    def __init__(
+        self,
+        home: Home,
+        config: Config,
+        *,
+        load: Callable[[], Config] | None = None,
+        on_config: Callable[[Config], None] | None = None,
+    ) -> None:
+        """Build every part.
+
+        Args:
+            load: Reads the owner's configuration again, for a reload.
+            on_config: Told when a reload changed it.
+        """
         self.home = home
         self.config = config
+        self.load = load
+        self.on_config = on_config
+        self.observer = Observer(tracing=make_tracing(config.otel))
+        self.last_reload_failed = False
+        self.reload_lock = asyncio.Lock()
+        self._kept: dict[str, Callable[[], object]] = {}
         self.started = time.time()
         self.port = config.listen.port
         key_file = config.identity.key_file or home.key_file
@@ -116,32 +138,40 @@ class Daemon:
             if key_file.exists()
             else PrivateKey.create(key_file)
         )
-        self.identities = Identities.of_method(key, config.identity.method)
-        self.store = Store(config.cache.path or home.store)
+        self.own_web = load_own_web(home, config, key)
+        self.identities = make_identities(key, config, self.own_web)
+        self.store = open_store(
+            config.cache.path or home.store,
+            url=config.cache.url,
+            prefix=config.cache.prefix,
+            ca_file=config.cache.ca_file,
+            owner=self.identities.canonical,
+        )
+        self.uses = UseCounter(self.store)
+        self.fetcher = make_fetcher(config.fetch)
+        self.did_keys = DidKeys(self.store)
+        self.web = WebResolver(self.fetcher, pins=self.did_keys)
+        self.heard = Heard()
         self.exposure = Exposure()
+        self.attaching = Attaching(
+            home, self.exposure, max_calls=config.limits.max_calls
+        )
         self.sandbox = Sandbox(
             SandboxConfig(
                 max_workers=config.sandbox.max_workers,
                 memory=config.sandbox.memory,
                 required_level=config.sandbox.level,
-            )
+            ),
+            on_run=self.observer.sandbox_run,
         )
         self.validator = SchemaValidator()
-        blocked = {p.did for p in config.peer if p.did and p.policy == "block"}
-        self.policy = PeerPolicy(
-            self.store,
-            default=config.peers_policy,
-            allowed=frozenset(
-                p.did for p in config.peer if p.did and p.policy == "allow"
-            ),
-            blocked=frozenset(blocked),
-        )
+        self.policy = PeerPolicy(self.store, PeerRules.of(config))
         self.book = AddressBook(
             [PeerAddress(p.name, p.did, p.url) for p in config.peer],
-            _Pins(self.store),
+            UrlPins(self.store),
         )
         own_did = self.identities.canonical
-        self.spending = make_spending(self.store, config)
+        self.spending = make_spending(self.store, config, self.observer)
         self.endpoint = make_endpoint(config.llm, self.validator.validate)
         self.minds = Minds(
             config.negotiation.mind,
@@ -155,34 +185,29 @@ class Daemon:
             sandbox=self.sandbox,
             validator=self.validator,
             think=think,
-            limits=NegotiationLimits(
-                timeout=config.negotiation.timeout,
-                message_timeout=config.negotiation.message_timeout,
-                codegen_timeout=config.negotiation.codegen_timeout,
-                # A model's answer may take as long as the owner lets it.
-                answer_timeout=(
-                    ANSWER_TIMEOUT if self.endpoint is None else config.llm.timeout
-                ),
-                max_rounds=config.negotiation.max_rounds,
-            ),
+            limits=negotiation_limits(config),
             half_deadline=config.sandbox.call_timeout,
             own_did=own_did,
             approve=config.negotiation.approve,
             approval_wait=config.negotiation.approval_wait,
+            observer=self.observer,
         )
-        gate = _Gate()
+        gate = _Gate(self.observer)
+        meta = partial(our_meta, config)
         self.links = Links(
-            LinksConfig(
-                link=LinkConfig(
-                    max_message=config.limits.max_message,
-                    max_payload=config.limits.max_payload,
-                    max_channels=config.limits.max_channels,
-                ),
-                max_links=config.limits.max_links,
-            ),
+            links_config(config),
             identities=self.identities,
-            resolver=ChainResolver(),
+            resolver=make_resolver(self.web),
+            dialler=Dialler(tls=self.fetcher.tls, addresses=self.fetcher.addresses),
+            server_tls=server_tls(config),
             acceptor=gate,
+            on_handshake=partial(self.observer.handshake, "requester"),
+            keeper=KeyKeeper(
+                self.store,
+                key.derive(PURPOSE),
+                enabled=config.channels.resumption,
+                max_counter=config.channels.renew_messages,
+            ),
         )
         loader = HalfLoader(
             self.sandbox, self.validator, deadline=config.sandbox.call_timeout
@@ -198,8 +223,42 @@ class Daemon:
             message_timeout=config.negotiation.message_timeout,
             cases_timeout=config.negotiation.timeout / 2,
         )
-        capabilities = CapabilityCalls(
-            self.exposure, self.validator, timeout=config.call.timeout
+        capabilities = self.capability_calls = CapabilityCalls(
+            self.exposure,
+            self.validator,
+            timeout=config.call.timeout,
+            observer=self.observer,
+        )
+        self.consensus = ConsensusDesk(
+            folder=ConsensusFolder(
+                config.consensus.directory or home.consensus,
+                store=self.store,
+                fetch=self._fetch_document,
+            ),
+            order=config.consensus.order,
+            written=written_protocols(envelope=config.consensus.envelope),
+            publishes=config.publishes,
+            approve=config.negotiation.approve,
+            store=self.store,
+            exposure=self.exposure,
+            bundles=bundles_of(self),
+            make_half=half_maker(
+                sandbox=self.sandbox,
+                validator=self.validator,
+                think=think,
+                own_did=own_did,
+                deadline=config.sandbox.call_timeout,
+            ),
+        )
+        written = WrittenParts(
+            validator=self.validator,
+            dialogue=dialogue,
+            limits=WrittenLimits(
+                answer_timeout=config.call.timeout,
+                max_served=config.limits.max_calls,
+                max_message=MAX_VALUES,
+            ),
+            said=self.heard.said,
         )
         self.provider = gate.provider = Provider(
             exposure=self.exposure,
@@ -219,9 +278,27 @@ class Daemon:
                 ),
                 limits=dialogue,
                 max_calls=config.limits.max_calls,
+                used=self.uses.count,
             ),
             spokesman=Spokesman(self.exposure, capabilities, think),
-            answer=self._meta,
+            consensus=self.consensus,
+            written=written,
+            answer=meta,
+        )
+        self.peer_lists = PeerLists(
+            lifetime=config.consensus.list_lifetime,
+            get=peer_getter(self.fetcher.tls),
+            guarded_get=guarded_getter(self.fetcher),
+        )
+        self.candidates = CandidateFinder(
+            desk=self.consensus,
+            lists=self.peer_lists,
+            store=self.store,
+            sandbox=self.sandbox,
+            validator=self.validator,
+            think=think,
+            half_deadline=config.sandbox.call_timeout,
+            enabled=config.consensus.use,
         )
         self.binder = Binder(
             links=self.links,
@@ -235,18 +312,34 @@ class Daemon:
                 limits=dialogue,
                 call_timeout=config.call.timeout,
             ),
+            written=written,
+            candidates=self.candidates,
             own_did=own_did,
-            offer=self._meta,
+            offer=meta,
             remember=self._remember,
             test_cases=config.negotiation.test_cases,
+            shares_agreements=config.policy.share_agreements,
+        )
+        self.finder = PeerFinder(
+            self.book,
+            self.policy.is_blocked,
+            web=self.web,
+            tls=self.fetcher.tls,
+            has_link=self.links.has_link,
         )
         self.caller = Caller(
-            finder=PeerFinder(self.book, self.policy.is_blocked),
+            finder=self.finder,
             binder=self.binder,
             store=self.store,
             validator=self.validator,
             negotiation_timeout=config.negotiation.timeout,
+            observer=self.observer,
+            uses=self.uses,
         )
+        self.events = EventHub()
+        self.dashboard = Dashboard()
+        self.calls = CallDesk(self.caller.call, self.events)
+        self.agreer.desk.on_event = self.calls.negotiation
 
     @property
     def did(self) -> str:
@@ -258,34 +351,52 @@ class Daemon:
         """Where peers reach us."""
         if self.config.listen.public_url:
             return self.config.listen.public_url
+        if self.own_web is not None and self.own_web.url is not None:
+            return self.own_web.url
         host = self.config.listen.host
-        return f"ws://{f'[{host}]' if ':' in host else host}:{self.port}/"
+        scheme = "ws" if self.config.listen.tls_cert is None else "wss"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}/"
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Start every part, and end what was started."""
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(self.store.close)
-            await self.sandbox.start()
+            stack.push_async_callback(asyncio.to_thread, self.observer.tracing.close)
+            watch_daemon(self)
+            stack.push_async_callback(self.uses.close)
             stack.push_async_callback(self.sandbox.close)
-            await self.validator.start()
             stack.push_async_callback(self.validator.close)
+            # Each has a fork server to start, which takes as long as all the rest.
+            await asyncio.gather(self.sandbox.start(), self.validator.start())
             if self.endpoint is not None:
                 stack.push_async_callback(self.endpoint.close)
-            stack.push_async_callback(self._close_attachments)
+            stack.push_async_callback(self.attaching.close)
+            stack.push_async_callback(self.consensus.close)
             await self.reload()
+            # Halves of the owner's protocols are ready before the first hello.
+            await self.consensus.settle()
             self.port = await self.links.listen(
                 self.config.listen.host, self.config.listen.port, self._pages
             )
+            stack.push_async_callback(self.web.close)
             stack.push_async_callback(self.links.close)
-            for peer in self.config.peer:
-                if peer.keep_link and peer.did:
-                    target = Target(peer.did, peer.url)
-                    self.links.keep(target, lambda: self._meta(None))
+            self.keep_links()
             yield
 
+    def keep_links(self) -> None:
+        """Keep a link open to each peer that has `keep_link`, and to no other."""
+        wanted = {peer.name for peer in self.config.peer if peer.keep_link}
+        for name in self._kept.keys() - wanted:
+            self._kept.pop(name)()
+        for name in wanted - self._kept.keys():
+            find = partial(self.finder.find, name, trust_first_use=False)
+            self._kept[name] = self.links.keep(
+                name, find, lambda: our_meta(self.config, None)
+            )
+
     async def reload(self) -> list[str]:
-        """Read the attachments again; start what is new or changed, end what is gone.
+        """Read the attachments again, and what rests on what they can do.
 
         Returns:
             The names of all attachments.
@@ -293,22 +404,9 @@ class Daemon:
         Raises:
             ConfigError: A file is broken; nothing was changed.
         """
-        specs: dict[str, AttachmentSpec] = {}
-        for spec in (*self.config.attach, *load_attachments(self.home.attachments)):
-            if spec.name in specs:
-                raise ConfigError(
-                    f"attachment {spec.name} is both in the configuration and in "
-                    f"{self.home.attachments}; remove one of them"
-                )
-            specs[spec.name] = spec
-        for name, (_, attachment) in list(self.exposure.attachments.items()):
-            if name not in specs:
-                self.exposure.drop(name)
-                await attachment.close()
-        # A reload also starts unchanged ones anew: the code behind them may have
-        # changed, and their schemas with it.
-        await asyncio.gather(*(self._attach(spec) for spec in specs.values()))
-        return sorted(specs)
+        names = await self.attaching.reload(self.config.attach)
+        await self.consensus.load()
+        return names
 
     async def use_imported(self, imported: Sequence[Imported]) -> None:
         """Close the channels on what an import replaced, after their calls in flight.
@@ -322,135 +420,17 @@ class Daemon:
             else:
                 self.binder.retire(one.agreements)
 
-    def task(self, wanted: object) -> Task:
-        """Return the task that a name from `[[task]]`, a text or an object means.
-
-        Raises:
-            CallError: `usage`, it is none of these.
-        """
-        if isinstance(wanted, str) and wanted.strip():
-            for entry in self.config.task:
-                if entry.name == wanted:
-                    return Task(
-                        entry.requirement,
-                        dict(entry.input_schema) if entry.input_schema else None,
-                        dict(entry.output_schema) if entry.output_schema else None,
-                    )
-            return Task(wanted)
-        if isinstance(wanted, dict) and isinstance(wanted.get("requirement"), str):
-            schemas = [wanted.get("input_schema"), wanted.get("output_schema")]
-            unknown = wanted.keys() - {"requirement", "input_schema", "output_schema"}
-            if not unknown and all(s is None or isinstance(s, dict) for s in schemas):
-                return Task(wanted["requirement"], *schemas)
-        raise CallError(
-            ErrorKind.USAGE,
-            "the task has to be a text, the name of a [[task]], or an object with "
-            "requirement, input_schema and output_schema",
-        )
-
-    def canonical_peer(self, text: str) -> str:
-        """Return the DID under which a peer is stored, for a name, DID or prefix.
-
-        Raises:
-            CallError: `usage`, nobody is known by that.
-        """
-        known = self.store.peers()
-        for peer in known:
-            if text == peer.did or text in peer.aliases or text in peer.names:
-                return peer.did
-        for entry in self.config.peer:
-            if entry.name == text and entry.did:
-                return entry.did
-        address = parse_peer(text)
-        did = address.did
-        if did is None and address.url is not None:
-            pin = self.store.pin(address.url)
-            did = pin.did if pin else None
-        if did is None:
-            raise CallError(ErrorKind.USAGE, f"no peer is known as {text!r}")
-        for peer in known:
-            if did in peer.aliases:
-                return peer.did
-        return did
-
-    async def _attach(self, spec: AttachmentSpec) -> None:
-        old = self.exposure.attachments.get(spec.name)
-        if old is not None:
-            await old[1].close()
-        attachment = open_attachment(
-            spec,
-            limits=AttachmentLimits(max_calls=self.config.limits.max_calls),
-            on_change=self.exposure.changed,
-        )
-        try:
-            await attachment.start()
-        except AttachmentError as exc:
-            # It goes on trying by itself; until then its capabilities are not offered.
-            logger.warning("attachment not healthy name=%s reason=%s", spec.name, exc)
-        self.exposure.put(spec, attachment)
-
-    async def _close_attachments(self) -> None:
-        attachments = [a for _, a in self.exposure.attachments.values()]
-        await asyncio.gather(*(attachment.close() for attachment in attachments))
-
     async def _remember(self, channel: Channel) -> None:
         peer = canonical_did(channel.peer_did, channel.peer_key)
         await self.policy.remember(peer, shown_did=channel.peer_did)
 
-    def _meta(self, digest: str | None) -> MetaProtocol:
-        """Return our side of `metaProtocol`, offering or confirming `digest`."""
-        return MetaProtocol(
-            supported_capabilities=self.config.negotiation.capabilities,
-            used_protocol_hash=digest,
-            extensions=EXTENSIONS,
-        )
+    async def _fetch_document(self, uri: str, max_size: int) -> bytes:
+        """Fetch the document of a protocol that the owner pinned by its hash."""
+        return (await self.fetcher.fetch(uri, max_size=max_size)).body
 
     def _pages(self) -> Mapping[str, Page]:
-        known = WellKnown(self.did, self.url, daemon_version())
-        return {PATH: ("application/json", make_well_known(known))}
-
-
-async def run_daemon(
-    home: Home,
-    config: Config,
-    *,
-    ready_file: Path | None,
-    on_ready: Callable[[str, str], None],
-) -> None:
-    """Run the daemon of `home` until SIGINT or SIGTERM.
-
-    Args:
-        ready_file: Gets `url` and `did` as JSON when peers can connect.
-        on_ready: The same for people, with URL and DID.
-
-    Raises:
-        CallError: The home or the port is in use.
-        ConfigError: The owner's files are wrong.
-    """
-    from anp.sidecar.api import serve_api
-
-    home.create()
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    with home.lock():
-        try:
-            daemon = Daemon(home, config)
-        except StoreUnavailable as exc:
-            raise CallError(ErrorKind.LOCAL_RESOURCE, str(exc)) from exc
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stop.set)
-        try:
-            async with daemon.running(), serve_api(daemon) as socket_path:
-                home.write_api(
-                    ApiAddress(str(socket_path), os.getpid(), daemon.url, daemon.did)
-                )
-                try:
-                    if ready_file is not None:
-                        write_ready_file(ready_file, url=daemon.url, did=daemon.did)
-                    on_ready(daemon.url, daemon.did)
-                    await stop.wait()
-                finally:
-                    home.remove_api()
-        finally:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.remove_signal_handler(number)
+        pages = self.consensus.pages()
+        listed = LIST_PATH if LIST_PATH in pages else None
+        known = WellKnown(self.did, self.url, daemon_version(), listed)
+        own = {} if self.own_web is None else self.own_web.pages()
+        return {**pages, **own, PATH: ("application/json", make_well_known(known))}

@@ -6,15 +6,16 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 
 from anp.errors import ErrorCode, PeerError
 from anp.sidecar.attachments import Attachment, AttachmentSpec
-from cache.records import PeerRecord, PeerState
+from anp.sidecar.settings import Config
+from cache.records import PeerState
 from cache.store import Store
 from negotiation.task import Capability, schema_hash
 
-__all__ = ["Exposure", "PeerPolicy"]
+__all__ = ["Exposure", "PeerPolicy", "PeerRules"]
 
 logger = logging.getLogger(__name__)
 
@@ -102,21 +103,38 @@ class Exposure:
         return entry[1] if entry else None
 
 
+@dataclass(frozen=True, slots=True)
+class PeerRules:
+    """What the configuration says of peers; the store knows the rest."""
+
+    default: str
+    "`any` or `listed`."
+
+    allowed: frozenset[str] = frozenset()
+    "DIDs that may use us."
+
+    blocked: frozenset[str] = frozenset()
+    "DIDs that may not."
+
+    @classmethod
+    def of(cls, config: Config) -> PeerRules:
+        """Return the rules of a configuration."""
+        by_policy = {
+            policy: frozenset(
+                p.did for p in config.peer if p.did and p.policy == policy
+            )
+            for policy in ("allow", "block")
+        }
+        return cls(config.peers_policy, by_policy["allow"], by_policy["block"])
+
+
 class PeerPolicy:
     """Who may open channels to us: `any` verified DID, or only listed ones."""
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        default: str,
-        allowed: frozenset[str],
-        blocked: frozenset[str],
-    ) -> None:
+    def __init__(self, store: Store, rules: PeerRules) -> None:
         self._store = store
-        self._blocked = blocked
-        self._default = default
-        self._allowed = allowed
+        self.rules = rules
+        "What the owner's configuration says; may be replaced at any time."
 
     async def check(self, did: str, *, shown_did: str) -> None:
         """Let a verified peer in, and remember that it was here.
@@ -130,10 +148,12 @@ class PeerPolicy:
         """
         known = await asyncio.to_thread(self._store.peer, did)
         state = known.state if known else PeerState.UNKNOWN
-        if state is PeerState.BLOCKED or {did, shown_did} & self._blocked:
+        if state is PeerState.BLOCKED or {did, shown_did} & self.rules.blocked:
             raise PeerError(ErrorCode.NOT_ALLOWED, f"{shown_did} is blocked")
-        listed = state is PeerState.ALLOWED or bool({did, shown_did} & self._allowed)
-        if not listed and self._default != "any":
+        listed = state is PeerState.ALLOWED or bool(
+            {did, shown_did} & self.rules.allowed
+        )
+        if not listed and self.rules.default != "any":
             await self.remember(did, shown_did=shown_did, state=PeerState.WAITING)
             logger.warning(
                 "unknown peer refused did=%s allow_with=%r",
@@ -144,9 +164,9 @@ class PeerPolicy:
 
     def is_listed(self, did: str) -> bool:
         """Whether the owner allowed a peer, under any DID it is known by; may block."""
-        return did in self._allowed or any(
-            peer.state is PeerState.ALLOWED
-            or bool(self._allowed & {peer.did, *peer.aliases})
+        allowed = self.rules.allowed
+        return did in allowed or any(
+            peer.state is PeerState.ALLOWED or bool(allowed & {peer.did, *peer.aliases})
             for peer in self._store.peers()
             if did == peer.did or did in peer.aliases
         )
@@ -159,25 +179,14 @@ class PeerPolicy:
 
     def is_blocked(self, did: str) -> bool:
         """Whether the owner blocked a peer, under any DID it is known by; may block."""
-        return did in self._blocked or any(
+        return did in self.rules.blocked or any(
             peer.state is PeerState.BLOCKED
             for peer in self._store.peers()
             if did == peer.did or did in peer.aliases
         )
 
     def _remember(self, did: str, shown_did: str, state: PeerState | None) -> None:
-        now = time.time()
-        known = self._store.peer(did) or PeerRecord(
-            did=did, state=PeerState.UNKNOWN, first_seen=now, last_seen=now
-        )
-        aliases = set(known.aliases) | ({shown_did} - {did})
-        record = replace(
-            known,
-            last_seen=now,
-            state=state or known.state,
-            aliases=tuple(sorted(aliases)[:8]),
-        )
-        self._store.save_peer(record)
+        self._store.see_peer(did, shown_did=shown_did, now=time.time(), state=state)
 
 
 def _exposes(spec: AttachmentSpec, name: str) -> bool:

@@ -4,27 +4,54 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable
-
-import httpx
+from typing import Protocol
 
 from anp.channel.links import Target
 from anp.errors import CallError, ErrorKind, PeerError
-from anp.identity.address import parse_peer
+from anp.identity.address import PeerAddress, parse_peer
 from anp.identity.book import AddressBook
+from anp.identity.web_dids import is_web_did
 from anp.identity.well_known import MAX_WELL_KNOWN, parse_well_known, well_known_url
 
-__all__ = ["PeerFinder"]
+__all__ = ["PeerFinder", "WebAddresses"]
 
 logger = logging.getLogger(__name__)
+
+
+class WebAddresses(Protocol):
+    """Knows the addresses in the documents of DIDs on the web."""
+
+    async def urls(self, did: str) -> tuple[str, ...]:
+        """Return the WebSocket URLs that the document of `did` names; PeerError."""
+        ...
 
 
 class PeerFinder:
     """Turns what a caller writes into a DID and an address."""
 
-    def __init__(self, book: AddressBook, is_blocked: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        book: AddressBook,
+        is_blocked: Callable[[str], bool],
+        *,
+        web: WebAddresses | None = None,
+        tls: ssl.SSLContext | None = None,
+        has_link: Callable[[str], bool] = lambda did: False,
+    ) -> None:
+        """Look peers up.
+
+        Args:
+            web: Finds those whose DID alone is known, by their documents.
+            tls: How certificates are checked; None is the library's way.
+            has_link: Whether a link to a DID is up.
+        """
+        self._has_link = has_link
         self._book = book
         self._is_blocked = is_blocked
+        self._web = web
+        self._tls = tls
 
     async def find(self, peer: str, *, trust_first_use: bool) -> Target:
         """Return whom `peer` means.
@@ -39,10 +66,18 @@ class PeerFinder:
                 or is blocked.
         """
         address = parse_peer(peer)
-        destination = await asyncio.to_thread(self._book.lookup, address)
+        try:
+            destination = await asyncio.to_thread(self._book.lookup, address)
+        except CallError as exc:
+            linked = self._book.did_of(address)
+            if exc.kind is ErrorKind.USAGE and linked and self._has_link(linked):
+                # One without a reachable address keeps a link to us for this.
+                await self._refuse_blocked(linked)
+                return Target(linked, None)
+            return await self._by_document(address, exc)
         did = destination.did
         if did is None:
-            did = await _ask_who(destination.url)
+            did = await _ask_who(destination.url, self._tls)
         first = await asyncio.to_thread(
             self._book.confirm,
             destination.url,
@@ -52,19 +87,50 @@ class PeerFinder:
         )
         if first:
             logger.info("peer pinned at first use url=%s did=%s", destination.url, did)
+        await self._refuse_blocked(did)
+        return Target(did, destination.url)
+
+    async def _by_document(self, address: PeerAddress, unknown: CallError) -> Target:
+        """Return where a DID's own document says that it is.
+
+        Nothing is pinned: the document says it anew each time, and whoever answers has
+        to prove the DID.
+        """
+        did = self._book.did_of(address)
+        if unknown.kind is not ErrorKind.USAGE or did is None or not is_web_did(did):
+            raise unknown
+        if self._web is None:
+            raise unknown
+        await self._refuse_blocked(did)
+        try:
+            urls = await self._web.urls(did)
+        except PeerError as exc:
+            raise CallError(ErrorKind.PEER_UNREACHABLE, exc.detail) from exc
+        if not urls:
+            raise CallError(
+                ErrorKind.PEER_UNREACHABLE,
+                f"the document of {did} names no WebSocket URL; give one as "
+                f"wss://host:port/#{did}",
+            )
+        return Target(did, urls[0], guarded=True)
+
+    async def _refuse_blocked(self, did: str) -> None:
         if await asyncio.to_thread(self._is_blocked, did):
             raise CallError(
                 ErrorKind.POLICY, f"{did} is blocked; `anpd peers allow {did}` lifts it"
             )
-        return Target(did, destination.url)
 
 
-async def _ask_who(url: str) -> str:
+async def _ask_who(url: str, tls: ssl.SSLContext | None) -> str:
     """Return the DID that a daemon names at its address; nothing is proved yet."""
+    import httpx
+
     where = well_known_url(url)
     try:
         async with (
-            httpx.AsyncClient(timeout=5.0, trust_env=False) as client,
+            httpx.AsyncClient(
+                timeout=5.0, trust_env=False, verify=True if tls is None else tls
+            ) as client,
             client.stream("GET", where) as response,
         ):
             if response.status_code != 200:

@@ -43,6 +43,12 @@ class ApiAddress:
     did: str
     "Our primary DID."
 
+    api_url: str = ""
+    "Where the local API is on loopback TCP; empty when it is on the socket alone."
+
+    token_file: str = ""
+    "The file (0600) with the bearer token for `api_url`; empty without one."
+
 
 @dataclass(frozen=True, slots=True)
 class Home:
@@ -65,6 +71,16 @@ class Home:
         return self.path / "identity.key"
 
     @property
+    def binding_key(self) -> Path:
+        """The Ed25519 key that a `did:wba` path is bound to; may be kept elsewhere."""
+        return self.path / "binding.key"
+
+    @property
+    def did_document(self) -> Path:
+        """The document of our `did:wba`, as it is published."""
+        return self.path / "did.json"
+
+    @property
     def attachments(self) -> Path:
         """The folder with one file per attachment, written by `anpd attach`."""
         return self.path / "attachments"
@@ -73,6 +89,16 @@ class Home:
     def store(self) -> Path:
         """The folder of the cache."""
         return self.path / "store"
+
+    @property
+    def consensus(self) -> Path:
+        """The folder of the owner's protocols by URI, made when one is published."""
+        return self.path / "consensus"
+
+    @property
+    def token_file(self) -> Path:
+        """The bearer token of the local API on TCP, made when it is first opened."""
+        return self.path / "api.token"
 
     @property
     def lock_file(self) -> Path:

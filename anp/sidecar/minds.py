@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from anp.errors import ConfigError
 from anp.sidecar.spending import Exchanged, Spender, Spending
-from negotiation.llm.auto import AutoMind
 from negotiation.llm.budget import OWNER, UNLISTED
-from negotiation.llm.endpoint import Endpoint
-from negotiation.llm.mind import LlmMind
 from negotiation.mind import Mind
 from negotiation.rules import RulesMind
+
+if TYPE_CHECKING:
+    from negotiation.llm.endpoint import Endpoint
+    from negotiation.llm.mind import LlmMind
 
 __all__ = ["Minds", "Think", "Thinking"]
 
@@ -111,6 +112,10 @@ class Minds:
         """
         if self._endpoint is None:
             return Thinking(RulesMind(), None, lambda: 0, lambda: 0.0)
+        # Without a model nobody has to wait for its parts at start.
+        from negotiation.llm.auto import AutoMind
+        from negotiation.llm.mind import LlmMind
+
         costs: list[float] = []
 
         def on_exchange(exchanged: Exchanged) -> None:
@@ -129,7 +134,7 @@ class Minds:
             negotiation_id=negotiation_id,
             watch=on_exchange,
         )
-        model = LlmMind(spender)
+        model = LlmMind(spender, name=self._endpoint.model[:256])
         rules = None if self._kind == "llm" else RulesMind()
         return Thinking(
             model if rules is None else AutoMind(rules, model),

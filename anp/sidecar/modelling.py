@@ -9,21 +9,17 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from anp.errors import ConfigError
+from anp.sidecar.observing import Observer
 from anp.sidecar.settings import BudgetConfig, Config, LlmConfig
 from anp.sidecar.spending import Spending
 from cache.store import Store
-from negotiation.llm.answers import Form
-from negotiation.llm.asking import AskingLimits
 from negotiation.llm.budget import BudgetLimits
-from negotiation.llm.endpoint import (
-    KEY,
-    OPENAI_URL,
-    Endpoint,
-    EndpointSettings,
-    Validate,
-)
+
+if TYPE_CHECKING:
+    from negotiation.llm.endpoint import Endpoint, EndpointSettings, Validate
 
 __all__ = [
     "budget_limits",
@@ -42,7 +38,9 @@ MAX_KEY_FILE = 8 * 1024
 "Largest file of a key, in bytes."
 
 
-def make_spending(store: Store, config: Config) -> Spending:
+def make_spending(
+    store: Store, config: Config, observer: Observer | None = None
+) -> Spending:
     """Return the accounts that the owner's model calls are paid from."""
     prices = config.llm.price_input or 0.0, config.llm.price_output or 0.0
     return Spending(
@@ -50,6 +48,7 @@ def make_spending(store: Store, config: Config) -> Spending:
         budget_limits(config.budget),
         model=config.llm.model or "",
         prices=prices,
+        observer=observer,
     )
 
 
@@ -67,7 +66,12 @@ def make_endpoint(
         ConfigError: A key was named and is not there, or is none.
     """
     settings = endpoint_settings(config, environ=environ)
-    return None if settings is None else Endpoint(settings, validate)
+    if settings is None:
+        return None
+    # Without a model nobody has to wait for its parts at start.
+    from negotiation.llm.endpoint import Endpoint
+
+    return Endpoint(settings, validate)
 
 
 def endpoint_settings(
@@ -76,6 +80,10 @@ def endpoint_settings(
     """Return how the owner's model is asked; see `make_endpoint`."""
     if config.model is None:
         return None
+    from negotiation.llm.answers import Form
+    from negotiation.llm.asking import AskingLimits
+    from negotiation.llm.endpoint import EndpointSettings
+
     return EndpointSettings(
         model=config.model,
         base_url=model_place(config),
@@ -93,6 +101,8 @@ def endpoint_settings(
 
 def model_place(config: LlmConfig) -> str:
     """Return the address that prompts go to; OpenAI's when none is set."""
+    from negotiation.llm.endpoint import OPENAI_URL
+
     return config.base_url.rstrip("/") if config.base_url else OPENAI_URL
 
 
@@ -128,6 +138,8 @@ def read_key(
     """
     if config.api_key_file is not None:
         return _as_key(_read_key_file(config.api_key_file), str(config.api_key_file))
+    from negotiation.llm.endpoint import OPENAI_URL
+
     official = model_place(config) == OPENAI_URL
     name = config.api_key_env or (OPENAI_KEY if official else None)
     if name is None:
@@ -157,6 +169,8 @@ def _read_key_file(path: Path) -> str:
 
 
 def _as_key(text: str, where: str) -> str:
+    from negotiation.llm.endpoint import KEY
+
     if KEY.fullmatch(text) is None:
         raise ConfigError(
             f"llm: what is in {where} is no key: it has to be one word of ASCII"

@@ -19,7 +19,9 @@ from anp.identity.dids import canonical_did
 from anp.sidecar.capabilities import CapabilityCalls
 from anp.sidecar.exposure import Exposure
 from anp.sidecar.minds import Think
+from anp.sidecar.observing import Observer
 from anp.wire.frames import ProtocolType
+from anp.wire.sizes import MAX_PAYLOAD
 from negotiation.choice import NoChoice, choose_for_prose
 from negotiation.errors import CapabilityFailed, MindError
 from negotiation.messages import cut_text
@@ -49,6 +51,11 @@ class Spokesman:
         self._exposure = exposure
         self._capabilities = capabilities
         self._think = think
+
+    @property
+    def observer(self) -> Observer:
+        """Who counts what is asked and called."""
+        return self._capabilities.observer
 
     async def answer(self, text: str, *, peer_did: str, canonical: str) -> str:
         """Return the answer to a peer's text; what fails is said in words.
@@ -91,7 +98,9 @@ class Spokesman:
 
     async def _call(self, name: str, arguments: dict[str, Any], peer: str) -> str:
         try:
-            output = await self._capabilities.run(name, arguments, peer_did=peer)
+            output = await self._capabilities.run(
+                name, arguments, peer_did=peer, max_payload=MAX_PAYLOAD
+            )
         except CapabilityFailed as exc:
             return f"# Output\n`{name}` failed: {exc.code} {exc.message}\n"
         texts = list(output.values()) if isinstance(output, dict) else [output]
@@ -135,6 +144,12 @@ class Listener:
             await asyncio.gather(self._open, return_exceptions=True)
 
     async def _answer(self, text: str) -> None:
+        peer, observer = self._channel.peer_did, self._spokesman.observer
+        with observer.call_in(peer, source="natural_language") as seen:
+            seen.outcome = await self._respond(text)
+
+    async def _respond(self, text: str) -> str:
+        """Answer a text; return the outcome for the metrics."""
         try:
             words = await self._spokesman.answer(
                 text,
@@ -145,10 +160,13 @@ class Listener:
             await self._channel.send(ProtocolType.NATURAL_LANGUAGE, data)
         except ChannelClosed:
             logger.info("answer lost with its channel peer=%s", self._channel.peer_did)
+            return "unanswered"
         except Exception:
             # A bug of ours or of an attachment must not leave the peer waiting.
             logger.exception("question not answered peer=%s", self._channel.peer_did)
             await self._channel.close("the question could not be answered")
+            return "unexpected"
+        return "ok"
 
 
 class Asker:

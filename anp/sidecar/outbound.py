@@ -13,17 +13,19 @@ from anp.channel.channel import ChannelClosed
 from anp.channel.links import Target
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.binding import Binder, Ready
+from anp.sidecar.consensus_ready import Outdated
 from anp.sidecar.finding import PeerFinder
+from anp.sidecar.observing import Observer
 from anp.sidecar.protocol import Answer
+from anp.sidecar.using import UseCounter, Way
+from anp.sidecar.written import NotServed
 from cache.store import Store
 from negotiation.acceptance import Validator
+from negotiation.mind import Need
 from negotiation.natural import render_natural_request
 from negotiation.task import Task
 
 __all__ = ["CallRequest", "CallResult", "Caller", "Mode"]
-
-GRACE = 5.0
-"Seconds that connecting and the end of a negotiation may take beside it."
 
 GRACE = 5.0
 "Seconds beyond a negotiation's own time that a call waits for how it ended."
@@ -64,6 +66,12 @@ class CallRequest:
     mode: Mode = Mode.AUTO
     "Through a protocol or in words."
 
+    protocol: str | None = None
+    "URI of a consensus protocol that is wanted, or None for whatever serves."
+
+    on_progress: Callable[[str, float], None] | None = None
+    "Told what was reached, and the milliseconds until then."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallResult:
@@ -76,7 +84,7 @@ class CallResult:
     "Hash of the document it went through; None when it went in words."
 
     source: str
-    "`negotiated`, `agreement` or `natural_language`."
+    "`negotiated`, `agreement`, `consensus` or `natural_language`."
 
     negotiation_messages: int
     "Meta messages of this call, both directions."
@@ -89,6 +97,9 @@ class CallResult:
 
     negotiation_id: str | None
     "The negotiation the protocol came from."
+
+    uri: str | None = None
+    "The consensus protocol it went through, if it was one."
 
     llm_calls: int = 0
     "Model calls of this call, on our side."
@@ -114,12 +125,16 @@ class Caller:
         store: Store,
         validator: Validator,
         negotiation_timeout: float,
+        uses: UseCounter,
+        observer: Observer | None = None,
     ) -> None:
+        self._observer = observer or Observer()
         self._finder = finder
         self._binder = binder
         self._store = store
         self._validator = validator
         self._negotiation_timeout = negotiation_timeout
+        self._uses = uses
 
     async def call(self, request: CallRequest) -> CallResult:
         """Carry one call to a peer and back.
@@ -127,12 +142,22 @@ class Caller:
         Raises:
             CallError: With the kind that programs read.
         """
+        with self._observer.call_out(request.peer, mode=request.mode) as seen:
+            result = await self._call(request)
+            seen.source = result.source
+            if result.source in {"agreement", "consensus"}:
+                self._observer.looked_up(result.source)
+            return result
+
+    async def _call(self, request: CallRequest) -> CallResult:
         started = time.monotonic()
         timeline: list[dict[str, Any]] = []
 
         def mark(what: str) -> None:
             ms = round((time.monotonic() - started) * 1000, 1)
             timeline.append({"what": what, "ms": ms})
+            if request.on_progress is not None:
+                request.on_progress(what, ms)
 
         if not isinstance(request.arguments, dict):
             raise CallError(ErrorKind.USAGE, "the input has to be a JSON object")
@@ -170,40 +195,50 @@ class Caller:
     async def _through_protocol(
         self, target: Target, request: CallRequest, mark: Callable[[str], None]
     ) -> CallResult:
-        # A little more than the negotiation's own limit, which ends it with a reason.
-        async with asyncio.timeout(self._negotiation_timeout + GRACE):
-            ready = await self._binder.ready(
-                target, request.task, request.arguments, mark
-            )
-        before = ready.session.dialogue.messages
         try:
-            answer = await self._exchange(ready, target, request, mark)
-        finally:
-            # Repairs and questions meanwhile; of calls at once the first to end pays.
-            calls, cost = ready.session.bill.take()
-        ready.model_calls += calls
-        ready.cost += cost
+            ready, answer, repairs = await self._answered(target, request, mark)
+        except BaseException:
+            self._uses.count(Way.FAILED, None)
+            raise
+        self._uses.count(Way(ready.source), ready.protocol)
         if answer.error is not None:
             code, message = answer.error
             raise CallError(
                 ErrorKind.APPLICATION_ERROR, f"the peer answered {code}: {message}"
             )
         await self._check_result(request.task, answer.result)
-        agreement = ready.session.agreement
-        await asyncio.to_thread(self._store.mark_used, agreement, at=time.time())
+        agreement = ready.agreement
+        if agreement is not None:
+            await asyncio.to_thread(self._store.mark_used, agreement, at=time.time())
         mark("result")
-        repairs = ready.session.dialogue.messages - before
         return CallResult(
             output=answer.result,
-            protocol=agreement.hash,
+            protocol=ready.protocol,
             source=ready.source,
-            negotiation_messages=ready.messages + max(0, repairs),
+            negotiation_messages=ready.messages + repairs,
             rounds=ready.rounds,
             peer_did=ready.session.channel.peer_did,
-            negotiation_id=agreement.negotiation_id,
+            negotiation_id=None if agreement is None else agreement.negotiation_id,
+            uri=ready.uri,
             llm_calls=ready.model_calls,
             cost=ready.cost,
         )
+
+    async def _answered(
+        self, target: Target, request: CallRequest, mark: Callable[[str], None]
+    ) -> tuple[Ready, Answer, int]:
+        """Return an answer, what it came through, and the messages about repairs."""
+        need = Need(request.task, request.arguments)
+        # A little more than the negotiation's own limit, which ends it with a reason.
+        async with asyncio.timeout(self._negotiation_timeout + GRACE):
+            ready = await self._binder.ready(target, need, mark, named=request.protocol)
+        before = ready.session.dialogue.messages
+        try:
+            ready, answer = await self._exchange(ready, target, need, request, mark)
+        finally:
+            # Repairs and questions meanwhile; of calls at once the first to end pays.
+            ready.take_bill()
+        return ready, answer, max(0, ready.session.dialogue.messages - before)
 
     async def _in_words(
         self, target: Target, request: CallRequest, mark: Callable[[str], None]
@@ -220,6 +255,7 @@ class Caller:
                 if last:
                     raise
         mark("result")
+        self._uses.count(Way.NATURAL_LANGUAGE, None)
         return CallResult(
             output={"text": answer},
             protocol=None,
@@ -234,28 +270,45 @@ class Caller:
         self,
         ready: Ready,
         target: Target,
+        need: Need,
         request: CallRequest,
         mark: Callable[[str], None],
-    ) -> Answer:
-        for last in (False, True):
+    ) -> tuple[Ready, Answer]:
+        """Send a request; again when that can do no harm, each reason once."""
+        lost = served = False
+        outdated: Outdated | None = None
+        while True:
             try:
-                return await ready.session.exchange(
-                    ready.message_id, ready.data, request.arguments
-                )
+                return ready, await ready.send()
             except ChannelClosed:
                 # Its first byte was not sent, so it may be tried once more.
-                if last:
+                if lost:
                     raise
-                again = await self._binder.ready(
-                    target, request.task, request.arguments, mark
-                )
-                ready.session, ready.source = again.session, again.source
-                ready.message_id, ready.data = again.message_id, again.data
-                ready.messages += again.messages
-                ready.rounds += again.rounds
-                ready.model_calls += again.model_calls
-                ready.cost += again.cost
-        raise AssertionError("unreachable")
+                lost = True
+            except NotServed as exc:
+                # Not acted on, so the call negotiates, once (DESIGN.md).
+                if served:
+                    raise
+                served = True
+                mark(f"the protocol does not serve this: {exc.code}")
+                self._binder.does_not_serve(target, ready, need)
+            except Outdated as exc:
+                # The peer's list is read anew: either its schemas take the data, or
+                # the call negotiates.
+                if outdated is not None:
+                    raise
+                outdated = exc
+                mark(f"the peer published other data: {exc.detail[:100]}")
+            again = await self._binder.ready(
+                target,
+                need,
+                mark,
+                named=None if served else request.protocol,
+                consensus=not served,
+            )
+            if outdated is not None and outdated.may_have_run and not again.repeatable:
+                raise outdated
+            ready = again.after(ready)
 
     # Checks against the caller's own schemas.
 

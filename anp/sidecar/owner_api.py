@@ -3,61 +3,153 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
-from anp.errors import CallError, ErrorKind
 from anp.sidecar import views
+from anp.sidecar.api_bodies import CancelBody, DecisionBody, HintBody, NoteBody
+from anp.sidecar.api_operations import Answer, Handler, Operation, Query, body_of
+from anp.sidecar.api_pages import PAGE_QUERY, page_of
+from anp.sidecar.api_shapes import FLAG, TEXT, answer_of, ref
 from anp.sidecar.owner_words import Decision
 from cache.records import NegotiationRecord, StandingRecord
 
 if TYPE_CHECKING:
     from anp.sidecar.daemon import Daemon
 
-__all__ = ["owner_routes"]
+__all__ = ["owner_operations"]
 
-Handler = Callable[[Request], Awaitable[Response]]
-Body = Callable[[Request], Awaitable[dict[str, Any]]]
+OPEN = Query(
+    name="open",
+    text="1: only those that wait for the owner.",
+    schema={"type": "string", "enum": ["0", "1"]},
+)
 
 
-def owner_routes(
-    daemon: Daemon, answering: Callable[[Handler], Handler], body: Body
-) -> list[Route]:
-    """Return the routes below `/v1/negotiations` and `/v1/decisions`.
+def owner_operations(daemon: Daemon) -> list[Operation]:
+    """Return the operations on negotiations, approvals and what the owner said."""
+    api = _OwnerApi(daemon)
 
-    Args:
-        answering: Turns the errors of a handler into problem documents.
-        body: Reads a JSON object from a request.
-    """
-    api = _OwnerApi(daemon, body)
-    one = "/v1/negotiations/{prefix}"
+    def of(
+        method: Literal["GET", "POST"],
+        path: str,
+        name: str,
+        summary: str,
+        handler: Handler,
+        answer: dict[str, Any],
+        **more: Any,
+    ) -> Operation:
+        return Operation(
+            method=method,
+            path=path,
+            name=name,
+            summary=summary,
+            handler=handler,
+            answers=(Answer(text="Done.", schema=answer),),
+            tag="negotiations",
+            **more,
+        )
+
+    one, approval = "/v1/negotiations/{prefix}", "/v1/approvals/{prefix}"
+    page, shown, said = ref("Negotiations"), ref("Negotiation"), ref("Said")
     return [
-        Route("/v1/negotiations", answering(api.negotiations)),
-        Route(one, answering(api.negotiation)),
-        Route(f"{one}/cancel", answering(api.cancel), methods=["POST"]),
-        Route(f"{one}/hint", answering(api.hint), methods=["POST"]),
-        Route(f"{one}/decision", answering(api.decide), methods=["POST"]),
-        Route("/v1/decisions", answering(api.decisions)),
+        of(
+            "GET",
+            "/v1/negotiations",
+            "listNegotiations",
+            "List negotiations, the running ones first, then the newest.",
+            api.negotiations,
+            page,
+            query=(OPEN, *PAGE_QUERY),
+        ),
+        of(
+            "GET",
+            one,
+            "getNegotiation",
+            "Show one negotiation with its transcript, verdicts and costs.",
+            api.negotiation,
+            shown,
+        ),
+        of(
+            "POST",
+            f"{one}/cancel",
+            "cancelNegotiation",
+            "End a running negotiation; the peer is told.",
+            api.cancel,
+            answer_of(id=TEXT, cancelled=FLAG),
+            body=CancelBody,
+        ),
+        of(
+            "POST",
+            f"{one}/hint",
+            "hintNegotiation",
+            "Give our mind a hint for its next answer, or the next negotiation.",
+            api.hint,
+            said,
+            body=HintBody,
+        ),
+        of(
+            "POST",
+            f"{one}/decision",
+            "decideNegotiation",
+            "Accept or reject a document, or send an edited one.",
+            api.decide,
+            said,
+            body=DecisionBody,
+        ),
+        of(
+            "GET",
+            "/v1/approvals",
+            "listApprovals",
+            "List what waits for the owner's word.",
+            api.approvals,
+            page,
+            query=PAGE_QUERY,
+        ),
+        of("GET", approval, "getApproval", "Show one.", api.negotiation, shown),
+        of(
+            "POST",
+            f"{approval}/accept",
+            "acceptApproval",
+            "Accept the document that waits.",
+            api.accept,
+            said,
+            body=NoteBody,
+        ),
+        of(
+            "POST",
+            f"{approval}/reject",
+            "rejectApproval",
+            "Reject the document that waits.",
+            api.reject,
+            said,
+            body=NoteBody,
+        ),
+        of(
+            "GET",
+            "/v1/decisions",
+            "listDecisions",
+            "List what the owner said that waits for a negotiation, or was used.",
+            api.decisions,
+            ref("Decisions"),
+        ),
     ]
 
 
 class _OwnerApi:
     """The handlers, thin: they read the request, ask the desk and show the answer."""
 
-    def __init__(self, daemon: Daemon, body: Body) -> None:
+    def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
         self._desk = daemon.agreer.desk
-        self._body = body
 
     async def negotiations(self, request: Request) -> Response:
-        open_only = request.query_params.get("open", "") not in {"", "0", "false"}
-        found = await self._desk.negotiations(open_only=open_only)
-        return JSONResponse({"negotiations": [self._view(record) for record in found]})
+        return await self._page(request, request.query_params.get(OPEN.name) == "1")
+
+    async def approvals(self, request: Request) -> Response:
+        return await self._page(request, open_only=True)
 
     async def negotiation(self, request: Request) -> Response:
         record = await self._desk.find(request.path_params["prefix"])
@@ -71,34 +163,45 @@ class _OwnerApi:
         return JSONResponse(view)
 
     async def cancel(self, request: Request) -> Response:
-        body = _only(await self._body(request), {"reason"})
         record = await self._desk.cancel(
-            request.path_params["prefix"], _text(body, "reason", default="")
+            request.path_params["prefix"], body_of(request, CancelBody).reason
         )
         return JSONResponse({"id": record.id, "cancelled": True})
 
     async def hint(self, request: Request) -> Response:
-        body = _only(await self._body(request), {"text"})
-        word = await self._desk.hint(request.path_params["prefix"], _text(body, "text"))
+        word = await self._desk.hint(
+            request.path_params["prefix"], body_of(request, HintBody).text
+        )
         return JSONResponse(_said(word))
 
     async def decide(self, request: Request) -> Response:
-        body = _only(await self._body(request), {"verdict", "document", "note"})
-        document = _text(body, "document") if "document" in body else None
-        decision = Decision("accept", document, _text(body, "note", default=""))
-        match body.get("verdict"):
-            case "accept" | "reject" | "edit" as said:
-                decision = replace(decision, said=said)
-            case _:
-                raise CallError(
-                    ErrorKind.USAGE, "the verdict has to be accept, reject or edit"
-                )
-        word = await self._desk.decide(request.path_params["prefix"], decision)
-        return JSONResponse(_said(word))
+        body: DecisionBody = body_of(request, DecisionBody)
+        return await self._decide(
+            request, Decision(body.verdict, body.document, body.note)
+        )
+
+    async def accept(self, request: Request) -> Response:
+        note = body_of(request, NoteBody).note
+        return await self._decide(request, Decision("accept", None, note))
+
+    async def reject(self, request: Request) -> Response:
+        note = body_of(request, NoteBody).note
+        return await self._decide(request, Decision("reject", None, note))
 
     async def decisions(self, request: Request) -> Response:
         words = await self._desk.words()
         return JSONResponse({"decisions": [views.standing(word) for word in words]})
+
+    async def _decide(self, request: Request, decision: Decision) -> Response:
+        word = await self._desk.decide(request.path_params["prefix"], decision)
+        return JSONResponse(_said(word))
+
+    async def _page(self, request: Request, open_only: bool) -> Response:
+        found = await self._desk.negotiations(open_only=open_only)
+        shown = [self._view(record) for record in found]
+        return JSONResponse(
+            page_of(request, "negotiations", shown, lambda entry: entry["id"])
+        )
 
     def _view(
         self, record: NegotiationRecord, *, turns: bool = False
@@ -112,17 +215,3 @@ def _said(word: StandingRecord | None) -> dict[str, Any]:
     if word is None:
         return {"applied": "now", "decision": None}
     return {"applied": "next negotiation", "decision": views.standing(word)}
-
-
-def _only(body: dict[str, Any], known: set[str]) -> dict[str, Any]:
-    unknown = sorted(body.keys() - known)
-    if unknown:
-        raise CallError(ErrorKind.USAGE, f"unknown fields: {unknown}")
-    return body
-
-
-def _text(body: dict[str, Any], name: str, *, default: str | None = None) -> str:
-    value = body.get(name, default)
-    if not isinstance(value, str):
-        raise CallError(ErrorKind.USAGE, f"{name} has to be a text")
-    return value

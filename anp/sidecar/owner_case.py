@@ -69,6 +69,7 @@ class Case:
         approve: str,
         approval_wait: float,
         on_waiting: Callable[[NegotiationRecord], None],
+        on_turn: Callable[[NegotiationRecord], None] = lambda record: None,
     ) -> None:
         self.record = record
         self._side = side
@@ -76,6 +77,7 @@ class Case:
         self._rule = approve
         self._wait = approval_wait
         self._on_waiting = on_waiting
+        self._on_turn = on_turn
         self.failure: NegotiationEnded | None = None
         self._taken: list[StandingRecord] = []
         self._asked: asyncio.Future[Decision] | None = None
@@ -154,6 +156,7 @@ class Case:
         self.record = replace(
             self.record, turns=(*self.record.turns, entry), subject=subject
         )
+        self._on_turn(self.record)
 
     def end(self, failure: NegotiationEnded) -> None:
         """Keep why there is no agreement."""

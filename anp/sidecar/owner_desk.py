@@ -6,9 +6,12 @@ import asyncio
 import logging
 import secrets
 import time
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
-from anp.errors import CallError, ErrorKind
+from anp.errors import CallError, ErrorKind, UnknownError
 from anp.sidecar.owner_case import Case
 from anp.sidecar.owner_words import (
     LIFETIME,
@@ -22,7 +25,7 @@ from cache.records import HalfRecord, NegotiationRecord, StandingRecord
 from cache.store import Store
 from negotiation.mind import Side
 
-__all__ = ["OwnerDesk"]
+__all__ = ["OwnerDesk", "turn_summary"]
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +48,8 @@ class OwnerDesk:
         self._approve = approve
         self._approval_wait = approval_wait
         self._cases: dict[str, Case] = {}
+        self.on_event: Callable[[str, dict[str, Any]], None] = _nobody
+        "Told of every negotiation: what happened, and about which."
 
     @property
     def rule(self) -> str:
@@ -64,14 +69,34 @@ class OwnerDesk:
             store=self._store,
             approve=self._approve,
             approval_wait=self._approval_wait,
-            on_waiting=_log_waiting,
+            on_waiting=self._waits,
+            on_turn=self._turned,
         )
         self._cases[record.id] = case
+        self._tell("started", case.record)
         return case
 
     def close_case(self, case: Case) -> None:
         """End a negotiation, however it ended."""
         self._cases.pop(case.record.id, None)
+        self._tell(
+            "ended",
+            case.record,
+            outcome=case.record.outcome,
+            reason=case.record.reason,
+            hash=case.record.hash,
+        )
+
+    def _waits(self, record: NegotiationRecord) -> None:
+        _log_waiting(record)
+        self._tell("waiting", record)
+
+    def _turned(self, record: NegotiationRecord) -> None:
+        self._tell("turn", record, **turn_summary(record))
+
+    def _tell(self, what: str, record: NegotiationRecord, **more: Any) -> None:
+        about = {"id": record.id, "peer": record.peer_did, "role": record.role.value}
+        self.on_event(f"negotiation.{what}", {**about, **more})
 
     async def may_confirm(
         self, half: HalfRecord, peer_did: str, *, side_effects: bool
@@ -138,9 +163,8 @@ class OwnerDesk:
             await asyncio.to_thread(self._store.negotiation, ids[0]) if ids else None
         )
         if record is None:
-            raise CallError(
-                ErrorKind.USAGE,
-                f"no negotiation begins with {prefix}; see `anpd negotiations list`",
+            raise UnknownError(
+                f"no negotiation begins with {prefix}; see `anpd negotiations list`"
             )
         return record
 
@@ -236,6 +260,7 @@ class OwnerDesk:
         case = self._cases.get(record.id)
         if case is not None:
             case.decide(decision)
+            self._tell("decided", record, said=decision.said)
             return None
         now = time.time()
         word = standing_of(record, decision, word_id=secrets.token_hex(8), now=now)
@@ -244,7 +269,33 @@ class OwnerDesk:
         await asyncio.to_thread(
             self._store.save_negotiation, replace(record, decision=decided)
         )
+        self._tell("decided", record, said=decision.said)
         return word
+
+
+def turn_summary(record: NegotiationRecord) -> dict[str, Any]:
+    """Return the newest turn without its document, for those who watch."""
+    *before, turn = record.turns
+    older = [one["candidate"] for one in before if one["candidate"]]
+    old = Counter(older[-1].splitlines() if older else ())
+    new = Counter(turn["candidate"].splitlines()) if turn["candidate"] else old
+    return {
+        "direction": turn["direction"],
+        "status": turn["status"],
+        "sequence_id": turn["sequence_id"],
+        "summary": turn["summary"][:500],
+        "seconds": turn["seconds"],
+        "round": sum(one["status"] == "negotiating" for one in record.turns),
+        "lines_added": (new - old).total(),
+        "lines_removed": (old - new).total(),
+        "tokens": sum(
+            one["input_tokens"] + one["output_tokens"] for one in record.exchanges
+        ),
+    }
+
+
+def _nobody(event_type: str, data: dict[str, Any]) -> None:
+    """Stand in while nobody watches."""
 
 
 def _checked_note(text: str) -> str:

@@ -346,6 +346,7 @@ def half_json(half: HalfSource | None) -> dict[str, Any] | None:
         "text": half.text,
         "origin": half.origin,
         "capabilities": list(half.capabilities),
+        "model": half.model,
     }
 
 
@@ -354,7 +355,11 @@ def half_from(value: dict[str, Any] | None) -> HalfSource | None:
     if value is None:
         return None
     return HalfSource(
-        str(value["text"]), str(value["origin"]), tuple(value["capabilities"])
+        str(value["text"]),
+        str(value["origin"]),
+        tuple(value["capabilities"]),
+        # Words of before models were named have none.
+        str(value.get("model", "")),
     )
 
 

@@ -183,6 +183,8 @@ class Repairer:
                 "origin": written.origin,
                 "capabilities": calls,
                 "created": now,
+                "model": written.model,
+                "negotiation_id": agreement.negotiation_id if agreement else None,
             }
         )
         known = agreement or AgreementRecord.from_json(

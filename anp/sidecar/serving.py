@@ -24,6 +24,7 @@ from anp.sidecar.natural import Listener
 from anp.sidecar.protocol import Protocol
 from anp.sidecar.repairing import Repairer
 from anp.sidecar.testing import ProviderCases
+from anp.sidecar.using import Way
 from anp.wire.frames import ProtocolType
 from cache.records import AgreementRecord, HalfRecord, State
 from negotiation.dialogue import (
@@ -87,6 +88,9 @@ class ServedParts:
     max_calls: int
     "Requests of one channel that are worked on at a time."
 
+    used: Callable[[Way, str, AgreementRecord | None], None]
+    "Counts a call that was answered."
+
 
 class Served:
     """One channel on which a peer's requests are answered."""
@@ -115,6 +119,7 @@ class Served:
         self._calls: set[asyncio.Task[None]] = set()
         # How our half failed an agreed case, in words; nothing runs after that.
         self._failed: str | None = None
+        self._revoked = False
         self._examiner = Examiner(
             parts.afterwards,
             self._peer,
@@ -123,6 +128,11 @@ class Served:
             limits=parts.limits,
         )
         self._dialogue = DialogueShell(channel, Role.PROVIDER, parts.limits, self)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is being answered."""
+        return any(not call.done() for call in self._calls)
 
     async def retire(self, reason: str) -> None:
         """Close the channel when the calls in flight on it have ended.
@@ -136,6 +146,13 @@ class Served:
                     await asyncio.wait(self._calls)
         await self._channel.close(reason)
 
+    async def revoke(self) -> None:
+        """Close the channel at once; nothing more is decoded (DESIGN.md, Revoked)."""
+        self._revoked = True
+        for call in list(self._calls):
+            call.cancel()
+        await self._channel.close("revoked")
+
     async def run(self, first: Sequence[FrameReceived] = ()) -> None:
         """Serve until the channel ends.
 
@@ -148,6 +165,9 @@ class Served:
                 waiting = list(first)
                 while True:
                     event = waiting.pop(0) if waiting else await self._channel.receive()
+                    if self._revoked:
+                        # What waited when it was taken back is not even read.
+                        continue
                     match event.frame.protocol_type:
                         case ProtocolType.META:
                             await self._dialogue.receive(event.frame.data)
@@ -171,11 +191,14 @@ class Served:
     # Requests.
 
     async def _request(self, event: FrameReceived, *, verification: bool) -> None:
+        observer = self._parts.capabilities.observer
+        with observer.call_in(self._peer, source="agreement") as seen:
+            exchange = await self._respond(event, verification=verification)
+            seen.outcome = "unanswered" if exchange.response is None else "ok"
+
+    async def _respond(self, event: FrameReceived, *, verification: bool) -> Exchange:
         """Answer one request; what cannot be answered is reported or refused."""
         await self._dialogue.wait_free()
-        if self._failed is not None:
-            await self._channel.close(f"its test cases failed: {self._failed}"[:300])
-            return
         exchange = Exchange(
             event.frame.data,
             time.monotonic(),
@@ -183,16 +206,20 @@ class Served:
             revision=self.half.revision,
             verification=verification,
         )
+        if self._failed is not None:
+            await self._channel.close(f"its test cases failed: {self._failed}"[:300])
+            return exchange
         self._exchanges.keep(exchange, now=time.monotonic())
         try:
             findings = await self._protocol.judge("request", exchange.request)
         except NegotiationError as exc:
             await self._cannot(exchange, str(exc))
-            return
+            return exchange
         if findings:
             await self._report(exchange, findings)
         else:
             await self._try_answer(exchange)
+        return exchange
 
     async def _try_answer(
         self, exchange: Exchange, on_call: OnCall | None = None
@@ -230,13 +257,19 @@ class Served:
             else ProtocolType.APPLICATION
         )
         exchange.response_id = await self._channel.send(kind, data)
+        if not exchange.verification and on_call is None:
+            self._parts.used(Way.SERVED, self.half.hash, self._agreement)
         self._exchanges.keep(exchange, now=time.monotonic())
 
     async def _call(self, exchange: Exchange, name: str, arguments: Any) -> Any:
         kept = KeptCall(name, arguments)
         try:
             kept.output = await self._parts.capabilities.call(
-                self.half, name, arguments, peer_did=self._channel.peer_did
+                self.half,
+                name,
+                arguments,
+                peer_did=self._channel.peer_did,
+                max_payload=self._channel.max_payload,
             )
         except CapabilityFailed as exc:
             kept.failure = (exc.code, exc.message)

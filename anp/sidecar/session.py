@@ -128,9 +128,28 @@ class Session:
         return self.channel.open
 
     @property
+    def half(self) -> HalfRecord:
+        """Our half, as it is by now."""
+        return self._half
+
+    @property
     def idle(self) -> bool:
         """Whether nobody waits for an answer."""
         return not self._pending
+
+    async def revoke(self, reason: str) -> None:
+        """End the channel at once; nothing more is decoded (DESIGN.md, Revoked).
+
+        Args:
+            reason: For the calls in flight.
+        """
+        self._reader.cancel()
+        for waiting in list(self._pending.values()):
+            _fail(waiting, CallError(ErrorKind.POLICY, reason, may_have_run=True))
+        await self.channel.close("revoked")
+        if self.channel.ended is not None:
+            self.verification.ended(self.channel.ended)
+        await asyncio.gather(self._reader, return_exceptions=True)
 
     async def wait_idle(self) -> None:
         """Wait until every call in flight has ended, or the channel."""
@@ -224,9 +243,12 @@ class Session:
         except ChannelClosed as exc:
             self.verification.ended(exc)
             for waiting in list(self._pending.values()):
+                # What the peer proved it did not act on may be sent once more.
                 _fail(
                     waiting,
-                    CallError(
+                    exc
+                    if exc.unprocessed
+                    else CallError(
                         ErrorKind.PEER_UNREACHABLE,
                         f"link_lost: {exc.detail}",
                         may_have_run=True,

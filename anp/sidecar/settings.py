@@ -12,13 +12,21 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from anp.errors import ConfigError
 from anp.sidecar.attachments.spec import NAME_PATTERN, AttachmentSpec
+from anp.sidecar.model_settings import STRICT, BudgetConfig, LlmConfig, Seconds
+from anp.sidecar.settings_operation import LogConfig, OperationConfig, OtelConfig
 from anp.wire.meta_protocol import CAPABILITIES, Capability
+from anp.wire.sizes import LEAST_MAX_MESSAGE, MAX_PAYLOAD, OTHERS_MAX_TEXT
+from cache.redis_place import DEFAULT_PREFIX, PlaceError, RedisPlace
+from negotiation.consensus import RegistryError, check_uri
 
 __all__ = [
     "BudgetConfig",
     "CacheConfig",
     "CallConfig",
+    "ChannelsConfig",
     "Config",
+    "ConsensusConfig",
+    "FetchConfig",
     "IdentityConfig",
     "LimitsConfig",
     "ListenConfig",
@@ -30,17 +38,17 @@ __all__ = [
     "TaskEntry",
 ]
 
-Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=0, le=1_000_000)]
 Bytes = Annotated[int, Field(ge=1024, le=2**40)]
 Port = Annotated[int, Field(ge=0, le=65_535)]
-Tokens = Annotated[int, Field(ge=0, le=10**12)]
-Price = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
-HttpUrl = Annotated[str, Field(pattern=r"^https?://[^/\s?#@]+(/[^\s?#]*)?$")]
-HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,64}$")]
-HeaderValue = Annotated[str, Field(pattern=r"^[!-~]([ -~]{0,4094}[!-~])?$")]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
-STRICT = ConfigDict(extra="forbid")
+
+
+def _protocol_uri(uri: str) -> str:
+    """Return the URI of a consensus protocol, if it can be one (ANP-91)."""
+    try:
+        return check_uri(uri)
+    except RegistryError as exc:
+        raise ValueError(str(exc)) from None
 
 
 def _in_order(names: tuple[Capability, ...]) -> tuple[Capability, ...]:
@@ -49,6 +57,7 @@ def _in_order(names: tuple[Capability, ...]) -> tuple[Capability, ...]:
 
 
 Capabilities = Annotated[tuple[Capability, ...], AfterValidator(_in_order)]
+ProtocolUri = Annotated[str, AfterValidator(_protocol_uri)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +66,14 @@ class IdentityConfig:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    method: Literal["did:key", "did:all"] = "did:key"
-    "DID method we show ourselves under; the key fits both."
+    method: Literal["did:key", "did:all", "did:wba"] = "did:key"
+    "DID method we show ourselves under; `did:wba` needs `anpd identity create` first."
 
     key_file: Path | None = None
-    "The private key; default is `identity.key` in the home."
+    "The private key, P-256; default is `identity.key` in the home."
+
+    sign_with: Literal["p256", "ed25519"] = "p256"
+    "Which key of our `did:wba` signs hellos; the SDK and `did:key` know P-256 only."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +91,15 @@ class ListenConfig:
     public_url: Annotated[str, Field(pattern=r"^wss?://[^/\s#]+[^\s#]*$")] | None = None
     "What peers shall dial when it is not `ws://host:port/`."
 
+    tls_cert: Path | None = None
+    "Certificate chain (PEM); with it the port speaks https and wss."
+
+    tls_key: Path | None = None
+    "Private key (PEM) of the certificate."
+
+    api_port: Port | None = None
+    "Port of 127.0.0.1 for the local API besides its socket; 0 lets the system choose."
+
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can reach us."""
@@ -89,54 +110,30 @@ class ListenConfig:
         except ValueError:
             return False
 
+    def __post_init__(self) -> None:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ConfigError("listen.tls_cert and listen.tls_key belong together")
+
+
+def _network(text: str) -> str:
+    """Return a network as it is written in one form."""
+    return str(ipaddress.ip_network(text, strict=True))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LlmConfig:
-    """The language model; used only when `model` is set (DESIGN.md, "Negotiation")."""
+class FetchConfig:
+    """What we fetch from URLs that peers name: DID documents, published protocols."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    model: str | None = None
-    "Name of the model; None means that no model is ever called."
+    allow: tuple[Annotated[str, AfterValidator(_network)], ...] = ()
+    "Networks that are not public and may be fetched from, such as `10.0.0.0/8`."
 
-    base_url: HttpUrl | None = None
-    "Any OpenAI-compatible endpoint; None is OpenAI's own, at api.openai.com."
+    allow_http_loopback: bool = False
+    "Plain http to loopback, where `allow` has it; for tests."
 
-    api_key_env: str | None = None
-    "Environment variable that holds the key; None is `OPENAI_API_KEY` for OpenAI only."
-
-    api_key_file: Path | None = None
-    "File that holds the key, in place of the variable."
-
-    timeout: Seconds = 60.0
-    "Seconds for one question with all its repetitions."
-
-    answer_form: Literal["json_schema", "json_object", "text"] = "json_schema"
-    "Strongest form in which answers are asked for; what a server refuses is noticed."
-
-    max_tokens_name: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
-    "What the endpoint calls the most tokens of an answer; `auto` finds out."
-
-    thinking_tokens: Annotated[int, Field(ge=0, le=200_000)] = 0
-    "Tokens allowed besides the answer, for models that think before they answer."
-
-    reasoning_effort: Annotated[str, Field(pattern=r"^[a-z]{1,16}$")] | None = None
-    "Sent to the endpoint if set."
-
-    temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
-    "Sent to the endpoint if set."
-
-    seed: Annotated[int, Field(ge=0, lt=2**31)] | None = None
-    "Sent to the endpoint if set."
-
-    headers: Mapping[HeaderName, HeaderValue] = field(default_factory=dict, repr=False)
-    "More headers for the endpoint; their values are kept secret like the key."
-
-    price_input: Price | None = None
-    "What a million tokens of prompts cost, in any currency."
-
-    price_output: Price | None = None
-    "What a million tokens of answers cost, in the same."
+    ca_file: Path | None = None
+    "Certificates (PEM) trusted besides the system's, also for wss."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,40 +171,6 @@ class NegotiationConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetConfig:
-    """What may be spent on models (DESIGN.md, "Trust"); a day is one of UTC."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    negotiation_calls: Count = 8
-    "Model calls in one negotiation."
-
-    negotiation_tokens: Tokens = 200_000
-    "Tokens in one negotiation."
-
-    peer_calls: Count = 40
-    "Model calls for one listed peer in a day."
-
-    peer_tokens: Tokens = 400_000
-    "Tokens for one listed peer in a day."
-
-    unlisted_calls: Count = 20
-    "Model calls for all unlisted peers together in a day."
-
-    unlisted_tokens: Tokens = 200_000
-    "Tokens for all unlisted peers together in a day."
-
-    day_calls: Count = 200
-    "Model calls for everything in a day."
-
-    day_tokens: Tokens = 2_000_000
-    "Tokens for everything in a day."
-
-    owner_share: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.5
-    "Part of the day's calls and tokens for our own calls; peers have the rest."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSettings:
     """What holds generated code (SANDBOX.md)."""
 
@@ -235,6 +198,34 @@ class PolicyConfig:
     peers: Literal["any", "listed"] | None = None
     "`any` DID that proved its key, or only listed ones; see `Config.peers_policy`."
 
+    share_agreements: bool = False
+    "Whether the hash of an agreement made with one peer is offered to another."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsensusConfig:
+    """Protocols known by URI (ANP-90 to ANP-95); see docs/consensus.md."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    use: bool = True
+    "Whether calls look at what a peer publishes before they negotiate."
+
+    envelope: bool = True
+    "Whether the message envelope is spoken, in calls out and in."
+
+    publish: bool | None = None
+    "Whether our list is served; None is yes where any peer may use us."
+
+    directory: Path | None = None
+    "Folder of the owner's protocols; default is `consensus` in the home."
+
+    order: tuple[ProtocolUri, ...] = ()
+    "URIs, best first, in which they are offered; others come after."
+
+    list_lifetime: Seconds = 300.0
+    "Seconds for which a peer's list is kept."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallConfig:
@@ -248,12 +239,52 @@ class CallConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheConfig:
-    """Agreements on disk."""
+    """Agreements, on disk or on a server of several daemons (docs/fleets.md)."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     path: Path | None = None
     "Folder; default is `store` in the home."
+
+    url: str | None = field(default=None, repr=False)
+    "Redis or Valkey in place of the folder: `redis://`, `rediss://` or `unix://`."
+
+    prefix: str = DEFAULT_PREFIX
+    "What our keys there begin with; one for each identity."
+
+    ca_file: Path | None = None
+    "Certificates (PEM) that the server's is checked with; None is the system's."
+
+    @property
+    def shown_url(self) -> str | None:
+        """The URL without user and password."""
+        return None if self.url is None else RedisPlace.parse(self.url).shown
+
+    def __post_init__(self) -> None:
+        if self.url is not None:
+            try:
+                RedisPlace.parse(self.url, prefix=self.prefix)
+            except PlaceError as exc:
+                raise ConfigError(str(exc)) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelsConfig:
+    """Short-term keys (DESIGN.md, "Links and channels")."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    resumption: bool = False
+    "Whether keys outlive their links, encrypted on disk, so that calls go on at once."
+
+    key_lifetime: Annotated[int, Field(ge=1, le=31_536_000)] = 864_000
+    "Seconds a key is offered for; the shorter offer counts (WIRE row 16)."
+
+    max_frame: Annotated[int, Field(ge=LEAST_MAX_MESSAGE, le=2**31)] = 16 * 1024 * 1024
+    "Plaintext bytes of one frame, with peers that have our extension for it."
+
+    renew_messages: Annotated[int, Field(ge=1, le=2**20)] = 2**20
+    "Messages in one direction after which a key is renewed."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,11 +293,11 @@ class LimitsConfig:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    max_message: Bytes = 1024 * 1024
+    max_message: Bytes = OTHERS_MAX_TEXT
     "Largest message from a peer, in bytes (WIRE row 34)."
 
-    max_payload: Bytes = 768 * 1024
-    "Largest protocol data we send in one frame, in bytes."
+    max_payload: Bytes = MAX_PAYLOAD
+    "Largest protocol data we send in one frame to peers without our extensions."
 
     max_links: Annotated[int, Field(ge=1, le=100_000)] = 256
     "Links that peers may open."
@@ -295,6 +326,9 @@ class TaskEntry:
 
     output_schema: Mapping[str, Any] | None = None
     "JSON Schema of the result."
+
+    protocol: ProtocolUri | None = None
+    "URI of the consensus protocol to offer for it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,14 +387,32 @@ class Config:
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     "Who may use us."
 
+    fetch: FetchConfig = field(default_factory=FetchConfig)
+    "What may be fetched for peers."
+
+    consensus: ConsensusConfig = field(default_factory=ConsensusConfig)
+    "Protocols known by URI."
+
     call: CallConfig = field(default_factory=CallConfig)
     "Calls out."
 
     cache: CacheConfig = field(default_factory=CacheConfig)
     "Agreements on disk."
 
+    channels: ChannelsConfig = field(default_factory=ChannelsConfig)
+    "Short-term keys."
+
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     "What others can make grow."
+
+    log: LogConfig = field(default_factory=LogConfig)
+    "What is logged, and how."
+
+    operation: OperationConfig = field(default_factory=OperationConfig)
+    "Start and stop."
+
+    otel: OtelConfig = field(default_factory=OtelConfig)
+    "Traces."
 
     task: tuple[TaskEntry, ...] = ()
     "Named tasks."
@@ -377,3 +429,10 @@ class Config:
         if self.policy.peers is not None:
             return self.policy.peers
         return "any" if self.listen.is_loopback else "listed"
+
+    @property
+    def publishes(self) -> bool:
+        """Whether our list is served; it names what is exposed, to anybody who asks."""
+        if self.consensus.publish is not None:
+            return self.consensus.publish
+        return self.peers_policy == "any"

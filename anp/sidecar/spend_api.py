@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
-from anp.errors import CallError, ErrorKind
+from anp.sidecar.api_operations import Answer, Operation, Query, integer_of
+from anp.sidecar.api_shapes import ref
 from anp.sidecar.modelling import budget_limits
 from anp.sidecar.spend_view import MAX_DAYS, first_day, spend_view
 from negotiation.llm.budget import utc_day
@@ -19,24 +18,21 @@ from negotiation.llm.budget import utc_day
 if TYPE_CHECKING:
     from anp.sidecar.daemon import Daemon
 
-__all__ = ["Handler", "spend_routes"]
+__all__ = ["spend_operations"]
 
-Handler = Callable[[Request], Awaitable[Response]]
-"Answers one request."
+DAYS = Query(
+    name="days",
+    text="Days, today being the last.",
+    schema={"type": "integer", "minimum": 1, "maximum": MAX_DAYS, "default": 7},
+)
 
 
-def spend_routes(
-    daemon: Daemon, answering: Callable[[Handler], Handler]
-) -> list[Route]:
-    """Return the route `/v1/spend`.
-
-    Args:
-        answering: Turns the errors of a handler into problem documents.
-    """
+def spend_operations(daemon: Daemon) -> list[Operation]:
+    """Return the operation `/v1/spend`."""
 
     async def spend(request: Request) -> Response:
         today = utc_day(time.time())
-        since = first_day(today, _days(request.query_params.get("days", "7")))
+        since = first_day(today, integer_of(request, DAYS.name, 7))
         spends = await asyncio.to_thread(daemon.store.spends, since=since)
         calls = await asyncio.to_thread(daemon.store.model_calls, since=since)
         llm = daemon.config.llm
@@ -50,10 +46,14 @@ def spend_routes(
         )
         return JSONResponse({"model": llm.model, **view})
 
-    return [Route("/v1/spend", answering(spend))]
-
-
-def _days(text: str) -> int:
-    if text.isascii() and text.isdigit() and 1 <= int(text[:5]) <= MAX_DAYS:
-        return int(text)
-    raise CallError(ErrorKind.USAGE, f"days has to be a number from 1 to {MAX_DAYS}")
+    return [
+        Operation(
+            method="GET",
+            path="/v1/spend",
+            name="getSpend",
+            summary="Tell what models cost, by day, account, peer and step.",
+            handler=spend,
+            answers=(Answer(text="The days.", schema=ref("Spend")),),
+            query=(DAYS,),
+        )
+    ]

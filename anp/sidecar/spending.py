@@ -16,8 +16,9 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from anp.sidecar.observing import Observer
 from cache.errors import CacheError
 from cache.spend_records import ModelCallRecord, SpendRecord
 from cache.store import Store
@@ -31,11 +32,13 @@ from negotiation.llm.budget import (
     Spent,
     utc_day,
 )
-from negotiation.llm.endpoint import Endpoint
-from negotiation.llm.metering import Charge, Request
-from negotiation.llm.questions import Question
 from negotiation.llm.replies import Usage
 from negotiation.strict_json import Json
+
+if TYPE_CHECKING:
+    from negotiation.llm.endpoint import Endpoint
+    from negotiation.llm.metering import Charge, Request
+    from negotiation.llm.questions import Question
 
 __all__ = ["MAX_EXCHANGES", "Exchanged", "Spender", "Spending"]
 
@@ -106,7 +109,9 @@ class Spending:
         model: str,
         prices: tuple[float, float] = (0.0, 0.0),
         clock: Callable[[], float] = time.time,
+        observer: Observer | None = None,
     ) -> None:
+        self.observer = observer or Observer()
         self._store = store
         self._limits = limits
         self._model = model
@@ -115,6 +120,11 @@ class Spending:
         self._budget: Budget | None = None
         # One writer at a time: the newest state of an account is what lasts.
         self._lock = asyncio.Lock()
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self._model
 
     def now(self) -> float:
         """Return the time, in seconds since 1970."""
@@ -288,6 +298,8 @@ class Spender:
         self, question: Question, request: Request
     ) -> AsyncIterator[Charge]:
         """Reserve what `request` can cost, and settle it; see `Meter`."""
+        from negotiation.llm.metering import Charge
+
         spending = self._spending
         try:
             reservation = await spending.reserve(
@@ -297,12 +309,22 @@ class Spender:
             self.exhausted = str(exc)
             raise
         charge = Charge()
-        at, began = spending.now(), time.monotonic()
-        try:
-            yield charge
-        finally:
-            ms = (time.monotonic() - began) * 1000
-            await self._settle(question, request, reservation, charge, at=at, ms=ms)
+        observer = spending.observer
+        with observer.chat(spending.model, purpose=question.step) as span:
+            at, began = spending.now(), time.monotonic()
+            try:
+                yield charge
+            finally:
+                ms = (time.monotonic() - began) * 1000
+                used = charge.usage or Usage(0, 0)
+                observer.model_asked(
+                    span,
+                    purpose=question.step,
+                    outcome=charge.outcome if charge.sent else "unreachable",
+                    input_tokens=used.input_tokens,
+                    output_tokens=used.output_tokens,
+                )
+                await self._settle(question, request, reservation, charge, at=at, ms=ms)
 
     async def _settle(
         self,

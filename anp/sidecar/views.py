@@ -3,41 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from anp.errors import CallError, ErrorKind
-from anp.sidecar.case_outcomes import in_words
+from anp.errors import UnknownError
+from anp.sidecar.our_side import extensions
 from anp.sidecar.owner_words import APPROVAL_PENDING
+from anp.sidecar.protocol_views import agreement_of, protocol, protocols
 from anp.version import daemon_version
-from cache.records import (
-    AgreementRecord,
-    HalfRecord,
-    NegotiationRecord,
-    Role,
-    StandingRecord,
-)
+from cache.records import NegotiationRecord, PeerState, StandingRecord
 from cache.store import Store
-from sandbox.history import Runs
-from sandbox.pool import Sandbox
+from negotiation.reading import read_requirement
 
 if TYPE_CHECKING:
     from anp.sidecar.daemon import Daemon
+    from anp.sidecar.pins import DidKeys
 
 __all__ = [
     "agreement_of",
     "capabilities",
+    "capability",
     "info",
     "negotiation",
+    "peers",
     "protocol",
     "protocols",
     "standing",
 ]
 
 
+MAX_ABOUT = 400
+"Most characters of a peer's requirement in a list of negotiations."
+
+MAX_HEAD = 4_096
+"Characters of a document among which its requirement is looked for in a list."
+
+
 def info(daemon: Daemon) -> dict[str, Any]:
     """Return who this daemon is and how it is doing."""
-    from anp.sidecar.daemon import EXTENSIONS
-
     isolation = daemon.sandbox.isolation
     return {
         "version": daemon_version(),
@@ -49,7 +52,15 @@ def info(daemon: Daemon) -> dict[str, Any]:
         "started": daemon.started,
         "peers_policy": daemon.config.peers_policy,
         "mind": daemon.minds.name,
-        "extensions": list(EXTENSIONS),
+        "extensions": list(extensions(daemon.config)),
+        "tasks": [
+            {"name": task.name, "requirement": task.requirement}
+            for task in daemon.config.task
+        ],
+        "address_book": [
+            {"name": peer.name, "did": peer.did, "url": peer.url}
+            for peer in daemon.config.peer
+        ],
         "links": daemon.links.open_links,
         "sandbox": {
             "level": isolation.level,
@@ -81,51 +92,54 @@ def capabilities(daemon: Daemon) -> list[dict[str, Any]]:
     ]
 
 
-def protocols(store: Store, sandbox: Sandbox) -> list[dict[str, Any]]:
-    """Return every agreement, newest first, then imported halves for any peer."""
-    agreed = [
-        {
-            **_agreement(store, record),
-            "quarantined": sandbox.quarantined(record.hash, peer=record.peer_did),
-        }
-        for record in store.all_agreements()
-    ]
-    unbound = [
-        {**_unbound(half), "quarantined": sandbox.quarantined(half.hash)}
-        for half in store.unbound_halves()
-    ]
-    return agreed + unbound
-
-
-def protocol(store: Store, sandbox: Sandbox, prefix: str) -> dict[str, Any]:
-    """Return everything known about one document.
+def capability(daemon: Daemon, name: str) -> dict[str, Any]:
+    """Return one capability, by its full name or by its short one while it is unique.
 
     Raises:
-        HashPrefixError: None or several hashes begin with `prefix`.
+        UnknownError: None or several have this name.
     """
-    digest = store.find_hash(prefix)
-    agreements = store.agreements_of(digest)
-    halves = store.halves(digest)
-    if not agreements and not halves:
-        raise CallError(ErrorKind.USAGE, f"no protocol begins with {prefix}")
-    return {
-        "hash": digest,
-        "agreements": [_agreement(store, record) for record in agreements],
-        "halves": [asdict(half) for half in halves],
-        "tests": [record.tests for record in agreements],
-        "quarantined": sandbox.quarantined(digest),
-        "runs": _runs(sandbox.runs(digest)),
-        "trials": _runs(sandbox.runs(f"trial:{digest}")),
-    }
+    found = capabilities(daemon)
+    for fits in (
+        [one for one in found if one["name"] == name],
+        [one for one in found if one["name"].partition(".")[2] == name],
+    ):
+        if len(fits) == 1:
+            return fits[0]
+    raise UnknownError(
+        f"no capability is called {name}, or several; see `anpd capabilities list`"
+    )
 
 
-def _runs(runs: Runs) -> dict[str, Any]:
-    """Return what runs came to since the daemon started."""
-    return {
-        "outcomes": dict(runs.outcomes),
-        "failures": list(runs.failures),
-        "log": runs.log,
-    }
+def peers(store: Store, keys: DidKeys) -> list[dict[str, Any]]:
+    """Return every peer, the last seen one first, and whose keys have changed.
+
+    A DID that was refused before it was ever seen as a peer is shown as well.
+    """
+    changed = keys.changed()
+    found = [
+        {
+            **asdict(peer),
+            "changed_keys": list(changed[peer.did].waiting)
+            if peer.did in changed
+            else [],
+        }
+        for peer in store.peers()
+    ]
+    known = {peer["did"] for peer in found}
+    return found + [
+        {
+            "did": record.did,
+            "state": PeerState.UNKNOWN.value,
+            "first_seen": record.seen,
+            "last_seen": record.changed,
+            "names": [],
+            "urls": [],
+            "aliases": [],
+            "changed_keys": list(record.waiting),
+        }
+        for record in changed.values()
+        if record.did not in known
+    ]
 
 
 def negotiation(
@@ -142,6 +156,7 @@ def negotiation(
         "peer": record.peer_did,
         "role": record.role.value,
         "task": record.task,
+        "about": _about(record),
         "outcome": APPROVAL_PENDING if waiting else record.outcome,
         "running": record.ended is None,
         "waiting": waiting,
@@ -175,50 +190,17 @@ def standing(word: StandingRecord) -> dict[str, Any]:
     }
 
 
-def agreement_of(store: Store, record: NegotiationRecord) -> dict[str, Any] | None:
-    """Return the agreement that came of a negotiation, with its tests, if it is kept.
-
-    A later revision replaces the first one under the same hash, and says so here.
-    """
-    for agreement in store.agreements_of(record.hash or ""):
-        if (agreement.peer_did, agreement.role) == (record.peer_did, record.role):
-            return {**_agreement(store, agreement), "tests": agreement.tests}
-    return None
-
-
-def _unbound(half: HalfRecord) -> dict[str, Any]:
-    """Return a half that serves any peer, in the fields of an agreement."""
-    return {
-        "hash": half.hash,
-        "role": half.role.value,
-        "peer": None,
-        "task": None,
-        "origin": half.origin,
-        "state": half.state.value,
-        "samples": None,
-        "uses": 0,
-        "created": half.created,
-        "last_used": None,
-        "revision": half.revision,
-        "negotiation_id": None,
-        "cases": "",
-    }
+def _about(record: NegotiationRecord) -> str:
+    """Return what was wanted, in the words of whoever wants it; empty if unknown."""
+    if record.task is not None:
+        return str(record.task["requirement"])
+    for turn in record.turns:
+        if turn["direction"] == "received" and turn["candidate"]:
+            return _requirement(turn["candidate"][:MAX_HEAD])
+    return ""
 
 
-def _agreement(store: Store, record: AgreementRecord) -> dict[str, Any]:
-    half = store.half(record.hash, Role(record.role), record.revision)
-    return {
-        "hash": record.hash,
-        "role": record.role.value,
-        "peer": record.peer_did,
-        "task": record.task["requirement"] if record.task else None,
-        "origin": half.origin if half else None,
-        "state": record.state.value,
-        "samples": record.samples,
-        "uses": record.uses,
-        "created": record.created,
-        "last_used": record.last_used,
-        "revision": record.revision,
-        "negotiation_id": record.negotiation_id,
-        "cases": in_words(record.tests),
-    }
+@lru_cache(maxsize=1_000)
+def _requirement(head: str) -> str:
+    """Return the requirement at the head of a document; lists show many again."""
+    return " ".join(read_requirement(head).split())[:MAX_ABOUT]

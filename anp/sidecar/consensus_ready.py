@@ -1,0 +1,156 @@
+"""What a selected consensus protocol becomes: an agreement, or a call made ready."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from anp.errors import CallError, ErrorKind
+from anp.sidecar.consensus_calls import DocumentCandidate, WrittenCandidate
+from anp.sidecar.protocol import Answer
+from anp.sidecar.ready import Ready
+from anp.sidecar.written import InputRefused, ResultUnfit, WrittenSession
+from cache.records import AgreementRecord, DocumentRecord, HalfRecord, Role
+from negotiation.mind import Need
+from negotiation.plan import PlanError
+from negotiation.task import Task, task_key
+
+__all__ = ["Outdated", "agreement_by_uri", "known_as", "ready_by_name"]
+
+
+class Outdated(CallError):
+    """The peer takes or gives other data than it published; the call may be repeated.
+
+    Nothing ran; or, with `may_have_run`, what ran was harmless by what the peer
+    published, and may run again if it still says so.
+    """
+
+
+def known_as(agreement: AgreementRecord) -> tuple[str, ...]:
+    """Return what a kept key of an agreement may be bound to, best first.
+
+    One that came about by a URI was opened under that, and goes on by its hash.
+    """
+    uri = agreement.tests.get("consensus")
+    return (agreement.hash, uri) if isinstance(uri, str) else (agreement.hash,)
+
+
+def agreement_by_uri(
+    selected: DocumentCandidate,
+    task: Task,
+    *,
+    own_did: str,
+    peer_did: str,
+    created: float,
+) -> tuple[DocumentRecord, HalfRecord, AgreementRecord]:
+    """Return what to store, so that the next call finds our half by its hash.
+
+    Args:
+        peer_did: The peer in the canonical form.
+        created: Now, in seconds since the epoch.
+    """
+    document = DocumentRecord.of(selected.text)
+    half = HalfRecord.from_json(
+        {
+            "hash": document.hash,
+            "role": Role.REQUESTER.value,
+            "revision": 0,
+            "source": selected.half.text,
+            "origin": selected.half.origin,
+            "capabilities": {},
+            "created": created,
+        }
+    )
+    agreement = AgreementRecord.from_json(
+        {
+            "own_did": own_did,
+            "peer_did": peer_did,
+            "role": Role.REQUESTER.value,
+            "task_key": task_key(task),
+            "hash": document.hash,
+            "revision": 0,
+            "task": {
+                "requirement": task.requirement,
+                "input_schema": task.input_schema,
+                "output_schema": task.output_schema,
+            },
+            "samples": selected.samples,
+            "tests": {"acceptance": "passed", "consensus": selected.uri},
+            "negotiation_id": None,
+            "created": created,
+        }
+    )
+    return document, half, agreement
+
+
+def ready_by_name(
+    session: WrittenSession,
+    candidate: WrittenCandidate,
+    need: Need,
+    outdated: Callable[[], None],
+) -> Ready:
+    """Return a call through a protocol of the daemon's own.
+
+    Args:
+        outdated: Told when what the peer published seems to be so no longer.
+
+    Raises:
+        CallError: `usage`, the data does not fit.
+    """
+    pick = candidate.pick
+    arguments, schema = need.arguments, None
+    if pick is not None:
+        schema = pick.capability.output_schema
+        try:
+            arguments = pick.arguments.apply(arguments)
+        except PlanError as exc:
+            raise CallError(
+                ErrorKind.USAGE, f"the input does not fit the capability: {exc}"
+            ) from exc
+    assert isinstance(arguments, dict), "checked before the call"
+    data: dict[str, Any] = arguments
+    repeatable = pick is not None and (
+        pick.capability.read_only or pick.capability.idempotent
+    )
+
+    def unfit(error: CallError) -> CallError:
+        """Say what a result outside its schema means for the call."""
+        outdated()
+        if not repeatable:
+            return error
+        return Outdated(error.kind, error.detail, may_have_run=True)
+
+    async def send() -> Answer:
+        try:
+            answer = await session.call(candidate.action, data, output_schema=schema)
+        except InputRefused as exc:
+            if pick is None:
+                raise
+            outdated()
+            raise Outdated(exc.kind, exc.detail) from exc
+        except ResultUnfit as exc:
+            raise unfit(exc) from exc
+        if answer.error is not None:
+            outdated()
+            return answer
+        if pick is None:
+            return answer
+        try:
+            return replace(answer, result=pick.result.apply(answer.result))
+        except PlanError as exc:
+            error = CallError(
+                ErrorKind.GENERATED_CODE,
+                f"the result is not as the peer publishes it: {exc}",
+                may_have_run=True,
+            )
+            raise unfit(error) from exc
+
+    return Ready(
+        session,
+        send,
+        "consensus",
+        candidate.entry.protocol.hash,
+        uri=candidate.uri,
+        repeatable=repeatable,
+    )

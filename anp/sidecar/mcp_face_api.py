@@ -1,0 +1,125 @@
+"""The local API as the MCP face uses it: the same on stdio and inside the daemon."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+
+from anp.errors import ErrorKind
+
+__all__ = ["ApiProblem", "LocalApi"]
+
+OnEvent = Callable[[dict[str, Any]], Awaitable[None]]
+"Told of each event of a call."
+
+
+class ApiProblem(Exception):
+    """The daemon answered with a problem document."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        super().__init__(str(body.get("detail", "the daemon gave no reason")))
+        self.body = body
+        self.kind = str(body.get("kind", ErrorKind.UNEXPECTED.value))
+
+
+class LocalApi:
+    """One daemon's API over its socket."""
+
+    def __init__(self, socket: Path) -> None:
+        self._http = httpx.AsyncClient(
+            transport=httpx.AsyncHTTPTransport(uds=str(socket)),
+            base_url="http://anpd",
+            timeout=None,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._http.aclose()
+
+    async def get(self, path: str, **params: str) -> dict[str, Any]:
+        """Return the JSON at `path`.
+
+        Raises:
+            ApiProblem: The daemon refused, or does not answer.
+        """
+        return await self._ask("GET", path, params=params)
+
+    async def call(self, body: dict[str, Any], on_event: OnEvent) -> dict[str, Any]:
+        """Call a peer, and tell what happens meanwhile.
+
+        A caller that is cancelled takes its call back: a negotiation is ended, the
+        peer is told.
+
+        Args:
+            body: See `CallBody`.
+
+        Returns:
+            See `CallResult`.
+
+        Raises:
+            ApiProblem: There is no result.
+        """
+        headers = {"Prefer": "respond-async"}
+        started = await self._ask("POST", "/v1/calls", json=body, headers=headers)
+        path = f"/v1/calls/{started['id']}"
+        try:
+            await self._follow(f"{path}/events", on_event)
+            call = await self._ask("GET", path)
+            if call["result"] is not None:
+                result: dict[str, Any] = call["result"]
+                return result
+            if call["state"] == "waiting":
+                # Who asked would wait for an hour; the owner's word is kept for them.
+                await self._ask("POST", f"{path}/cancel", json={})
+            raise ApiProblem(call["problem"] or {"detail": "the daemon stopped"})
+        except asyncio.CancelledError:
+            with contextlib.suppress(ApiProblem, TimeoutError):
+                async with asyncio.timeout(5):
+                    # The scope that was cancelled must not cancel this as well.
+                    cancelling = self._ask("POST", f"{path}/cancel", json={})
+                    await asyncio.shield(asyncio.ensure_future(cancelling))
+            raise
+
+    async def _follow(self, path: str, on_event: OnEvent) -> None:
+        """Read events until the call is over or waits for an owner."""
+        try:
+            async with self._http.stream("GET", path) as response:
+                async for line in response.aiter_lines():
+                    if not line.startswith("data: "):
+                        continue
+                    event = json.loads(line.removeprefix("data: "))
+                    await on_event(event)
+                    if event["type"] == "call.waiting":
+                        return
+        except httpx.HTTPError as exc:
+            raise _unreachable(exc) from exc
+
+    async def _ask(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        try:
+            answer = await self._http.request(method, path, **options)
+            body = answer.json()
+        except httpx.HTTPError as exc:
+            raise _unreachable(exc) from exc
+        except ValueError as exc:
+            raise ApiProblem({"detail": f"the daemon answered no JSON: {exc}"}) from exc
+        if not answer.is_success:
+            raise ApiProblem(body if isinstance(body, dict) else {})
+        assert isinstance(body, dict), "every answer is an object"
+        return body
+
+
+def _unreachable(exc: httpx.HTTPError) -> ApiProblem:
+    return ApiProblem(
+        {
+            "kind": ErrorKind.DAEMON_UNREACHABLE.value,
+            "detail": f"the daemon does not answer ({exc or type(exc).__name__})",
+        }
+    )

@@ -1,0 +1,107 @@
+"""A running daemon's gauges, and what a reload does to it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from anp.errors import ConfigError
+from anp.identity.address import PeerAddress
+from anp.sidecar.exposure import PeerRules
+from anp.sidecar.reloading import Changes, changes
+from anp.version import daemon_version
+
+if TYPE_CHECKING:
+    from anp.sidecar.daemon import Daemon
+
+__all__ = ["Reloaded", "reload_daemon", "watch_daemon"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """What a reload came to; the answer of `POST /v1/reload`."""
+
+    attachments: tuple[str, ...]
+    "All attachments, each started anew, by name."
+
+    applied: tuple[str, ...]
+    "Changed settings that took effect, by dotted name."
+
+    restart: tuple[str, ...]
+    "Changed settings that need a restart."
+
+
+async def reload_daemon(daemon: Daemon) -> Reloaded:
+    """Read the owner's files again, and put into effect what can be.
+
+    Raises:
+        ConfigError: Something is wrong with them; everything stays as it was.
+    """
+    async with daemon.reload_lock:
+        try:
+            return await _reload(daemon)
+        except BaseException:
+            daemon.last_reload_failed = True
+            raise
+
+
+async def _reload(daemon: Daemon) -> Reloaded:
+    before = daemon.config
+    found = Changes(before, (), ())
+    if daemon.load is not None:
+        found = changes(before, daemon.load())
+    daemon.config = found.config
+    try:
+        daemon.book.replace(
+            [PeerAddress(p.name, p.did, p.url) for p in found.config.peer]
+        )
+        names = await daemon.reload()
+    except ConfigError:
+        daemon.config = before
+        daemon.book.replace([PeerAddress(p.name, p.did, p.url) for p in before.peer])
+        raise
+    daemon.policy.rules = PeerRules.of(found.config)
+    # Not what it says of publishing, but who may use us, may have changed.
+    daemon.consensus.publishes = found.config.publishes
+    daemon.keep_links()
+    if daemon.on_config is not None:
+        daemon.on_config(found.config)
+    daemon.last_reload_failed = False
+    logger.info(
+        "reloaded attachments=%d applied=%s restart=%s",
+        len(names),
+        ",".join(found.applied) or "-",
+        ",".join(found.restart) or "-",
+    )
+    return Reloaded(tuple(names), found.applied, found.restart)
+
+
+def watch_daemon(daemon: Daemon) -> None:
+    """Have the gauges read from a daemon."""
+    metrics, links = daemon.observer.metrics, daemon.links
+
+    def attachments() -> dict[tuple[str, ...], float]:
+        known = [one.healthy for _, one in daemon.exposure.attachments.values()]
+        return {("healthy",): sum(known), ("sick",): len(known) - sum(known)}
+
+    def ready() -> float:
+        # Without the store, which would block the loop; /readyz asks it.
+        sick = attachments()
+        served = sick["healthy",] > 0 or sick["sick",] == 0
+        return float(links.listening and served and not daemon.observer.flights.closed)
+
+    level = daemon.sandbox
+    metrics.watch("anpd_links", lambda: {(): links.open_links})
+    metrics.watch("anpd_channels", lambda: {(): links.open_channels})
+    metrics.watch("anpd_attachments", attachments)
+    metrics.watch("anpd_calls_in_flight", lambda: {(): daemon.observer.flights.count})
+    metrics.watch("anpd_ready", lambda: {(): ready()})
+    metrics.watch("anpd_start_time_seconds", lambda: {(): daemon.started})
+    metrics.watch(
+        "anpd_config_last_reload_successful",
+        lambda: {(): float(not daemon.last_reload_failed)},
+    )
+    metrics.watch("anpd_info", lambda: {(daemon_version(), level.isolation.level): 1.0})
