@@ -41,8 +41,15 @@ class Ended:
 class Anpd:
     """One home, and the daemon that may run in it."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, **settings: str) -> None:
+        """Take a home.
+
+        Args:
+            settings: Settings as the environment gives them, such as
+                `consensus__use="true"`. Calls negotiate unless a test says otherwise.
+        """
         self.home = home
+        self._settings = {"consensus__use": "false", **settings}
         self.url = ""
         self.did = ""
         self.process: subprocess.Popen[bytes] | None = None
@@ -62,7 +69,7 @@ class Anpd:
             text=True,
             timeout=120,
             check=False,
-            env=_environment(),
+            env=self._environment(),
         )
         return Ended(done.returncode, done.stdout, done.stderr)
 
@@ -86,7 +93,7 @@ class Anpd:
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
-                env=_environment(),
+                env=self._environment(),
             )
         limit = time.monotonic() + START_TIMEOUT
         while not ready.exists():
@@ -131,7 +138,11 @@ class Anpd:
         finally:
             self.stop()
 
-
-def _environment() -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("ANPD_", "XDG_"))}
-    return {**kept, "NO_COLOR": "1"}
+    def _environment(self) -> dict[str, str]:
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("ANPD_", "XDG_"))
+        }
+        ours = {f"ANPD_{name.upper()}": v for name, v in self._settings.items()}
+        return {**kept, **ours, "NO_COLOR": "1"}

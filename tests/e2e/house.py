@@ -86,7 +86,8 @@ class House:
 
 
 def _daemon(home: Home, folder: Path, settings: dict[str, Any]) -> Daemon:
-    flags = {"listen.port": 0, **settings}
+    # Calls negotiate unless a test says otherwise.
+    flags = {"listen.port": 0, "consensus.use": False, **settings}
     config = load_config(home, home_given=True, flags=flags, environ={}, cwd=folder)
     return Daemon(home, config)
 

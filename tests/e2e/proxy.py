@@ -1,19 +1,30 @@
-"""A proxy between two daemons that holds one frame, so that a state lasts."""
+"""A proxy between two daemons: it counts and keeps what passes, in order.
+
+It can hold one frame, so that a state lasts, and say something in a side's name.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
+import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import httpx
 from websockets.asyncio.client import connect
 from websockets.asyncio.connection import Connection
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
 
-__all__ = ["CALLER", "PROVIDER", "Hold", "Proxy"]
+__all__ = ["CALLER", "PROVIDER", "Hold", "Proxy", "Seen", "round_trips"]
+
+MAX_SIZE = 32 * 1024 * 1024
+"Largest frame that passes, in bytes."
 
 CALLER = "caller"
 PROVIDER = "provider"
@@ -30,6 +41,45 @@ class Hold:
     "Its place among the frames of that side."
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A frame that passed."""
+
+    connection: int
+    "The number of its connection, from 0."
+
+    side: str
+    "Who sent it."
+
+    text: str
+    "What it was."
+
+    @property
+    def type(self) -> str:
+        """Its `type`."""
+        return str(json.loads(self.text).get("type"))
+
+
+def round_trips(seen: Sequence[Seen]) -> int:
+    """Return how often the caller had to wait for an answer; dialling is not counted.
+
+    That is how often a frame of the provider follows one of the caller: what one side
+    says without waiting is one flight.
+    """
+    sides = [
+        CALLER,
+        *(
+            frame.side
+            for frame in seen
+            # It comes with the hello before it, and the caller may already have spoken.
+            if (frame.side, frame.type) != (PROVIDER, "finished")
+        ),
+    ]
+    return sum(
+        (one, other) == (CALLER, PROVIDER) for one, other in itertools.pairwise(sides)
+    )
+
+
 class Proxy:
     """Forwards WebSocket messages in a thread of its own, and counts them."""
 
@@ -38,10 +88,18 @@ class Proxy:
         self.target = ""
         self.held = threading.Event()
         self.counts = {CALLER: 0, PROVIDER: 0}
+        self.seen: list[Seen] = []
+        self._connections = 0
+        self._last: dict[str, Connection] = {}
         self._hold: Hold | None = None
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._open: set[ServerConnection] = set()
+
+    @property
+    def connections(self) -> int:
+        """How many connections there were so far."""
+        return self._connections
 
     def cut(self) -> None:
         """Close every connection."""
@@ -52,6 +110,11 @@ class Proxy:
         """Hold that frame of the next connection, for as long as the connection is."""
         self.held.clear()
         self._hold = hold
+
+    def inject(self, side: str, text: str) -> None:
+        """Say something in the name of a side, on the newest connection."""
+        to = self._last[PROVIDER if side == CALLER else CALLER]
+        asyncio.run_coroutine_threadsafe(to.send(text), self._loop).result(10)
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Proxy]:
@@ -69,21 +132,58 @@ class Proxy:
             thread.join(10)
 
     async def _serve(self, ready: threading.Event) -> None:
-        async with serve(self._accept, "127.0.0.1", 0, compression=None) as server:
+        async with serve(
+            self._accept,
+            "127.0.0.1",
+            0,
+            compression=None,
+            max_size=MAX_SIZE,
+            process_request=self._get,
+        ) as server:
             self.port = next(iter(server.sockets)).getsockname()[1]
             ready.set()
             await self._stop.wait()
 
+    async def _get(
+        self, connection: ServerConnection, request: Request
+    ) -> Response | None:
+        """Pass on a plain GET, which both daemons answer on the same port."""
+        if "Upgrade" in request.headers:
+            return None
+        text = json.dumps({"type": f"GET {request.path}"})
+        self.seen.append(Seen(-1, CALLER, text))
+        base = self.target.replace("ws", "http", 1).rstrip("/")
+        async with httpx.AsyncClient(trust_env=False, timeout=10) as client:
+            page = await client.get(base + request.path)
+        self.seen.append(Seen(-1, PROVIDER, json.dumps({"type": "page"})))
+        return Response(
+            page.status_code,
+            page.reason_phrase,
+            Headers(
+                {
+                    "Content-Type": page.headers.get("content-type", "text/plain"),
+                    "Content-Length": str(len(page.content)),
+                    "Connection": "close",
+                }
+            ),
+            page.content,
+        )
+
     async def _accept(self, near: ServerConnection) -> None:
         try:
-            far = await connect(self.target, compression=None, proxy=None)
+            far = await connect(
+                self.target, compression=None, proxy=None, max_size=MAX_SIZE
+            )
         except OSError:
             return
         self._open.add(near)
+        number = self._connections
+        self._connections += 1
+        self._last = {CALLER: near, PROVIDER: far}
         async with far:
             ways = [
-                asyncio.create_task(self._forward(near, far, CALLER)),
-                asyncio.create_task(self._forward(far, near, PROVIDER)),
+                asyncio.create_task(self._forward(near, far, CALLER, number)),
+                asyncio.create_task(self._forward(far, near, PROVIDER, number)),
             ]
             # When one leg ends, however it does, the other one ends too.
             ends = [asyncio.create_task(leg.wait_closed()) for leg in (near, far)]
@@ -94,11 +194,14 @@ class Proxy:
             await near.close()
             self._open.discard(near)
 
-    async def _forward(self, source: Connection, target: Connection, side: str) -> None:
+    async def _forward(
+        self, source: Connection, target: Connection, side: str, connection: int
+    ) -> None:
         number = 0
         try:
             async for message in source:
                 self.counts[side] += 1
+                self.seen.append(Seen(connection, side, str(message)))
                 if self._hold == Hold(side, number):
                     self.held.set()
                     await source.wait_closed()

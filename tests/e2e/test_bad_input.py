@@ -353,11 +353,17 @@ async def test_names_made_of_quotes_newlines_and_code_are_called_correctly(
 
 
 @clause("WIRE row 34")
+async def test_an_answer_may_have_what_both_agreed_on_for_a_frame(house: House) -> None:
+    answer = await house.call("huge", size=2 * 1024 * 1024)
+    assert len(answer["text"]) == 2 * 1024 * 1024
+
+
+@clause("WIRE row 34")
 async def test_an_answer_larger_than_the_peer_takes_is_an_error_that_says_so(
     house: House,
 ) -> None:
     with pytest.raises(CallError, match="too_large") as caught:
-        await house.call("huge", size=2 * 1024 * 1024)
+        await house.call("huge", size=4 * 1024 * 1024)
     assert caught.value.kind is ErrorKind.APPLICATION_ERROR
     assert await house.call("huge", size=3) == {"text": "xxx"}
     await house.others_are_served()

@@ -99,7 +99,7 @@ async def test_daemons_that_never_met_need_no_negotiation(tmp_path: Path) -> Non
         assert new.caller.store.negotiations() == []
         assert new.provider.store.negotiations() == []
         for daemon in (new.caller, new.provider):
-            [listed] = views.protocols(daemon.store, daemon.sandbox)
+            [listed] = views.protocols(daemon.store, daemon.sandbox)["protocols"]
             assert listed["origin"] == "imported"
             shown = views.protocol(daemon.store, daemon.sandbox, listed["hash"])
             assert [half["origin"] for half in shown["halves"]] == ["imported"]
@@ -399,21 +399,22 @@ async def test_the_local_api_refuses_what_it_cannot_read(tmp_path: Path) -> None
         transport = httpx.ASGITransport(make_app(house.caller))
         async with httpx.AsyncClient(transport=transport, base_url="http://x") as api:
             path = "/v1/protocols/import"
-            for data, query, words in (
-                (b" " * (MAX_BUNDLE + 1), "", "at most"),
-                (b"{}", "", "export"),
-                (ours[:-1], "", "blanks"),
-                (ours, "?role=boss", "requester or provider"),
-                (ours, "?peer=nobody", "nobody"),
+            json_type = {"content-type": "application/json"}
+            for data, query, status, words in (
+                (b" " * (MAX_BUNDLE + 1), "", 413, "at most"),
+                (b"{}", "", 400, "export"),
+                (ours[:-1], "", 400, "blanks"),
+                (ours, "?role=boss", 400, "requester, provider"),
+                (ours, "?peer=nobody", 404, "nobody"),
             ):
-                refused = await api.post(path + query, content=data)
-                assert refused.status_code == 400
+                refused = await api.post(path + query, content=data, headers=json_type)
+                assert refused.status_code == status
                 assert words in refused.json()["detail"]
             digest = read_bundle(ours).hash
             found = await api.get(f"/v1/protocols/{digest}/export")
             assert same(found.content, ours)
             missing = await api.get("/v1/protocols/0000/export")
-            assert missing.status_code == 400
+            assert missing.status_code == 404
             # A hash is no place to import to, and a document is still found.
             assert (await api.get(f"/v1/protocols/{digest}")).status_code == 200
 

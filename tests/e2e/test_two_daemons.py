@@ -179,3 +179,40 @@ def test_after_a_schema_change_the_old_hash_is_declined_and_a_new_one_agreed(
     assert second["source"] == "negotiated"
     assert second["protocol"] != first["protocol"]
     assert second["output"] == {function.result: f"x-{'5' * function.factor}"}
+
+
+@clause("ANP-94", "ANP-95")
+def test_a_stranger_calls_what_was_published_with_one_command(
+    tmp_path: Path, function: Function
+) -> None:
+    uri = f"https://protocols.example/{function.name}/1.0"
+    provider, first = Anpd(tmp_path / "provider"), Anpd(tmp_path / "first")
+    stranger = Anpd(tmp_path / "stranger", consensus__use="true")
+    with provider.up(), first.up(), stranger.up():
+        attach(provider, tmp_path, function)
+        data = json.dumps({function.number: 2, function.text: "x"})
+        call = ("call", provider.address, function.name, "-d", data, "--json")
+        agreed = first.ok(*call).json()
+        assert agreed["source"] == "negotiated"
+        publish = ("protocols", "publish", agreed["protocol"][:12], "--uri", uri)
+        shown = provider.ok(*publish, "--json").json()
+        assert (shown["uri"], shown["hash"]) == (uri, agreed["protocol"])
+        known = provider.ok("protocols", "published", "--json").json()["protocols"]
+        assert {one["uri"]: one["published"] for one in known}[uri] is True
+        met = stranger.ok(*call).json()
+        assert met["output"] == agreed["output"]
+        assert (met["source"], met["uri"]) == ("consensus", uri)
+        assert met["protocol"] == agreed["protocol"]
+        assert met["negotiation_messages"] == met["llm_calls"] == 0
+        port = provider.port
+        provider.stop()
+        provider.start(port=port)
+        again = provider.ok("protocols", "published", "--json").json()["protocols"]
+        assert {one["uri"]: one["published"] for one in again}[uri] is True
+        assert stranger.ok(*call).json()["source"] == "agreement"
+        provider.ok("protocols", "unpublish", "--uri", uri)
+        left = provider.ok("protocols", "published", "--json").json()["protocols"]
+        assert uri not in {one["uri"] for one in left}
+        ended = provider.run("protocols", "unpublish", "--uri", uri)
+        assert (ended.code, ended.stderr.count("\n")) == (2, 1)
+        assert "was not published" in ended.stderr

@@ -25,7 +25,7 @@ from anp.sidecar.attachments import (
     CapabilityError,
     open_attachment,
 )
-from anp.sidecar.attachments.mcp_stdio import TEXT_OUTPUT, McpAttachment
+from anp.sidecar.attachments.mcp_attachment import TEXT_OUTPUT, McpAttachment
 from anp.sidecar.attachments.supervisor import SupervisorConfig
 
 FAST = SupervisorConfig(start_timeout=20.0, min_backoff=0.01)

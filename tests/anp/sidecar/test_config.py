@@ -46,7 +46,9 @@ def test_without_a_word_of_the_owner_all_is_default(tmp_path: Path) -> None:
     expected = Config()
     assert config.cache.path == tmp_path / "store"
     assert config.identity.key_file == tmp_path / "identity.key"
-    assert replace(config, cache=expected.cache, identity=expected.identity) == expected
+    assert config.consensus.directory == tmp_path / "consensus"
+    config = replace(config, cache=expected.cache, identity=expected.identity)
+    assert replace(config, consensus=expected.consensus) == expected
 
 
 def test_flags_beat_the_environment_which_beats_the_file(tmp_path: Path) -> None:
@@ -132,7 +134,7 @@ MISTAKES = {
     '[[attach]]\nname = "x"\nkind = "mcp"': "command is missing",
     '[[attach]]\nname = "x"\nkind = "python"\ntarget = ":f"': "MODULE:FUNCTION",
     '[[attach]]\nname = "a.b"\nkind = "python"\ntarget = "m:f"': "attach[0].name",
-    '[[attach]]\nname = "x"\nkind = "ftp"': "'mcp' or 'python', got 'ftp'",
+    '[[attach]]\nname = "x"\nkind = "ftp"': "'python' or 'a2a', got 'ftp'",
     "[listen": "not valid TOML",
     "[listen]\n'a b' = 3": "unknown key listen.'a b'",
 }
@@ -244,14 +246,16 @@ def test_the_file_of_init_sets_the_method_and_nothing_else(tmp_path: Path) -> No
 def test_the_file_of_init_shows_the_true_defaults(tmp_path: Path) -> None:
     shown = re.sub(r"(?m)^# (?=\w+ = )", "", default_config_text())
     sections = shown.partition("# [[peer]]")[0]
-    # The default of `peers` depends on the host, so the text shows but one of two.
+    # The defaults of `peers` and `publish` depend on the host, so the text shows but
+    # one of two.
     examples = (
         *("public_url", "model", "base_url", "peers", "api_key", "reasoning"),
-        *("temperature", "seed", "headers", "price"),
+        *("temperature", "seed", "headers", "price", "publish", "ca_file"),
+        *("tls_", "url", "api_port", "endpoint"),
     )
     lines = [line for line in sections.splitlines() if not line.startswith(examples)]
     found = tomllib.loads("\n".join(lines))
-    assert len(found) == 10
+    assert len(found) == 16
     assert load(tmp_path, "\n".join(lines)) == load(tmp_path)
 
 
@@ -294,3 +298,33 @@ def test_flags_of_any_shape_give_a_config_or_one_line(
     except ConfigError as exc:
         message = str(exc)
     assert "\n" not in message
+
+
+def test_the_password_of_the_store_is_in_no_message(
+    tmp_path: Path,
+) -> None:
+    home = Home(tmp_path)
+    for url in ("redis://u:s3cret@h:x", "http://u:s3cret@h", "redis://u:s3cret@h/a"):
+        with pytest.raises(ConfigError, match=r"cache\.url") as caught:
+            load_config(home, home_given=True, environ={"ANPD_CACHE__URL": url})
+        assert "s3cret" not in str(caught.value)
+    url = "redis://u:s3cret@h"
+    config = load_config(home, home_given=True, environ={"ANPD_CACHE__URL": url})
+    assert config.cache.shown_url == "redis://h:6379/0"
+    assert "s3cret" not in repr(config)
+
+
+def test_a_secret_in_the_wrong_place_is_not_repeated(tmp_path: Path) -> None:
+    text = '[[attach]]\nkind = "http"\nname = "x"\nurl = "https://x.example"\n'
+    for line in ('headers = "sk-12345"', 'bearer = "sk-12345"', "bearer = 12345"):
+        (tmp_path / "bad.toml").write_text(f"{text}{line}\n")
+        with pytest.raises(ConfigError) as caught:
+            load_config(
+                Home(tmp_path),
+                home_given=True,
+                config_file=tmp_path / "bad.toml",
+                flags={},
+                environ={},
+                cwd=tmp_path,
+            )
+        assert "12345" not in str(caught.value)

@@ -12,12 +12,10 @@ from typing import Any, cast
 import httpx
 import pytest
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
 
-from anp.errors import CallError, ErrorKind
+from anp.sidecar.api_operations import route_of
 from anp.sidecar.settings import Config, LlmConfig
-from anp.sidecar.spend_api import Handler, spend_routes
+from anp.sidecar.spend_api import spend_operations
 from anp.sidecar.spend_view import NEWEST_CALLS, first_day, spend_view
 from cache.store import Store
 from negotiation.llm.budget import BudgetLimits, utc_day
@@ -97,21 +95,11 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def answering(handler: Handler) -> Handler:
-    async def answer(request: Request) -> Response:
-        try:
-            return await handler(request)
-        except CallError as exc:
-            status = 400 if exc.kind is ErrorKind.USAGE else 500
-            return JSONResponse({"detail": exc.detail}, status_code=status)
-
-    return answer
-
-
 async def ask(store: Store, query: str, llm: LlmConfig | None = None) -> httpx.Response:
     config = Config(llm=llm or LlmConfig())
     daemon = cast(Any, SimpleNamespace(store=store, config=config))
-    app = Starlette(routes=spend_routes(daemon, answering))
+    routes = [route_of(operation) for operation in spend_operations(daemon)]
+    app = Starlette(routes=routes)
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://anpd") as http:
         return await http.get(f"/v1/spend{query}")
