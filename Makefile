@@ -3,18 +3,27 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 SDK    := .venvs/sdk
+WEB    := .venvs/browser
+AGENTS := .venvs/agents
+CALLERS := .venvs/callers
 STAMP  := $(VENV)/.installed
+API    := .venvs/api
 PIP    := -m pip --disable-pip-version-check -q
 
-.PHONY: help venv demo test check format lint types contracts wheel sdk-env bench bench-long corpus-control test-sandbox test-unprivileged kill fuzz explore clean
+.PHONY: help venv demo test check format lint types contracts wheel sdk-env api-env test-api agents-env callers-env test-callers test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill fuzz explore clean
 
 help:
 	@echo "make demo    two daemons meet, agree and call (start here)"
 	@echo "make test    all tests, with the official SDK as a peer"
 	@echo "make check   format, lint, types, import contracts, tests, wheel"
+	@echo "make test-callers  every kind of caller against every kind of attachment (make test has it too)"
+	@echo "make test-api      the local API against its OpenAPI document, by schemathesis"
+	@echo "make test-readme   the README's walk with its own installation"
+	@echo "make test-browser  the dashboard in Debian's chromium, and pictures of it in build/screenshots"
 	@echo "make bench   ratios: a call against a raw echo, the sandbox's goals (bench-long: 100,000 calls)"
 	@echo "make kill    fifty kills on each side, at named states"
 	@echo "make explore new examples for every property test (make test repeats known ones)"
+	@echo "make test-redis  the store on a real Redis or Valkey server, and two daemons that share it"
 	@echo "make fuzz    10,000 generated conversations between two sides, and counts"
 
 venv: $(STAMP)
@@ -32,13 +41,62 @@ $(SDK)/.installed: tests/sdk/requirements.txt
 	$(SDK)/bin/python $(PIP) install -r tests/sdk/requirements.txt
 	touch $@
 
+# What owners attach pins other versions than we do, so it has its own as well.
+agents-env: $(AGENTS)/.installed
+
+$(AGENTS)/.installed: tests/e2e/agents/requirements.txt
+	test -x $(AGENTS)/bin/python || $(PYTHON) -m venv $(AGENTS)
+	$(AGENTS)/bin/python $(PIP) install -r tests/e2e/agents/requirements.txt
+	touch $@
+
+# So do callers: LangChain brings an MCP client of its own choice.
+callers-env: $(CALLERS)/.installed
+
+$(CALLERS)/.installed: tests/callers/requirements.txt
+	test -x $(CALLERS)/bin/python || $(PYTHON) -m venv $(CALLERS)
+	$(CALLERS)/bin/python $(PIP) install -r tests/callers/requirements.txt
+	touch $@
+
+# schemathesis pins other versions of what we use.
+api-env: $(API)/.installed
+
+$(API)/.installed: tests/api/requirements.txt
+	test -x $(API)/bin/python || $(PYTHON) -m venv $(API)
+	$(API)/bin/python $(PIP) install -r tests/api/requirements.txt
+	touch $@
+
+# The local API against its OpenAPI document: no 5xx, no undocumented answer.
+test-api: venv api-env
+	$(BIN)/python -m tests.api.fuzz $(API)/bin/schemathesis 25
+
+# Drives the system's browser; nothing but packages is downloaded.
+browser-env: $(WEB)/.installed
+
+$(WEB)/.installed: pyproject.toml constraints.txt tests/browser/requirements.txt
+	test -x $(WEB)/bin/python || $(PYTHON) -m venv $(WEB)
+	$(WEB)/bin/python $(PIP) install -c constraints.txt -e '.[dev]' -r tests/browser/requirements.txt
+	touch $@
+
+# Installs chromium where it may (root and apt), else says what is missing.
+test-browser: browser-env
+	tests/browser/ensure_chromium.sh
+	$(WEB)/bin/python -m pytest -n 0 tests/browser
+
 demo: venv
 	$(BIN)/anpd demo
 
-test: venv sdk-env
+test: venv sdk-env agents-env callers-env
 	$(BIN)/pytest -n 2
 
-check: venv sdk-env format lint types contracts test wheel
+# Every kind of caller against every kind of attachment, through two daemons.
+test-callers: venv agents-env callers-env
+	$(BIN)/pytest -n 0 tests/callers
+
+# The walk of the README with `make venv` as a reader has it; `make test` skips the installing.
+test-readme: venv
+	ANPD_README=make $(BIN)/pytest -n 0 tests/e2e/test_readme.py
+
+check: venv sdk-env agents-env callers-env format lint types contracts test wheel
 
 format: venv
 	$(BIN)/ruff format --check .
@@ -48,6 +106,7 @@ lint: venv
 
 types: venv
 	$(BIN)/mypy
+	$(BIN)/mypy clients
 
 contracts: venv
 	$(BIN)/lint-imports
@@ -63,7 +122,9 @@ wheel: venv
 
 bench: venv
 	$(BIN)/python -m bench.call
+	$(BIN)/python -m bench.ready
 	$(BIN)/python -m bench.sandbox
+	$(BIN)/python -m bench.startup
 
 bench-long: venv
 	$(BIN)/python -m bench.sandbox --long
@@ -76,6 +137,14 @@ test-sandbox:
 # The sandbox's tests as an ordinary user, also when we are root.
 test-unprivileged: venv
 	tests/sandbox/as_nobody.sh $(BIN)/python -m pytest -p no:cacheprovider -n 2 tests/sandbox
+
+# Installs redis-server where it may (root, apt-get); a server of its own on a free port.
+test-redis: venv
+	@command -v redis-server >/dev/null || command -v valkey-server >/dev/null \
+	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	       && apt-get -qq update && apt-get -qq install -y --no-install-recommends redis-server >/dev/null; } 2>/dev/null \
+	  || { echo "test-redis: no redis-server or valkey-server here; install one (apt-get install redis-server) and try again"; exit 1; }
+	ANPD_TEST_REDIS=1 $(BIN)/pytest -n 2 tests/redis tests/cache
 
 # Runs every escape of the corpus without any sandbox, in throw-away processes.
 corpus-control: venv
