@@ -29,7 +29,7 @@ from anp.sidecar.api_call_operations import call_operations
 from anp.sidecar.api_guard import Door, Guard, load_token
 from anp.sidecar.api_health import health_operations
 from anp.sidecar.api_openapi import openapi
-from anp.sidecar.api_operations import Answer, Operation, body_of, route_of
+from anp.sidecar.api_operations import Answer, Operation, body_of, routes_of
 from anp.sidecar.api_peers import peer_operations
 from anp.sidecar.api_problems import http_problem
 from anp.sidecar.api_shapes import ANY, NUMBER, TEXT, answer_of, ref
@@ -151,7 +151,7 @@ def make_app(
     app = Starlette(
         routes=[
             Route("/v1/openapi.json", described),
-            *(route_of(operation) for operation in operations),
+            *routes_of(operations),
             *more,
         ],
         exception_handlers={HTTPException: http_problem, Exception: http_problem},

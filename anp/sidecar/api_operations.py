@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -25,7 +25,7 @@ __all__ = [
     "Query",
     "body_of",
     "integer_of",
-    "route_of",
+    "routes_of",
 ]
 
 MAX_BODY: Final = 2 * 1024 * 1024
@@ -118,8 +118,28 @@ class Operation:
     "The group it is shown in."
 
 
-def route_of(operation: Operation) -> Route:
-    """Return the route of an operation, with its checks before its handler."""
+def routes_of(operations: Iterable[Operation]) -> list[Route]:
+    """Return a route for each path, in the order in which the paths come first.
+
+    One route has all methods of its path, so that a refusal names them all.
+    """
+    by_path: dict[str, dict[str, Handler]] = {}
+    for one in operations:
+        by_path.setdefault(one.path, {})[one.method] = _endpoint_of(one)
+
+    def route(path: str, methods: Mapping[str, Handler]) -> Route:
+        async def endpoint(request: Request) -> Response:
+            # HEAD is a GET whose body nobody reads.
+            method = "GET" if request.method == "HEAD" else request.method
+            return await methods[method](request)
+
+        return Route(path, endpoint, methods=list(methods))
+
+    return [route(path, methods) for path, methods in by_path.items()]
+
+
+def _endpoint_of(operation: Operation) -> Handler:
+    """Return the handler of an operation, with its checks before it."""
 
     async def endpoint(request: Request) -> Response:
         try:
@@ -134,7 +154,7 @@ def route_of(operation: Operation) -> Route:
         except Exception as exc:  # noqa: BLE001 - becomes the answer, and a log line
             return problem_response(problem_of(exc))
 
-    return Route(operation.path, endpoint, methods=[operation.method])
+    return endpoint
 
 
 def body_of(request: Request, kind: type[Any]) -> Any:
@@ -210,6 +230,9 @@ def _wrong(schema: Schema, text: str) -> str | None:
             return f"has to be a number from {low} to {high}"
     if len(text) < schema.get("minLength", 0):
         return "is empty"
+    most = schema.get("maxLength")
+    if most is not None and len(text) > most:
+        return f"has {len(text)} characters, at most {most}"
     return None
 
 

@@ -45,6 +45,9 @@ ONE = "/v1/protocols/{prefix}"
 MAX_AFTER = 4096
 "Longest place in the list, in characters."
 
+MAX_REVISION = 99_999_999
+"Highest number of a revision."
+
 ROLE = Query(
     name="role",
     text="Only this half.",
@@ -112,6 +115,7 @@ def protocol_operations(daemon: Daemon) -> list[Operation]:
             handler=api.protocols,
             answers=(Answer(text="A page of them.", schema=ref("Protocols")),),
             query=LIST_QUERY,
+            problems=(404,),
         ),
         read(
             "/v1/protocols/usage",
@@ -163,7 +167,7 @@ def protocol_operations(daemon: Daemon) -> list[Operation]:
                 Query(
                     name="revision",
                     text="Only this revision.",
-                    schema={"type": "integer", "minimum": 0},
+                    schema={"type": "integer", "minimum": 0, "maximum": MAX_REVISION},
                 ),
             ),
             answers=(

@@ -211,3 +211,23 @@ def test_a_body_over_the_limit_is_refused(unix: httpx.Client) -> None:
     body = b'{"peer": "' + b"x" * (2 * 1024 * 1024) + b'"}'
     headers = {"content-type": "application/json"}
     refused(unix.post("/v1/calls", content=body, headers=headers), 413, "usage")
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/v1/protocols/0/code?revision=-1", 400),
+        (f"/v1/protocols?after={'0' * 5_000}", 400),
+        ("/v1/protocols?peer=nobody-knows-this", 404),
+    ],
+)
+def test_a_query_outside_its_schema_is_the_callers_fault(
+    unix: httpx.Client, path: str, status: int
+) -> None:
+    refused(unix.get(path), status, "usage")
+
+
+def test_a_refused_method_hears_which_ones_there_are(unix: httpx.Client) -> None:
+    answer = unix.request("OPTIONS", "/v1/calls")
+    assert answer.status_code == 405
+    assert sorted(answer.headers["allow"].split(", ")) == ["GET", "HEAD", "POST"]

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from anp.sidecar.api_operations import route_of
+from anp.sidecar.api_operations import routes_of
 from anp.sidecar.settings import Config, LlmConfig
 from anp.sidecar.spend_api import spend_operations
 from anp.sidecar.spend_view import NEWEST_CALLS, first_day, spend_view
@@ -98,7 +98,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 async def ask(store: Store, query: str, llm: LlmConfig | None = None) -> httpx.Response:
     config = Config(llm=llm or LlmConfig())
     daemon = cast(Any, SimpleNamespace(store=store, config=config))
-    routes = [route_of(operation) for operation in spend_operations(daemon)]
+    routes = routes_of(spend_operations(daemon))
     app = Starlette(routes=routes)
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://anpd") as http:
