@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from anp.sidecar.attachments.attachment import AttachmentLimits
 from anp.sidecar.attachments.endpoint import CallContext, deadline_text
 from anp.sidecar.attachments.errors import AttachmentError, CapabilityError
-from anp.sidecar.attachments.listing import Listing, Tool, read_tools
+from anp.sidecar.attachments.listing import Tool, read_tools
 from anp.sidecar.attachments.mcp_http import NOT_SENT, http_transport
 from anp.sidecar.attachments.mcp_transport import (
     Watched,
@@ -27,8 +27,8 @@ from anp.sidecar.attachments.mcp_transport import (
 )
 from anp.sidecar.attachments.process import OutputTail, child_environment
 from anp.sidecar.attachments.spec import AttachmentSpec
+from anp.sidecar.attachments.supervised import Supervised
 from anp.sidecar.attachments.supervisor import Supervisor
-from negotiation.task import Capability
 
 # `mcp` takes half a second to import, so it is imported where a server is started.
 if TYPE_CHECKING:
@@ -88,13 +88,11 @@ class _Job:
     task: asyncio.Task[None] | None = None
 
 
-class McpAttachment:
+class McpAttachment(Supervised):
     """One MCP server, over stdio or HTTP (SIDECAR.md, "Attaching an agent").
 
     The client is opened, used and closed by one task; calls reach it through a queue.
     """
-
-    kind = "mcp"
 
     def __init__(
         self,
@@ -103,50 +101,17 @@ class McpAttachment:
         limits: AttachmentLimits,
         on_change: Callable[[], None] | None = None,
     ) -> None:
-        self._spec = spec
-        self._limits = limits
-        self._listing = Listing()
+        super().__init__(spec, limits=limits, on_change=on_change)
         # Replaced with every life.
         self._queue: asyncio.Queue[_Job | _Wake] = asyncio.Queue()
         self._jobs: set[_Job] = set()
         self._structured: frozenset[str] = frozenset()
-        self._supervisor = Supervisor(
-            spec.name, self._live, config=limits.supervisor, on_change=on_change
-        )
-
-    @property
-    def name(self) -> str:
-        """First half of its capabilities' names."""
-        return self._spec.name
-
-    @property
-    def healthy(self) -> bool:
-        """Whether the server can be called now."""
-        return self._supervisor.healthy
-
-    @property
-    def problem(self) -> str | None:
-        """Why it cannot be called."""
-        return self._supervisor.problem
-
-    @property
-    def skipped(self) -> tuple[str, ...]:
-        """Tools that cannot be used, each with the reason."""
-        return self._listing.skipped
-
-    async def start(self) -> None:
-        """Start the server and list its tools."""
-        await self._supervisor.start()
 
     async def close(self) -> None:
         """End the server; idempotent."""
         self._supervisor.stopping.set()
         self._queue.put_nowait(_Wake.END)
-        await self._supervisor.close()
-
-    def capabilities(self) -> list[Capability]:
-        """Return its tools, with the schemas of the last listing."""
-        return list(self._listing.capabilities)
+        await super().close()
 
     async def call(
         self, capability: str, arguments: dict[str, Any], *, caller: str, timeout: float

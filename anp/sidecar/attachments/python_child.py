@@ -26,13 +26,13 @@ from typing import Any
 from anp.errors import LocalError
 from anp.sidecar.attachments.attachment import AttachmentLimits
 from anp.sidecar.attachments.errors import AttachmentError, CapabilityError
-from anp.sidecar.attachments.listing import Listing, Tool, read_tools
+from anp.sidecar.attachments.listing import Tool, read_tools
 from anp.sidecar.attachments.process import OutputTail, child_environment
 from anp.sidecar.attachments.spec import AttachmentSpec
+from anp.sidecar.attachments.supervised import Supervised
 from anp.sidecar.attachments.supervisor import Supervisor
 from negotiation.errors import JsonError
 from negotiation.strict_json import canonical_json, parse_json
-from negotiation.task import Capability
 
 __all__ = ["PythonAttachment", "find_interpreter"]
 
@@ -61,10 +61,8 @@ class _Child:
     "Calls not yet answered, also those nobody waits for any more."
 
 
-class PythonAttachment:
+class PythonAttachment(Supervised):
     """Python functions in a child process (SIDECAR.md, "Attaching an agent")."""
-
-    kind = "python"
 
     def __init__(
         self,
@@ -73,45 +71,8 @@ class PythonAttachment:
         limits: AttachmentLimits,
         on_change: Callable[[], None] | None = None,
     ) -> None:
-        self._spec = spec
-        self._limits = limits
-        self._listing = Listing()
+        super().__init__(spec, limits=limits, on_change=on_change)
         self._child: _Child | None = None
-        self._supervisor = Supervisor(
-            spec.name, self._live, config=limits.supervisor, on_change=on_change
-        )
-
-    @property
-    def name(self) -> str:
-        """First half of its capabilities' names."""
-        return self._spec.name
-
-    @property
-    def healthy(self) -> bool:
-        """Whether the functions can be called now."""
-        return self._supervisor.healthy
-
-    @property
-    def problem(self) -> str | None:
-        """Why they cannot be called."""
-        return self._supervisor.problem
-
-    @property
-    def skipped(self) -> tuple[str, ...]:
-        """Functions that cannot be used, each with the reason."""
-        return self._listing.skipped
-
-    async def start(self) -> None:
-        """Start the child and read its functions."""
-        await self._supervisor.start()
-
-    async def close(self) -> None:
-        """End the child; idempotent."""
-        await self._supervisor.close()
-
-    def capabilities(self) -> list[Capability]:
-        """Return its functions, with the schemas of the last start."""
-        return list(self._listing.capabilities)
 
     async def call(
         self, capability: str, arguments: dict[str, Any], *, caller: str, timeout: float

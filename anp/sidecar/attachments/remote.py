@@ -16,8 +16,8 @@ from anp.sidecar.attachments.endpoint import CallContext
 from anp.sidecar.attachments.errors import AttachmentError, CapabilityError
 from anp.sidecar.attachments.listing import Listing
 from anp.sidecar.attachments.spec import AttachmentSpec
+from anp.sidecar.attachments.supervised import Supervised
 from anp.sidecar.attachments.supervisor import Supervisor
-from negotiation.task import Capability
 
 __all__ = ["RemoteAttachment", "Service"]
 
@@ -58,7 +58,7 @@ class Service(Protocol):
         """End every connection; idempotent."""
 
 
-class RemoteAttachment:
+class RemoteAttachment(Supervised):
     """An attachment that is reached over HTTP (SIDECAR.md, "Attaching an agent").
 
     Nobody starts or ends the service: it is asked again every `limits.refresh` seconds
@@ -73,61 +73,23 @@ class RemoteAttachment:
         limits: AttachmentLimits,
         on_change: Callable[[], None] | None = None,
     ) -> None:
-        self._spec = spec
+        super().__init__(spec, limits=limits, on_change=on_change)
         self._make = make
-        self._limits = limits
-        self._listing = Listing()
         self._service: Service | None = None
         self._trouble = asyncio.Event()
         self._calls: set[asyncio.Task[dict[str, Any]]] = set()
         self._endings: set[asyncio.Task[None]] = set()
-        self._supervisor = Supervisor(
-            spec.name, self._live, config=limits.supervisor, on_change=on_change
-        )
-
-    @property
-    def name(self) -> str:
-        """First half of its capabilities' names."""
-        return self._spec.name
-
-    @property
-    def kind(self) -> str:
-        """`http`, `callback` or `a2a`."""
-        return self._spec.kind
-
-    @property
-    def healthy(self) -> bool:
-        """Whether the service answered when it was last asked."""
-        return self._supervisor.healthy
-
-    @property
-    def problem(self) -> str | None:
-        """Why it cannot be called."""
-        return self._supervisor.problem
-
-    @property
-    def skipped(self) -> tuple[str, ...]:
-        """What the service has that cannot be used, each with the reason."""
-        return self._listing.skipped
-
-    async def start(self) -> None:
-        """Ask the service what it can do."""
-        await self._supervisor.start()
 
     async def close(self) -> None:
         """End every call and connection; idempotent."""
         self._trouble.set()
-        await self._supervisor.close()
+        await super().close()
         for task in self._calls:
             # One that was cancelled already is telling the service so.
             if not task.cancelling():
                 task.cancel()
         if waiting := {*self._calls, *self._endings}:
             await asyncio.wait(waiting, timeout=CLOSE_TIMEOUT)
-
-    def capabilities(self) -> list[Capability]:
-        """Return what it can do, with the schemas of the last listing."""
-        return list(self._listing.capabilities)
 
     async def call(
         self, capability: str, arguments: dict[str, Any], *, caller: str, timeout: float
