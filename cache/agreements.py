@@ -310,53 +310,6 @@ class AgreementStore:
             lambda cache: self._shelf.get(cache, HalfRecord, key)
         )
 
-    def set_state(
-        self,
-        hash_: str,
-        state: State,
-        *,
-        role: Role | None = None,
-        revision: int | None = None,
-    ) -> int:
-        """Set the state of the document's halves and of the agreements on them.
-
-        Args:
-            role: Only that role; None is both.
-            revision: Only that revision; None is all.
-
-        Returns:
-            How many records changed.
-        """
-        hash_ = hash_.lower()
-
-        def work(cache: Rows) -> int:
-            records: list[HalfRecord | AgreementRecord] = [
-                *self._halves(cache, hash_),
-                *self._agreements_of(cache, hash_),
-            ]
-            changed = [
-                replace(record, state=state)
-                for record in records
-                if role in {None, record.role}
-                and revision in {None, record.revision}
-                and record.state is not state
-            ]
-            for record in changed:
-                self._shelf.put(cache, record)
-            return len(changed)
-
-        return self._database.write(work)
-
-    def set_agreement_state(self, agreement: AgreementRecord, state: State) -> None:
-        """Set the state of one agreement; its half stays for other peers."""
-
-        def work(cache: Rows) -> None:
-            stored = self._shelf.get(cache, AgreementRecord, key_of(agreement))
-            if stored is not None:
-                self._shelf.put(cache, replace(stored, state=state))
-
-        self._database.write(work)
-
     def release_failed(self, hash_: str) -> int:
         """Let the document be agreed anew where its test cases failed.
 

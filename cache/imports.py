@@ -91,26 +91,6 @@ class ImportStore(AgreementStore):
 
         return self._database.write(work)
 
-    def unbound_halves(self) -> list[HalfRecord]:
-        """Return the active provider halves that serve any peer, newest first.
-
-        Those are the ones of documents that were agreed with nobody here.
-        """
-
-        def work(cache: Rows) -> list[HalfRecord]:
-            bound = {key.split("/")[2] for key in cache.keys("agreement/provider/")}
-            keys = [
-                key
-                for key in cache.keys("half/")
-                if key.split("/")[2] == Role.PROVIDER and key.split("/")[1] not in bound
-            ]
-            found = [self._shelf.get(cache, HalfRecord, key) for key in keys]
-            return [half for half in found if half is not None]
-
-        halves = self._database.read(work)
-        active = [half for half in halves if half.state is State.ACTIVE]
-        return sorted(active, key=lambda half: (half.created, half.hash), reverse=True)
-
     def _take_in(
         self, cache: Rows, part: ImportPart, halves: list[HalfRecord]
     ) -> Imported:

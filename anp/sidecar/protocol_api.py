@@ -306,7 +306,7 @@ class _ProtocolApi:
     async def protocol(self, request: Request) -> Response:
         shown = await self._shown(request)
         registry = self._daemon.consensus.registry
-        shown["uris"] = [one.uri for one in registry.all() if one.hash == shown["hash"]]
+        shown["uris"] = [one.uri for one in registry.of_hash(shown["hash"])]
         return JSONResponse(shown)
 
     async def document(self, request: Request) -> Response:

@@ -46,6 +46,7 @@ from tests.cache.samples import (
     USAGE,
     trio,
 )
+from tests.cache.states import set_agreement_state, set_state
 from tests.clauses import clause
 
 
@@ -141,7 +142,7 @@ def test_only_active_agreements_are_found_unless_asked_for(store: Store) -> None
     states = list(State)
     for number, state in enumerate(states):
         saved = save_on(store, state, created=float(number))
-        store.set_agreement_state(saved, state)
+        set_agreement_state(store, saved, state)
     assert [each.state for each in find(store)] == [State.ACTIVE]
     assert {each.state for each in find(store, states=states)} == set(states)
 
@@ -175,7 +176,8 @@ def test_the_provider_has_no_half_for_other_hashes_and_roles(store: Store) -> No
 def test_a_stale_half_is_passed_over_for_the_next_active_one(store: Store) -> None:
     store.save_agreement(DOCUMENT, PROVIDER_HALF, PROVIDER_AGREEMENT)
     assert (
-        store.set_state(DOCUMENT.hash, State.STALE, role=Role.PROVIDER, revision=1) == 2
+        set_state(store, DOCUMENT.hash, State.STALE, role=Role.PROVIDER, revision=1)
+        == 2
     )
     assert store.provider_half(DOCUMENT.hash, PEER) is None
     assert store.provider_half(DOCUMENT.hash, OTHER) is None
@@ -191,7 +193,7 @@ def test_a_stale_half_is_passed_over_for_the_next_active_one(store: Store) -> No
 
 def test_an_agreement_revoked_for_one_peer_serves_the_others(store: Store) -> None:
     saved = store.save_agreement(DOCUMENT, PROVIDER_HALF, PROVIDER_AGREEMENT)
-    store.set_agreement_state(saved, State.REVOKED)
+    set_agreement_state(store, saved, State.REVOKED)
     assert store.provider_half(DOCUMENT.hash, PEER) is None
     assert store.provider_half(DOCUMENT.hash, OTHER) is not None
     assert not store.is_revoked(DOCUMENT.hash)
@@ -202,15 +204,15 @@ def test_a_revoked_document_serves_nobody_and_cannot_be_agreed_again(
 ) -> None:
     store.save_agreement(DOCUMENT, PROVIDER_HALF, PROVIDER_AGREEMENT)
     store.save_agreement(DOCUMENT, HALF, AGREEMENT)
-    assert store.set_state(DOCUMENT.hash.upper(), State.REVOKED) == 4
-    assert store.set_state(DOCUMENT.hash, State.REVOKED) == 0
+    assert set_state(store, DOCUMENT.hash.upper(), State.REVOKED) == 4
+    assert set_state(store, DOCUMENT.hash, State.REVOKED) == 0
     assert store.is_revoked(DOCUMENT.hash)
     assert find(store) == []
     assert store.provider_half(DOCUMENT.hash, OTHER) is None
     fresh = replace(PROVIDER_HALF, source="# fresh\n")
     with pytest.raises(RecordError, match="revoked"):
         store.save_agreement(DOCUMENT, fresh, PROVIDER_AGREEMENT)
-    store.set_state(DOCUMENT.hash, State.ACTIVE)
+    set_state(store, DOCUMENT.hash, State.ACTIVE)
     store.save_agreement(DOCUMENT, fresh, PROVIDER_AGREEMENT)
 
 
@@ -456,7 +458,7 @@ def test_a_change_of_state_keeps_the_counts(store: Store) -> None:
     saved = store.save_agreement(DOCUMENT, HALF, AGREEMENT)
     store.mark_used(saved, at=1.0)
     store.mark_used(saved, at=2.0)
-    store.set_state(saved.hash, State.STALE)
+    set_state(store, saved.hash, State.STALE)
     assert [(each.uses, each.state) for each in store.all_agreements()] == [
         (2, State.STALE)
     ]

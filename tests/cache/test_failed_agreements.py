@@ -21,6 +21,7 @@ from tests.cache.samples import (
     PROVIDER_HALF,
     TASK_KEY,
 )
+from tests.cache.states import set_agreement_state
 
 STRANGER = "did:key:zStranger"
 
@@ -48,7 +49,7 @@ def test_tests_and_state_change_together(store: Store) -> None:
     assert (passed.state, passed.tests) == (State.ACTIVE, {"cases": {}})
     assert store.set_tests(saved, {}).state is State.ACTIVE
     # What the owner took back while the tests ran stays so.
-    store.set_agreement_state(saved, State.REVOKED)
+    set_agreement_state(store, saved, State.REVOKED)
     assert store.set_tests(saved, {}, state=State.ACTIVE).state is State.REVOKED
 
 

@@ -21,6 +21,7 @@ from tests.cache.samples import (
     PROVIDER_AGREEMENT,
     PROVIDER_HALF,
 )
+from tests.cache.states import set_agreement_state, set_state
 
 NOW = 5000.0
 IMPORTED = replace(
@@ -61,7 +62,7 @@ def test_a_half_that_nobody_agreed_on_serves_any_peer(store: Store) -> None:
     [taken] = store.save_import(DOCUMENT, [part(IMPORTED)])
     assert (taken.half.revision, taken.agreements, taken.replaced) == (1, (), ())
     assert served(store, PEER) == served(store, OTHER) == 1
-    assert store.unbound_halves() == [taken.half]
+    assert store.page().unbound == (taken.half,)
     assert store.document(DOCUMENT.hash) == DOCUMENT
 
 
@@ -79,7 +80,7 @@ def test_all_agreements_move_and_keep_what_they_are(store: Store) -> None:
     assert (mine.negotiation_id, mine.samples) == ("n1", "partial")
     # A stranger gets what the owner chose, not the first that ever was.
     assert served(store, "did:key:zStranger") == 3
-    assert store.unbound_halves() == []
+    assert store.page().unbound == ()
 
 
 def test_an_import_for_one_peer_moves_only_that_peer(store: Store) -> None:
@@ -93,7 +94,7 @@ def test_an_import_for_one_peer_moves_only_that_peer(store: Store) -> None:
 
 def test_what_went_stale_comes_back_only_by_name(store: Store) -> None:
     store.save_agreement(DOCUMENT, PROVIDER_HALF, PROVIDER_AGREEMENT)
-    store.set_state(DOCUMENT.hash, State.STALE)
+    set_state(store, DOCUMENT.hash, State.STALE)
     [taken] = store.save_import(DOCUMENT, [part(IMPORTED)])
     assert taken.agreements == ()
     assert (served(store, PEER), served(store, OTHER)) == (None, 2)
@@ -142,13 +143,13 @@ def test_a_requester_half_for_nobody_is_refused_with_all_that_came(
 
 def test_what_the_owner_revoked_stays_so(store: Store) -> None:
     agreement = store.save_agreement(DOCUMENT, PROVIDER_HALF, PROVIDER_AGREEMENT)
-    store.set_agreement_state(agreement, State.REVOKED)
+    set_agreement_state(store, agreement, State.REVOKED)
     with pytest.raises(RecordError, match="revoked the agreement"):
         store.save_import(DOCUMENT, [part(IMPORTED, PEER, of_peer(PEER))])
     [taken] = store.save_import(DOCUMENT, [part(IMPORTED)])
     assert taken.agreements == ()
     assert served(store, PEER) is None
-    store.set_state(DOCUMENT.hash, State.REVOKED)
+    set_state(store, DOCUMENT.hash, State.REVOKED)
     with pytest.raises(RecordError, match="was revoked by the owner"):
         store.save_import(DOCUMENT, [part(IMPORTED)])
 

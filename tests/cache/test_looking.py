@@ -25,6 +25,7 @@ from tests.cache.samples import (
     PROVIDER_HALF,
     trio,
 )
+from tests.cache.states import set_agreement_state, set_state
 from tests.clauses import clause
 
 
@@ -65,7 +66,7 @@ def test_what_is_revoked_is_neither_found_nor_stored_again(store: Store) -> None
 
 def test_given_back_each_is_what_it_was(store: Store) -> None:
     ours, _ = both(store)
-    store.set_agreement_state(ours, State.FAILED)
+    set_agreement_state(store, ours, State.FAILED)
     store.revoke(DOCUMENT.hash, at=5.0)
     assert store.give_back(DOCUMENT.hash).records == 4
     assert sorted(states(store)) == ["active", "active", "active", "failed"]
@@ -91,7 +92,7 @@ def test_one_peer_is_refused_and_another_served(store: Store) -> None:
 
 def test_one_for_all_takes_the_place_of_single_ones(store: Store) -> None:
     ours, _ = both(store)
-    store.set_agreement_state(ours, State.STALE)
+    set_agreement_state(store, ours, State.STALE)
     store.revoke(DOCUMENT.hash, peer_did=PEER, at=5.0)
     store.revoke(DOCUMENT.hash, at=6.0)
     [known] = store.revocations(DOCUMENT.hash)
@@ -107,7 +108,7 @@ def test_a_damaged_revocation_still_holds_and_brings_nothing_into_use(
     both(store)
     store.revoke(DOCUMENT.hash, at=5.0)
     [known] = store.revocations()
-    store.set_state(DOCUMENT.hash, State.REVOKED)
+    set_state(store, DOCUMENT.hash, State.REVOKED)
 
     def damage(cache: Rows) -> None:
         cache.set(key_of(known), {"format": 1})

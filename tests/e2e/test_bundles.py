@@ -26,6 +26,7 @@ from anp.sidecar.bundle_format import render_bundle as render
 from anp.sidecar.capabilities import CapabilityCalls
 from cache.records import AgreementRecord, Role, State
 from negotiation.task import Role as Side
+from tests.cache.states import set_state
 from tests.clauses import clause
 from tests.e2e.daemons import Anpd
 from tests.e2e.house import House, house_in
@@ -350,7 +351,7 @@ async def test_a_requester_half_needs_somebody_to_call(tmp_path: Path) -> None:
 async def test_what_the_owner_revoked_does_not_come_back(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
         _, theirs = await exported(house)
-        house.provider.store.set_state(read_bundle(theirs).hash, State.REVOKED)
+        set_state(house.provider.store, read_bundle(theirs).hash, State.REVOKED)
         with pytest.raises(CallError, match="was revoked by you"):
             await bundles_of(house.provider).take_in(theirs)
 

@@ -29,6 +29,7 @@ from negotiation.consensus.envelope import ENVELOPE_URI
 from negotiation.document import document_hash
 from negotiation.rules import own_terms
 from negotiation.task import Task
+from tests.cache.states import set_state
 from tests.clauses import clause
 from tests.e2e.house import House, house_in
 
@@ -187,7 +188,7 @@ async def test_what_is_revoked_is_not_selected_and_the_channel_negotiates(
         )
         assert await lists.listing(target) is not None
         # The list was read before the owner changed its mind.
-        house.provider.store.set_state(agreed.protocol, State.REVOKED)
+        set_state(house.provider.store, agreed.protocol, State.REVOKED)
         desk.registry.remove(ENVELOPE_URI)
         number = len(house.provider.store.negotiations())
         with pytest.raises(CallError) as caught:

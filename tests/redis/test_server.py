@@ -39,6 +39,7 @@ from cache.shelf import KINDS, key_of
 from cache.store import Store
 from tests.cache.samples import DOCUMENT, KEY, PIN, PROVIDER_HALF, RECORDS, trio
 from tests.cache.servers import FAST, Server, find_server, is_wanted, running
+from tests.cache.states import set_state
 from tests.cache.test_bytes import put
 
 pytestmark = pytest.mark.skipif(
@@ -118,7 +119,7 @@ def test_what_one_daemon_revokes_the_other_serves_no_more(server: Server) -> Non
         one.save_agreement(DOCUMENT, PROVIDER_HALF, ours)
         assert other.provider_half(DOCUMENT.hash, "did:key:zAnybody") is not None
         before = other.changes("half")
-        one.set_state(DOCUMENT.hash, State.REVOKED)
+        set_state(one, DOCUMENT.hash, State.REVOKED)
         assert other.provider_half(DOCUMENT.hash, "did:key:zAnybody") is None
         assert other.is_revoked(DOCUMENT.hash)
         assert other.changes("half") > before
