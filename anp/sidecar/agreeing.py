@@ -15,6 +15,7 @@ from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.events import FrameReceived
 from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
+from anp.sidecar.agreed_records import negotiated
 from anp.sidecar.minds import Think
 from anp.sidecar.observing import Observer
 from anp.sidecar.owner_case import Case, GuidedMind
@@ -31,7 +32,6 @@ from anp.sidecar.trying import check_in_worker, on_trial
 from anp.wire.frames import ProtocolType
 from cache.records import (
     AgreementRecord,
-    DocumentRecord,
     HalfRecord,
     NegotiationRecord,
     Role,
@@ -51,7 +51,7 @@ from negotiation.machine import Machine
 from negotiation.mind import HalfSource, Need, Side
 from negotiation.negotiator import Outcome, negotiate, prepare_half
 from negotiation.task import Role as NegotiationRole
-from negotiation.task import schema_hash, task_key
+from negotiation.task import task_key
 from sandbox.pool import Sandbox
 
 __all__ = ["Agreed", "Agreer"]
@@ -359,50 +359,20 @@ class Agreer:
         self, side: Side, case: Case, outcome: Outcome, samples: str, begins: State
     ) -> tuple[AgreementRecord, HalfRecord]:
         record = case.record
-        now = time.time()
-        calls = (
-            {
-                capability.name: schema_hash(capability)
-                for capability in side.capabilities
-                if capability.name in outcome.half.capabilities
-            }
-            if not isinstance(side, Need)
-            else {}
-        )
-        half = HalfRecord.from_json(
-            {
-                "hash": outcome.hash,
-                "role": record.role.value,
-                "revision": 0,
-                "source": outcome.half.text,
-                "origin": outcome.half.origin,
-                "capabilities": calls,
-                "created": now,
-                "model": outcome.half.model,
-                "negotiation_id": record.id,
-            }
-        )
-        agreement = AgreementRecord.from_json(
-            {
-                "own_did": self._own_did,
-                "peer_did": record.peer_did,
-                "role": record.role.value,
-                "task_key": task_key(side.task) if isinstance(side, Need) else None,
-                "hash": outcome.hash,
-                "revision": 0,
-                "task": record.task,
-                "samples": samples,
-                "tests": {"acceptance": "passed"},
-                "negotiation_id": record.id,
-                "created": now,
-                "state": begins.value,
-            }
+        document, half, agreement = negotiated(
+            outcome.document,
+            outcome.half,
+            side,
+            own_did=self._own_did,
+            peer_did=record.peer_did,
+            task=record.task,
+            samples=samples,
+            negotiation_id=record.id,
+            begins=begins,
+            created=time.time(),
         )
         stored = await asyncio.to_thread(
-            self._store.save_agreement,
-            DocumentRecord.of(outcome.document),
-            half,
-            agreement,
+            self._store.save_agreement, document, half, agreement
         )
         await self._finish(case, "agreed", "", outcome.hash)
         return stored, replace(half, revision=stored.revision)

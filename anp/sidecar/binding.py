@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import secrets
 import time
@@ -15,6 +14,7 @@ from anp.channel.channel import Channel
 from anp.channel.links import Links, Target
 from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
+from anp.sidecar.agreed_records import agreement_by_uri, agreement_with
 from anp.sidecar.agreeing import Agreer
 from anp.sidecar.asking import ask_peer
 from anp.sidecar.case_outcomes import failed_texts, ruled_out
@@ -25,13 +25,12 @@ from anp.sidecar.consensus_calls import (
     WrittenCandidate,
 )
 from anp.sidecar.consensus_ready import (
-    agreement_by_uri,
     known_as,
     ready_by_name,
 )
 from anp.sidecar.natural import Asker
 from anp.sidecar.protocol import DoesNotFit, Protocol
-from anp.sidecar.ready import MetaOffer, Ready, ready_through
+from anp.sidecar.ready import MetaOffer, Ready, ready_through, size_of
 from anp.sidecar.session import Session, SessionParts
 from anp.sidecar.sessions import Sessions
 from anp.sidecar.testing import verify_with_peer
@@ -183,7 +182,7 @@ class Binder:
                 if known is not None:
                     return self._written(target, known, candidate, need)
             resumed = await self._links.resume_channel(
-                target, *candidate.names, size=_size(need.arguments)
+                target, *candidate.names, size=size_of(need)
             )
             if resumed is not None:
                 mark("key kept")
@@ -442,14 +441,7 @@ class Binder:
         document = await asyncio.to_thread(self._store.document, agreement.hash)
         assert document is not None, "its half was just loaded"
         await self._remember(channel)
-        ours = replace(
-            agreement,
-            peer_did=peer,
-            negotiation_id=None,
-            created=time.time(),
-            last_used=None,
-            uses=0,
-        )
+        ours = agreement_with(peer, agreement, created=time.time())
         return await asyncio.to_thread(self._store.save_agreement, document, half, ours)
 
     @property
@@ -506,8 +498,3 @@ class Binder:
                 ErrorKind.GENERATED_CODE, f"our half cannot encode the input: {exc}"
             ) from exc
         return ready_through(session, message_id, data, need, source)
-
-
-def _size(arguments: Any) -> int:
-    """Return about how many bytes a message with these arguments has."""
-    return len(json.dumps(arguments)) + 2048

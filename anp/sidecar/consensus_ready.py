@@ -7,16 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.consensus_calls import DocumentCandidate, WrittenCandidate
+from anp.sidecar.consensus_calls import WrittenCandidate
 from anp.sidecar.protocol import Answer
 from anp.sidecar.ready import Ready
 from anp.sidecar.written import InputRefused, ResultUnfit, WrittenSession
-from cache.records import AgreementRecord, DocumentRecord, HalfRecord, Role
+from cache.records import AgreementRecord
 from negotiation.mind import Need
 from negotiation.plan import PlanError
-from negotiation.task import Task, task_key
 
-__all__ = ["Outdated", "agreement_by_uri", "known_as", "ready_by_name"]
+__all__ = ["Outdated", "known_as", "ready_by_name"]
 
 
 class Outdated(CallError):
@@ -34,54 +33,6 @@ def known_as(agreement: AgreementRecord) -> tuple[str, ...]:
     """
     uri = agreement.tests.get("consensus")
     return (agreement.hash, uri) if isinstance(uri, str) else (agreement.hash,)
-
-
-def agreement_by_uri(
-    selected: DocumentCandidate,
-    task: Task,
-    *,
-    own_did: str,
-    peer_did: str,
-    created: float,
-) -> tuple[DocumentRecord, HalfRecord, AgreementRecord]:
-    """Return what to store, so that the next call finds our half by its hash.
-
-    Args:
-        peer_did: The peer in the canonical form.
-        created: Now, in seconds since the epoch.
-    """
-    document = DocumentRecord.of(selected.text)
-    half = HalfRecord.from_json(
-        {
-            "hash": document.hash,
-            "role": Role.REQUESTER.value,
-            "revision": 0,
-            "source": selected.half.text,
-            "origin": selected.half.origin,
-            "capabilities": {},
-            "created": created,
-        }
-    )
-    agreement = AgreementRecord.from_json(
-        {
-            "own_did": own_did,
-            "peer_did": peer_did,
-            "role": Role.REQUESTER.value,
-            "task_key": task_key(task),
-            "hash": document.hash,
-            "revision": 0,
-            "task": {
-                "requirement": task.requirement,
-                "input_schema": task.input_schema,
-                "output_schema": task.output_schema,
-            },
-            "samples": selected.samples,
-            "tests": {"acceptance": "passed", "consensus": selected.uri},
-            "negotiation_id": None,
-            "created": created,
-        }
-    )
-    return document, half, agreement
 
 
 def ready_by_name(

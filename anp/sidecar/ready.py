@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -13,7 +14,7 @@ from anp.wire.messages import MetaProtocol
 from cache.records import AgreementRecord
 from negotiation.mind import Need
 
-__all__ = ["MetaOffer", "Ready", "ready_through"]
+__all__ = ["MetaOffer", "Ready", "ready_through", "size_of"]
 
 
 class MetaOffer(Protocol):
@@ -94,3 +95,8 @@ def ready_through(
         source,
         session.agreement.hash,
     )
+
+
+def size_of(need: Need) -> int:
+    """Return about how many bytes a message with these arguments has."""
+    return len(json.dumps(need.arguments)) + 2048
