@@ -155,7 +155,7 @@ kill: venv
 
 # Takes some minutes; `make test` runs a few hundred of each.
 fuzz: venv
-	$(BIN)/pytest -s --hypothesis-profile=long tests/negotiation/conversations tests/negotiation/dialogue/test_two_dialogues.py
+	$(BIN)/pytest -s --hypothesis-profile=long tests/negotiation/conversations tests/negotiation/exchange/dialogue/test_two_dialogues.py
 
 # Looks for new examples in every property test; CI repeats those it knows.
 explore: venv

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import IntEnum, StrEnum
 
 __all__ = [
+    "BusyError",
+    "ConflictError",
     "AnpError",
     "CallError",
     "ConfigError",
@@ -112,3 +114,17 @@ class UnknownError(CallError):
 
     def __init__(self, detail: str) -> None:
         super().__init__(ErrorKind.USAGE, detail)
+
+
+class ConflictError(CallError):
+    """The request contradicts an earlier one."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(ErrorKind.USAGE, detail)
+
+
+class BusyError(CallError):
+    """As much is under way as may be; the same request may go well later."""
+
+    def __init__(self, detail: str, *, retry_after: float) -> None:
+        super().__init__(ErrorKind.POLICY, detail, retry_after=retry_after)

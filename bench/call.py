@@ -18,11 +18,11 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
-from anp.sidecar.config import load_config
+from anp.sidecar.calls.caller import CallRequest
+from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.home import Home
-from anp.sidecar.outbound import CallRequest
-from negotiation.task import Task
+from anp.sidecar.home.home import Home
+from negotiation.need import Task
 
 CALLS = 300
 

@@ -21,8 +21,8 @@ from statistics import median
 
 from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey
-from anp.sidecar.home import Home
-from cache.records import AgreementRecord, DocumentRecord, HalfRecord
+from anp.sidecar.home.home import Home
+from cache.records.records import AgreementRecord, DocumentRecord, HalfRecord
 from cache.store import Store
 
 AGREEMENTS = 1_000

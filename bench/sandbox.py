@@ -18,10 +18,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from sandbox.config import SandboxConfig
 from sandbox.errors import SandboxError
-from sandbox.pool import Module, Sandbox
-from sandbox.process import ForkServer
+from sandbox.pool.config import SandboxConfig
+from sandbox.pool.pool import Module, Sandbox
+from sandbox.processes.process import ForkServer
 
 CALLS = 5_000
 ROUNDS = 10
@@ -31,7 +31,10 @@ PROTOCOLS = 100
 
 ROOT = str(Path(__file__).resolve().parents[1])
 
-LOAD = "from sandbox.preload import preload; import sandbox.worker; preload()"
+LOAD = (
+    "from sandbox.processes.preload import preload; "
+    "import sandbox.worker.worker; preload()"
+)
 "What a fresh interpreter does before it is what a fork gives at once."
 
 SOURCE = """

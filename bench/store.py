@@ -22,10 +22,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from cache.database import Database
-from cache.disk import PlainCache
-from cache.records import AgreementRecord, DocumentRecord, HalfRecord, Role
-from cache.shelf import Shelf
+from cache.disk.database import Database
+from cache.disk.plain_cache import PlainCache
+from cache.parts.shelf import Shelf
+from cache.records.records import AgreementRecord, DocumentRecord, HalfRecord, Role
 from cache.store import Store
 
 SMALL, MEDIUM, LARGE = 1_000, 100_000, 1_000_000
@@ -47,7 +47,7 @@ SCHEMA: dict[str, Any] = {
 START = """
 import resource, sys, time
 from pathlib import Path
-from cache.records import Role
+from cache.records.records import Role
 from cache.store import Store
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 began = time.perf_counter()

@@ -1,7 +1,7 @@
 """Agreements, documents, module halves and what is known of peers, on disk."""
 
 from cache.errors import CacheError, HashPrefixError, RecordError, StoreUnavailable
-from cache.records import (
+from cache.records.records import (
     AgreementRecord,
     DocumentRecord,
     HalfRecord,
@@ -13,7 +13,7 @@ from cache.records import (
     StandingRecord,
     State,
 )
-from cache.spend_records import ModelCallRecord, SpendRecord
+from cache.records.spending import ModelCallRecord, SpendRecord
 from cache.store import Store, StoreLimits
 
 __all__ = [

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cache.keys import end_all_keys
-from cache.redis_database import RedisDatabase
-from cache.redis_place import DEFAULT_PREFIX, RedisPlace
-from cache.redis_server import RedisTimes
+from cache.parts.keys import end_all_keys
+from cache.redis.database import RedisDatabase
+from cache.redis.place import DEFAULT_PREFIX, RedisPlace
+from cache.redis.server import RedisTimes
 from cache.store import Store, StoreLimits
 
 __all__ = ["open_store", "store_warnings"]

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cache.agreements import StoreLimits
-from cache.dids import DidStore
-from cache.imports import ImportStore
-from cache.keys import KeyStore
-from cache.looking import LookingStore
-from cache.records import (
+from cache.parts.agreements import StoreLimits
+from cache.parts.dids import DidStore
+from cache.parts.imports import ImportStore
+from cache.parts.keys import KeyStore
+from cache.parts.pages import LookingStore
+from cache.parts.rulings import RulingStore
+from cache.parts.shelf import key_of
+from cache.parts.spending import SpendStore
+from cache.parts.usage import UsageStore
+from cache.records.records import (
     NegotiationRecord,
     PeerRecord,
     PeerState,
@@ -17,10 +21,6 @@ from cache.records import (
     StandingRecord,
 )
 from cache.rows import Rows
-from cache.rulings import RulingStore
-from cache.shelf import key_of
-from cache.spending import SpendStore
-from cache.usage import UsageStore
 
 __all__ = ["MAX_STANDING", "Store", "StoreLimits"]
 

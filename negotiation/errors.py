@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from negotiation.mind import Turn
 
 __all__ = [
     "CapabilityFailed",
@@ -21,7 +17,6 @@ __all__ = [
     "MessageFault",
     "MindError",
     "MisuseError",
-    "NegotiationEnded",
     "NegotiationError",
     "SchemaError",
     "TransportClosed",
@@ -136,25 +131,3 @@ class FailureKind(StrEnum):
     MIND = "mind"
     CANCELLED = "cancelled"
     LINK_LOST = "link_lost"
-
-
-class NegotiationEnded(NegotiationError):
-    """A negotiation ended without an agreement (ANP-33, ANP-44, ANP-46).
-
-    `reason` is in words for the owner and may quote the peer; `by_peer` says which side
-    ended it or was at fault; `transcript` holds every turn up to the end.
-    """
-
-    def __init__(
-        self,
-        kind: FailureKind,
-        reason: str,
-        *,
-        by_peer: bool,
-        transcript: tuple[Turn, ...] = (),
-    ) -> None:
-        super().__init__(f"{kind}: {reason}")
-        self.kind = kind
-        self.reason = reason
-        self.by_peer = by_peer
-        self.transcript = transcript

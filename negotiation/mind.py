@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Protocol
 
-from negotiation.messages import ProtocolNegotiation, Status
+from negotiation.need import Capability, Task
 from negotiation.strict_json import Json
-from negotiation.task import Capability, Task
+from negotiation.transcript import Turn
 
 __all__ = [
     "Accept",
     "Counter",
-    "Direction",
     "HalfSource",
     "Mind",
     "Need",
     "Offer",
     "Reject",
     "Side",
-    "Turn",
     "Verdict",
 ]
 
@@ -97,50 +94,6 @@ class HalfSource:
 
     model: str = field(default="", compare=False)
     "Name of the model that wrote it; empty for other origins, and where unknown."
-
-
-class Direction(StrEnum):
-    """Who sent a turn."""
-
-    SENT = "sent"
-    RECEIVED = "received"
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One `protocolNegotiation` message, as the transcript keeps it."""
-
-    direction: Direction
-    "Who sent it."
-
-    sequence_id: int
-    "Its number on the wire."
-
-    status: Status
-    "Its status on the wire."
-
-    candidate: str
-    "Its `candidateProtocols`, empty when there was none."
-
-    summary: str
-    "Its `modificationSummary`, empty when there was none."
-
-    seconds: float
-    "Seconds since the negotiation began."
-
-    @classmethod
-    def of(
-        cls, direction: Direction, message: ProtocolNegotiation, seconds: float
-    ) -> Turn:
-        """Return the turn that `message` is."""
-        return cls(
-            direction,
-            message.sequence_id,
-            message.status,
-            message.candidate_protocols,
-            message.modification_summary,
-            seconds,
-        )
 
 
 class Mind(Protocol):

@@ -13,11 +13,11 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import Final
 
+from negotiation.document.markdown import Section, read_outline
 from negotiation.errors import JsonError
-from negotiation.markdown import Section, read_outline
+from negotiation.need import Capability
+from negotiation.schema.values import types_of
 from negotiation.strict_json import Json, parse_json
-from negotiation.task import Capability
-from negotiation.values import types_of
 
 __all__ = [
     "MAX_NATURAL_SIZE",

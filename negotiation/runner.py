@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+from negotiation.need import Schema
 from negotiation.strict_json import Json
-from negotiation.task import Schema
 
 __all__ = ["HalfRunner", "MessageParser", "Validator"]
 

@@ -15,9 +15,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sandbox.config import SandboxConfig
 from sandbox.errors import CapabilityFailure, SandboxError
-from sandbox.pool import Sandbox
+from sandbox.pool.config import SandboxConfig
+from sandbox.pool.pool import Sandbox
 
 __all__ = ["main"]
 

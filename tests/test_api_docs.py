@@ -10,10 +10,10 @@ import typer
 
 from anp.cli.app import app
 from anp.errors import EXIT_CODES, ErrorKind
-from anp.sidecar.api import operations_of
-from anp.sidecar.api_bodies import CallBody
-from anp.sidecar.api_problems import HTTP_STATUS
-from anp.sidecar.settings import ListenConfig
+from anp.sidecar.api.app import operations_of
+from anp.sidecar.api.bodies import CallBody
+from anp.sidecar.api.problems import HTTP_STATUS
+from anp.sidecar.config.settings import ListenConfig
 
 DOCS = Path(__file__).parents[1] / "docs"
 TEXT = (DOCS / "api.md").read_text(encoding="utf-8")

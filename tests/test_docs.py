@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from anp.errors import ConfigError
-from anp.sidecar.config import Config, load_config
-from anp.sidecar.config_text import known_keys
-from anp.sidecar.home import Home
+from anp.sidecar.config.load import Config, load_config
+from anp.sidecar.home.explain import known_keys
+from anp.sidecar.home.home import Home
 from tests.command_lines import command_lines, problem_of
 from tests.documents import ROOT, blocks, documents, headings, links, without_blocks
 

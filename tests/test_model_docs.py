@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from anp.cli.app import run
-from anp.sidecar.config import load_config
-from anp.sidecar.home import Home
+from anp.sidecar.config.load import load_config
+from anp.sidecar.home.home import Home
 
 TEXT = (Path(__file__).parent.parent / "docs" / "model.md").read_text("utf-8")
 TABLES = re.findall(r"^```toml\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)

@@ -14,11 +14,11 @@ import pytest
 
 from anp.cli.app import run
 from anp.errors import EXIT_CODES
-from anp.sidecar.config import default_config_text, load_config
-from anp.sidecar.home import Home
-from anp.sidecar.metrics import FAMILIES
-from anp.sidecar.reloading import LIVE
-from anp.sidecar.settings import Config
+from anp.sidecar.config.live import LIVE
+from anp.sidecar.config.load import default_config_text, load_config
+from anp.sidecar.config.settings import Config
+from anp.sidecar.home.home import Home
+from anp.sidecar.telemetry.metrics import FAMILIES
 
 ROOT = Path(__file__).parent.parent
 OPERATION = (ROOT / "docs" / "operation.md").read_text("utf-8")
@@ -165,7 +165,7 @@ def test_what_the_schema_refuses_the_settings_refuse(tmp_path: Path) -> None:
     import jsonschema
 
     from anp.errors import ConfigError
-    from anp.sidecar.config_schema import config_schema
+    from anp.sidecar.config.schema import config_schema
 
     validator = jsonschema.Draft202012Validator(config_schema())
     validator.check_schema(config_schema())

@@ -7,7 +7,7 @@ import logging
 from collections import deque
 from typing import Protocol
 
-from anp.channel.events import ChannelOpened, ChannelRole, FrameReceived
+from anp.channel.core.events import ChannelOpened, ChannelRole, FrameReceived
 from anp.errors import CallError, ErrorCode, ErrorKind
 from anp.wire.frames import Frame, ProtocolType
 from anp.wire.messages import MetaProtocol

@@ -15,15 +15,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from anp.channel.events import ChannelOpened, ChannelRole
-from anp.channel.kept import NONCE_SIZE, KeptKey, open_key, seal_key
+from anp.channel.core.events import ChannelOpened, ChannelRole
+from anp.channel.core.kept import NONCE_SIZE, KeptKey, open_key, seal_key
 from anp.errors import ErrorCode, PeerError
 from anp.wire.counters import BLOCK, block_end
 from anp.wire.keys import SessionKeys
 from anp.wire.meta_protocol import LostKey
 from cache.errors import CacheError
-from cache.key_records import KeyRecord
-from cache.records import Role
+from cache.records.keys import KeyRecord
+from cache.records.records import Role
 
 __all__ = ["PURPOSE", "KeyKeeper", "KeyRecords", "Taken"]
 
@@ -34,7 +34,7 @@ PURPOSE = b"anpd: short-term keys at rest"
 
 
 class KeyRecords(Protocol):
-    """Where keys rest; `cache.keys.KeyStore` is one. All of it blocks."""
+    """Where keys rest; `cache.parts.keys.KeyStore` is one. All of it blocks."""
 
     def save_key(self, record: KeyRecord, *, now: float) -> bool:
         """Store a new key; say whether there was room for it."""

@@ -16,8 +16,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 
 from anp.channel.channel import Channel, ChannelClosed
-from anp.channel.core import LinkCore
-from anp.channel.events import (
+from anp.channel.core.events import (
     ChannelEnded,
     ChannelOpened,
     ChannelProved,
@@ -35,9 +34,10 @@ from anp.channel.events import (
     RenewalDue,
     ResumptionRefused,
 )
+from anp.channel.core.kept_keys import Before
+from anp.channel.core.limits import LinkConfig
+from anp.channel.core.link_core import LinkCore
 from anp.channel.keeper import KeyKeeper, Taken
-from anp.channel.kept_keys import Before
-from anp.channel.limits import LinkConfig
 from anp.channel.link_keys import LinkKeys
 from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity

@@ -11,11 +11,11 @@ from time import monotonic
 from typing import Any, Protocol
 
 from anp.channel.channel import Channel
-from anp.channel.core import LinkCore
-from anp.channel.events import ChannelEnded, NeedClaim, NeedHelloAnswer, NeedKey
+from anp.channel.core.events import ChannelEnded, NeedClaim, NeedHelloAnswer, NeedKey
+from anp.channel.core.limits import LinkConfig
+from anp.channel.core.link_core import LinkCore
+from anp.channel.core.traffic import OpenChannel
 from anp.channel.keeper import KeyKeeper, Taken
-from anp.channel.limits import LinkConfig
-from anp.channel.traffic import OpenChannel
 from anp.errors import ErrorCode, PeerError
 from anp.identity.dids import Identities
 from anp.identity.resolver import Resolver

@@ -14,12 +14,12 @@ from typing import Any
 from websockets.asyncio.connection import Connection
 from websockets.asyncio.server import Server
 
-from anp.channel.backoff import next_wait
 from anp.channel.channel import Channel
-from anp.channel.dialing import Dialler
-from anp.channel.events import ChannelOpened
+from anp.channel.core.backoff import next_wait
+from anp.channel.core.events import ChannelOpened
+from anp.channel.core.limits import LinkConfig
+from anp.channel.dialler import Dialler
 from anp.channel.keeper import KeyKeeper
-from anp.channel.limits import LinkConfig
 from anp.channel.link import ChannelAcceptor, Link
 from anp.channel.listener import Page, listen
 from anp.errors import AnpError, CallError, ErrorKind, PeerError

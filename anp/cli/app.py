@@ -10,25 +10,27 @@ from typing import Annotated
 import typer
 from typer.exceptions import Abort, TyperException
 
-from anp.cli import (
+from anp.cli.agreements import (
     approvals,
-    attaching,
+    negotiations,
+    protocols,
+    published,
+    revocation,
+)
+from anp.cli.commands import (
+    attach,
     attachments,
+    capabilities,
     configuration,
     daemon,
     dashboard,
     doctor,
     identity,
-    negotiations,
+    live,
     operation,
-    owner,
     peers,
-    protocol_desk,
-    protocols,
-    publishing,
-    serving,
+    servers,
     spend,
-    watching,
 )
 from anp.cli.output import Settings, fail, guarded
 from anp.errors import EXIT_CODES, ErrorKind
@@ -84,17 +86,17 @@ def _root(
 for register in (
     daemon.register,
     dashboard.register,
-    attaching.register,
+    attach.register,
     attachments.register,
     identity.register,
-    owner.register,
+    capabilities.register,
     negotiations.register,
     approvals.register,
-    watching.register,
-    serving.register,
+    live.register,
+    servers.register,
     protocols.register,
-    publishing.register,
-    protocol_desk.register,
+    published.register,
+    revocation.register,
     peers.register,
     spend.register,
     configuration.register,

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from anp.cli.output import Settings
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.home import Home, find_home
+from anp.sidecar.home.home import Home, find_home
 
 if TYPE_CHECKING:
     import httpx

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any, Literal, TextIO
 
-from anp.sidecar.tracing import current_ids
+from anp.sidecar.telemetry.tracing import current_ids
 
 __all__ = ["JsonFormatter", "TextFormatter", "log_to"]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from anp.channel.channel import Channel
-from anp.channel.dialing import Dialler
-from anp.channel.events import NeedHelloAnswer
+from anp.channel.core.events import NeedHelloAnswer
+from anp.channel.dialler import Dialler
 from anp.channel.keeper import PURPOSE, KeyKeeper
 from anp.channel.links import Links
 from anp.channel.listener import Page
@@ -21,59 +21,59 @@ from anp.identity.address import PeerAddress
 from anp.identity.book import AddressBook
 from anp.identity.dids import canonical_did
 from anp.identity.keys import PrivateKey
-from anp.identity.web_resolver import WebResolver
+from anp.identity.web.resolver import WebResolver
 from anp.identity.well_known import PATH, WellKnown, make_well_known
-from anp.sidecar.afterwards import Afterwards
-from anp.sidecar.agreeing import Agreer
-from anp.sidecar.api_calls import CallDesk
-from anp.sidecar.api_events import EventHub
-from anp.sidecar.attaching import Attaching
-from anp.sidecar.binding import Binder
-from anp.sidecar.bundle_api import bundles_of
-from anp.sidecar.capabilities import MAX_VALUES, CapabilityCalls
-from anp.sidecar.config import Config
-from anp.sidecar.consensus import ConsensusDesk
-from anp.sidecar.consensus_calls import CandidateFinder
-from anp.sidecar.consensus_folder import ConsensusFolder
-from anp.sidecar.consensus_wiring import half_maker, written_protocols
-from anp.sidecar.dashboard import Dashboard
-from anp.sidecar.exposure import Exposure, PeerPolicy, PeerRules
-from anp.sidecar.finding import PeerFinder
-from anp.sidecar.home import Home
-from anp.sidecar.inbound import Provider
-from anp.sidecar.loading import HalfLoader
-from anp.sidecar.minds import Minds
-from anp.sidecar.modelling import make_endpoint, make_spending
-from anp.sidecar.natural import Spokesman
-from anp.sidecar.observing import Observer
-from anp.sidecar.operation import watch_daemon
-from anp.sidecar.our_side import links_config, negotiation_limits, our_meta
-from anp.sidecar.outbound import Caller
-from anp.sidecar.pins import DidKeys, UrlPins
-from anp.sidecar.published import LIST_PATH, PeerLists, guarded_getter, peer_getter
-from anp.sidecar.repairing import Repairer
-from anp.sidecar.serving import ServedParts
-from anp.sidecar.session import SessionParts
-from anp.sidecar.tracing import make_tracing
-from anp.sidecar.using import UseCounter
-from anp.sidecar.web_identity import (
+from anp.sidecar.agreement.agreement import Agreer
+from anp.sidecar.bound.natural import Spokesman
+from anp.sidecar.bound.provider import ServedParts
+from anp.sidecar.bound.repairer import Repairer
+from anp.sidecar.bound.requester import SessionParts
+from anp.sidecar.bundles.bundles import Bundles
+from anp.sidecar.calls.acceptor import Provider
+from anp.sidecar.calls.binder import Binder
+from anp.sidecar.calls.caller import Caller
+from anp.sidecar.calls.candidates import CandidateFinder
+from anp.sidecar.calls.events import EventHub
+from anp.sidecar.calls.journal import CallDesk
+from anp.sidecar.config.load import Config
+from anp.sidecar.config.offers import links_config, negotiation_limits, our_meta
+from anp.sidecar.consensus.builtin import half_maker, written_protocols
+from anp.sidecar.consensus.folder import ConsensusFolder
+from anp.sidecar.consensus.registry import ConsensusDesk
+from anp.sidecar.consensus.written import Heard, WrittenParts
+from anp.sidecar.gauges import watch_daemon
+from anp.sidecar.halves.loader import HalfLoader
+from anp.sidecar.home.home import Home
+from anp.sidecar.minds.afterwards import Afterwards
+from anp.sidecar.minds.minds import Minds
+from anp.sidecar.minds.models import make_endpoint, make_spending
+from anp.sidecar.offer.attached import Attaching
+from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
+from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.peers.finder import PeerFinder
+from anp.sidecar.peers.lists import LIST_PATH, PeerLists, guarded_getter, peer_getter
+from anp.sidecar.peers.pins import DidKeys, UrlPins
+from anp.sidecar.peers.policy import PeerPolicy, PeerRules
+from anp.sidecar.peers.web_identity import (
     load_own_web,
     make_fetcher,
     make_identities,
     make_resolver,
     server_tls,
 )
-from anp.sidecar.written import Heard, WrittenParts
+from anp.sidecar.telemetry.observer import Observer
+from anp.sidecar.telemetry.tracing import make_tracing
+from anp.sidecar.telemetry.usage import UseCounter
 from anp.version import daemon_version
 from anp.wire.messages import MetaProtocol
-from cache.imports import Imported
 from cache.opening import open_store
-from cache.records import Role
+from cache.parts.imports import Imported
+from cache.records.records import Role
 from negotiation.consensus.written import WrittenLimits
-from negotiation.dialogue import DialogueLimits
+from negotiation.exchange.dialogue import DialogueLimits
 from negotiation.mind import Offer
-from sandbox.pool import Sandbox, SandboxConfig
-from sandbox.validation import SchemaValidator
+from sandbox.pool.pool import Sandbox, SandboxConfig
+from sandbox.pool.validation import SchemaValidator
 
 __all__ = ["Daemon"]
 
@@ -229,6 +229,15 @@ class Daemon:
             timeout=config.call.timeout,
             observer=self.observer,
         )
+        self.bundles = Bundles(
+            store=self.store,
+            sandbox=self.sandbox,
+            validator=self.validator,
+            exposure=self.exposure,
+            own_did=own_did,
+            half_deadline=config.sandbox.call_timeout,
+            in_use=self.use_imported,
+        )
         self.consensus = ConsensusDesk(
             folder=ConsensusFolder(
                 config.consensus.directory or home.consensus,
@@ -241,7 +250,7 @@ class Daemon:
             approve=config.negotiation.approve,
             store=self.store,
             exposure=self.exposure,
-            bundles=bundles_of(self),
+            bundles=self.bundles,
             make_half=half_maker(
                 sandbox=self.sandbox,
                 validator=self.validator,
@@ -337,7 +346,6 @@ class Daemon:
             uses=self.uses,
         )
         self.events = EventHub()
-        self.dashboard = Dashboard()
         self.calls = CallDesk(self.caller.call, self.events)
         self.agreer.desk.on_event = self.calls.negotiation
 
@@ -363,7 +371,14 @@ class Daemon:
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(self.store.close)
             stack.push_async_callback(asyncio.to_thread, self.observer.tracing.close)
-            watch_daemon(self)
+            watch_daemon(
+                self.observer,
+                links=self.links,
+                exposure=self.exposure,
+                started=self.started,
+                isolation=lambda: self.sandbox.isolation.level,
+                reload_failed=lambda: self.last_reload_failed,
+            )
             stack.push_async_callback(self.uses.close)
             stack.push_async_callback(self.sandbox.close)
             stack.push_async_callback(self.validator.close)

@@ -1,4 +1,4 @@
-"""A running daemon's gauges, and what a reload does to it."""
+"""Reads the owner's files again and puts into effect what can be."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from anp.errors import ConfigError
 from anp.identity.address import PeerAddress
-from anp.sidecar.exposure import PeerRules
-from anp.sidecar.reloading import Changes, changes
-from anp.version import daemon_version
+from anp.sidecar.config.live import Changes, changes
+from anp.sidecar.peers.policy import PeerRules
 
 if TYPE_CHECKING:
     from anp.sidecar.daemon import Daemon
 
-__all__ = ["Reloaded", "reload_daemon", "watch_daemon"]
+__all__ = ["Reloaded", "reload_daemon"]
 
 logger = logging.getLogger(__name__)
 
@@ -77,31 +76,3 @@ async def _reload(daemon: Daemon) -> Reloaded:
         ",".join(found.restart) or "-",
     )
     return Reloaded(tuple(names), found.applied, found.restart)
-
-
-def watch_daemon(daemon: Daemon) -> None:
-    """Have the gauges read from a daemon."""
-    metrics, links = daemon.observer.metrics, daemon.links
-
-    def attachments() -> dict[tuple[str, ...], float]:
-        known = [one.healthy for _, one in daemon.exposure.attachments.values()]
-        return {("healthy",): sum(known), ("sick",): len(known) - sum(known)}
-
-    def ready() -> float:
-        # Without the store, which would block the loop; /readyz asks it.
-        sick = attachments()
-        served = sick["healthy",] > 0 or sick["sick",] == 0
-        return float(links.listening and served and not daemon.observer.flights.closed)
-
-    level = daemon.sandbox
-    metrics.watch("anpd_links", lambda: {(): links.open_links})
-    metrics.watch("anpd_channels", lambda: {(): links.open_channels})
-    metrics.watch("anpd_attachments", attachments)
-    metrics.watch("anpd_calls_in_flight", lambda: {(): daemon.observer.flights.count})
-    metrics.watch("anpd_ready", lambda: {(): ready()})
-    metrics.watch("anpd_start_time_seconds", lambda: {(): daemon.started})
-    metrics.watch(
-        "anpd_config_last_reload_successful",
-        lambda: {(): float(not daemon.last_reload_failed)},
-    )
-    metrics.watch("anpd_info", lambda: {(daemon_version(), level.isolation.level): 1.0})

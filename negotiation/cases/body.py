@@ -9,9 +9,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from negotiation.document.shape import Document
 from negotiation.errors import CasesError, JsonError
 from negotiation.messages import MAX_TEXT_SIZE
-from negotiation.shape import Document
 from negotiation.strict_json import parse_json
 
 __all__ = ["Opening", "fenced", "is_closing", "opening_of", "read_body"]

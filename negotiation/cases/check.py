@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from negotiation.cases.case import TestCase
 from negotiation.cases.judge import CaseJudge
 from negotiation.cases.run import decoded
+from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import HalfError, SchemaError
 from negotiation.mind import Need
+from negotiation.need import Schema
 from negotiation.runner import HalfRunner, Validator
-from negotiation.schemas import prepared
-from negotiation.shape import Document, MessageKind
-from negotiation.task import Schema
+from negotiation.schema.intake import prepared
 
 __all__ = ["Judged", "judge_cases"]
 

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from negotiation.cases.case import TestCase
+from negotiation.document.layout import read_layout
+from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import DocumentError, JsonError
-from negotiation.keywords import cut, pointer
-from negotiation.layout import read_layout
-from negotiation.shape import Document, MessageKind
+from negotiation.schema.keywords import cut, pointer
+from negotiation.schema.values import same_json
 from negotiation.strict_json import Json, canonical_json, parse_json
-from negotiation.values import same_json
 
 __all__ = ["Reader", "compare", "differences_of", "values_of"]
 

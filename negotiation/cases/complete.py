@@ -15,6 +15,7 @@ from negotiation.cases.expected import failure_said, words_for
 from negotiation.cases.judge import CaseJudge
 from negotiation.cases.samples import telling_values
 from negotiation.cases.text import fitting
+from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import (
     CapabilityFailed,
     CasesError,
@@ -23,12 +24,11 @@ from negotiation.errors import (
     SchemaError,
 )
 from negotiation.mind import HalfSource, Offer
-from negotiation.module_examples import examples_in, with_examples
+from negotiation.need import Schema
 from negotiation.runner import HalfRunner, Validator
-from negotiation.schemas import prepared
-from negotiation.shape import Document, MessageKind
+from negotiation.schema.intake import prepared
 from negotiation.strict_json import Json, canonical_json
-from negotiation.task import Schema
+from negotiation.trial.module_examples import examples_in, with_examples
 
 __all__ = ["Completed", "Live", "complete_cases"]
 

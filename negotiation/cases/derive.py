@@ -16,15 +16,15 @@ from negotiation.cases.expected import FAILURES, GOOD, error_words
 from negotiation.cases.judge import CaseJudge
 from negotiation.cases.samples import TITLES, telling_values
 from negotiation.cases.text import fitting
+from negotiation.document.layout import read_layout
+from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import DocumentError, HalfError, SchemaError
-from negotiation.layout import read_layout
 from negotiation.mind import Need
+from negotiation.need import Schema, infer_schema
 from negotiation.runner import HalfRunner, Validator
-from negotiation.samples import SampleKind
-from negotiation.schemas import prepared
-from negotiation.shape import Document, MessageKind
+from negotiation.schema.intake import prepared
+from negotiation.schema.samples import SampleKind
 from negotiation.strict_json import Json
-from negotiation.task import Schema, infer_schema
 
 __all__ = ["Derived", "derive_cases"]
 

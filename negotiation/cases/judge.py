@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from negotiation.document.layout import Layout, read_layout
+from negotiation.document.message_judge import MessageJudge, says_good
+from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import DocumentError, HalfError, JsonError
-from negotiation.layout import Layout, read_layout
-from negotiation.message_judge import MessageJudge, says_good
+from negotiation.need import Schema
 from negotiation.runner import MessageParser, Validator
-from negotiation.shape import Document, MessageKind
 from negotiation.strict_json import Json
-from negotiation.task import Schema
 
 __all__ = ["CaseJudge"]
 

@@ -19,11 +19,11 @@ from negotiation.cases.case import (
     fixture_key,
 )
 from negotiation.cases.compare import Reader, compare, differences_of, values_of
+from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import CapabilityFailed, CasesError, HalfError, JsonError
 from negotiation.runner import HalfRunner
-from negotiation.shape import Document, MessageKind
+from negotiation.schema.values import same_json
 from negotiation.strict_json import Json, canonical_json
-from negotiation.values import same_json
 
 __all__ = [
     "answer_case",

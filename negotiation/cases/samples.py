@@ -11,12 +11,12 @@ from itertools import count, cycle
 from typing import Final
 
 from negotiation.errors import JsonError
+from negotiation.need import Schema
 from negotiation.runner import Validator
-from negotiation.samples import SampleKind, make_samples
+from negotiation.schema.samples import SampleKind, make_samples
+from negotiation.schema.unions import alternatives
+from negotiation.schema.values import contradiction, json_type
 from negotiation.strict_json import Json, canonical_json
-from negotiation.task import Schema
-from negotiation.unions import alternatives
-from negotiation.values import contradiction, json_type
 
 __all__ = ["TITLES", "Telling", "telling_values"]
 

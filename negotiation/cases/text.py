@@ -17,9 +17,9 @@ from typing import Final
 from negotiation.cases.body import fenced, is_closing, opening_of, read_body
 from negotiation.cases.case import MAX_CASES, MAX_DATA, TestCase
 from negotiation.cases.expected import kind_said, words_for
+from negotiation.document.shape import Document
 from negotiation.errors import CasesError
 from negotiation.messages import MAX_TEXT_SIZE
-from negotiation.shape import Document
 
 __all__ = ["fitting", "read_cases", "render_cases"]
 

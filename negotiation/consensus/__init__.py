@@ -9,13 +9,6 @@ from negotiation.consensus.listing import (
     render_listing,
 )
 from negotiation.consensus.memory import Misfits
-from negotiation.consensus.picking import (
-    Pick,
-    fits_document,
-    meant_capability,
-    pick_generic,
-    reaching,
-)
 from negotiation.consensus.registry import (
     MAX_CANDIDATES,
     CodeKind,
@@ -23,6 +16,13 @@ from negotiation.consensus.registry import (
     Registry,
     RegistryError,
     check_uri,
+)
+from negotiation.consensus.selection import (
+    Pick,
+    fits_document,
+    meant_capability,
+    pick_generic,
+    reaching,
 )
 
 __all__ = [

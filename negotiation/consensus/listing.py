@@ -23,9 +23,9 @@ from negotiation.consensus.registry import (
     check_uri,
 )
 from negotiation.errors import JsonError, NegotiationError, SchemaError
-from negotiation.schemas import check_limits
+from negotiation.need import Capability
+from negotiation.schema.intake import check_limits
 from negotiation.strict_json import parse_json
-from negotiation.task import Capability
 
 __all__ = [
     "MAX_LIST",

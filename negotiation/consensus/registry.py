@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from negotiation.document.shape import MAX_DOCUMENT_SIZE, document_hash
 from negotiation.errors import NegotiationError
-from negotiation.shape import MAX_DOCUMENT_SIZE, document_hash
 
 __all__ = [
     "MAX_CANDIDATES",

@@ -16,8 +16,8 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from negotiation.errors import MisuseError
+from negotiation.need import Capability, Role
 from negotiation.strict_json import Json
-from negotiation.task import Capability, Role
 
 __all__ = [
     "NOTHING_SENT",

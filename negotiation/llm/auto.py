@@ -6,15 +6,8 @@ import logging
 
 from negotiation.errors import HalfError, MindError
 from negotiation.llm.mind import LlmMind
-from negotiation.mind import (
-    Accept,
-    HalfSource,
-    Mind,
-    Need,
-    Side,
-    Turn,
-    Verdict,
-)
+from negotiation.mind import Accept, HalfSource, Mind, Need, Side, Verdict
+from negotiation.transcript import Turn
 
 __all__ = ["AutoMind"]
 

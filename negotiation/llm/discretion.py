@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final, TypeVar
 
+from negotiation.document.shape import Document
 from negotiation.errors import JsonError
-from negotiation.llm.conversions import How
-from negotiation.llm.offering import Unmapped
-from negotiation.llm.plans import ProviderPlan, RequesterPlan
-from negotiation.llm.trees import Each, Leaf, Node, Tree
+from negotiation.llm.links.conversions import How
+from negotiation.llm.links.plans import ProviderPlan, RequesterPlan
+from negotiation.llm.links.trees import Each, Leaf, Node, Tree
+from negotiation.llm.steps.offer import Unmapped
 from negotiation.mind import Need, Side
-from negotiation.shape import Document
 from negotiation.strict_json import Json, canonical_json
 
 __all__ = ["Discretion", "kept_back"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 
 from negotiation.mind import Need, Side
+from negotiation.need import infer_schema, schema_hash, task_key
 from negotiation.strict_json import Json, canonical_json
-from negotiation.task import infer_schema, schema_hash, task_key
 
 __all__ = ["side_key"]
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
+from negotiation.document.shape import document_hash
 from negotiation.llm.keys import side_key
-from negotiation.llm.plans import ProviderPlan, RequesterPlan
+from negotiation.llm.links.plans import ProviderPlan, RequesterPlan
 from negotiation.mind import Reject, Side
-from negotiation.shape import document_hash
 
 __all__ = ["Memory", "Plan", "Planned", "Recent"]
 

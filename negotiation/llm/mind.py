@@ -13,17 +13,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from negotiation.choice import NoChoice, choose_for_prose
+from negotiation.document.reader import read_document, read_requirement
+from negotiation.document.shape import Document, document_hash
 from negotiation.errors import DocumentError, HalfError, MindError, SchemaError
-from negotiation.halves import write_half
-from negotiation.llm.assessing import Assessor
-from negotiation.llm.basing import Base, base_of, changes_question, read_changes
-from negotiation.llm.codecs import codec_question, read_codec
+from negotiation.llm.asking.questions import Model
+from negotiation.llm.assess import Assessor
 from negotiation.llm.discretion import Discretion, kept_back
-from negotiation.llm.halves import provider_half, requester_half
 from negotiation.llm.keys import side_key
+from negotiation.llm.links.halves import provider_half, requester_half
+from negotiation.llm.links.plans import ProviderPlan, RequesterPlan
 from negotiation.llm.memory import Memory, Plan, Planned
-from negotiation.llm.offering import (
+from negotiation.llm.steps.base import Base, base_of, changes_question, read_changes
+from negotiation.llm.steps.codecs import codec_question, read_codec
+from negotiation.llm.steps.offer import (
     OfferForm,
     Unmapped,
     Unserved,
@@ -33,11 +35,14 @@ from negotiation.llm.offering import (
     read_choice,
     read_offer,
 )
-from negotiation.llm.options import fitting_option, option_question, split_options
-from negotiation.llm.plans import ProviderPlan, RequesterPlan
-from negotiation.llm.proposing import needs_model, propose_question, read_proposal
-from negotiation.llm.questions import Model
-from negotiation.llm.replying import ReplyForm, read_reply, reply_form, reply_question
+from negotiation.llm.steps.options import fitting_option, option_question, split_options
+from negotiation.llm.steps.propose import needs_model, propose_question, read_proposal
+from negotiation.llm.steps.reply import (
+    ReplyForm,
+    read_reply,
+    reply_form,
+    reply_question,
+)
 from negotiation.llm.verdicts import (
     counter,
     discreet,
@@ -50,18 +55,17 @@ from negotiation.llm.verdicts import (
 from negotiation.mind import (
     Accept,
     Counter,
-    Direction,
     HalfSource,
     Need,
     Offer,
     Reject,
     Side,
-    Turn,
     Verdict,
 )
-from negotiation.reading import read_document, read_requirement
-from negotiation.rules import propose as plain_proposal
-from negotiation.shape import Document, document_hash
+from negotiation.rules.choice import NoChoice, choose_for_prose
+from negotiation.rules.halves import write_half
+from negotiation.rules.rules import propose as plain_proposal
+from negotiation.transcript import Direction, Turn
 
 __all__ = ["LlmMind"]
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from negotiation.errors import DocumentError
+from negotiation.llm.asking.prompts import one_line
 from negotiation.llm.discretion import Discretion
-from negotiation.llm.prompting import one_line
 from negotiation.mind import Counter, Offer, Reject, Side, Verdict
-from negotiation.rules import own_terms
+from negotiation.rules.rules import own_terms
 
 __all__ = [
     "counter",

@@ -13,7 +13,7 @@ from RestrictedPython.transformer import RestrictingNodeTransformer
 
 from sandbox.language.advice import MEMBERS, refused_module
 from sandbox.language.build import build_call, build_constant, place
-from sandbox.language.modules import MODULE_MEMBERS
+from sandbox.language.facades.modules import MODULE_MEMBERS
 from sandbox.language.names import is_reserved
 
 __all__ = ["ImportRules"]

@@ -14,8 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from anp.sidecar.api_guard import load_token
-from anp.sidecar.home import Home
+from anp.sidecar.api.guard import load_token
+from anp.sidecar.home.home import Home
 from tests.e2e.daemons import Anpd
 
 __all__ = ["main"]

@@ -16,13 +16,13 @@ from typing import Any
 
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
-from anp.sidecar.home import Home
-from cache.spend_records import ModelCallRecord, SpendRecord
+from anp.sidecar.home.home import Home
+from cache.records.spending import ModelCallRecord, SpendRecord
 from cache.store import Store
-from negotiation.llm.budget import utc_day
+from negotiation.llm.asking.budget import utc_day
 from negotiation.mind import Need
-from negotiation.rules import propose
-from negotiation.task import Task
+from negotiation.need import Task
+from negotiation.rules.rules import propose
 from tests.e2e.daemons import Anpd
 
 __all__ = [

@@ -14,9 +14,9 @@ from pathlib import Path
 import fakeredis
 import pytest
 
-from cache.keys import end_all_keys
-from cache.redis_database import RedisDatabase
-from cache.redis_place import RedisPlace
+from cache.parts.keys import end_all_keys
+from cache.redis.database import RedisDatabase
+from cache.redis.place import RedisPlace
 from tests.cache.servers import FAST, Server, fake_backend, find_server, is_wanted
 
 BOTH = {
@@ -80,5 +80,5 @@ def kept_in(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     def open_folder(folder: Path, *, lock_timeout: float) -> RedisDatabase:
         return opened(hashlib.sha256(bytes(folder)).hexdigest()[:16])
 
-    monkeypatch.setattr("cache.agreements.Database", open_folder)
+    monkeypatch.setattr("cache.parts.agreements.Database", open_folder)
     return kind

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cache.did_records import DidKeysRecord
-from cache.key_records import KeyRecord
-from cache.protocol_records import RevocationRecord, UsageRecord
-from cache.records import (
+from cache.records.dids import DidKeysRecord
+from cache.records.keys import KeyRecord
+from cache.records.protocols import RevocationRecord, UsageRecord
+from cache.records.records import (
     AgreementRecord,
     DocumentRecord,
     HalfRecord,
@@ -19,7 +19,7 @@ from cache.records import (
     StandingRecord,
     State,
 )
-from cache.spend_records import ModelCallRecord, SpendRecord
+from cache.records.spending import ModelCallRecord, SpendRecord
 
 OWN, PEER, OTHER = "did:key:zOwn", "did:key:zPeer", "did:wba:a.example:shop"
 TASK_KEY = "1" * 64

@@ -14,10 +14,10 @@ from typing import Any, cast
 
 import fakeredis
 
-from cache.keys import end_all_keys
-from cache.redis_database import RedisDatabase
-from cache.redis_place import RedisPlace
-from cache.redis_server import Dial, RedisTimes, Wire
+from cache.parts.keys import end_all_keys
+from cache.redis.database import RedisDatabase
+from cache.redis.place import RedisPlace
+from cache.redis.server import Dial, RedisTimes, Wire
 
 __all__ = ["FAST", "Server", "fake_backend", "find_server", "is_wanted", "running"]
 

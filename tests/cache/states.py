@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cache.records import AgreementRecord, HalfRecord, Role, State
+from cache.parts.shelf import key_of
+from cache.records.records import AgreementRecord, HalfRecord, Role, State
 from cache.rows import Rows
-from cache.shelf import key_of
 from cache.store import Store
 
 __all__ = ["set_agreement_state", "set_state"]

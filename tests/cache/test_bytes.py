@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from cache.disk import PlainDisk
+from cache.disk.plain_cache import PlainDisk
 from cache.errors import RecordError
-from cache.records import Record, seal
-from cache.redis_rows import RedisRows, decode, encode
-from cache.shelf import KINDS, Shelf, key_of
+from cache.parts.shelf import KINDS, Shelf, key_of
+from cache.records.records import Record, seal
+from cache.redis.rows import RedisRows, decode, encode
 from cache.store import Store
 from tests.cache.samples import RECORDS
 
@@ -29,7 +29,7 @@ def names(record: Record) -> str:
 
 
 class Held:
-    """Rows as a server holds them; see `cache.redis_rows.Reader`."""
+    """Rows as a server holds them; see `cache.redis.rows.Reader`."""
 
     def __init__(self, rows: dict[str, bytes]) -> None:
         self._rows = rows

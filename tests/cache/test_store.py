@@ -8,11 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cache.records import (
-    PeerRecord,
-    PeerState,
-    PinRecord,
-)
+from cache.records.records import PeerRecord, PeerState, PinRecord
 from cache.store import Store, StoreLimits
 from tests.cache.samples import (
     AGREEMENT,

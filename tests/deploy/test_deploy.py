@@ -14,8 +14,8 @@ import yaml
 
 from anp.cli.app import run
 from anp.errors import EXIT_CODES
-from anp.sidecar.config import load_config
-from anp.sidecar.home import Home
+from anp.sidecar.config.load import load_config
+from anp.sidecar.home.home import Home
 from anp.version import daemon_version
 
 ROOT = Path(__file__).resolve().parents[2]

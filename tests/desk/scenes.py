@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from negotiation.task import Schema, Task
+from negotiation.need import Schema, Task
 
 __all__ = ["SCENES", "Holds", "Refused", "Scene", "Sides", "Step"]
 

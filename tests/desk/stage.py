@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
-from anp.sidecar.config import load_config
+from anp.sidecar.calls.caller import CallRequest, CallResult
+from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.home import Home
-from anp.sidecar.outbound import CallRequest, CallResult
+from anp.sidecar.home.home import Home
 from tests.desk.cassette import Endpoint
 from tests.desk.scenes import Holds, Refused, Scene, Sides
 

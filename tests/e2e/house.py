@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
-from anp.sidecar.config import load_config
+from anp.sidecar.calls.caller import CallRequest, CallResult, Mode
+from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.home import Home
-from anp.sidecar.outbound import CallRequest, CallResult, Mode
-from negotiation.task import Task
+from anp.sidecar.home.home import Home
+from negotiation.need import Task
 from tests.e2e.raw_peer import raw_peer
 
 __all__ = ["EVIL", "House", "house_in"]

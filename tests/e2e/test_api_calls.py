@@ -12,7 +12,7 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator
 
-from anp.sidecar.home import Home
+from anp.sidecar.home.home import Home
 from tests.e2e.daemons import Anpd
 
 SHOP = """

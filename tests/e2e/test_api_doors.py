@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from anp.sidecar.home import Home
+from anp.sidecar.home.home import Home
 from tests.e2e.daemons import Anpd
 
 CONNECT = """

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.outbound import CallRequest
+from anp.sidecar.calls.caller import CallRequest
 from anp.wire.encoding import encode_base64
-from negotiation.limits import NegotiationLimits
-from negotiation.task import Task
+from negotiation.exchange.limits import NegotiationLimits
+from negotiation.need import Task
 from tests.clauses import clause
 from tests.e2e.house import EVIL, House, house_in
 from tests.e2e.raw_peer import RawPeer

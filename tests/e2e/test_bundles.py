@@ -13,19 +13,19 @@ import pytest
 
 from anp.channel.channel import Channel
 from anp.errors import CallError, ErrorKind
-from anp.sidecar import serving, views
-from anp.sidecar.api import make_app
-from anp.sidecar.bundle_api import bundles_of
-from anp.sidecar.bundle_format import (
+from anp.sidecar.api import views
+from anp.sidecar.api.app import make_app
+from anp.sidecar.bound import provider
+from anp.sidecar.bundles.format import (
     MAX_BUNDLE,
     Bundle,
     BundledCapability,
     read_bundle,
 )
-from anp.sidecar.bundle_format import render_bundle as render
-from anp.sidecar.capabilities import CapabilityCalls
-from cache.records import AgreementRecord, Role, State
-from negotiation.task import Role as Side
+from anp.sidecar.bundles.format import render_bundle as render
+from anp.sidecar.offer.capability_calls import CapabilityCalls
+from cache.records.records import AgreementRecord, Role, State
+from negotiation.need import Role as Side
 from tests.cache.states import set_state
 from tests.clauses import clause
 from tests.e2e.daemons import Anpd
@@ -58,8 +58,8 @@ async def exported(house: House) -> tuple[bytes, bytes]:
     assert await house.call("twice", number=1) == {"twice": 2}
     [agreement] = house.caller.store.all_agreements()
     return (
-        await bundles_of(house.caller).export(agreement.hash[:12]),
-        await bundles_of(house.provider).export(agreement.hash),
+        await house.caller.bundles.export(agreement.hash[:12]),
+        await house.provider.bundles.export(agreement.hash),
     )
 
 
@@ -89,7 +89,7 @@ async def test_daemons_that_never_met_need_no_negotiation(tmp_path: Path) -> Non
     async with house_in(tmp_path / "one") as met:
         ours, theirs = await exported(met)
     async with house_in(tmp_path / "two") as new:
-        caller, provider = bundles_of(new.caller), bundles_of(new.provider)
+        caller, provider = new.caller.bundles, new.provider.bundles
         [one] = await caller.take_in(ours, peer_did=new.provider.did)
         [two] = await provider.take_in(theirs)
         assert (one.half.origin, two.half.origin) == ("imported", "imported")
@@ -119,16 +119,16 @@ async def test_an_export_gives_the_same_bytes_while_nothing_changes(
         assert same(await exported(house), (ours, theirs))
         assert house.caller.did.encode() not in ours
         digest = read_bundle(ours).hash
-        named = await bundles_of(house.caller).export(digest, with_did=True)
+        named = await house.caller.bundles.export(digest, with_did=True)
         assert read_bundle(named).did == house.caller.identities.canonical
-        bare = await bundles_of(house.caller).export(digest, with_tests=False)
+        bare = await house.caller.bundles.export(digest, with_tests=False)
         [half] = read_bundle(bare).halves
         assert half.tests == {}
         [provided_half] = read_bundle(theirs).halves
         assert [one.name for one in provided_half.capabilities] == ["twice.twice"]
         assert read_bundle(theirs).task is None
         with pytest.raises(CallError, match="no active provider half"):
-            await bundles_of(house.caller).export(digest, role=Side.PROVIDER)
+            await house.caller.bundles.export(digest, role=Side.PROVIDER)
 
 
 async def test_an_imported_half_takes_over_from_the_next_channel_on(
@@ -137,7 +137,7 @@ async def test_an_imported_half_takes_over_from_the_next_channel_on(
     async with house_in(tmp_path) as house:
         _, theirs = await exported(house)
         bundle = other_text(read_bundle(theirs))
-        [taken] = await bundles_of(house.provider).take_in(render(bundle))
+        [taken] = await house.provider.bundles.take_in(render(bundle))
         assert (taken.half.revision, taken.replaced) == (2, (1,))
         [agreement] = provided(house)
         assert agreement.revision == 2
@@ -183,7 +183,7 @@ async def test_a_channel_on_a_replaced_half_closes_after_its_calls_in_flight(
         mine = role is Side.PROVIDER
         daemon = house.provider if mine else house.caller
         bundle = other_text(read_bundle(theirs if mine else ours))
-        [taken] = await bundles_of(daemon).take_in(render(bundle))
+        [taken] = await daemon.bundles.take_in(render(bundle))
         assert taken.half.revision == 2
         await asyncio.sleep(0.05)
         assert channel.open, "a call is in flight on it"
@@ -205,7 +205,7 @@ async def test_an_import_leaves_channels_alone_that_it_does_not_concern(
     async with house_in(tmp_path) as house:
         _, theirs = await exported(house)
         [channel] = channels(house)
-        bundles = bundles_of(house.provider)
+        bundles = house.provider.bundles
         await bundles.take_in(
             render(other_text(read_bundle(theirs))), peer_did="did:key:zOther"
         )
@@ -217,7 +217,7 @@ async def test_an_import_leaves_channels_alone_that_it_does_not_concern(
 async def test_a_peer_that_never_pauses_comes_to_the_new_half_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serving, "MAX_DRAIN", 0.1)
+    monkeypatch.setattr(provider, "MAX_DRAIN", 0.1)
     async with house_in(tmp_path) as house:
         _, theirs = await exported(house)
         [channel] = channels(house)
@@ -230,9 +230,7 @@ async def test_a_peer_that_never_pauses_comes_to_the_new_half_too(
         monkeypatch.setattr(CapabilityCalls, "call", endless)
         calling = asyncio.create_task(house.call("twice", number=4))
         await called.wait()
-        await bundles_of(house.provider).take_in(
-            render(other_text(read_bundle(theirs)))
-        )
+        await house.provider.bundles.take_in(render(other_text(read_bundle(theirs))))
         async with asyncio.timeout(20):
             await channel.wait_ended()
         with pytest.raises(CallError) as caught:
@@ -245,7 +243,7 @@ async def test_an_import_for_one_peer_leaves_the_others_alone(tmp_path: Path) ->
         _, theirs = await exported(house)
         bundle = other_text(read_bundle(theirs))
         other = "did:key:zOther"
-        bundles = bundles_of(house.provider)
+        bundles = house.provider.bundles
         [taken] = await bundles.take_in(render(bundle), peer_did=other)
         assert [one.peer_did for one in taken.agreements] == [other]
         assert taken.replaced == ()
@@ -306,9 +304,7 @@ async def test_what_cannot_serve_here_is_refused_whole(
     async with house_in(tmp_path) as house:
         _, theirs = await exported(house)
         with pytest.raises(CallError, match=words) as caught:
-            await bundles_of(house.provider).take_in(
-                render(change(read_bundle(theirs)))
-            )
+            await house.provider.bundles.take_in(render(change(read_bundle(theirs))))
         assert caught.value.kind is kind
         assert "\n" not in caught.value.detail
         assert len(house.provider.store.halves(read_bundle(theirs).hash)) == 1
@@ -325,11 +321,11 @@ async def test_a_requester_half_needs_somebody_to_call(tmp_path: Path) -> None:
             halves=read_bundle(theirs).halves + read_bundle(ours).halves,
         )
         # Where there is an agreement, it is the one that moves.
-        [taken] = await bundles_of(met.caller).take_in(ours)
+        [taken] = await met.caller.bundles.take_in(ours)
         assert [one.peer_did for one in taken.agreements] == [met.provider.did]
         assert taken.half.revision == 2
     async with house_in(tmp_path / "two") as new:
-        bundles = bundles_of(new.caller)
+        bundles = new.caller.bundles
         with pytest.raises(CallError, match="say with --peer"):
             await bundles.take_in(ours)
         with pytest.raises(CallError, match="the bundle has no provider half"):
@@ -353,7 +349,7 @@ async def test_what_the_owner_revoked_does_not_come_back(tmp_path: Path) -> None
         _, theirs = await exported(house)
         set_state(house.provider.store, read_bundle(theirs).hash, State.REVOKED)
         with pytest.raises(CallError, match="was revoked by you"):
-            await bundles_of(house.provider).take_in(theirs)
+            await house.provider.bundles.take_in(theirs)
 
 
 def wrong(value: Any) -> Any:
@@ -370,8 +366,8 @@ async def test_the_test_cases_of_a_bundle_are_run_again(tmp_path: Path) -> None:
         ours, theirs = await exported(house)
         [half] = read_bundle(theirs).halves
         assert half.tests["cases"]["text"]
-        await bundles_of(house.caller).take_in(ours)
-        [taken] = await bundles_of(house.provider).take_in(theirs)
+        await house.caller.bundles.take_in(ours)
+        [taken] = await house.provider.bundles.take_in(theirs)
         [agreement] = taken.agreements
         cases = agreement.tests["cases"]
         assert cases["mode"] == "offline"
@@ -380,7 +376,7 @@ async def test_the_test_cases_of_a_bundle_are_run_again(tmp_path: Path) -> None:
         assert same(cases["fixtures"], half.tests["cases"]["fixtures"])
         # What the bundle said is kept beside it, and goes no further.
         assert same(agreement.tests["imported"]["tests"], half.tests)
-        again = read_bundle(await bundles_of(house.provider).export(agreement.hash))
+        again = read_bundle(await house.provider.bundles.export(agreement.hash))
         assert "imported" not in again.halves[0].tests
         changed = {
             **half.tests["cases"],
@@ -388,7 +384,7 @@ async def test_the_test_cases_of_a_bundle_are_run_again(tmp_path: Path) -> None:
         }
         spoilt = replace(half, tests={**half.tests, "cases": changed})
         with pytest.raises(CallError, match="test case") as caught:
-            await bundles_of(house.provider).take_in(
+            await house.provider.bundles.take_in(
                 render(replace(read_bundle(theirs), halves=(spoilt,)))
             )
         assert caught.value.kind is ErrorKind.GENERATED_CODE

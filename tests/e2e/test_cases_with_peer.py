@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from cache.records import Role
+from cache.records.records import Role
 from tests.clauses import clause
 from tests.e2e.house import House, house_in
 

@@ -16,19 +16,18 @@ import pytest
 
 from anp.channel.links import Target
 from anp.errors import CallError, ConfigError, ErrorKind
-from anp.sidecar.api import make_app
+from anp.protocols.envelope import ENVELOPE_URI
+from anp.sidecar.api.app import make_app
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
-from anp.sidecar.bundle_api import bundles_of
-from anp.sidecar.consensus_files import SUFFIX, ConsensusEntry, render_entry
-from anp.sidecar.outbound import CallRequest, CallResult
-from anp.sidecar.published import LIST_PATH, document_path
+from anp.sidecar.calls.caller import CallRequest, CallResult
+from anp.sidecar.consensus.entries import SUFFIX, ConsensusEntry, render_entry
+from anp.sidecar.peers.lists import LIST_PATH, document_path
 from anp.wire.messages import MetaProtocol
-from cache.records import State
+from cache.records.records import State
 from negotiation.consensus import CodeKind, read_listing
-from negotiation.consensus.envelope import ENVELOPE_URI
 from negotiation.document import document_hash
-from negotiation.rules import own_terms
-from negotiation.task import Task
+from negotiation.need import Task
+from negotiation.rules.rules import own_terms
 from tests.cache.states import set_state
 from tests.clauses import clause
 from tests.e2e.house import House, house_in
@@ -286,7 +285,7 @@ async def test_a_protocol_of_a_bundle_is_spoken_by_both_without_negotiation(
             uri=URI, version="1.0", hash=agreed.protocol, bundle="twice.json"
         )
         # The other provider has the same function under the same schemas.
-        data = await bundles_of(house.provider).export(agreed.protocol)
+        data = await house.provider.bundles.export(agreed.protocol)
         folder = other.provider.home.consensus
         folder.mkdir()
         (folder / "twice.json").write_bytes(data)

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from anp.sidecar.api import make_app
+from anp.sidecar.api.app import make_app
 from tests.desk.cassette import (
     CASSETTES,
     NotRecorded,

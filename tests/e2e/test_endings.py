@@ -12,12 +12,13 @@ import pytest
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.minds import Thinking
-from cache.records import NegotiationRecord
+from anp.sidecar.minds.minds import Thinking
+from cache.records.records import NegotiationRecord
 from negotiation.errors import MindError
-from negotiation.mind import Accept, Counter, HalfSource, Need, Side, Turn, Verdict
-from negotiation.rules import RulesMind, propose
-from negotiation.task import Task
+from negotiation.mind import Accept, Counter, HalfSource, Need, Side, Verdict
+from negotiation.need import Task
+from negotiation.rules.rules import RulesMind, propose
+from negotiation.transcript import Turn
 from tests.clauses import clause
 from tests.e2e.house import House, house_in
 

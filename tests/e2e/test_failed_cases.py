@@ -12,12 +12,14 @@ import httpx
 import pytest
 
 from anp.errors import CallError, ErrorKind
-from anp.sidecar import case_outcomes, testing, views
-from anp.sidecar.api import make_app
+from anp.sidecar.agreement import outcomes
+from anp.sidecar.api import views
+from anp.sidecar.api.app import make_app
+from anp.sidecar.bound import cases
+from anp.sidecar.bound.cases import ProviderCases
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.protocol import Protocol
-from anp.sidecar.testing import ProviderCases
-from cache.records import AgreementRecord, State
+from anp.sidecar.halves.protocol import Protocol
+from cache.records.records import AgreementRecord, State
 from negotiation.errors import HalfError
 from tests.clauses import clause
 from tests.e2e.daemons import Anpd
@@ -116,7 +118,7 @@ async def test_a_protocol_whose_cases_fail_is_used_by_neither_side(
             assert again.kind is ErrorKind.GENERATED_CODE
             assert f"anpd protocols release {ours.hash[:12]}" in again.detail
             assert again.retry_after is not None
-            assert 0 < again.retry_after <= case_outcomes.HOLD
+            assert 0 < again.retry_after <= outcomes.HOLD
         # One more began, in which our mind came to the same text and ended it.
         assert negotiated(house) == 2
         assert len(house.caller.store.negotiations()) == 2
@@ -151,7 +153,7 @@ async def test_it_is_tried_again_when_its_time_is_over(
         await failing_call(house)
         await failing_call(house)
         monkeypatch.setattr(ProviderCases, "answer", REAL_ANSWER)
-        monkeypatch.setattr(case_outcomes, "HOLD", 0.0)
+        monkeypatch.setattr(outcomes, "HOLD", 0.0)
         assert await house.call("twice", number=4) == {"twice": 8}
         assert await house.call("twice", number=5) == {"twice": 10}
 
@@ -181,7 +183,7 @@ async def test_a_peer_that_falls_silent_in_its_tests_is_not_called(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ProviderCases, "answer", no_answer)
-    monkeypatch.setattr(testing, "ANSWER_TIMEOUT", 0.3)
+    monkeypatch.setattr(cases, "ANSWER_TIMEOUT", 0.3)
     async with house_in(tmp_path) as house:
         failed = await failing_call(house)
         assert "no answer in 0.3 s" in failed.detail

@@ -13,16 +13,16 @@ import pytest
 from anp.channel.channel import Channel
 from anp.errors import CallError
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
-from anp.sidecar.config import load_config
+from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.halves import load_half
-from anp.sidecar.home import Home
+from anp.sidecar.halves.loaded import load_half
+from anp.sidecar.home.home import Home
 from anp.wire.frames import ProtocolType
-from cache.records import AgreementRecord, DocumentRecord, HalfRecord, Role
-from negotiation.acceptance import check_half
+from cache.records.records import AgreementRecord, DocumentRecord, HalfRecord, Role
 from negotiation.document import document_hash, read_document
 from negotiation.mind import HalfSource, Need, Offer, Side
-from negotiation.task import Capability, Task, schema_hash, task_key
+from negotiation.need import Capability, Task, schema_hash, task_key
+from negotiation.trial.acceptance import check_half
 from tests.clauses import clause
 from tests.e2e.house import House
 

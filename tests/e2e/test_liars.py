@@ -12,8 +12,8 @@ import pytest
 from anp.wire.frames import ProtocolType
 from anp.wire.meta_protocol import CAPABILITIES
 from negotiation.mind import Need
-from negotiation.rules import propose
-from negotiation.task import Task
+from negotiation.need import Task
+from negotiation.rules.rules import propose
 from tests.clauses import clause
 from tests.e2e.house import house_in
 from tests.e2e.raw_peer import RawPeer

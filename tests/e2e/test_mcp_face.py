@@ -16,8 +16,8 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
-from anp.sidecar.api_guard import load_token
-from anp.sidecar.home import Home
+from anp.sidecar.api.guard import load_token
+from anp.sidecar.home.home import Home
 from tests.e2e.daemons import Anpd
 
 FOLDER = Path(__file__).parents[2]

@@ -12,11 +12,11 @@ import pytest
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
-from anp.sidecar.config import load_config
+from anp.sidecar.calls.caller import CallRequest, CallResult, Mode
+from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.home import Home
-from anp.sidecar.outbound import CallRequest, CallResult, Mode
-from negotiation.task import Task
+from anp.sidecar.home.home import Home
+from negotiation.need import Task
 from tests.e2e.scripted_model import ScriptedModel, says, scripted_model
 from tests.negotiation.llm.scripted import call, link, offer_answer, reply_answer
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from anp.errors import CallError, ErrorKind
-from anp.sidecar import views
+from anp.sidecar.api import views
 from anp.sidecar.daemon import Daemon
-from cache.records import Role
+from cache.records.records import Role
 from tests.clauses import clause
 from tests.e2e.scripted_model import says, scripted_model
 from tests.e2e.test_model import PROVIDER_ANSWER, TASK, Kitchen, kitchen

@@ -11,12 +11,12 @@ import httpx
 import pytest
 
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.api import make_app
-from anp.sidecar.capabilities import CapabilityCalls
+from anp.sidecar.api.app import make_app
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.protocol import Protocol
-from anp.sidecar.pruning import DAY
-from cache.records import State
+from anp.sidecar.halves.protocol import Protocol
+from anp.sidecar.library.prune_rules import DAY
+from anp.sidecar.offer.capability_calls import CapabilityCalls
+from cache.records.records import State
 from cache.rows import Rows
 from tests.clauses import clause
 from tests.e2e.daemons import Anpd

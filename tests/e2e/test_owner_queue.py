@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from negotiation.mind import Need
-from negotiation.rules import propose
-from negotiation.task import Task
+from negotiation.need import Task
+from negotiation.rules.rules import propose
 from tests.clauses import clause
 from tests.e2e.daemons import Anpd, Ended
 from tests.e2e.raw_peer import raw_peer

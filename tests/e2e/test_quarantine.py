@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from anp.errors import CallError
-from anp.sidecar import views
-from cache.records import Role
+from anp.sidecar.api import views
+from cache.records.records import Role
 from tests.e2e.house import House, house_in
 
 SPIN = """

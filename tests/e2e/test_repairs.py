@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from anp.errors import CallError, ErrorKind
-from cache.records import HalfRecord, Role
+from cache.records.records import HalfRecord, Role
 from tests.clauses import clause
 from tests.e2e.house import House, house_in
 

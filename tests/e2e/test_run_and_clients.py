@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from anp.sidecar.home import Home
+from anp.sidecar.home.home import Home
 from tests.e2e.daemons import Anpd
 
 CLIENT = Path(__file__).parents[2] / "clients" / "python" / "anpd_client.py"

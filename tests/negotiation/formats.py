@@ -10,7 +10,7 @@ import pytest
 
 from negotiation.document import Document, read_document
 from negotiation.mind import Need, Offer, Side
-from negotiation.task import Capability, Task
+from negotiation.need import Capability, Task
 
 __all__ = ["BINARY", "BOTH", "ROLES", "TEXT", "XML", "Format", "strict"]
 

@@ -10,8 +10,8 @@ from jsonschema import Draft202012Validator
 from RestrictedPython.compile import compile_restricted_exec
 
 from negotiation.errors import CapabilityFailed, HalfError
+from negotiation.need import Schema
 from negotiation.strict_json import Json
-from negotiation.task import Schema
 
 __all__ = ["CapabilityError", "InProcessHalf", "JsonschemaValidator"]
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from negotiation.task import Role
+from negotiation.need import Role
 
 __all__ = ["SdkLike"]
 

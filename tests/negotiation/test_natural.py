@@ -12,8 +12,8 @@ from negotiation.natural import (
     render_natural_request,
     text_argument,
 )
+from negotiation.need import Capability
 from negotiation.strict_json import Json
-from negotiation.task import Capability
 from tests.clauses import clause
 
 SEED_REQUEST = """# 需求

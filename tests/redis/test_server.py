@@ -29,13 +29,13 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import NameOID
 
 from cache.errors import StoreUnavailable
-from cache.keys import end_all_keys
 from cache.opening import open_store, store_warnings
-from cache.records import Role, State
-from cache.redis_database import RedisDatabase
-from cache.redis_place import RedisPlace
-from cache.redis_server import RedisTimes
-from cache.shelf import KINDS, key_of
+from cache.parts.keys import end_all_keys
+from cache.parts.shelf import KINDS, key_of
+from cache.records.records import Role, State
+from cache.redis.database import RedisDatabase
+from cache.redis.place import RedisPlace
+from cache.redis.server import RedisTimes
 from cache.store import Store
 from tests.cache.samples import DOCUMENT, KEY, PIN, PROVIDER_HALF, RECORDS, trio
 from tests.cache.servers import FAST, Server, find_server, is_wanted, running
@@ -128,8 +128,8 @@ def test_what_one_daemon_revokes_the_other_serves_no_more(server: Server) -> Non
 WRITER = """
 import sys
 from cache.store import Store
-from cache.redis_database import RedisDatabase
-from cache.redis_place import RedisPlace
+from cache.redis.database import RedisDatabase
+from cache.redis.place import RedisPlace
 from tests.cache.samples import trio
 store = Store(RedisDatabase(RedisPlace.parse(sys.argv[1])))
 for number in range(int(sys.argv[2]), 100000):
@@ -199,7 +199,7 @@ def test_in_an_outage_reads_go_on_writes_fail_at_once_and_all_comes_back(
             break
         store.flush()
         assert [found.uses for found in store.agreements_of(saved.hash)] == [1]
-    said = [r.getMessage() for r in caplog.records if r.name == "cache.redis_database"]
+    said = [r.getMessage() for r in caplog.records if r.name == "cache.redis.database"]
     assert [line.split()[:2] for line in said if "away" in line.split()] == [
         ["store", "away"]
     ]

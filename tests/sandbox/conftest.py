@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from sandbox.pool import Sandbox
-from sandbox.validation import SchemaValidator
+from sandbox.pool.pool import Sandbox
+from sandbox.pool.validation import SchemaValidator
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import socket
 import time
 from typing import Any
 
-from sandbox.channel import serve_frames
+from sandbox.worker.channel import serve_frames
 
 __all__ = ["PLAIN", "UNLOCKED", "serve", "serve_nothing"]
 

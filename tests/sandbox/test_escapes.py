@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from sandbox.config import SandboxConfig
 from sandbox.errors import SandboxError
-from sandbox.pool import Module, Sandbox
-from sandbox.process import ForkServer
+from sandbox.pool.config import SandboxConfig
+from sandbox.pool.pool import Module, Sandbox
+from sandbox.processes.process import ForkServer
 from tests.sandbox.corpus.control import RECORD
 from tests.sandbox.escapes import (
     EFFECTS,

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from sandbox.errors import CapabilityFailure, SandboxError
-from sandbox.pool import Module, Sandbox, SandboxConfig
+from sandbox.pool.pool import Module, Sandbox, SandboxConfig
 from tests.sandbox import honest
 
 # Seconds; far above what a case takes, so that a busy machine fails none.

@@ -1,11 +1,8 @@
-"""What the daemon offers to peers: MCP servers and Python functions of the owner."""
+"""The owner's tools, each attached by a kind of its own."""
 
-from anp.sidecar.attachments.attachment import (
-    Attachment,
-    AttachmentLimits,
-    open_attachment,
-)
+from anp.sidecar.attachments.attachment import Attachment, AttachmentLimits
 from anp.sidecar.attachments.errors import AttachmentError, CapabilityError
+from anp.sidecar.attachments.kinds import open_attachment
 from anp.sidecar.attachments.spec import (
     AttachmentSpec,
     load_attachments,

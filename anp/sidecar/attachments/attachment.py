@@ -1,20 +1,14 @@
-"""What every kind of attachment can do, and which class serves which kind."""
+"""The interface that every kind of attachment has, and its limits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.supervisor import SupervisorConfig
-from negotiation.task import Capability
+from negotiation.need import Capability
 
-if TYPE_CHECKING:
-    from anp.sidecar.attachments.remote import Service
-
-__all__ = ["Attachment", "AttachmentLimits", "open_attachment"]
+__all__ = ["Attachment", "AttachmentLimits"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,45 +94,3 @@ class Attachment(Protocol):
             CapabilityError: The tool answered with an error, or not in time.
             AttachmentError: The attachment is dead; `may_have_run` tells the rest.
         """
-
-
-def open_attachment(
-    spec: AttachmentSpec,
-    *,
-    limits: AttachmentLimits | None = None,
-    on_change: Callable[[], None] | None = None,
-) -> Attachment:
-    """Return the attachment of a spec, not yet started.
-
-    Args:
-        on_change: Called in the event loop whenever its capabilities or its health
-            may have changed.
-    """
-    limits = limits or AttachmentLimits()
-    # Imported here, since the classes import this module, and each its library.
-    if spec.kind == "mcp":
-        from anp.sidecar.attachments.mcp_attachment import McpAttachment
-
-        return McpAttachment(spec, limits=limits, on_change=on_change)
-    if spec.kind == "python":
-        from anp.sidecar.attachments.python_child import PythonAttachment
-
-        return PythonAttachment(spec, limits=limits, on_change=on_change)
-    from anp.sidecar.attachments.remote import RemoteAttachment
-
-    make = partial(_service, spec, limits)
-    return RemoteAttachment(spec, make, limits=limits, on_change=on_change)
-
-
-def _service(spec: AttachmentSpec, limits: AttachmentLimits) -> Service:
-    if spec.kind == "http":
-        from anp.sidecar.attachments.http_service import HttpService
-
-        return HttpService(spec, limits)
-    if spec.kind == "callback":
-        from anp.sidecar.attachments.callback import CallbackService
-
-        return CallbackService(spec, limits)
-    from anp.sidecar.attachments.a2a_agent import A2aService
-
-    return A2aService(spec, limits)

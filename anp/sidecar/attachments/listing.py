@@ -11,8 +11,8 @@ from anp.sidecar.attachments.attachment import AttachmentLimits
 from anp.sidecar.attachments.errors import AttachmentError
 from anp.sidecar.attachments.spec import AttachmentSpec
 from negotiation.errors import NegotiationError
-from negotiation.schemas import SchemaLimits, check_limits
-from negotiation.task import Capability
+from negotiation.need import Capability
+from negotiation.schema.intake import SchemaLimits, check_limits
 
 __all__ = ["Listing", "Tool", "read_tools"]
 

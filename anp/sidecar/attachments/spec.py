@@ -13,8 +13,8 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from anp.errors import ConfigError
 from anp.sidecar.attachments.urls import is_loopback, parse_url
-from anp.sidecar.config_text import explain
-from anp.sidecar.home import write_atomic
+from anp.sidecar.home.explain import explain
+from anp.sidecar.home.home import write_atomic
 
 __all__ = [
     "AttachmentSpec",

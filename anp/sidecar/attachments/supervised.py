@@ -9,7 +9,7 @@ from anp.sidecar.attachments.attachment import AttachmentLimits
 from anp.sidecar.attachments.listing import Listing
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.supervisor import Supervisor
-from negotiation.task import Capability
+from negotiation.need import Capability
 
 __all__ = ["Supervised"]
 

@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from anp.channel.channel import Channel, ChannelClosed
-from anp.channel.core import EXTENSION_CLOSE
-from anp.channel.events import NeedHelloAnswer
-from anp.channel.limits import LinkConfig
+from anp.channel.core.events import NeedHelloAnswer
+from anp.channel.core.limits import LinkConfig
+from anp.channel.core.link_core import EXTENSION_CLOSE
 from anp.channel.links import Links, LinksConfig, Target
 from anp.errors import CallError, ErrorKind, LocalError
 from anp.identity.dids import Identities

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anp.channel.backoff import next_wait
-from anp.channel.core import FrameTooLarge
+from anp.channel.core.backoff import next_wait
+from anp.channel.core.link_core import FrameTooLarge
+from anp.channel.core.renewal import RenewalLimits
 from anp.channel.links import Target
-from anp.channel.renewal import RenewalLimits
 from anp.errors import CallError, ConfigError
 from anp.wire.frames import ProtocolType
 from anp.wire.messages import MetaProtocol

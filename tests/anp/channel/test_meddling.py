@@ -15,8 +15,8 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
 from anp.channel.channel import Channel, ChannelClosed
-from anp.channel.events import NeedHelloAnswer
-from anp.channel.limits import LinkConfig
+from anp.channel.core.events import NeedHelloAnswer
+from anp.channel.core.limits import LinkConfig
 from anp.channel.links import Links, LinksConfig, Target
 from anp.errors import AnpError
 from anp.identity.dids import Identities

@@ -17,7 +17,7 @@ from anp.channel.links import Links, Target
 from anp.errors import ErrorCode
 from anp.wire.frames import ProtocolType
 from anp.wire.messages import make_response
-from cache.records import Role
+from cache.records.records import Role
 from tests.anp.channel.two_links import HASH, META, Party, echo, kept, until
 from tests.clauses import clause
 from tests.e2e.proxy import CALLER, PROVIDER, Hold, Proxy

@@ -10,16 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from anp.channel.channel import Channel, ChannelClosed
-from anp.channel.events import NeedHelloAnswer
+from anp.channel.core.events import NeedHelloAnswer
+from anp.channel.core.limits import LinkConfig
 from anp.channel.keeper import PURPOSE, KeyKeeper
-from anp.channel.limits import LinkConfig
 from anp.channel.links import Links, LinksConfig, Target
 from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey
 from anp.identity.resolver import ChainResolver
 from anp.wire.frames import ProtocolType
 from anp.wire.messages import MetaProtocol
-from cache.records import Role
+from cache.records.records import Role
 from cache.store import Store
 
 __all__ = ["HASH", "META", "Party", "echo", "kept", "until"]

@@ -15,7 +15,7 @@ import pytest
 
 from anp.cli.app import run
 from anp.errors import EXIT_CODES, ErrorKind
-from anp.sidecar.home import ApiAddress, Home
+from anp.sidecar.home.home import ApiAddress, Home
 
 Output = pytest.CaptureFixture[str]
 HASH = "ab" * 32

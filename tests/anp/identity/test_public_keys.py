@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anp.identity.data_integrity import ProofError, add_proof, canonical, verify_proof
 from anp.identity.dids import did_key
 from anp.identity.keys import PrivateKey
 from anp.identity.public_keys import (
@@ -21,6 +20,12 @@ from anp.identity.public_keys import (
     key_of_jwk,
     key_of_method,
     key_of_multibase,
+)
+from anp.identity.web.data_integrity import (
+    ProofError,
+    add_proof,
+    canonical,
+    verify_proof,
 )
 from tests.clauses import clause
 

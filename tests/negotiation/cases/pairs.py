@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from negotiation.mind import Need
-from negotiation.rules import own_terms, propose
-from negotiation.task import Capability, Task
+from negotiation.need import Capability, Task
+from negotiation.rules.rules import own_terms, propose
 from tests.negotiation.cases.table import Pair, by_rules, obj
 from tests.negotiation.formats import BINARY, XML, Format
 

@@ -20,8 +20,8 @@ from negotiation.cases import (
 )
 from negotiation.document import Document, read_document
 from negotiation.mind import HalfSource, Need, Offer
-from negotiation.rules import write_from_text
-from negotiation.task import Capability
+from negotiation.need import Capability
+from negotiation.rules.rules import write_from_text
 from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator
 
 __all__ = ["VALIDATOR", "Pair", "Table", "agree", "by_rules", "obj"]

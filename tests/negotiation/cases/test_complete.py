@@ -19,8 +19,8 @@ from negotiation.cases.case import MAX_DATA
 from negotiation.cases.complete import Live
 from negotiation.errors import CapabilityFailed, CasesError
 from negotiation.mind import HalfSource, Offer
+from negotiation.need import Capability
 from negotiation.strict_json import Json
-from negotiation.task import Capability
 from tests.clauses import clause
 from tests.negotiation.cases.pairs import ORDER, PAIRS
 from tests.negotiation.cases.table import VALIDATOR, Pair, agree

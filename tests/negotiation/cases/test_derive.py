@@ -13,15 +13,15 @@ from negotiation.cases.samples import ODD, telling_values
 from negotiation.document import Document, read_document
 from negotiation.errors import HalfError
 from negotiation.mind import Need
-from negotiation.rules import own_terms, propose, write_from_text
-from negotiation.samples import SampleKind
-from negotiation.schemas import prepared
-from negotiation.task import Capability, Schema, Task
+from negotiation.need import Capability, Schema, Task
+from negotiation.rules.rules import own_terms, propose, write_from_text
+from negotiation.schema.intake import prepared
+from negotiation.schema.samples import SampleKind
 from tests.clauses import clause
 from tests.negotiation.cases.pairs import ORDER, ORDERED, PAIRS
 from tests.negotiation.cases.table import VALIDATOR, agree, obj
 from tests.negotiation.inprocess import InProcessHalf
-from tests.negotiation.schema_strategies import schemas
+from tests.negotiation.schema.schema_strategies import schemas
 
 TEXT = {"type": "string"}
 

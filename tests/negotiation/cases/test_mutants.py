@@ -13,8 +13,8 @@ from typing import Final
 
 import pytest
 
-from negotiation.acceptance import check_half
 from negotiation.mind import HalfSource, Side
+from negotiation.trial.acceptance import check_half
 from tests.clauses import clause
 from tests.negotiation.cases.mutants import mutants
 from tests.negotiation.cases.pairs import PAIRS

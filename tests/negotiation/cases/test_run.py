@@ -26,7 +26,7 @@ from negotiation.cases import (
 )
 from negotiation.errors import CasesError, HalfError
 from negotiation.mind import Need
-from negotiation.task import Task
+from negotiation.need import Task
 from tests.clauses import clause
 from tests.negotiation.cases.pairs import PAIRS
 from tests.negotiation.cases.table import VALIDATOR, Table, agree

@@ -16,9 +16,9 @@ from negotiation.document import read_document
 from negotiation.errors import CasesError
 from negotiation.messages import MAX_TEXT_SIZE
 from negotiation.mind import Need
-from negotiation.rules import propose
+from negotiation.need import Task
+from negotiation.rules.rules import propose
 from negotiation.strict_json import canonical_json
-from negotiation.task import Task
 from tests.clauses import clause
 from tests.negotiation.formats import BINARY, XML
 

@@ -22,9 +22,9 @@ from negotiation.consensus import (
     read_listing,
     render_listing,
 )
+from negotiation.document.renderer import render_document
 from negotiation.mind import Need
-from negotiation.render import render_document
-from negotiation.task import Capability, Task
+from negotiation.need import Capability, Task
 from tests.clauses import clause
 
 NUMBER = {

@@ -14,7 +14,7 @@ from negotiation.consensus import (
     check_uri,
 )
 from negotiation.consensus.registry import MAX_PROTOCOLS, MAX_URI
-from negotiation.shape import MAX_DOCUMENT_SIZE, document_hash
+from negotiation.document.shape import MAX_DOCUMENT_SIZE, document_hash
 from tests.clauses import clause
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from anp.wire.frames import ProtocolType
-from negotiation.dialogue import (
+from negotiation.exchange.dialogue import (
     AcceptCases,
     CasesAgreed,
     CasesSkipped,
@@ -32,7 +32,7 @@ from negotiation.dialogue import (
     RejectCases,
     describe_error,
 )
-from negotiation.task import Role
+from negotiation.need import Role
 from tests.negotiation.conversations.journal import Journal
 from tests.negotiation.conversations.letters import Letter
 from tests.negotiation.conversations.tempers import Last, Temper

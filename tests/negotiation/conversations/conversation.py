@@ -8,8 +8,8 @@ from typing import Final, Protocol
 
 from anp.wire.meta_protocol import CAPABILITIES
 from negotiation.errors import MessageError
+from negotiation.exchange.reactions import State
 from negotiation.messages import ProtocolNegotiation, TestCasesNegotiation, parse_meta
-from negotiation.reactions import State
 from tests.negotiation.conversations.forging import Wire
 from tests.negotiation.conversations.journal import Journal, Tally
 from tests.negotiation.conversations.letters import Condition, Letter, Link, Sort

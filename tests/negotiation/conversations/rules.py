@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from negotiation.machine import Machine
+from negotiation.exchange.machine import Machine
+from negotiation.exchange.reactions import END_STATES
 from negotiation.messages import Status
-from negotiation.reactions import END_STATES
 
 __all__ = ["check_ended", "check_numbers"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from cache.errors import RecordError
-from cache.records import DocumentRecord
+from cache.records.records import DocumentRecord
 
 __all__ = ["Shelf"]
 

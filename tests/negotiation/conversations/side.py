@@ -11,7 +11,7 @@ from anp.errors import PeerError
 from anp.wire.frames import ProtocolType, decode_frame
 from anp.wire.meta_protocol import CAPABILITIES, MetaProtocol
 from negotiation.errors import FailureKind
-from negotiation.events import (
+from negotiation.exchange.events import (
     Agreed,
     Event,
     NeedAnswer,
@@ -20,8 +20,9 @@ from negotiation.events import (
     NeedVerdict,
     NegotiationFailed,
 )
-from negotiation.limits import NegotiationLimits
-from negotiation.machine import Machine
+from negotiation.exchange.limits import NegotiationLimits
+from negotiation.exchange.machine import Machine
+from negotiation.exchange.reactions import END_STATES, State
 from negotiation.messages import (
     CodeGeneration,
     CodeStatus,
@@ -30,8 +31,7 @@ from negotiation.messages import (
     parse_meta,
 )
 from negotiation.mind import Accept, Counter
-from negotiation.reactions import END_STATES, State
-from negotiation.task import Role
+from negotiation.need import Role
 from tests.negotiation.conversations.bound import Bound
 from tests.negotiation.conversations.journal import Journal
 from tests.negotiation.conversations.letters import Letter, Sort, framed

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from negotiation.acceptance import check_half
 from negotiation.document import read_document
 from negotiation.errors import CapabilityFailed, HalfError
+from negotiation.exchange.preparation import prepare_half
 from negotiation.mind import Accept, HalfSource, Mind, Side, Verdict
-from negotiation.preparing import prepare_half
 from negotiation.strict_json import Json
-from sandbox.guards import CapabilityCall, fresh_globals
-from sandbox.policy import compile_half
+from negotiation.trial.acceptance import check_half
+from sandbox.language.policy import compile_half
+from sandbox.worker.guards import CapabilityCall, fresh_globals
 from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator
 
 __all__ = ["FencedHalf", "find_problems", "prepare", "settle"]

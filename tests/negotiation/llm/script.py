@@ -11,10 +11,10 @@ from typing import Any
 import httpx2
 import jsonschema
 
-from negotiation.llm.asking import AskingLimits
-from negotiation.llm.endpoint import Endpoint, EndpointSettings
-from negotiation.llm.questions import Question
-from negotiation.task import Schema
+from negotiation.llm.asking.attempts import AskingLimits
+from negotiation.llm.asking.endpoint import Endpoint, EndpointSettings
+from negotiation.llm.asking.questions import Question
+from negotiation.need import Schema
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

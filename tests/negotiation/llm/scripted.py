@@ -10,25 +10,24 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from negotiation.acceptance import check_half
 from negotiation.document import read_document
 from negotiation.errors import CapabilityFailed, HalfError, MindError
-from negotiation.llm.questions import Question
+from negotiation.exchange.preparation import prepare_half
+from negotiation.llm.asking.questions import Question
 from negotiation.messages import Status
 from negotiation.mind import (
     Accept,
     Counter,
-    Direction,
     HalfSource,
     Mind,
     Need,
     Offer,
     Reject,
     Side,
-    Turn,
 )
-from negotiation.preparing import prepare_half
 from negotiation.strict_json import Json
+from negotiation.transcript import Direction, Turn
+from negotiation.trial.acceptance import check_half
 from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator, findings
 
 __all__ = [

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from negotiation.document import document_hash
 from negotiation.errors import HalfError, MindError
+from negotiation.llm.asking.prompts import fenced
+from negotiation.llm.asking.questions import Question
 from negotiation.llm.mind import LlmMind
-from negotiation.llm.prompting import fenced
-from negotiation.llm.questions import Question
 from negotiation.mind import Accept, Counter, Need, Offer, Reject
-from negotiation.rules import RulesMind, own_terms
-from negotiation.rules import propose as plain
+from negotiation.need import Capability, Task
+from negotiation.rules.rules import RulesMind, own_terms
+from negotiation.rules.rules import propose as plain
 from negotiation.strict_json import Json
-from negotiation.task import Capability, Task
 from tests.clauses import clause
 from tests.negotiation.formats import strict
 from tests.negotiation.llm.scripted import (

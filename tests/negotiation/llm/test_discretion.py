@@ -11,8 +11,8 @@ from negotiation.errors import HalfError, MindError
 from negotiation.llm.discretion import Discretion
 from negotiation.llm.mind import LlmMind
 from negotiation.mind import Accept, Counter, Need, Offer, Reject
-from negotiation.rules import propose as plain
-from negotiation.task import Capability, Task
+from negotiation.need import Capability, Task
+from negotiation.rules.rules import propose as plain
 from tests.clauses import clause
 from tests.negotiation.formats import strict
 from tests.negotiation.llm.scripted import (

@@ -11,9 +11,9 @@ from negotiation.document import ExampleKind, read_document
 from negotiation.errors import CapabilityFailed, HalfError
 from negotiation.llm.mind import LlmMind
 from negotiation.mind import Accept, Counter, Need, Offer
-from negotiation.rules import RulesMind
+from negotiation.need import Capability, Task
+from negotiation.rules.rules import RulesMind
 from negotiation.strict_json import Json
-from negotiation.task import Capability, Task
 from tests.clauses import clause
 from tests.negotiation.formats import BINARY, XML, Format, strict
 from tests.negotiation.inprocess import InProcessHalf

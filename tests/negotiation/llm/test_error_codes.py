@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from negotiation.document import read_document
+from negotiation.document.layout import read_layout
 from negotiation.errors import DocumentError
-from negotiation.layout import read_layout
 from negotiation.llm.mind import LlmMind
 from negotiation.mind import Accept, Need, Offer
-from negotiation.task import Capability, Task
+from negotiation.need import Capability, Task
 from tests.negotiation.formats import strict
 from tests.negotiation.inprocess import InProcessHalf
 from tests.negotiation.llm.scripted import (

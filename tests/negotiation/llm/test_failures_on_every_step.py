@@ -12,20 +12,20 @@ from typing import Any
 import httpx2
 import pytest
 
-from anp.sidecar.spending import Spender, Spending
+from anp.sidecar.minds.accounts import Spender, Spending
 from cache.store import Store
 from negotiation.document import document_hash, read_document
 from negotiation.errors import HalfError, MindError
-from negotiation.llm.asking import AskingLimits
-from negotiation.llm.budget import OWNER, BudgetExhausted, BudgetLimits, utc_day
-from negotiation.llm.endpoint import Endpoint, EndpointSettings
-from negotiation.llm.examining import Shown
+from negotiation.llm.asking.attempts import AskingLimits
+from negotiation.llm.asking.budget import OWNER, BudgetExhausted, BudgetLimits, utc_day
+from negotiation.llm.asking.endpoint import Endpoint, EndpointSettings
+from negotiation.llm.asking.prompts import load_prompt
 from negotiation.llm.mind import LlmMind
-from negotiation.llm.prompting import load_prompt
+from negotiation.llm.steps.examine import Shown
 from negotiation.mind import Counter, HalfSource, Need, Offer, Reject
-from negotiation.rules import own_terms
-from negotiation.rules import propose as plain
-from negotiation.task import Capability, Task
+from negotiation.need import Capability, Task
+from negotiation.rules.rules import own_terms
+from negotiation.rules.rules import propose as plain
 from tests.negotiation.formats import BINARY, strict
 from tests.negotiation.llm.fenced import settle
 from tests.negotiation.llm.script import KEY, URL, completion, validate

@@ -12,8 +12,8 @@ import pytest
 from negotiation.llm.auto import AutoMind
 from negotiation.llm.mind import LlmMind
 from negotiation.mind import Need, Offer
-from negotiation.rules import RulesMind
-from negotiation.task import Capability, Task
+from negotiation.need import Capability, Task
+from negotiation.rules.rules import RulesMind
 from tests.clauses import clause
 from tests.negotiation.llm.scripted import (
     Contact,

@@ -13,16 +13,16 @@ from jsonschema import Draft202012Validator
 
 from negotiation.document import MAX_DOCUMENT_SIZE, document_hash, read_document
 from negotiation.errors import HalfError, MindError
-from negotiation.llm.answering import MAX_ANSWER
-from negotiation.llm.examining import Shown
-from negotiation.llm.halves import MAX_SOURCE
+from negotiation.llm.asking.prompts import load_prompt
+from negotiation.llm.asking.questions import Question
+from negotiation.llm.links.halves import MAX_SOURCE
 from negotiation.llm.mind import LlmMind
-from negotiation.llm.prompting import load_prompt
-from negotiation.llm.questions import Question
+from negotiation.llm.steps.answer import MAX_ANSWER
+from negotiation.llm.steps.examine import Shown
 from negotiation.mind import Counter, HalfSource, Need, Offer, Reject, Verdict
-from negotiation.rules import propose as plain
+from negotiation.need import Capability, Task
+from negotiation.rules.rules import propose as plain
 from negotiation.strict_json import Json
-from negotiation.task import Capability, Task
 from tests.clauses import clause
 from tests.negotiation.formats import BINARY, strict
 from tests.negotiation.llm.fenced import settle

@@ -12,9 +12,9 @@ from negotiation.document import document_hash, read_document
 from negotiation.llm.auto import AutoMind
 from negotiation.llm.mind import LlmMind
 from negotiation.mind import Accept, Counter, Need, Offer, Reject
-from negotiation.rules import RulesMind
-from negotiation.rules import propose as plain
-from negotiation.task import Capability, Task
+from negotiation.need import Capability, Task
+from negotiation.rules.rules import RulesMind
+from negotiation.rules.rules import propose as plain
 from tests.clauses import clause
 from tests.negotiation.formats import strict
 from tests.negotiation.llm.scripted import (

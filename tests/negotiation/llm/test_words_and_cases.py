@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from negotiation.dialogue.answers import OurFault, PeerFault
 from negotiation.errors import MindError
-from negotiation.llm.examining import CaseArguments, Shown
+from negotiation.exchange.dialogue.answers import OurFault, PeerFault
 from negotiation.llm.mind import LlmMind
+from negotiation.llm.steps.examine import CaseArguments, Shown
 from negotiation.mind import Need, Offer
-from negotiation.task import Capability, Task
+from negotiation.need import Capability, Task
 from tests.clauses import clause
 from tests.negotiation.formats import strict
 from tests.negotiation.llm.scripted import ScriptedModel

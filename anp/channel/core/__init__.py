@@ -1,0 +1,1 @@
+"""The pure core of links: channels, handshakes, keys and limits, without any I/O."""

@@ -1,0 +1,394 @@
+"""The handshakes under way on one link, of both directions."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from anp.channel.core.events import (
+    ChannelOpened,
+    ChannelRole,
+    HandshakeRefused,
+    NeedHelloAnswer,
+    NeedPeerKeyCheck,
+)
+from anp.channel.core.limits import LinkConfig
+from anp.channel.core.output import LinkOutput
+from anp.errors import ErrorCode, PeerError
+from anp.wire.handshake import (
+    HandshakeCompleted,
+    HandshakeFailed,
+    Identity,
+    Initiator,
+    NeedAnswer,
+    NeedKeyCheck,
+    Responder,
+)
+from anp.wire.keys import SessionKeys
+from anp.wire.messages import (
+    DestinationHello,
+    Envelope,
+    Finished,
+    MetaProtocol,
+    Response,
+    SourceHello,
+)
+from anp.wire.replay import HelloMemory
+
+__all__ = ["Completed", "Handshakes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A handshake that succeeded."""
+
+    opened: ChannelOpened
+    "What the shell is told of the channel."
+
+    keys: SessionKeys
+    "Its keys."
+
+    finished_iv: bytes
+    "The IV of the peer's `finished`, used with the same key."
+
+    sent_iv: bytes
+    "The IV of ours."
+
+    held: tuple[Envelope, ...]
+    "Envelopes that overtook `finished`, in order."
+
+
+@dataclass(slots=True)
+class _Accepting:
+    """A handshake the peer began, with what arrived too early for it."""
+
+    responder: Responder
+    hello: SourceHello
+    held: list[Envelope] = field(default_factory=list)
+    held_bytes: int = 0
+
+
+class Handshakes:
+    """Drives every handshake of a link, and says what they want through its output.
+
+    After each call look for `next_completed`.
+
+    Args:
+        identity_for: Our identity for a DID a peer addressed, or None.
+        hellos: Memory of hellos, shared by all links of the daemon.
+    """
+
+    def __init__(
+        self,
+        config: LinkConfig,
+        output: LinkOutput,
+        *,
+        identity_for: Callable[[str], Identity | None],
+        hellos: HelloMemory,
+        random_bytes: Callable[[int], bytes],
+    ) -> None:
+        self._config = config
+        self._output = output
+        self._identity_for = identity_for
+        self._hellos = hellos
+        self._random_bytes = random_bytes
+        self._dialing: dict[str, Initiator] = {}
+        self._accepting: dict[str, _Accepting] = {}
+        self._peer_keys: dict[str, tuple[str, bytes]] = {}
+        self._completed: deque[Completed] = deque()
+
+    @property
+    def under_way(self) -> bool:
+        """Whether there is any."""
+        return bool(self._dialing or self._accepting)
+
+    def next_completed(self) -> Completed | None:
+        """Return the oldest success not yet returned, or None."""
+        return self._completed.popleft() if self._completed else None
+
+    def dial(
+        self,
+        identity: Identity,
+        peer_did: str,
+        meta: MetaProtocol,
+        *,
+        now: float,
+        wall_now: datetime,
+    ) -> str:
+        """Start one as requester and return its session id."""
+        initiator = Initiator(
+            self._config.handshake,
+            identity=identity,
+            peer_did=peer_did,
+            meta=meta,
+            now=now,
+            wall_now=wall_now,
+            random_bytes=self._random_bytes,
+        )
+        self._dialing[initiator.session_id] = initiator
+        self._pump(initiator.session_id, now=now, wall_now=wall_now)
+        return initiator.session_id
+
+    def key_checked(
+        self,
+        session_id: str,
+        error: PeerError | None,
+        *,
+        now: float,
+        wall_now: datetime,
+    ) -> None:
+        """Say whether the peer's DID owns its key; see `NeedPeerKeyCheck`."""
+        handshake = self._handshake(session_id)
+        if handshake is None:
+            return
+        if error is None:
+            handshake.key_checked(None, now=now, wall_now=wall_now)
+        else:
+            handshake.key_checked(
+                error.detail, now=now, wall_now=wall_now, code=error.code
+            )
+        self._pump(session_id, now=now, wall_now=wall_now)
+
+    def answer(
+        self, session_id: str, meta: MetaProtocol, *, now: float, wall_now: datetime
+    ) -> None:
+        """Accept a hello; see `NeedHelloAnswer`."""
+        accepting = self._accepting.get(session_id)
+        if accepting is None:
+            return
+        accepting.responder.answer(meta, now=now, wall_now=wall_now)
+        self._pump(session_id, now=now, wall_now=wall_now)
+
+    def refuse(
+        self,
+        session_id: str,
+        code: ErrorCode,
+        detail: str,
+        *,
+        now: float,
+        wall_now: datetime,
+    ) -> None:
+        """Refuse a hello with `code`."""
+        accepting = self._accepting.get(session_id)
+        if accepting is None:
+            return
+        accepting.responder.refuse(code, detail, now=now, wall_now=wall_now)
+        self._pump(session_id, now=now, wall_now=wall_now)
+
+    def abandon(self, session_id: str) -> None:
+        """Forget one that nobody waits for any more."""
+        self._dialing.pop(session_id, None)
+        self._accepting.pop(session_id, None)
+        self._peer_keys.pop(session_id, None)
+
+    def receive_hello(
+        self, hello: SourceHello, *, channels: int, now: float, wall_now: datetime
+    ) -> None:
+        """Start one as provider.
+
+        Args:
+            channels: Channels that are open on the link.
+
+        Raises:
+            PeerError: It is not for us, or too many; the peer has been told.
+        """
+        identity = self._identity_for(hello.destination_did)
+        refusal: PeerError | None = None
+        if identity is None:
+            refusal = PeerError(
+                ErrorCode.NOT_ALLOWED,
+                f"{hello.destination_did[:200]!r} does not live at this address",
+            )
+        elif hello.session_id in self._dialing or hello.session_id in self._accepting:
+            refusal = PeerError(ErrorCode.NOT_ALLOWED, "session id is in use")
+        elif (
+            len(self._accepting) >= self._config.max_handshakes
+            or channels >= self._config.max_channels
+        ):
+            refusal = PeerError(ErrorCode.NOT_ALLOWED, "too many channels on this link")
+        if refusal is not None or identity is None:
+            assert refusal is not None
+            self._output.respond(
+                refusal.code,
+                refusal.detail,
+                source_did=hello.destination_did,
+                destination_did=hello.source_did,
+                original_type="sourceHello",
+                original_id=hello.message_id,
+                wall_now=wall_now,
+            )
+            raise refusal
+        responder = Responder(
+            self._config.handshake,
+            identity=identity,
+            hello=hello,
+            now=now,
+            wall_now=wall_now,
+            random_bytes=self._random_bytes,
+        )
+        self._accepting[hello.session_id] = _Accepting(responder, hello)
+        self._pump(hello.session_id, now=now, wall_now=wall_now)
+
+    def receive(
+        self,
+        message: DestinationHello | Finished | Response,
+        *,
+        now: float,
+        wall_now: datetime,
+    ) -> None:
+        """Handle a message of one that is under way.
+
+        Raises:
+            PeerError: It belongs to none.
+        """
+        if isinstance(message, Response):
+            self._receive_response(message)
+            return
+        handshake = self._handshake(message.session_id)
+        if handshake is None:
+            raise PeerError(ErrorCode.NOT_ALLOWED, "message of an unknown session")
+        handshake.receive(message, now=now, wall_now=wall_now)
+        self._pump(message.session_id, now=now, wall_now=wall_now)
+
+    def hold(self, envelope: Envelope, size: int) -> bool:
+        """Keep an envelope that overtook the requester's `finished`; False if not."""
+        for accepting in self._accepting.values():
+            if accepting.responder.secret_key_id == envelope.secret_key_id:
+                if (
+                    len(accepting.held) >= self._config.max_held_frames
+                    or accepting.held_bytes + size > self._config.max_held_bytes
+                ):
+                    return False
+                accepting.held.append(envelope)
+                accepting.held_bytes += size
+                return True
+        return False
+
+    def timers(self) -> list[float]:
+        """Return when `handle_timer` is due for each."""
+        handshakes: list[Initiator | Responder] = [
+            *self._dialing.values(),
+            *(accepting.responder for accepting in self._accepting.values()),
+        ]
+        timers = (handshake.get_timer() for handshake in handshakes)
+        return [timer for timer in timers if timer is not None]
+
+    def handle_timer(self, *, now: float, wall_now: datetime) -> None:
+        """Fail those that took too long."""
+        for session_id in [*self._dialing, *self._accepting]:
+            handshake = self._handshake(session_id)
+            if handshake is not None:
+                handshake.handle_timer(now=now)
+                self._pump(session_id, now=now, wall_now=wall_now)
+
+    def link_lost(self, reason: str) -> None:
+        """End all of them."""
+        for session_id in [*self._dialing, *self._accepting]:
+            self.abandon(session_id)
+            self._output.tell(
+                HandshakeRefused(session_id, ErrorCode.NOT_ALLOWED, reason, False)
+            )
+
+    def _handshake(self, session_id: str) -> Initiator | Responder | None:
+        if session_id in self._dialing:
+            return self._dialing[session_id]
+        accepting = self._accepting.get(session_id)
+        return accepting.responder if accepting else None
+
+    def _receive_response(self, response: Response) -> None:
+        for session_id, initiator in self._dialing.items():
+            if initiator.is_refused_by(response):
+                self.abandon(session_id)
+                detail = response.detail[:200]
+                self._output.tell(
+                    HandshakeRefused(session_id, response.code, detail, True)
+                )
+                return
+        # Not authenticated: of an open channel it proves nothing.
+        raise PeerError(
+            ErrorCode.NOT_ALLOWED,
+            f"response code={int(response.code)} {response.detail[:200]!r}",
+        )
+
+    def _pump(self, session_id: str, *, now: float, wall_now: datetime) -> None:
+        """Pass on what a handshake wants to say."""
+        handshake = self._handshake(session_id)
+        if handshake is None:
+            return
+        self._output.say(handshake.messages_to_send())
+        while (event := handshake.next_event()) is not None:
+            match event:
+                case NeedKeyCheck(did, key_id, public_key):
+                    self._peer_keys[session_id] = key_id, public_key
+                    if self._refuse_repeated(session_id, now=now, wall_now=wall_now):
+                        self._pump(session_id, now=now, wall_now=wall_now)
+                        return
+                    self._output.tell(
+                        NeedPeerKeyCheck(session_id, did, key_id, public_key)
+                    )
+                case NeedAnswer(peer_did, meta) if isinstance(handshake, Responder):
+                    self._output.tell(
+                        NeedHelloAnswer(
+                            session_id,
+                            handshake.local_did,
+                            peer_did,
+                            self._peer_keys[session_id][1],
+                            meta,
+                        )
+                    )
+                case HandshakeCompleted():
+                    self._complete(session_id, event)
+                    return
+                case HandshakeFailed(code, detail, timed_out):
+                    self._output.say(handshake.messages_to_send())
+                    self.abandon(session_id)
+                    self._output.tell(
+                        HandshakeRefused(
+                            session_id, code, detail, False, timed_out=timed_out
+                        )
+                    )
+                    if isinstance(handshake, Responder):
+                        self._output.fault(code, detail)
+                    return
+
+    def _refuse_repeated(
+        self, session_id: str, *, now: float, wall_now: datetime
+    ) -> bool:
+        """Refuse a hello that was seen before.
+
+        Its signature is verified by now; otherwise anybody could fill the memory.
+        """
+        accepting = self._accepting.get(session_id)
+        if accepting is None:
+            return False
+        try:
+            self._hellos.check(accepting.hello, now=now)
+        except PeerError as exc:
+            accepting.responder.refuse(exc.code, exc.detail, now=now, wall_now=wall_now)
+            return True
+        return False
+
+    def _complete(self, session_id: str, event: HandshakeCompleted) -> None:
+        key_id, public_key = self._peer_keys[session_id]
+        accepting = self._accepting.get(session_id)
+        self.abandon(session_id)
+        opened = ChannelOpened(
+            event.keys.secret_key_id,
+            session_id,
+            ChannelRole.PROVIDER if accepting else ChannelRole.REQUESTER,
+            event.local_did,
+            event.peer_did,
+            public_key,
+            event.own_meta,
+            event.peer_meta,
+            event.version,
+            event.frame_format,
+            event.expires_at,
+            key_id,
+        )
+        held = tuple(accepting.held) if accepting else ()
+        self._completed.append(
+            Completed(opened, event.keys, event.finished_iv, event.sent_iv, held)
+        )

@@ -1,0 +1,142 @@
+"""The keys of one link's channels that outlive it, or came to it from an earlier one.
+
+Pure. What of it concerns the frames on a channel is in `traffic`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from anp.channel.core.events import NeedKey, ResumptionRefused
+from anp.channel.core.limits import LinkConfig
+from anp.channel.core.output import LinkOutput
+from anp.channel.core.traffic import OpenChannel
+from anp.errors import ErrorCode
+from anp.wire.counters import EXTENSION_COUNTER, MAX_COUNTER, counter_of
+from anp.wire.frames import Frame
+from anp.wire.keys import SessionKeys
+from anp.wire.messages import Envelope, Response
+from anp.wire.meta_protocol import EXTENSION_RESUME
+from anp.wire.sizes import text_size
+
+__all__ = ["Before", "KeptKeys"]
+
+
+class Before(Enum):
+    """What has to happen before a frame can be sent."""
+
+    BLOCK = auto()
+    "Counters have to be reserved on disk; see `LinkCore.reserved`."
+
+    PROOF = auto()
+    "The peer has to take up the key first: until then it reads short messages only."
+
+
+class KeptKeys:
+    """What a link may do under keys that rest on disk as well.
+
+    Args:
+        channels: The open channels of the link, by id.
+        output: Where it says what it wants.
+    """
+
+    def __init__(
+        self,
+        config: LinkConfig,
+        output: LinkOutput,
+        channels: dict[str, OpenChannel],
+    ) -> None:
+        self._config = config
+        self._output = output
+        self._channels = channels
+        self.lookups: dict[str, list[Envelope]] = {}
+
+    @property
+    def waits(self) -> bool:
+        """Whether something that was received waits for the shell's answer."""
+        return bool(self.lookups) or any(c.held for c in self._channels.values())
+
+    def may_send(self, channel_id: str, frame: Frame) -> Before | None:
+        """Return what has to happen before `send_frame`, or None."""
+        channel = self._channels.get(channel_id)
+        if channel is None:
+            return None
+        if channel.needs_block:
+            return Before.BLOCK
+        too_long = text_size(len(frame.data)) > self._config.max_first_message
+        return Before.PROOF if too_long and not channel.proved else None
+
+    def keep_key(self, channel_id: str) -> tuple[SessionKeys, int, int] | None:
+        """Let a channel's key outlive its link.
+
+        Returns:
+            The keys, the first counter that is not reserved, and the highest one
+            received that is claimed: what to store before the channel leaves its
+            present block; None if the channel cannot or need not be kept.
+        """
+        channel = self._channels.get(channel_id)
+        if channel is None or channel.kept:
+            return None
+        if not channel.opened.extensions >= {EXTENSION_COUNTER, EXTENSION_RESUME}:
+            return None
+        return channel.keys, *channel.keep()
+
+    def unkeep_key(self, channel_id: str) -> None:
+        """Take back `keep_key`: there was no room for the key in the store."""
+        channel = self._channels.get(channel_id)
+        if channel is not None and channel.kept:
+            channel.unkeep()
+
+    def needs_block(self, channel_id: str) -> bool:
+        """Whether counters have to be reserved before anything is sent."""
+        channel = self._channels.get(channel_id)
+        return channel is not None and channel.needs_block
+
+    def reserved(self, channel_id: str, first: int, end: int) -> None:
+        """Give a channel counters to send with; see `Before.BLOCK`."""
+        if channel_id in self._channels:
+            self._channels[channel_id].reserve(first, end)
+
+    def prove_key(self, channel: OpenChannel) -> int:
+        """Return the counter of the message that asked for a key which was kept.
+
+        Raises:
+            PeerError: The message is not one of that key, or not a new one.
+        """
+        envelope = self.lookups[channel.opened.channel_id][0]
+        channel.claimed = MAX_COUNTER
+        channel.open(envelope)
+        return counter_of(envelope.iv)
+
+    def first_counter(self, channel_id: str) -> int:
+        """Return the first counter we sent on this link under a key."""
+        return self._channels[channel_id].first_counter
+
+    def look_up(self, envelope: Envelope) -> bool:
+        """Ask for a key that was kept; False if nobody would know it."""
+        key_id = envelope.secret_key_id
+        if not self._config.resumption or not envelope.iv:
+            return False
+        if key_id in self.lookups or len(self.lookups) >= self._config.max_lookups:
+            return False
+        if len(self._channels) >= self._config.max_channels:
+            return False
+        self.lookups[key_id] = [envelope]
+        self._output.tell(
+            NeedKey(key_id, envelope.destination_did, envelope.source_did)
+        )
+        return True
+
+    def is_refusal(self, response: Response) -> bool:
+        """Whether a `response` is about a message under a key we took up again."""
+        for channel_id, channel in self._channels.items():
+            if (
+                not channel.proved
+                and response.code is not ErrorCode.OK
+                and response.original_message_id in channel.sent_ids
+            ):
+                if not channel.hinted:
+                    channel.hinted = True
+                    self._output.tell(ResumptionRefused(channel_id, response.code))
+                return True
+        return False

@@ -1,0 +1,494 @@
+"""The pure core of one link: its channels, their frames and what they may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from anp.channel.core.closing import EXTENSION_CLOSE, close_frame, reason_of_close
+from anp.channel.core.crossed import Crossed
+from anp.channel.core.events import (
+    ChannelProved,
+    CloseLink,
+    FrameIgnored,
+    FrameReceived,
+    HandshakeRefused,
+    LinkEvent,
+    NeedClaim,
+    RenewalDue,
+)
+from anp.channel.core.handshakes import Completed, Handshakes
+from anp.channel.core.kept_keys import KeptKeys
+from anp.channel.core.limits import LinkConfig
+from anp.channel.core.optional import check_agreed, missing_capability
+from anp.channel.core.output import LinkOutput
+from anp.channel.core.traffic import OpenChannel
+from anp.errors import AnpError, ErrorCode, LocalError, PeerError
+from anp.wire.counters import counter_of
+from anp.wire.frames import Frame
+from anp.wire.handshake import Identity
+from anp.wire.messages import (
+    DestinationHello,
+    Envelope,
+    Finished,
+    Heartbeat,
+    Message,
+    MetaProtocol,
+    Register,
+    Response,
+    SourceHello,
+    make_pong,
+    parse_message,
+)
+from anp.wire.replay import HelloMemory
+from anp.wire.sizes import text_size
+
+__all__ = ["EXTENSION_CLOSE", "FrameTooLarge", "LinkCore"]
+
+
+class FrameTooLarge(AnpError):
+    """A payload is larger than the peer takes; nothing was sent (WIRE row 34)."""
+
+
+class LinkCore:
+    """Everything a link decides, for channels of both directions (WIRE).
+
+    After each call send what `messages_to_send` returns, act on every `next_event`,
+    and re-arm `get_timer`. `now` is seconds on one monotonic clock, `wall_now` UTC.
+
+    Args:
+        identity_for: Our identity for a DID a peer addressed, or None.
+        hellos: Memory of hellos, shared by all links of the daemon.
+    """
+
+    def __init__(
+        self,
+        config: LinkConfig,
+        *,
+        identity_for: Callable[[str], Identity | None],
+        hellos: HelloMemory,
+        random_bytes: Callable[[int], bytes],
+        now: float,
+    ) -> None:
+        self._config = config
+        self._must_open_by = now + config.first_channel_timeout
+        self._random_bytes = random_bytes
+        self._output = LinkOutput(config.max_faults, random_bytes)
+        self._handshakes = Handshakes(
+            config,
+            self._output,
+            identity_for=identity_for,
+            hellos=hellos,
+            random_bytes=random_bytes,
+        )
+        self._channels: dict[str, OpenChannel] = {}
+        self.keys = KeptKeys(config, self._output, self._channels)
+        self._crossed = Crossed()
+        self._ever_open = False
+
+    @property
+    def channels(self) -> frozenset[str]:
+        """Ids of the open channels."""
+        return frozenset(self._channels)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a channel is open or a handshake is under way."""
+        return bool(self._channels) or self._handshakes.under_way
+
+    def open_channel(
+        self,
+        identity: Identity,
+        peer_did: str,
+        meta: MetaProtocol,
+        *,
+        now: float,
+        wall_now: datetime,
+    ) -> str:
+        """Start a handshake as requester and return its session id."""
+        return self._handshakes.dial(
+            identity, peer_did, meta, now=now, wall_now=wall_now
+        )
+
+    def key_checked(
+        self,
+        session_id: str,
+        error: PeerError | None,
+        *,
+        now: float,
+        wall_now: datetime,
+    ) -> None:
+        """Say whether the peer's DID owns its key; see `NeedPeerKeyCheck`."""
+        self._handshakes.key_checked(session_id, error, now=now, wall_now=wall_now)
+        self._take_completed(now=now, wall_now=wall_now)
+
+    def answer_hello(
+        self, session_id: str, meta: MetaProtocol, *, now: float, wall_now: datetime
+    ) -> None:
+        """Accept a hello; see `NeedHelloAnswer`."""
+        self._handshakes.answer(session_id, meta, now=now, wall_now=wall_now)
+        self._take_completed(now=now, wall_now=wall_now)
+
+    def refuse_hello(
+        self,
+        session_id: str,
+        code: ErrorCode,
+        detail: str,
+        *,
+        now: float,
+        wall_now: datetime,
+    ) -> None:
+        """Refuse a hello with `code`."""
+        self._handshakes.refuse(session_id, code, detail, now=now, wall_now=wall_now)
+
+    def abandon(self, session_id: str) -> None:
+        """Forget a handshake nobody waits for any more."""
+        self._handshakes.abandon(session_id)
+
+    def receive_text(
+        self, text: str | bytes, *, now: float, wall_now: datetime
+    ) -> None:
+        """Handle one WebSocket message. What is wrong with it becomes `PeerFault`."""
+        limit = self.max_text
+        size = len(text if isinstance(text, bytes) else text.encode(errors="replace"))
+        if size > limit:
+            self._output.fault(
+                ErrorCode.NOT_ALLOWED, f"message of {size} bytes, limit {limit}"
+            )
+            self._output.tell(CloseLink(1009, "message too big"))
+            return
+        try:
+            message = parse_message(text, max_size=limit)
+            self._route(message, size, now=now, wall_now=wall_now)
+        except PeerError as exc:
+            self._output.fault(exc.code, exc.detail)
+
+    def send_frame(
+        self, channel_id: str, frame: Frame, *, now: float, wall_now: datetime
+    ) -> str:
+        """Encrypt one frame for a channel and return the envelope's message id.
+
+        Raises:
+            LocalError: The channel is not open (any more), or not both sides listed
+                the capability the frame needs (ANP-81).
+            FrameTooLarge: The protocol data is over what the peer takes.
+        """
+        channel = self._channels.get(channel_id)
+        if channel is None:
+            raise LocalError(f"no channel {channel_id}")
+        check_agreed(frame.protocol_type, channel.opened.capabilities)
+        if len(frame.data) > channel.max_payload:
+            raise FrameTooLarge(
+                f"too_large: {len(frame.data)} bytes of protocol data, "
+                f"the peer takes {channel.max_payload}"
+            )
+        message_id = self._random_bytes(16).hex()
+        self._output.say(
+            [channel.seal(frame, message_id=message_id, wall_now=wall_now)]
+        )
+        self._look_at_use(channel)
+        return message_id
+
+    def close_channel(
+        self,
+        channel_id: str,
+        code: ErrorCode,
+        reason: str,
+        *,
+        now: float,
+        wall_now: datetime,
+    ) -> None:
+        """End a channel and tell the peer, in our extension or with a `response`."""
+        channel = self._channels.get(channel_id)
+        if channel is None:
+            return
+        opened = channel.opened
+        # A counter that is not reserved is not used, not even for the last frame.
+        if EXTENSION_CLOSE in opened.extensions and not channel.needs_block:
+            close = close_frame(int(code), reason)
+            self.send_frame(channel_id, close, now=now, wall_now=wall_now)
+            self._crossed.closed(channel_id)
+        else:
+            self._output.respond(
+                ErrorCode.ENCRYPTION_KEY_EXPIRED,
+                reason,
+                source_did=opened.local_did,
+                destination_did=opened.peer_did,
+                original_type="message",
+                original_id="",
+                wall_now=wall_now,
+            )
+        self._end(channel_id, reason, by_peer=False)
+
+    def link_lost(self, reason: str) -> None:
+        """End everything: a channel ends with its link."""
+        self._handshakes.link_lost(reason)
+        self.keys.lookups.clear()
+        for channel_id in list(self._channels):
+            self.leave_channel(channel_id, reason)
+
+    # Keys that are kept (docs/architecture.md, "Resumption").
+
+    def claimed(
+        self,
+        channel_id: str,
+        last: int | None,
+        *,
+        now: float,
+        wall_now: datetime,
+    ) -> None:
+        """Answer `NeedClaim`: counters up to `last` are ours; None: they are not."""
+        channel = self._channels.get(channel_id)
+        if channel is None:
+            return
+        if last is None:
+            reason = "its key was taken up elsewhere, or cannot be kept safe"
+            self.leave_channel(channel_id, reason)
+            return
+        channel.claimed = last
+        self._receive_held(channel.held, now=now, wall_now=wall_now)
+
+    def resume(self, channel: OpenChannel, *, now: float, wall_now: datetime) -> bool:
+        """Take a key up again, ours or the one of `NeedKey`; False: it is in use here.
+
+        As provider the first message has been claimed by now.
+        """
+        key_id = channel.opened.channel_id
+        if key_id in self._channels:
+            return False
+        self._channels[key_id] = channel
+        self._ever_open = True
+        self._output.tell(channel.opened)
+        self._receive_held(
+            self.keys.lookups.pop(key_id, []), now=now, wall_now=wall_now
+        )
+        return True
+
+    def refuse_key(
+        self, channel_id: str, error: PeerError, *, wall_now: datetime
+    ) -> None:
+        """Answer `NeedKey`: the key is not taken up."""
+        for envelope in self.keys.lookups.pop(channel_id, []):
+            self._refuse(envelope, error, wall_now=wall_now)
+            self._output.fault(error.code, error.detail)
+
+    def leave_channel(
+        self, channel_id: str, reason: str, *, unprocessed: bool = False
+    ) -> None:
+        """End a channel here without telling the peer; a kept key stays kept.
+
+        Args:
+            unprocessed: The peer proved that it acted on nothing we sent here.
+        """
+        channel = self._channels.pop(channel_id, None)
+        if channel is not None:
+            self._output.ended(
+                channel_id,
+                reason,
+                by_peer=False,
+                kept=channel.kept and not unprocessed,
+                unprocessed=unprocessed,
+            )
+
+    def messages_to_send(self) -> list[str]:
+        """Return the messages to send now, in order, and forget them."""
+        return self._output.messages_to_send()
+
+    def next_event(self) -> LinkEvent | None:
+        """Return the oldest event not yet returned, or None."""
+        return self._output.next_event()
+
+    def get_timer(self) -> float | None:
+        """Return when `handle_timer` is due, or None."""
+        due = [channel.opened.expires_at for channel in self._channels.values()]
+        renewals = (channel.renew_at for channel in self._channels.values())
+        due += [renew_at for renew_at in renewals if renew_at is not None]
+        if not self._ever_open:
+            due.append(self._must_open_by)
+        return min([*due, *self._handshakes.timers()], default=None)
+
+    def handle_timer(self, *, now: float, wall_now: datetime) -> None:
+        """Fail handshakes that took too long and end channels whose key expired."""
+        self._handshakes.handle_timer(now=now, wall_now=wall_now)
+        for channel_id, channel in list(self._channels.items()):
+            if now >= channel.opened.expires_at:
+                self._end(channel_id, "the key expired", by_peer=False)
+            elif channel.renew_at is not None and now >= channel.renew_at:
+                channel.renew_at = None
+                self._output.tell(RenewalDue(channel_id))
+        if not self._ever_open and now >= self._must_open_by:
+            self._must_open_by = float("inf")
+            self._output.tell(CloseLink(1008, "no channel was opened"))
+
+    def max_payload(self, channel_id: str) -> int:
+        """Return how much protocol data one frame of a channel may have."""
+        channel = self._channels.get(channel_id)
+        return self._config.max_payload if channel is None else channel.max_payload
+
+    @property
+    def max_text(self) -> int:
+        """Bytes that the next text frame of the peer may have (WIRE row 34)."""
+        if not self._ever_open:
+            return self._config.max_first_message
+        agreed = (c.opened.max_message or 0 for c in self._channels.values())
+        return max(self._config.max_message, text_size(max(agreed, default=0)))
+
+    def _end(self, channel_id: str, reason: str, *, by_peer: bool) -> None:
+        del self._channels[channel_id]
+        self._output.ended(channel_id, reason, by_peer=by_peer)
+
+    def _route(
+        self, message: Message, size: int, *, now: float, wall_now: datetime
+    ) -> None:
+        match message:
+            case Heartbeat(message="ping"):
+                self._output.say([make_pong(message, timestamp=wall_now)])
+            case Heartbeat() | Register():
+                # A pong we did not ask for and a router's registration change nothing
+                # here (WIRE rows 31, 32).
+                return
+            case SourceHello():
+                self._handshakes.receive_hello(
+                    message, channels=len(self._channels), now=now, wall_now=wall_now
+                )
+            case Response() if self.keys.is_refusal(message):
+                return
+            case DestinationHello() | Finished() | Response():
+                self._handshakes.receive(message, now=now, wall_now=wall_now)
+                self._take_completed(now=now, wall_now=wall_now)
+            case Envelope():
+                self._receive_envelope(message, size, now=now, wall_now=wall_now)
+
+    def _take_completed(self, *, now: float, wall_now: datetime) -> None:
+        while (completed := self._handshakes.next_completed()) is not None:
+            self._open_channel(completed, now=now, wall_now=wall_now)
+
+    def _open_channel(
+        self, completed: Completed, *, now: float, wall_now: datetime
+    ) -> None:
+        key_id, session_id = completed.opened.channel_id, completed.opened.session_id
+        if key_id in self._channels:
+            reason = "the key id is in use on this link"
+            self._output.tell(
+                HandshakeRefused(session_id, ErrorCode.NOT_ALLOWED, reason, False)
+            )
+            self._output.fault(ErrorCode.NOT_ALLOWED, reason)
+            return
+        self._channels[key_id] = OpenChannel.fresh(
+            completed.opened,
+            completed.keys,
+            self._config,
+            sent_iv=completed.sent_iv,
+            finished_iv=completed.finished_iv,
+            random_bytes=self._random_bytes,
+            now=now,
+        )
+        self._ever_open = True
+        self._output.tell(completed.opened)
+        self._receive_held(list(completed.held), now=now, wall_now=wall_now)
+
+    def _receive_held(
+        self, held: list[Envelope], *, now: float, wall_now: datetime
+    ) -> None:
+        waiting, held[:] = list(held), []
+        for envelope in waiting:
+            try:
+                self._receive_envelope(envelope, 0, now=now, wall_now=wall_now)
+            except PeerError as exc:
+                self._output.fault(exc.code, exc.detail)
+
+    def _receive_envelope(
+        self, envelope: Envelope, size: int, *, now: float, wall_now: datetime
+    ) -> None:
+        channel = self._channels.get(envelope.secret_key_id)
+        if channel is None:
+            key_id = envelope.secret_key_id
+            if self._handshakes.hold(envelope, size) or self._crossed.take(key_id):
+                return
+            if self.keys.look_up(envelope):
+                return
+            error = PeerError(ErrorCode.INVALID_DECRYPTION_KEY, "unknown key id")
+        elif now >= channel.opened.expires_at:
+            error = PeerError(ErrorCode.DECRYPTION_KEY_EXPIRED, "the key expired")
+            self._end(envelope.secret_key_id, "the key expired", by_peer=False)
+        else:
+            try:
+                self._open(channel, envelope, now=now, wall_now=wall_now)
+                return
+            except PeerError as exc:
+                error = exc
+        self._refuse(envelope, error, wall_now=wall_now)
+        raise error
+
+    def _refuse(
+        self, envelope: Envelope, error: PeerError, *, wall_now: datetime
+    ) -> None:
+        self._output.respond(
+            error.code,
+            "this message is refused",
+            source_did=envelope.destination_did,
+            destination_did=envelope.source_did,
+            original_type="message",
+            original_id=envelope.message_id,
+            wall_now=wall_now,
+        )
+
+    def _look_at_use(self, channel: OpenChannel) -> None:
+        if channel.renew_at is not None and channel.renewal_due:
+            channel.renew_at = None
+            self._output.tell(RenewalDue(channel.opened.channel_id))
+
+    def _open(
+        self,
+        channel: OpenChannel,
+        envelope: Envelope,
+        *,
+        now: float,
+        wall_now: datetime,
+    ) -> None:
+        opened = channel.opened
+        if channel.held:
+            # Behind one that waits for its claim; the shell reads nothing meanwhile.
+            channel.held.append(envelope)
+            return
+        try:
+            frame = channel.open(envelope)
+        except PeerError as exc:
+            if exc.code == ErrorCode.ENCRYPTION_KEY_EXPIRED:
+                self._end(opened.channel_id, exc.detail, by_peer=False)
+            raise
+        if frame is None:
+            channel.held.append(envelope)
+            self._output.tell(NeedClaim(opened.channel_id, counter_of(envelope.iv)))
+            return
+        if not channel.proved:
+            channel.proved = True
+            channel.sent_ids.clear()
+            self._output.tell(ChannelProved(opened.channel_id))
+        self._look_at_use(channel)
+        missing = missing_capability(frame.protocol_type, opened.capabilities)
+        if missing is not None:
+            self._ignore(channel, missing, now=now, wall_now=wall_now)
+            return
+        reason = reason_of_close(frame, channel.opened.own_meta)
+        if reason is not None:
+            self._end(opened.channel_id, reason, by_peer=True)
+            return
+        self._output.tell(FrameReceived(opened.channel_id, frame, envelope.message_id))
+
+    def _ignore(
+        self, channel: OpenChannel, missing: str, *, now: float, wall_now: datetime
+    ) -> None:
+        """Drop a frame that needs a capability of both sides; too many end it all."""
+        channel_id = channel.opened.channel_id
+        too_many = channel.unagreed.add()
+        self._output.tell(FrameIgnored(channel_id, missing, channel.unagreed.count))
+        if too_many:
+            self.close_channel(
+                channel_id,
+                ErrorCode.NOT_ALLOWED,
+                f"{channel.unagreed.count} frames that need {missing}, which not both "
+                "sides listed",
+                now=now,
+                wall_now=wall_now,
+            )

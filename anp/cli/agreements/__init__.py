@@ -1,0 +1,1 @@
+"""The commands about negotiations and about the protocols that came of them."""

@@ -1,0 +1,132 @@
+"""config: what is set, where it may be set, and whether it is sound."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from anp.cli.client import home_of
+from anp.cli.output import Settings, print_json, visible
+
+if TYPE_CHECKING:
+    from anp.sidecar.config.settings import Config
+
+__all__ = ["register"]
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+config_app = typer.Typer(no_args_is_help=True, help="The configuration.")
+
+SECTIONS = ("identity", "listen", "policy", "negotiation", "llm", "budget", "call")
+MORE_SECTIONS = (
+    *("consensus", "fetch", "sandbox", "cache", "channels", "limits"),
+    *("log", "operation", "otel"),
+)
+"The tables in the order of the file that `anpd init` writes."
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.add_typer(config_app, name="config")
+
+
+@config_app.command("show")
+def show_config(context: typer.Context, as_json: Json = False) -> None:
+    """Show every setting that counts, defaults included, without secrets."""
+    shown = _shown(_load(context.obj))
+    if as_json:
+        print_json(shown)
+        return
+    for section in (*SECTIONS, *MORE_SECTIONS):
+        print(f"[{section}]")
+        for key, value in shown[section].items():
+            said = json.dumps(value, ensure_ascii=False)
+            line = f"# {key} is not set" if value is None else f"{key} = {said}"
+            print(visible(line))
+        print()
+    for section in ("task", "peer", "attach"):
+        for entry in shown[section]:
+            print(f"[[{section}]]  {entry['name']}")
+
+
+@config_app.command("check")
+def check_config(context: typer.Context, as_json: Json = False) -> None:
+    """Read the configuration, and say what is wrong with it."""
+    _load(context.obj)
+    if as_json:
+        print_json({"ok": True})
+    else:
+        print("the configuration is sound")
+
+
+@config_app.command("path")
+def config_path(context: typer.Context, as_json: Json = False) -> None:
+    """List the files that are read, weakest first, and which of them there are."""
+    from anp.sidecar.config.load import config_files
+
+    settings: Settings = context.obj
+    home, given = home_of(settings)
+    files = config_files(
+        home,
+        home_given=given,
+        config_file=Path(settings.config) if settings.config else None,
+        cwd=Path.cwd(),
+        environ=dict(os.environ),
+    )
+    if as_json:
+        known = [{"path": str(path), "exists": path.is_file()} for path in files]
+        print_json({"files": known})
+        return
+    for path in files:
+        print(f"{'found ' if path.is_file() else 'absent'}  {path}")
+
+
+@config_app.command("schema")
+def show_schema() -> None:
+    """Print the JSON Schema of `anpd.toml`, for editors."""
+    from anp.sidecar.config.schema import config_schema
+
+    print_json(config_schema())
+
+
+def _load(settings: Settings) -> Config:
+    from anp.cli.commands.daemon import load_settings
+
+    config: Config = load_settings(settings, {})
+    return config
+
+
+def _shown(config: Config) -> dict[str, Any]:
+    """Return the configuration as JSON, with what counts where nothing is set."""
+    from anp.sidecar.minds.models import model_place
+
+    known = {
+        name: _plain(getattr(config, name)) for name in (*SECTIONS, *MORE_SECTIONS)
+    }
+    known["policy"]["peers"] = config.peers_policy
+    known["consensus"]["publish"] = config.publishes
+    # Where prompts would go is worth saying also when nobody set it.
+    known["llm"]["base_url"] = model_place(config.llm)
+    known["cache"]["url"] = config.cache.shown_url
+    known["llm"]["headers"] = dict.fromkeys(config.llm.headers, "***")
+    return {
+        **known,
+        "task": [_plain(task) for task in config.task],
+        "peer": [_plain(peer) for peer in config.peer],
+        # Commands and variables of attachments often hold keys.
+        "attach": [
+            {"name": spec.name, "kind": spec.kind, "expose": list(spec.expose)}
+            for spec in config.attach
+        ],
+    }
+
+
+def _plain(section: Any) -> dict[str, Any]:
+    return {
+        key: str(value) if isinstance(value, Path) else value
+        for key, value in asdict(section).items()
+    }

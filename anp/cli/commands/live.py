@@ -1,0 +1,130 @@
+"""tap, negotiations watch, and what a long call shows: live events as lines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any
+
+import typer
+
+from anp.cli.agreements.negotiations import negotiations_app
+from anp.cli.client import Client, home_of, problem_error, segment
+from anp.cli.output import visible, when
+
+__all__ = ["follow_call", "line_of", "register"]
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file; `negotiations watch` is there on import."""
+    app.command("tap")(tap)
+
+
+def tap(context: typer.Context, as_json: Json = False) -> None:
+    """Show what happens in the daemon, live, until Ctrl-C."""
+    client = Client(home_of(context.obj)[0])
+    _print(client.events("/v1/events"), as_json=as_json)
+
+
+@negotiations_app.command("watch")
+def watch_negotiations(
+    context: typer.Context,
+    negotiation: Annotated[
+        str, typer.Argument(metavar="[ID]", help="Beginning of its id; all without.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Watch negotiations live; with an id, until that one has ended."""
+    client = Client(home_of(context.obj)[0])
+    wanted = None
+    events = client.events("/v1/events")
+    if negotiation:
+        # The stream is open before the question, so that no event falls between.
+        next(events)
+        found = client.get(f"/v1/negotiations/{segment(negotiation)}")
+        wanted = found["id"]
+        if not found["running"]:
+            print(f"negotiation {wanted} ended: {found['outcome']}", file=sys.stderr)
+            return
+    _print(_negotiations(events, wanted), as_json=as_json)
+
+
+def follow_call(client: Client, body: dict[str, Any]) -> Any:
+    """Call a peer and show a line on stderr for each step; Ctrl-C cancels it.
+
+    Raises:
+        CallError: There is no result.
+    """
+    call = client.post("/v1/calls", body, Prefer="respond-async")
+    path = f"/v1/calls/{call['id']}"
+    try:
+        for event in client.events(f"{path}/events"):
+            line = line_of(event) if event else None
+            if line is not None:
+                print(f"  {line}", file=sys.stderr, flush=True)
+            if event.get("type") == "call.waiting":
+                break
+        call = client.get(path)
+        if call["state"] == "waiting":
+            # The word of the owner is kept; the same command asks again.
+            client.post(f"{path}/cancel")
+    except KeyboardInterrupt:
+        client.post(f"{path}/cancel")
+        raise
+    if call["result"] is not None:
+        return call["result"]
+    raise problem_error(call["problem"])
+
+
+def line_of(event: dict[str, Any]) -> str | None:
+    """Return an event of a call as a line for people, or None for those left out."""
+    data = event["data"]
+    match event["type"]:
+        case "call.progress":
+            return f"{data['ms'] / 1000:6.2f} s  {visible(data['what'])}"
+        case "negotiation.turn":
+            who = "we" if data["direction"] == "sent" else "the peer"
+            words = [f"round {data['round']}", who, data["status"]]
+            if data["lines_added"] or data["lines_removed"]:
+                words.append(f"+{data['lines_added']} -{data['lines_removed']} lines")
+            if data["summary"]:
+                words.append(visible(" ".join(data["summary"].split()))[:100])
+            words.append(f"{data['seconds']:.2f} s, {data['tokens']} tokens")
+            return f"          {', '.join(words)}"
+        case "negotiation.waiting":
+            return f"          waits for your word: anpd approvals show {data['id']}"
+        case "call.waiting":
+            return f"          {visible(data['detail'])}"
+    return None
+
+
+def _negotiations(
+    events: Iterable[dict[str, Any]], wanted: str | None
+) -> Iterator[dict[str, Any]]:
+    for event in events:
+        if not event or not event["type"].startswith("negotiation."):
+            continue
+        if wanted in {None, event["data"]["id"]}:
+            yield event
+            if wanted is not None and event["type"] == "negotiation.ended":
+                return
+
+
+def _print(events: Iterable[dict[str, Any]], *, as_json: bool) -> None:
+    for event in events:
+        if not event:
+            continue
+        if as_json:
+            print(json.dumps(event), flush=True)
+            continue
+        data = {name: value for name, value in event["data"].items() if value != ""}
+        about = " ".join(f"{name}={_short(value)}" for name, value in data.items())
+        print(f"{when(event['at'])}  {event['type']:<20} {about}", flush=True)
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return visible(text if len(text) <= 80 else f"{text[:77]}...")

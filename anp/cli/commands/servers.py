@@ -1,0 +1,150 @@
+"""mcp and run: the daemon as a server for MCP clients, and beside a command."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anp.cli.client import home_of
+from anp.cli.output import Settings
+from anp.errors import CallError, ErrorKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from anp.sidecar.home.home import ApiAddress, Home
+
+__all__ = ["register"]
+
+FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
+"Signals that a command beside the daemon gets when we get them."
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.command("mcp")(serve_mcp)
+    app.command("run", context_settings={"ignore_unknown_options": True})(run)
+
+
+def serve_mcp(
+    context: typer.Context,
+    peer: Annotated[
+        list[str] | None,
+        typer.Option(help="Make a tool of each capability this peer publishes."),
+    ] = None,
+) -> None:
+    """Serve MCP on stdio, for the configuration of an MCP client."""
+    home, _ = home_of(context.obj)
+    # Before the client is told that there is a server.
+    address = home.read_api()
+    asyncio.run(_serve_mcp(address, tuple(peer or ())))
+
+
+async def _serve_mcp(address: ApiAddress, peers: tuple[str, ...]) -> None:
+    from pathlib import Path
+
+    from mcp.server.stdio import stdio_server
+
+    from anp.sidecar.mcp.local_api import LocalApi
+    from anp.sidecar.mcp.server import make_server
+
+    async with LocalApi(Path(address.socket)) as api, stdio_server() as (read, write):
+        server = make_server(api, peers=peers)
+        await server.run(read, write, server.create_initialization_options())
+
+
+def run(
+    context: typer.Context,
+    command: Annotated[list[str], typer.Argument(help="-- CMD ARGS…")],
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one.")] = None,
+) -> int:
+    """Run a command with a daemon beside it, and end both together.
+
+    The command finds ANPD_HOME, ANPD_SOCKET, ANPD_DID and ANPD_ADDRESS in its
+    environment. A daemon that runs in this home already is used, and left running.
+    """
+    from anp.cli.commands.daemon import load_settings
+    from anp.sidecar.process.run import run_daemon
+
+    settings: Settings = context.obj
+    home, _ = home_of(settings)
+    if home.is_running():
+        return asyncio.run(_beside(command, home, home.read_api()))
+    config = load_settings(settings, _listening(host, port))
+    codes: list[int] = []
+
+    async def until(address: ApiAddress) -> None:
+        codes.append(await _beside(command, home, address))
+
+    def ready(url: str, did: str) -> None:
+        print(f"anpd: {url}#{did}", file=sys.stderr, flush=True)
+
+    asyncio.run(run_daemon(home, config, ready_file=None, on_ready=ready, until=until))
+    return codes[0]
+
+
+def _listening(host: str | None, port: int | None) -> dict[str, object]:
+    flags = {"listen.host": host, "listen.port": port}
+    return {name: value for name, value in flags.items() if value is not None}
+
+
+async def _beside(command: list[str], home: Home, address: ApiAddress) -> int:
+    """Run a command to its end, pass signals on, and return its exit code."""
+    environment = {
+        **os.environ,
+        "ANPD_HOME": str(home.path),
+        "ANPD_SOCKET": address.socket,
+        "ANPD_DID": address.did,
+        "ANPD_ADDRESS": f"{address.url}#{address.did}",
+    }
+    if address.api_url:
+        environment["ANPD_API_URL"] = address.api_url
+        environment["ANPD_TOKEN_FILE"] = address.token_file
+    try:
+        child = await asyncio.create_subprocess_exec(*command, env=environment)
+    except OSError as exc:
+        raise CallError(
+            ErrorKind.USAGE, f"cannot start {command[0]}: {exc.strerror}"
+        ) from exc
+    loop = asyncio.get_running_loop()
+    numbers = [getattr(signal, name) for name in FORWARDED]
+    for number in numbers:
+        loop.add_signal_handler(number, _passing(child, number))
+    # From a terminal the whole group gets it, the command too; a second one from us
+    # would count as an impatient user's.
+    on_terminal = sys.stdin is not None and sys.stdin.isatty()
+    ignore: Callable[[], None] = _nothing
+    loop.add_signal_handler(
+        signal.SIGINT, ignore if on_terminal else _passing(child, signal.SIGINT)
+    )
+    try:
+        code = await child.wait()
+    finally:
+        for number in (*numbers, signal.SIGINT):
+            loop.remove_signal_handler(number)
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    # As a shell says it: the command was ended by a signal.
+    return code if code >= 0 else 128 - code
+
+
+def _passing(
+    child: asyncio.subprocess.Process, number: signal.Signals
+) -> Callable[[], None]:
+    def pass_on() -> None:
+        with contextlib.suppress(ProcessLookupError):
+            child.send_signal(number)
+
+    return pass_on
+
+
+def _nothing() -> None:
+    """Let the command itself act on Ctrl-C."""

@@ -1,0 +1,1 @@
+"""DIDs of the web: their documents, proofs, guarded fetches and pinned keys."""

@@ -1,0 +1,301 @@
+"""The one place that fetches URLs which peers name (DESIGN.md, Trust).
+
+The host is resolved here, its addresses are judged, and the connection goes to the
+address that was judged, while certificate and `Host` stay those of the name: a name
+server that gives another answer the second time is never asked a second time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from anp.errors import ConfigError
+from anp.identity.web.guard import (
+    FetchError,
+    FetchPolicy,
+    FetchUrl,
+    choose_addresses,
+    parse_fetch_url,
+    redirect_url,
+)
+
+if TYPE_CHECKING:
+    # Imported where it is used: it costs a start more than it saves a fetch.
+    import httpx
+
+__all__ = [
+    "JSON_TYPES",
+    "FetchError",
+    "FetchPolicy",
+    "Fetched",
+    "Fetcher",
+    "ResolveHost",
+    "client_tls",
+    "resolve_host",
+]
+
+ResolveHost = Callable[[str, int], Awaitable[Sequence[str]]]
+"Returns the addresses of a host, as text; raises OSError when there are none."
+
+JSON_TYPES = frozenset({"application/json", "+json"})
+"Content types of JSON; `+json` means every type that ends so."
+
+MAX_HEADERS = 64 * 1024
+"Largest head of an answer, in bytes; the library's own limit is 100 KiB."
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_MAX_AGE = re.compile(r"max-age\s*=\s*\"?([0-9]{1,9})\"?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What a server gave."""
+
+    url: str
+    "Where the body came from at last."
+
+    body: bytes
+    "At most as large as was asked for."
+
+    content_type: str
+    "Media type in lower case without parameters; empty if none was said."
+
+    max_age: float | None
+    "Seconds it may be kept by its `Cache-Control`; 0 is not at all, None is unsaid."
+
+
+def client_tls(ca_file: str | None = None) -> ssl.SSLContext:
+    """Return how we check others' certificates: the system's authorities and `ca_file`.
+
+    Raises:
+        ConfigError: `ca_file` cannot be read.
+    """
+    context = ssl.create_default_context()
+    if ca_file is not None:
+        try:
+            context.load_verify_locations(cafile=ca_file)
+        except (OSError, ssl.SSLError) as exc:
+            raise ConfigError(
+                f"fetch.ca_file: {ca_file} holds no PEM certificates: "
+                f"{exc.strerror or exc}"
+            ) from exc
+    return context
+
+
+async def resolve_host(host: str, port: int) -> Sequence[str]:
+    """Return the addresses that the system's resolver gives for a host."""
+    found = await asyncio.get_running_loop().getaddrinfo(
+        host, port, type=socket.SOCK_STREAM
+    )
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+class Fetcher:
+    """Fetches what peers name, or says why not."""
+
+    def __init__(
+        self,
+        policy: FetchPolicy | None = None,
+        *,
+        resolve: ResolveHost | None = None,
+        max_parallel: int = 8,
+    ) -> None:
+        """Fetch within `policy`.
+
+        Args:
+            resolve: Stands in for the system's resolver.
+            max_parallel: Fetches under way at once; others wait, within their deadline.
+
+        Raises:
+            ConfigError: `policy.ca_file` cannot be read.
+        """
+        self._policy = policy or FetchPolicy()
+        self._resolve = resolve or resolve_host
+        self._tls = client_tls(self._policy.ca_file)
+        self._places = asyncio.Semaphore(max_parallel)
+
+    @property
+    def tls(self) -> ssl.SSLContext:
+        """How certificates are checked, for those who connect themselves."""
+        return self._tls
+
+    async def fetch(
+        self,
+        url: str,
+        *,
+        max_size: int,
+        deadline: float = 10.0,
+        content_types: frozenset[str] | None = None,
+        same_host: bool = False,
+    ) -> Fetched:
+        """Return what is at `url`.
+
+        Args:
+            max_size: Largest body, in bytes, as it is after decoding; compression is
+                not asked for and an answer with it is refused.
+            deadline: Seconds for everything: names, connections, redirects and body.
+            content_types: Media types taken; None takes any.
+            same_host: A redirect to another host or port is an error.
+
+        Raises:
+            FetchError: Nothing else is raised for what a peer can bring about.
+        """
+        try:
+            async with asyncio.timeout(deadline):
+                async with self._places:
+                    return await self._follow(url, max_size, content_types, same_host)
+        except TimeoutError:
+            raise FetchError(
+                f"{_short(url)} gave no answer in {deadline:g} s"
+            ) from None
+
+    async def addresses(self, host: str, port: int) -> list[str]:
+        """Return the addresses of a host that may be connected to.
+
+        For those who connect themselves to an address that a peer names: connect to one
+        of these, not to the name.
+
+        Raises:
+            FetchError: There is none, or one is forbidden.
+        """
+        try:
+            found = await self._resolve(host, port)
+        except (OSError, UnicodeError) as exc:
+            reason = getattr(exc, "strerror", None) or str(exc)
+            raise FetchError(f"{host[:200]!r} cannot be resolved: {reason}") from exc
+        return choose_addresses(found, self._policy)
+
+    async def _follow(
+        self,
+        url: str,
+        max_size: int,
+        content_types: frozenset[str] | None,
+        same_host: bool,
+    ) -> Fetched:
+        target = parse_fetch_url(url, self._policy)
+        for _ in range(self._policy.max_redirects + 1):
+            found = await self._get(target, max_size, content_types)
+            if isinstance(found, Fetched):
+                return found
+            target = redirect_url(target, found, self._policy, same_host=same_host)
+        raise FetchError(
+            f"{_short(url)} redirects more than {self._policy.max_redirects} times"
+        )
+
+    async def _get(
+        self, target: FetchUrl, max_size: int, content_types: frozenset[str] | None
+    ) -> Fetched | str:
+        """Return an answer, or where it redirects to."""
+        import httpx
+
+        if target.address is None:
+            addresses = await self.addresses(target.host, target.port)
+        else:
+            addresses = choose_addresses([target.address.compressed], self._policy)
+        failure = ""
+        for address in addresses:
+            try:
+                return await self._ask(target, address, max_size, content_types)
+            except (httpx.ConnectError, httpx.ConnectTimeout) as exc:
+                failure = str(exc) or type(exc).__name__
+            except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as exc:
+                raise FetchError(
+                    f"{_short(target.text)}: {exc or type(exc).__name__}"[:400]
+                ) from exc
+        raise FetchError(f"cannot connect to {_short(target.text)}: {failure}"[:400])
+
+    async def _ask(
+        self,
+        target: FetchUrl,
+        address: str,
+        max_size: int,
+        content_types: frozenset[str] | None,
+    ) -> Fetched | str:
+        import httpx
+
+        literal = f"[{address}]" if ":" in address else address
+        # A client for each question: no cookies, no connections that outlive a check.
+        async with (
+            httpx.AsyncClient(
+                verify=self._tls,
+                trust_env=False,
+                follow_redirects=False,
+                timeout=httpx.Timeout(None, connect=5.0),
+            ) as client,
+            client.stream(
+                "GET",
+                f"{target.scheme}://{literal}:{target.port}{target.target}",
+                headers={
+                    "Host": target.authority,
+                    "Accept-Encoding": "identity",
+                    "User-Agent": "anpd",
+                },
+                # Also what the certificate is checked against.
+                extensions={"sni_hostname": target.host},
+            ) as response,
+        ):
+            return await _read(response, target, max_size, content_types)
+
+
+async def _read(
+    response: httpx.Response,
+    target: FetchUrl,
+    max_size: int,
+    content_types: frozenset[str] | None,
+) -> Fetched | str:
+    where = _short(target.text)
+    if response.status_code in REDIRECTS:
+        location: str | None = response.headers.get("location")
+        if location is None:
+            raise FetchError(f"{where} redirects to nowhere")
+        return location
+    if response.status_code != 200:
+        raise FetchError(
+            f"{where} answers {response.status_code}",
+            gone=response.status_code in {404, 410},
+        )
+    content_type = _media_type(response)
+    if not _is_taken(content_type, content_types):
+        raise FetchError(f"{where} has the content type {content_type[:60]!r}")
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        # A small body can be a large one in disguise.
+        raise FetchError(f"{where} is compressed, which was not asked for")
+    declared = response.headers.get("content-length", "0")
+    if declared.isascii() and declared.isdigit() and int(declared[:20]) > max_size:
+        raise FetchError(f"{where} has {declared[:20]} bytes, at most {max_size} fit")
+    body = bytearray()
+    async for chunk in response.aiter_raw():
+        body += chunk
+        if len(body) > max_size:
+            raise FetchError(f"{where} has more than {max_size} bytes")
+    return Fetched(target.text, bytes(body), content_type, _max_age(response))
+
+
+def _media_type(response: httpx.Response) -> str:
+    text: str = response.headers.get("content-type", "")
+    return text.partition(";")[0].strip().lower()
+
+
+def _is_taken(content_type: str, taken: frozenset[str] | None) -> bool:
+    if taken is None or content_type in taken:
+        return True
+    suffix = content_type.rpartition("+")[2]
+    return "+" in content_type and f"+{suffix}" in taken
+
+
+def _max_age(response: httpx.Response) -> float | None:
+    control: str = response.headers.get("cache-control", "").lower()
+    if "no-store" in control or "no-cache" in control:
+        return 0.0
+    match = _MAX_AGE.search(control)
+    return None if match is None else float(match[1])
+
+
+def _short(url: str) -> str:
+    return repr(url[:200])

@@ -1,0 +1,1 @@
+"""Sessions, tasks, messages, groups and triggers, all pure; nothing is here yet."""

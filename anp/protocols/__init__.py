@@ -1,0 +1,1 @@
+"""Consensus protocols written by hand, as pure objects without any I/O."""

@@ -1,0 +1,99 @@
+"""The message envelope of the generic A2A specification, as a consensus protocol.
+
+`message-envelope-1.0.md` beside this file is its text; this package is the code for
+that version (ANP-91). It is not Google's A2A.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
+
+from anp.protocols.envelope.memory import MessageMemory
+from anp.protocols.envelope.provider import Provider
+from anp.protocols.envelope.requester import Requester
+from anp.protocols.envelope.words import (
+    AGENT_ONLINE,
+    BROADCAST,
+    ENVELOPE_URI,
+    ENVELOPE_VERSION,
+    Action,
+    Code,
+    MessageType,
+    Status,
+)
+from negotiation.consensus.written import Parties, WrittenLimits, WrittenProtocol
+from negotiation.need import Role
+
+__all__ = [
+    "AGENT_ONLINE",
+    "BROADCAST",
+    "ENVELOPE_URI",
+    "ENVELOPE_VERSION",
+    "Action",
+    "Code",
+    "EnvelopeCode",
+    "MessageType",
+    "Status",
+    "envelope_document",
+]
+
+MAX_PEERS = 32
+"Peers and roles whose messages are remembered beyond the end of a channel."
+
+
+class EnvelopeCode:
+    """Makes the objects of one daemon for this version; a `WrittenCode`."""
+
+    def __init__(
+        self, *, announce: bool = False, further_types: frozenset[str] = frozenset()
+    ) -> None:
+        """Begin without any channel.
+
+        Args:
+            announce: Whether `agent_online` is sent on a channel when it begins and
+                when what we offer there changes; it costs a message each time.
+            further_types: Message types beside the four that are delivered (ENV-4).
+        """
+        self._announce = announce
+        self._further_types = further_types
+        self._memories: OrderedDict[tuple[str, str, Role], MessageMemory] = (
+            OrderedDict()
+        )
+
+    def __call__(
+        self,
+        role: Role,
+        parties: Parties,
+        *,
+        limits: WrittenLimits,
+        random_bytes: Callable[[int], bytes],
+    ) -> WrittenProtocol:
+        """See `WrittenCode`."""
+        side = Requester if role is Role.REQUESTER else Provider
+        return side(
+            parties,
+            limits=limits,
+            random_bytes=random_bytes,
+            memory=self._memory(parties, role),
+            announce=self._announce,
+            further_types=self._further_types,
+        )
+
+    def _memory(self, parties: Parties, role: Role) -> MessageMemory:
+        """Return what is remembered of a peer: a repeated id is one on any channel."""
+        key = (parties.own_id, parties.peer_id, role)
+        memory = self._memories.setdefault(key, MessageMemory())
+        self._memories.move_to_end(key)
+        if len(self._memories) > MAX_PEERS:
+            self._memories.popitem(last=False)
+        return memory
+
+
+@cache
+def envelope_document() -> str:
+    """Return the text of the consensus protocol, of this version."""
+    name = f"message-envelope-{ENVELOPE_VERSION}.md"
+    return (files(__name__) / name).read_text("utf-8")

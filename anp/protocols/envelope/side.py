@@ -1,0 +1,375 @@
+"""What both sides of a channel do alike with messages of the envelope."""
+
+from __future__ import annotations
+
+import uuid
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from anp.protocols.envelope.memory import MessageMemory
+from anp.protocols.envelope.messages import (
+    Envelope,
+    ErrorPayload,
+    EventPayload,
+    OtherPayload,
+    Payload,
+    RequestPayload,
+    ResponsePayload,
+    build_message,
+)
+from anp.protocols.envelope.reader import MAX_NAME, EnvelopeError, Head, read_message
+from anp.protocols.envelope.words import AGENT_ONLINE, BROADCAST, Code, MessageType
+from negotiation.consensus.written import (
+    Broken,
+    Deliver,
+    Flagged,
+    Parties,
+    PeerEvent,
+    PeerMessage,
+    PeerNotice,
+    WrittenEvent,
+    WrittenLimits,
+)
+from negotiation.errors import JsonError, MisuseError
+from negotiation.need import Capability
+from negotiation.strict_json import Json
+
+__all__ = ["MAX_SHOWN", "Side"]
+
+MAX_SHOWN = 200
+"Most characters of a peer's text in what we log or answer."
+
+ANSWERABLE = frozenset({MessageType.RESPONSE, MessageType.ERROR, MessageType.EVENT})
+"Types whose faults are never answered: that could go on for ever (ENV-Q12)."
+
+
+class Side(ABC):
+    """One side of a channel; `Requester` and `Provider` add what only they do.
+
+    See `WrittenProtocol` for what its methods mean.
+    """
+
+    def __init__(
+        self,
+        parties: Parties,
+        *,
+        limits: WrittenLimits,
+        random_bytes: Callable[[int], bytes],
+        memory: MessageMemory,
+        announce: bool = False,
+        further_types: frozenset[str] = frozenset(),
+    ) -> None:
+        """Begin on a channel that is bound to the envelope.
+
+        Args:
+            memory: The messages of this peer that were seen, on any channel.
+            announce: Whether `agent_online` is sent when what we offer changes.
+            further_types: Message types beside those of the seed that are delivered
+                (ENV-4).
+        """
+        if BROADCAST in parties.own_names | parties.peer_names:
+            raise MisuseError("no agent may be named `broadcast` (ENV-Q14)")
+        self._parties = parties
+        self._limits = limits
+        self._random_bytes = random_bytes
+        self._memory = memory
+        self._announce = announce
+        self._further_types = further_types
+        self._offered: dict[str, Capability] = {}
+        self._outgoing: list[bytes] = []
+        self._events: deque[WrittenEvent] = deque()
+        self._faults = 0
+        self._errors = 0
+        self._started = False
+        self._ended = False
+        self._last_id = ""
+
+    @property
+    def full(self) -> bool:
+        """See `WrittenProtocol`."""
+        return False
+
+    @property
+    def waiting(self) -> int:
+        """See `WrittenProtocol`."""
+        return 0
+
+    def start(self, *, now: float, wall_now: datetime) -> None:
+        """See `WrittenProtocol`; nothing is said before somebody wants something.
+
+        Raises:
+            MisuseError: It was called before.
+        """
+        if self._started:
+            raise MisuseError("a channel starts once")
+        self._started = True
+
+    def end(self) -> None:
+        """See `WrittenProtocol`."""
+        self._ended = True
+        self._memory.end(self)
+
+    def offer(
+        self, capabilities: Sequence[Capability], *, now: float, wall_now: datetime
+    ) -> None:
+        """See `WrittenProtocol`."""
+        offered = {capability.name: capability for capability in capabilities}
+        changed = offered.keys() != self._offered.keys()
+        self._offered = offered
+        if changed and self._announce and not self._ended:
+            data = {"capabilities": sorted(offered)}
+            self.tell(AGENT_ONLINE, data, now=now, wall_now=wall_now)
+
+    def tell(
+        self,
+        name: str,
+        data: dict[str, Any],
+        *,
+        now: float,
+        wall_now: datetime,
+        to_all: bool = True,
+    ) -> None:
+        """See `WrittenProtocol`; an event is usually broadcast (ENV-20)."""
+        if not 0 < len(name) <= MAX_NAME:
+            raise MisuseError(f"the name of an event has 1 to {MAX_NAME} characters")
+        if self._ended:
+            return
+        receiver = BROADCAST if to_all else self._parties.peer_id
+        try:
+            self._send(
+                EventPayload(name, data), wall_now=wall_now, receiver_id=receiver
+            )
+        except JsonError as exc:
+            raise MisuseError(f"the event {name!r:.80} cannot be sent: {exc}") from None
+
+    def receive_message(self, data: bytes, *, now: float, wall_now: datetime) -> None:
+        """See `WrittenProtocol`."""
+        # What comes behind a deadline that no timer has reported yet is late as well.
+        self.handle_timer(now=now, wall_now=wall_now)
+        if self._ended:
+            return
+        try:
+            message = read_message(
+                data, max_size=self._limits.max_message, wall_now=wall_now
+            )
+            self._check_parties(message)
+            for flag in message.flags:
+                self._events.append(Flagged(flag, fault=False))
+            self._handle(message, now=now, wall_now=wall_now)
+        except EnvelopeError as exc:
+            self._refuse(exc, wall_now)
+
+    def messages_to_send(self) -> list[bytes]:
+        """See `WrittenProtocol`."""
+        outgoing, self._outgoing = self._outgoing, []
+        return outgoing
+
+    def next_event(self) -> WrittenEvent | None:
+        """See `WrittenProtocol`."""
+        return self._events.popleft() if self._events else None
+
+    def get_timer(self) -> float | None:
+        """See `WrittenProtocol`."""
+        return None
+
+    @abstractmethod
+    def handle_timer(self, *, now: float, wall_now: datetime) -> None:
+        """See `WrittenProtocol`."""
+
+    # What a role adds.
+
+    @abstractmethod
+    def _request(self, message: Envelope, *, now: float, wall_now: datetime) -> None:
+        """Take a request that is not a duplicate."""
+
+    def _repeated(self, message: Envelope, *, wall_now: datetime) -> None:
+        """Take a request whose id was seen before."""
+        self._note("a repeated request was dropped")
+
+    def _response(
+        self, message: Envelope, payload: ResponsePayload, now: float
+    ) -> None:
+        """Take an answer."""
+        self._note("an answer to nothing was dropped")
+
+    def _error(self, message: Envelope, payload: ErrorPayload) -> bool:
+        """Take an error that names a request; return whether it is one of ours."""
+        return False
+
+    @abstractmethod
+    def _broken_answer(self, head: Head, reason: str) -> None:
+        """Take an answer that is not valid, though it names what it answers."""
+
+    # Incoming.
+
+    def _check_parties(self, message: Envelope) -> None:
+        """Let nobody speak in another's name, or to somebody else (ENV-Q13)."""
+        head = Head(
+            message_id=message.message_id,
+            message_type=message.message_type,
+            receiver_id=message.receiver_id,
+            correlation_id=message.correlation_id,
+        )
+        if message.sender_id not in self._parties.peer_names:
+            raise EnvelopeError("sender_id is not who speaks on this channel", head)
+        if message.receiver_id not in self._parties.own_names | {BROADCAST}:
+            raise EnvelopeError(
+                "receiver_id is nobody on this channel",
+                head,
+                code=Code.AGENT_UNAVAILABLE,
+            )
+
+    def _handle(self, message: Envelope, *, now: float, wall_now: datetime) -> None:
+        known = self._memory.find(message.message_id)
+        if known is not None:
+            if isinstance(message.payload, RequestPayload):
+                self._repeated(message, wall_now=wall_now)
+            else:
+                self._note("a repeated message was dropped")
+            return
+        match message.payload:
+            case RequestPayload():
+                self._request(message, now=now, wall_now=wall_now)
+                return
+            case ResponsePayload() as payload:
+                self._response(message, payload, now)
+            case EventPayload(name, data):
+                to_all = message.receiver_id == BROADCAST
+                self._deliver(PeerEvent(name, data, to_all, message.metadata))
+            case ErrorPayload() as payload:
+                self._take_error(message, payload)
+            case OtherPayload(value):
+                if message.message_type not in self._further_types:
+                    self._unknown_type(message)
+                self._deliver(
+                    PeerMessage(message.message_type, value, message.metadata)
+                )
+        self._memory.take(message.message_id)
+
+    def _take_error(self, message: Envelope, payload: ErrorPayload) -> None:
+        if message.correlation_id is None:
+            notice = PeerNotice(payload.code, payload.message, payload.details)
+            self._deliver(notice)
+        elif not self._error(message, payload):
+            shown = repr(f"{payload.code}: {payload.message}"[:MAX_SHOWN])
+            self._note(f"an error about nothing that waits was dropped: {shown}")
+
+    def _unknown_type(self, message: Envelope) -> None:
+        raise EnvelopeError(
+            f"messages of the type {message.message_type!r} are not known here",
+            Head(
+                message_id=message.message_id,
+                message_type=message.message_type,
+                receiver_id=message.receiver_id,
+            ),
+            code=Code.UNKNOWN_MESSAGE_TYPE,
+            details={"known": [*MessageType, *sorted(self._further_types)]},
+            fault=False,
+        )
+
+    def _refuse(self, problem: EnvelopeError, wall_now: datetime) -> None:
+        """Note a message that was not processed, and say so where that is safe."""
+        head = problem.head
+        self._events.append(Flagged(problem.reason[:MAX_SHOWN], fault=problem.fault))
+        if problem.fault:
+            self._count_fault()
+        if (
+            head.message_type in (MessageType.RESPONSE, MessageType.ERROR)
+            and head.correlation_id is not None
+        ):
+            self._broken_answer(head, problem.reason)
+        if (
+            self._ended
+            or head.message_id is None
+            or head.message_type is None
+            or head.message_type in ANSWERABLE
+            or head.receiver_id in (None, BROADCAST)
+        ):
+            return
+        self._errors += 1
+        if self._errors > self._limits.max_errors:
+            self._break("too many messages of the peer could not be processed")
+            return
+        self._send_error(
+            problem.code,
+            problem.reason,
+            details=problem.details,
+            correlation_id=head.message_id,
+            wall_now=wall_now,
+        )
+
+    def _count_fault(self) -> None:
+        self._faults += 1
+        if self._faults > self._limits.max_faults:
+            self._break(f"{self._faults} messages of the peer broke the protocol")
+
+    def _break(self, reason: str) -> None:
+        if not self._ended:
+            self.end()
+            self._events.append(Broken(reason))
+
+    def _deliver(self, said: PeerEvent | PeerNotice | PeerMessage) -> None:
+        self._events.append(Deliver(said))
+
+    def _note(self, reason: str) -> None:
+        self._events.append(Flagged(reason, fault=False))
+
+    # Outgoing.
+
+    def _send_error(
+        self,
+        code: str,
+        message: str,
+        *,
+        correlation_id: str | None,
+        wall_now: datetime,
+        details: dict[str, Any] | None = None,
+    ) -> bytes:
+        return self._send(
+            ErrorPayload(code, message[:500], details or {}),
+            correlation_id=correlation_id,
+            wall_now=wall_now,
+        )
+
+    def _send(
+        self,
+        payload: Payload,
+        *,
+        wall_now: datetime,
+        receiver_id: str | None = None,
+        correlation_id: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> bytes:
+        """Build a message and put it among those to send.
+
+        Raises:
+            JsonError: It cannot be sent.
+        """
+        message = Envelope(
+            message_id=self._new_id(),
+            sender_id=self._parties.own_id,
+            receiver_id=receiver_id or self._parties.peer_id,
+            message_type=_TYPES[type(payload)],
+            payload=payload,
+            sent_at=wall_now,
+            metadata=metadata or {},
+            correlation_id=correlation_id,
+        )
+        data = build_message(message, max_size=self._limits.max_message)
+        self._outgoing.append(data)
+        self._last_id = message.message_id
+        return data
+
+    def _new_id(self) -> str:
+        return str(uuid.UUID(bytes=self._random_bytes(16), version=4))
+
+
+_TYPES: dict[type[Payload], MessageType] = {
+    RequestPayload: MessageType.REQUEST,
+    ResponsePayload: MessageType.RESPONSE,
+    EventPayload: MessageType.EVENT,
+    ErrorPayload: MessageType.ERROR,
+}

@@ -1,0 +1,1 @@
+"""The A2A interface of the daemon; nothing is here yet."""

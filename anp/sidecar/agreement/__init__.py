@@ -1,0 +1,1 @@
+"""Negotiations on a channel, what the owner says about them, and what is stored."""

@@ -1,0 +1,471 @@
+"""Negotiates on a channel and keeps what was agreed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from anp.channel.channel import Channel, ChannelClosed
+from anp.channel.core.events import FrameReceived
+from anp.errors import CallError, ErrorKind
+from anp.identity.dids import canonical_did
+from anp.sidecar.agreement.case import Case, GuidedMind
+from anp.sidecar.agreement.offline import retry_cases
+from anp.sidecar.agreement.queue import OwnerDesk
+from anp.sidecar.agreement.refusals import RefusingMind
+from anp.sidecar.agreement.rulings import (
+    APPROVAL_PENDING,
+    PEER_APPROVAL_PENDING,
+    RETRY_AFTER,
+    is_pending,
+)
+from anp.sidecar.agreement.stored import negotiated
+from anp.sidecar.halves.workshop import check_in_worker, on_trial
+from anp.sidecar.minds.minds import Think
+from anp.sidecar.telemetry.observer import Observer
+from anp.wire.frames import ProtocolType
+from cache.records.records import (
+    AgreementRecord,
+    HalfRecord,
+    NegotiationRecord,
+    Role,
+    State,
+)
+from cache.store import Store
+from negotiation.document import document_hash, read_document
+from negotiation.errors import FailureKind, HalfError, TransportClosed
+from negotiation.exchange.limits import NegotiationLimits
+from negotiation.exchange.machine import Machine
+from negotiation.exchange.negotiator import Outcome, negotiate, prepare_half
+from negotiation.mind import HalfSource, Need, Side
+from negotiation.need import Role as NegotiationRole
+from negotiation.need import task_key
+from negotiation.transcript import NegotiationEnded
+from negotiation.trial.acceptance import Validator
+from sandbox.pool.pool import Sandbox
+
+__all__ = ["Agreed", "Agreer"]
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+MAX_HELD = 16
+"Application frames that may arrive before both sides announced their code."
+
+KINDS: Mapping[FailureKind, ErrorKind] = {
+    FailureKind.REJECTED: ErrorKind.NEGOTIATION_REJECTED,
+    FailureKind.ROUNDS: ErrorKind.NEGOTIATION_REJECTED,
+    FailureKind.PROTOCOL_ERROR: ErrorKind.NEGOTIATION_REJECTED,
+    FailureKind.MIND: ErrorKind.NEGOTIATION_REJECTED,
+    FailureKind.TIMEOUT: ErrorKind.TIMEOUT,
+    FailureKind.CODE_GENERATION: ErrorKind.GENERATED_CODE,
+    FailureKind.CANCELLED: ErrorKind.INTERRUPTED,
+    FailureKind.LINK_LOST: ErrorKind.PEER_UNREACHABLE,
+}
+"How a negotiation's failure looks to a caller."
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """The result of one negotiation, stored."""
+
+    agreement: AgreementRecord
+    "What was settled."
+
+    half: HalfRecord
+    "Our half."
+
+    document: str
+    "The agreed text."
+
+    messages: int
+    "Meta messages, both directions."
+
+    rounds: int
+    "Candidates that were on the table."
+
+    model_calls: int
+    "Model calls on our side."
+
+    cost: float
+    "What they cost at the owner's prices."
+
+    held: tuple[FrameReceived, ...]
+    "Application frames that came early, to be served now."
+
+
+class _MetaFrames:
+    """The PT=00 frames of a channel as a negotiation's transport."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self.held: list[FrameReceived] = []
+        self.latest: FrameReceived | None = None
+
+    async def send(self, data: bytes) -> None:
+        try:
+            await self._channel.send(ProtocolType.META, data)
+        except ChannelClosed as exc:
+            raise TransportClosed(exc.detail) from exc
+
+    async def receive(self) -> bytes:
+        while True:
+            try:
+                event = await self._channel.receive()
+            except ChannelClosed as exc:
+                raise TransportClosed(exc.detail) from exc
+            if event.frame.protocol_type is ProtocolType.META:
+                self.latest = event
+                return event.frame.data
+            # Nothing of the application is processed before both sides announced
+            # their code (ANP-42); the peer may have announced it in this very moment.
+            if len(self.held) < MAX_HELD:
+                self.held.append(event)
+
+
+class Agreer:
+    """Runs negotiations, checks halves in the sandbox and stores agreements."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        sandbox: Sandbox,
+        validator: Validator,
+        think: Think,
+        limits: NegotiationLimits,
+        half_deadline: float,
+        own_did: str,
+        approve: str = "never",
+        approval_wait: float = 20.0,
+        observer: Observer | None = None,
+    ) -> None:
+        """Make the part that negotiates.
+
+        Args:
+            approve: When the owner is asked (see `OwnerDesk`).
+            approval_wait: Seconds a negotiation waits for the owner, at most.
+            think: Gives a mind for a role, a peer and a negotiation.
+        """
+        self._own_did = own_did
+        self._observer = observer or Observer()
+        self._store = store
+        self._sandbox = sandbox
+        self._validator = validator
+        self._think = think
+        self._limits = limits
+        self._half_deadline = half_deadline
+        self.desk = OwnerDesk(store, approve=approve, approval_wait=approval_wait)
+
+    @property
+    def running(self) -> dict[str, NegotiationRecord]:
+        """The records of negotiations that run, by id."""
+        return self.desk.running
+
+    async def agree(
+        self, channel: Channel, side: Side, *, begins: State = State.ACTIVE
+    ) -> Agreed:
+        """Negotiate on `channel` and store the agreement (ANP-84).
+
+        Without an agreement the channel is closed, and the negotiation kept with its
+        transcript and the reason (ANP-34).
+
+        Args:
+            begins: State of the agreement: `TESTING` when test cases are to follow, so
+                that nothing is used before they passed, however they end.
+
+        Raises:
+            CallError: There is no agreement; the kind and the reason say why.
+        """
+        is_need = isinstance(side, Need)
+        record = NegotiationRecord(
+            id=secrets.token_hex(8),
+            peer_did=canonical_did(channel.peer_did, channel.peer_key),
+            role=Role.REQUESTER if is_need else Role.PROVIDER,
+            task=_task_json(side),
+            turns=(),
+            outcome="running",
+            reason="",
+            hash=None,
+            started=time.time(),
+            ended=None,
+            own_did=self._own_did,
+            subject=task_key(side.task) if isinstance(side, Need) else None,
+        )
+        case = self.desk.open_case(record, side)
+        watched = self._observer.negotiation(record.peer_did, role=record.role.value)
+        try:
+            with watched as seen:
+                try:
+                    return await self._agree(channel, side, case, begins)
+                finally:
+                    turns, seen.outcome = case.record.turns, case.record.outcome
+                    seen.rounds = sum(
+                        one.get("status") == "negotiating" for one in turns
+                    )
+        except BaseException as exc:
+            await case.give_back_after(exc)
+            with contextlib.suppress(CallError):
+                await channel.close(f"no agreement: {_kind_of(exc)}")
+            raise
+        finally:
+            self.desk.close_case(case)
+
+    async def _agree(
+        self, channel: Channel, side: Side, case: Case, begins: State
+    ) -> Agreed:
+        transport = _MetaFrames(channel)
+        record = case.record
+        thinking = self._think(
+            record.peer_did,
+            ours=isinstance(side, Need),
+            negotiation_id=record.id,
+            watch=case.exchanged,
+        )
+        mind = RefusingMind(
+            GuidedMind(thinking.mind, case), record, self._store, note=case.note
+        )
+        samples: dict[str, str] = {}
+
+        async def check(half: HalfSource, text: str) -> tuple[str, ...]:
+            problems, made = await self._check(half, text, side, case.record.id)
+            samples[text] = made
+            return problems
+
+        async def prepare(text: str) -> HalfSource:
+            revoked = await asyncio.to_thread(
+                self._store.is_revoked, document_hash(text), record.peer_did
+            )
+            if revoked:
+                # Before it is accepted: what the owner took back is not agreed anew.
+                raise HalfError("rejected", "the owner took this document back")
+            return await prepare_half(text, side, mind=mind, check=check)
+
+        machine = Machine(
+            NegotiationRole(case.record.role.value),
+            self._limits,
+            now=time.monotonic(),
+            common=channel.capabilities,
+        )
+        try:
+            outcome = await negotiate(
+                machine,
+                transport,
+                mind=mind,
+                side=side,
+                prepare=prepare,
+                approve=case.approve if case.asks_owner else None,
+                cancelled=case.cancelled,
+                on_turn=case.turn,
+                on_end=case.end,
+            )
+        except BaseException as exc:
+            case.record = replace(case.record, model_calls=thinking.calls())
+            failure = exc if isinstance(exc, NegotiationEnded) else case.failure
+            if failure is None:
+                await _finish_in_any_case(self._interrupted(case, channel, exc))
+                raise
+            error = await _finish_in_any_case(self._failed(case, failure))
+            if failure.kind is FailureKind.MIND and thinking.exhausted():
+                # The owner's own limit, not the peer and not the document.
+                error = CallError(ErrorKind.POLICY, thinking.exhausted())
+            if mind.refused is not None:
+                # Our own mind ended it, before it proposed anything.
+                error = mind.refused.error(now=time.time())
+            if exc is failure:
+                raise error from exc
+            raise
+        case.record = replace(
+            case.record,
+            model_calls=thinking.calls(),
+            tests={"acceptance": "passed", "samples": samples[outcome.document]},
+        )
+        agreement, half = await _finish_in_any_case(
+            self._keep(side, case, outcome, samples[outcome.document], begins)
+        )
+        if outcome.unread is not None and transport.latest is not None:
+            # The peer went on at once: it belongs to what follows.
+            channel.put_back(transport.latest)
+        logger.info(
+            "protocol agreed hash=%s role=%s peer=%s messages=%d",
+            outcome.hash[:12],
+            case.record.role,
+            channel.peer_did,
+            outcome.messages_sent + outcome.messages_received,
+        )
+        rounds = sum(turn.status == "negotiating" for turn in outcome.transcript)
+        return Agreed(
+            agreement,
+            half,
+            outcome.document,
+            outcome.messages_sent + outcome.messages_received,
+            rounds,
+            thinking.calls(),
+            thinking.cost(),
+            tuple(transport.held),
+        )
+
+    async def try_half(
+        self, half: HalfSource, text: str, side: Side, tests: Mapping[str, Any]
+    ) -> tuple[str, ...]:
+        """Return what is wrong with a half that was written for a repair.
+
+        Args:
+            tests: The `tests` of the agreement: agreed cases have to pass again.
+        """
+        name = secrets.token_hex(8)
+        problems, _ = await self._check(half, text, side, name)
+        if problems:
+            return problems
+        async with on_trial(
+            self._sandbox, half, text, name=name, deadline=self._half_deadline
+        ) as runner:
+            retried = await retry_cases(
+                tests,
+                read_document(text),
+                side,
+                runner=runner,
+                validator=self._validator,
+            )
+        return retried.problems
+
+    async def _check(
+        self, half: HalfSource, text: str, side: Side, negotiation_id: str
+    ) -> tuple[tuple[str, ...], str]:
+        """Try a half in a worker of its own; see `check_half`."""
+        findings = await check_in_worker(
+            half,
+            text,
+            side,
+            sandbox=self._sandbox,
+            validator=self._validator,
+            name=negotiation_id,
+            deadline=self._half_deadline,
+        )
+        return findings.problems, findings.samples
+
+    async def _keep(
+        self, side: Side, case: Case, outcome: Outcome, samples: str, begins: State
+    ) -> tuple[AgreementRecord, HalfRecord]:
+        record = case.record
+        document, half, agreement = negotiated(
+            outcome.document,
+            outcome.half,
+            side,
+            own_did=self._own_did,
+            peer_did=record.peer_did,
+            task=record.task,
+            samples=samples,
+            negotiation_id=record.id,
+            begins=begins,
+            created=time.time(),
+        )
+        stored = await asyncio.to_thread(
+            self._store.save_agreement, document, half, agreement
+        )
+        await self._finish(case, "agreed", "", outcome.hash)
+        return stored, replace(half, revision=stored.revision)
+
+    async def _interrupted(
+        self, case: Case, channel: Channel, exc: BaseException
+    ) -> None:
+        """Keep what ended without an end of its own."""
+        ended = channel.ended
+        if ended is not None:
+            # The link ends whoever serves on it.
+            reason = f"the link was lost: {ended.detail}"
+            await self._finish(case, str(FailureKind.LINK_LOST), reason, None)
+        else:
+            await self._finish(case, "cancelled", _given_up(exc), None)
+
+    async def _failed(self, case: Case, exc: NegotiationEnded) -> CallError:
+        """Keep what failed, and return the error for the caller."""
+        name = case.record.id
+        pending = is_pending(exc.reason)
+        outcome, error = str(exc.kind), CallError(KINDS[exc.kind], _why(exc))
+        if pending and exc.by_peer:
+            outcome = PEER_APPROVAL_PENDING
+            await case.offer_again(word_id=secrets.token_hex(8))
+            error = CallError(
+                ErrorKind.APPROVAL_PENDING,
+                "the peer's owner has to approve this protocol first; ask again "
+                f"later, the same text is offered then (negotiation {name})",
+                retry_after=RETRY_AFTER,
+            )
+        elif pending:
+            outcome = APPROVAL_PENDING
+            error = CallError(
+                ErrorKind.APPROVAL_PENDING,
+                f"approve = {self.desk.rule!r} wants your word first: `anpd "
+                f"negotiations show {name}`, then `anpd negotiations decide {name} "
+                "accept`, and call again",
+                retry_after=RETRY_AFTER,
+            )
+        await self._finish(case, outcome, _why(exc), None)
+        logger.warning(
+            "negotiation failed id=%s outcome=%s reason=%r",
+            name,
+            outcome,
+            exc.reason[:200],
+        )
+        return error
+
+    async def _finish(
+        self, case: Case, outcome: str, reason: str, digest: str | None
+    ) -> None:
+        if outcome == FailureKind.LINK_LOST and not case.record.turns:
+            # Nobody proposed anything: a question in words, or a link that broke.
+            return
+        case.record = replace(
+            case.record,
+            outcome=outcome,
+            reason=reason[:4096],
+            hash=digest,
+            ended=time.time(),
+        )
+        await asyncio.to_thread(self._store.save_negotiation, case.record)
+
+
+async def _finish_in_any_case(work: Coroutine[Any, Any, T]) -> T:
+    """Wait for `work`, and let it end before a cancellation goes on.
+
+    For what is kept on disk: the link may end, and cancel us, at that very moment.
+    """
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+def _kind_of(exc: BaseException) -> str:
+    return str(exc.kind) if isinstance(exc, CallError) else "interrupted"
+
+
+def _given_up(exc: BaseException) -> str:
+    if isinstance(exc, asyncio.CancelledError):
+        return "the call was given up, its time was over, or the daemon stopped"
+    return f"unexpected {type(exc).__name__}; see the log"
+
+
+def _why(exc: NegotiationEnded) -> str:
+    who = "the peer" if exc.by_peer else "we"
+    return f"{who} ended the negotiation ({exc.kind}): {exc.reason}"
+
+
+def _task_json(side: Side) -> dict[str, Any] | None:
+    if not isinstance(side, Need):
+        return None
+    return {
+        "requirement": side.task.requirement,
+        "input_schema": side.task.input_schema,
+        "output_schema": side.task.output_schema,
+    }

@@ -1,0 +1,441 @@
+"""One running negotiation as the owner sees it, and the mind that heeds their words."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any
+
+from anp.errors import CallError, ErrorKind
+from anp.sidecar.agreement.rulings import (
+    EDIT_SUMMARY,
+    LIFETIME,
+    Decision,
+    answer_for,
+    digest_of,
+    half_from,
+    half_json,
+    hints_for,
+    pending_reason,
+    proposal_for,
+    said,
+    subject_of_candidate,
+    verdict_of,
+)
+from anp.sidecar.minds.accounts import MAX_EXCHANGES, Exchanged
+from cache.records.records import NegotiationRecord, Role, StandingRecord, State
+from cache.store import Store
+from negotiation.mind import (
+    Accept,
+    Counter,
+    HalfSource,
+    Mind,
+    Need,
+    Offer,
+    Reject,
+    Side,
+    Verdict,
+)
+from negotiation.transcript import Direction, NegotiationEnded, Turn
+
+__all__ = ["MAX_HINTS", "Case", "GuidedMind"]
+
+logger = logging.getLogger(__name__)
+
+MAX_HINTS = 16
+"Most hints that count in one negotiation; the newest ones do."
+
+NO_VERDICT = {ErrorKind.TIMEOUT, ErrorKind.PEER_UNREACHABLE, ErrorKind.INTERRUPTED}
+"Kinds of ends that say nothing about a document."
+
+MAX_REASON = 2_000
+"Most characters of a reason that the record of a verdict keeps."
+
+
+class Case:
+    """One negotiation that runs: its record, and what the owner says meanwhile."""
+
+    def __init__(
+        self,
+        record: NegotiationRecord,
+        side: Side,
+        *,
+        store: Store,
+        approve: str,
+        approval_wait: float,
+        on_waiting: Callable[[NegotiationRecord], None],
+        on_turn: Callable[[NegotiationRecord], None] = lambda record: None,
+    ) -> None:
+        self.record = record
+        self._side = side
+        self._store = store
+        self._rule = approve
+        self._wait = approval_wait
+        self._on_waiting = on_waiting
+        self._on_turn = on_turn
+        self.failure: NegotiationEnded | None = None
+        self._taken: list[StandingRecord] = []
+        self._asked: asyncio.Future[Decision] | None = None
+        self._stop: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    @property
+    def cancelled(self) -> asyncio.Future[str]:
+        """Gets the reason when the owner ends the negotiation."""
+        return self._stop
+
+    @property
+    def asks_owner(self) -> bool:
+        """Whether documents of this negotiation may need the owner's approval."""
+        return self._rule != "never"
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the owner is asked at this moment."""
+        return self._asked is not None
+
+    @property
+    def half(self) -> tuple[str, HalfSource] | None:
+        """The document hash and the half that the owner approved earlier, if any."""
+        for word in self._taken:
+            half = half_from(word.half)
+            if word.verdict == "accept" and word.hash and half is not None:
+                return word.hash, half
+        return None
+
+    # What the owner says.
+
+    def decide(self, decision: Decision) -> None:
+        """Answer the question that waits.
+
+        Raises:
+            CallError: `usage`, nothing waits.
+        """
+        if self._asked is None or self._asked.done():
+            raise CallError(
+                ErrorKind.USAGE,
+                f"negotiation {self.record.id} runs and does not wait for you; decide "
+                "after its end, or cancel it",
+            )
+        self._asked.set_result(decision)
+
+    def exchanged(self, exchanged: Exchanged) -> None:
+        """Keep what our model was asked and what it said, for the owner."""
+        kept = (*self.record.exchanges, exchanged.shown())[-MAX_EXCHANGES:]
+        self.record = replace(self.record, exchanges=kept)
+
+    def hint(self, text: str) -> None:
+        """Give our mind a word for its next answer."""
+        hints = (*self.record.hints, text)[-MAX_HINTS:]
+        self.record = replace(self.record, hints=hints)
+
+    def cancel(self, reason: str) -> None:
+        """End the negotiation; the peer is told."""
+        if not self._stop.done():
+            self._stop.set_result(reason)
+
+    # What the negotiation says.
+
+    def turn(self, turn: Turn) -> None:
+        """Keep one turn of the transcript."""
+        entry = {
+            key: str(value) if key in {"direction", "status"} else value
+            for key, value in asdict(turn).items()
+        }
+        subject = self.record.subject
+        if (
+            subject is None
+            and turn.direction is Direction.RECEIVED
+            and turn.candidate.strip()
+        ):
+            subject = subject_of_candidate(turn.candidate)
+        self.record = replace(
+            self.record, turns=(*self.record.turns, entry), subject=subject
+        )
+        self._on_turn(self.record)
+
+    def end(self, failure: NegotiationEnded) -> None:
+        """Keep why there is no agreement."""
+        self.failure = failure
+
+    def note(self, by: str, verdict: str, document: str, reason: str = "") -> None:
+        """Keep what was said about a document.
+
+        Args:
+            by: `mind`, `owner`, or `tests` that failed before.
+            verdict: `propose`, `accept`, `counter` or `reject`.
+        """
+        entry: dict[str, Any] = {
+            "seconds": round(time.time() - self.record.started, 3),
+            "turn": len(self.record.turns),
+            "by": by,
+            "verdict": verdict,
+            "hash": digest_of(document),
+            "reason": reason[:MAX_REASON],
+        }
+        self.record = replace(self.record, verdicts=(*self.record.verdicts, entry))
+
+    # Words of before.
+
+    async def proposal(self, need: Need) -> str | None:
+        """Return the text that the owner wants to be our first proposal, or None."""
+        words = await self._words()
+        word = proposal_for(words, need, subject=self.record.subject or "")
+        if word is None or not await self._take(word):
+            return None
+        assert word.document is not None
+        if word.verdict != "offer":
+            self.note("owner", "propose", word.document, word.note)
+        return word.document
+
+    async def answer(
+        self, candidate: str, transcript: tuple[Turn, ...]
+    ) -> Verdict | None:
+        """Return the owner's standing verdict about the peer's candidate, or None."""
+        sent = {
+            digest_of(turn.candidate)
+            for turn in transcript
+            if turn.direction is Direction.SENT and turn.candidate
+        }
+        word = answer_for(
+            await self._words(),
+            candidate,
+            role=self.record.role,
+            subject=self.record.subject,
+            sent=sent,
+        )
+        if word is None or not await self._take(word):
+            return None
+        verdict = verdict_of(word, candidate)
+        self.note("owner", type(verdict).__name__.lower(), candidate, word.note)
+        return verdict
+
+    async def hints(self) -> tuple[str, ...]:
+        """Return every hint that counts now, oldest first."""
+        waiting = hints_for(
+            await self._words(), role=self.record.role, subject=self.record.subject
+        )
+        for word in waiting:
+            if await self._take(word):
+                self.hint(word.note)
+        return self.record.hints
+
+    async def give_back_after(self, exc: BaseException) -> None:
+        """Let the words we took wait again, if no verdict came of them."""
+        said_something = isinstance(exc, CallError) and exc.kind not in NO_VERDICT
+        if said_something or self.record.agreed:
+            return
+        for word in self._taken:
+            await asyncio.to_thread(self._store.give_back_standing, word)
+        self._taken.clear()
+
+    async def offer_again(self, *, word_id: str) -> None:
+        """Keep our last candidate, so that the same bytes are offered when asked."""
+        document = next(
+            (
+                str(turn["candidate"])
+                for turn in reversed(self.record.turns)
+                if turn["direction"] == "sent" and turn["candidate"]
+            ),
+            None,
+        )
+        if document is None:
+            return
+        now = time.time()
+        word = StandingRecord(
+            id=word_id,
+            peer_did=self.record.peer_did,
+            role=self.record.role,
+            verdict="offer",
+            subject=self.record.subject,
+            created=now,
+            expires=now + LIFETIME,
+            hash=digest_of(document),
+            document=document,
+            negotiation_id=self.record.id,
+        )
+        await asyncio.to_thread(self._store.save_standing, word, now=now)
+
+    async def _words(self) -> list[StandingRecord]:
+        found = await asyncio.to_thread(self._store.standing, self.record.peer_did)
+        now = time.time()
+        return [word for word in found if word.used is None and word.expires > now]
+
+    async def _take(self, word: StandingRecord) -> bool:
+        taken = await asyncio.to_thread(
+            self._store.take_standing, word, by=self.record.id, now=time.time()
+        )
+        if taken is not None:
+            self._taken.append(taken)
+        return taken is not None
+
+    # Approval.
+
+    async def approve(
+        self, document: str, half: HalfSource | None, seconds: float
+    ) -> Verdict:
+        """Say whether `document` may be agreed; ask the owner if the rule wants it.
+
+        Args:
+            half: Our half for it, if there is one.
+            seconds: How long the peer can be kept waiting.
+        """
+        if not await self._is_needed(document, half):
+            return Accept()
+        role = self.record.role
+        word = said(self._taken, document, half, role=role)
+        if word is None:
+            word = said(await self._words(), document, half, role=role)
+            if word is not None and not await self._take(word):
+                word = None
+        if word is not None:
+            if word.verdict == "reject":
+                self.note("owner", "reject", document, word.note)
+                return Reject(word.note or "the owner of this agent does not want this")
+            return Accept()
+        return await self._ask(document, half, min(seconds, self._wait))
+
+    async def _is_needed(self, document: str, half: HalfSource | None) -> bool:
+        match self._rule:
+            case "always":
+                return True
+            case "first-use":
+                return not await asyncio.to_thread(self._is_agreed, document)
+            case "side-effects" if isinstance(self._side, Offer) and half is not None:
+                harmless = {
+                    one.name for one in self._side.capabilities if one.read_only
+                }
+                return not set(half.capabilities) <= harmless
+        return False
+
+    def _is_agreed(self, document: str) -> bool:
+        return any(
+            agreement.peer_did == self.record.peer_did
+            and agreement.role is self.record.role
+            and agreement.state is not State.REVOKED
+            for agreement in self._store.agreements_of(digest_of(document))
+        )
+
+    async def _ask(
+        self, document: str, half: HalfSource | None, seconds: float
+    ) -> Verdict:
+        received = self._last_received()
+        ours = document != received
+        pending = {
+            "document": document,
+            "hash": digest_of(document),
+            "ours": ours,
+            "reply_to": digest_of(received) if ours and received else None,
+            "half": half_json(half),
+        }
+        self.record = replace(self.record, pending=pending)
+        self._asked = asked = asyncio.get_running_loop().create_future()
+        self._on_waiting(self.record)
+        try:
+            async with asyncio.timeout(seconds):
+                decision = await asked
+        except TimeoutError:
+            # The owner may have been told "done" in the very last moment.
+            if not asked.done() or asked.cancelled():
+                return Reject(pending_reason())
+            decision = asked.result()
+        finally:
+            self._asked = None
+        self.record = replace(self.record, pending=None)
+        match decision.said:
+            case "accept":
+                self.note("owner", "accept", document, decision.note)
+                return Accept()
+            case "edit":
+                assert decision.document is not None
+                self.note("owner", "counter", decision.document, decision.note)
+                return Counter(decision.document, decision.note or EDIT_SUMMARY)
+            case _:
+                self.note("owner", "reject", document, decision.note)
+                return Reject(
+                    decision.note or "the owner of this agent does not want this"
+                )
+
+    def _last_received(self) -> str | None:
+        if self.record.role is Role.REQUESTER and not any(
+            turn["direction"] == "received" for turn in self.record.turns
+        ):
+            return None
+        return next(
+            (
+                str(turn["candidate"])
+                for turn in reversed(self.record.turns)
+                if turn["direction"] == "received" and turn["candidate"]
+            ),
+            None,
+        )
+
+
+class GuidedMind:
+    """A mind that asks the owner's standing words before another mind.
+
+    The owner's word replaces a verdict, never a check: a half is still written, tried
+    and limited to what is exposed.
+    """
+
+    def __init__(self, mind: Mind, case: Case) -> None:
+        self._mind = mind
+        self._case = case
+        self._replaced = False
+
+    async def propose(self, need: Need) -> str:
+        """Return the owner's text for this task, or the mind's."""
+        text = await self._case.proposal(need)
+        if text is None:
+            text = await self._mind.propose(
+                replace(need, hints=await self._case.hints())
+            )
+            self._case.note("mind", "propose", text)
+        return text
+
+    async def judge(
+        self,
+        candidate: str,
+        side: Side,
+        transcript: tuple[Turn, ...],
+        *,
+        findings: tuple[str, ...] = (),
+    ) -> Verdict:
+        """Return the owner's standing verdict, or the mind's."""
+        # An accepted document whose half failed is the mind's again.
+        if not findings:
+            verdict = await self._case.answer(candidate, transcript)
+            if verdict is not None:
+                return verdict
+        side = replace(side, hints=await self._case.hints())
+        verdict = await self._mind.judge(candidate, side, transcript, findings=findings)
+        match verdict:
+            case Accept():
+                reason = ""
+            case Counter(_, summary):
+                reason = summary
+            case Reject(why):
+                reason = why
+        self._case.note("mind", type(verdict).__name__.lower(), candidate, reason)
+        return verdict
+
+    async def write_half(
+        self, document: str, side: Side, *, findings: tuple[str, ...] = ()
+    ) -> HalfSource:
+        """Return the half that the owner was shown, and else one of the mind."""
+        known = self._case.half
+        if known is not None and known[0] == digest_of(document):
+            if not findings:
+                return known[1]
+            # The mind did not write what failed, so it starts afresh.
+            if not self._replaced:
+                self._replaced, findings = True, ()
+        side = replace(side, hints=await self._case.hints())
+        return await self._mind.write_half(document, side, findings=findings)
+
+    async def answer(self, question: str, side: Side) -> str:
+        """Let the mind answer a question of the peer's."""
+        side = replace(side, hints=await self._case.hints())
+        return await self._mind.answer(question, side)

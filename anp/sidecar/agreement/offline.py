@@ -1,0 +1,125 @@
+"""Agreed test cases, run again by one side alone: for repairs and for bundles.
+
+What a bundle says about earlier runs is not believed. Its cases are texts of others,
+and what they were made of is used only where it has the right shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from anp.sidecar.agreement.outcomes import TESTS_KEY
+from negotiation.cases import (
+    CasesReport,
+    Fixtures,
+    judge_cases,
+    read_cases,
+    run_offline,
+    run_on_fixtures,
+)
+from negotiation.document import Document
+from negotiation.errors import NegotiationError
+from negotiation.mind import Need, Side
+from negotiation.strict_json import Json
+from negotiation.trial.acceptance import HalfRunner, Validator
+
+__all__ = ["ASKED", "Retried", "kept_fixtures", "retry_cases"]
+
+ASKED: Final = "asked"
+"Where kept cases have what a requester made its requests of."
+
+ANSWERED: Final = "fixtures"
+"Where kept cases have what a provider's capabilities are taken to answer."
+
+MAX_FIXTURES: Final = 64
+"Most fixtures of one test case."
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """How agreed test cases went with a half, by our side alone."""
+
+    problems: tuple[str, ...]
+    "What fails, in words; empty when the half may be used."
+
+    kept: dict[str, Any] | None
+    "What to keep with the agreement; None when there are no cases."
+
+
+async def retry_cases(
+    tests: Mapping[str, Any],
+    document: Document,
+    side: Side,
+    *,
+    runner: HalfRunner,
+    validator: Validator,
+) -> Retried:
+    """Run the test cases in `tests` again, offline (ANP-Q9).
+
+    A provider half answers each request on the fixtures, a requester half reads each
+    response.
+
+    Args:
+        tests: The `tests` of an agreement, from anywhere.
+        runner: The half, loaded.
+    """
+    kept = tests.get(TESTS_KEY)
+    text = kept.get("text") if isinstance(kept, dict) else None
+    if not isinstance(text, str) or not text:
+        return Retried((), None)
+    name = ASKED if isinstance(side, Need) else ANSWERED
+    fixtures = kept_fixtures(tests, name)
+    problems: tuple[str, ...] = ()
+    try:
+        cases = read_cases(text, document)
+        if isinstance(side, Need):
+            judged = await judge_cases(
+                cases, document, side, runner=runner, validator=validator
+            )
+            problems = tuple(judged.problems)
+            report = await run_offline(
+                judged.cases, text, fixtures, runner=runner, document=document
+            )
+        elif fixtures:
+            report = await run_on_fixtures(
+                cases, text, fixtures, document, runner=runner
+            )
+        else:
+            report = CasesReport("untested", text, (), "there are no fixtures")
+    except NegotiationError as exc:
+        return Retried((f"the test cases cannot be run: {exc}",), None)
+    return Retried((*problems, *report.problems), {**report.to_json(), name: fixtures})
+
+
+def kept_fixtures(tests: Mapping[str, Any], name: str) -> Fixtures:
+    """Return the fixtures in `tests`, without those that are not shaped as such.
+
+    Args:
+        tests: The `tests` of an agreement, from anywhere.
+        name: `ASKED` or `ANSWERED`.
+    """
+    kept = tests.get(TESTS_KEY)
+    found: Json = kept.get(name) if isinstance(kept, dict) else None
+    if not isinstance(found, dict):
+        return {}
+    return {
+        key: fixtures
+        for key, fixtures in found.items()
+        if isinstance(fixtures, list)
+        and len(fixtures) <= MAX_FIXTURES
+        and all(_is_fixture(one, name) for one in fixtures)
+    }
+
+
+def _is_fixture(value: object, name: str) -> bool:
+    if not isinstance(value, dict):
+        return False
+    if name == ASKED:
+        made_of = value.get("message_id"), value.get("arguments")
+        return isinstance(made_of[0], str) and isinstance(made_of[1], dict)
+    if not isinstance(value.get("capability"), str):
+        return False
+    error = value.get("error")
+    return "output" in value or (isinstance(error, list) and len(error) == 2)

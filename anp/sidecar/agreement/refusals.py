@@ -1,0 +1,137 @@
+"""A mind that agrees to no text that failed with this very peer, or was revoked."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from anp.errors import CallError, ErrorKind
+from anp.sidecar.agreement.outcomes import FailedText, failed_texts, proposed_again
+from cache.records.records import AgreementRecord, NegotiationRecord, hash_text
+from cache.store import Store
+from negotiation.errors import MindError
+from negotiation.mind import Counter, HalfSource, Mind, Need, Reject, Side, Verdict
+from negotiation.transcript import Turn
+
+__all__ = ["RefusingMind", "RevokedText", "revoked_in_words"]
+
+Note = Callable[[str, str, str, str], None]
+"Gets who said what about which document, and why (see `Case.note`)."
+
+
+@dataclass(frozen=True, slots=True)
+class RevokedText:
+    """A text that is refused because the owner took it back."""
+
+    hash: str
+    "Its hash."
+
+    def for_peer(self, *, now: float) -> str:
+        """Return the reason of a rejection; it tells the peer no more than needed."""
+        return "the owner of this agent took this text back; propose another one"
+
+    def error(self, *, now: float) -> CallError:
+        """Return what ends a call that would need the text."""
+        return CallError(ErrorKind.POLICY, revoked_in_words(self.hash))
+
+
+def revoked_in_words(digest: str) -> str:
+    """Return what the owner reads where a revoked protocol would be needed."""
+    short = digest[:12]
+    return (
+        f"you took protocol {short} back; `anpd protocols approve {short}` allows it "
+        "again"
+    )
+
+
+class RefusingMind:
+    """Refuses texts that failed or were revoked, whoever comes to them.
+
+    No mind is asked about a text of the peer's that is refused anyway.
+    """
+
+    def __init__(
+        self, mind: Mind, record: NegotiationRecord, store: Store, *, note: Note
+    ) -> None:
+        """Make the mind.
+
+        Args:
+            record: The negotiation; it says with whom, and as what.
+        """
+        self._mind = mind
+        self._record = record
+        self._store = store
+        self._note = note
+        self.refused: FailedText | RevokedText | None = None
+        "The text our own mind came to, which ended the negotiation."
+
+    async def propose(self, need: Need) -> str:
+        """Return the mind's text.
+
+        Raises:
+            MindError: It failed before; the peer is told neutrally, and no text.
+        """
+        text = await self._mind.propose(need)
+        failed = await self._failed(text)
+        if failed is not None:
+            self.refused = failed
+            now = time.time()
+            if isinstance(failed, FailedText):
+                await asyncio.to_thread(
+                    self._store.set_tests,
+                    failed.agreement,
+                    proposed_again(failed.agreement, now=now),
+                )
+            raise MindError(failed.error(now=now).detail)
+        return text
+
+    async def judge(
+        self,
+        candidate: str,
+        side: Side,
+        transcript: tuple[Turn, ...],
+        *,
+        findings: tuple[str, ...] = (),
+    ) -> Verdict:
+        """Return the mind's verdict, or a rejection of what failed before."""
+        failed = await self._failed(candidate)
+        if failed is not None:
+            return self._reject(failed, candidate)
+        verdict = await self._mind.judge(candidate, side, transcript, findings=findings)
+        if isinstance(verdict, Counter):
+            failed = await self._failed(verdict.document)
+            if failed is not None:
+                return self._reject(failed, verdict.document)
+        return verdict
+
+    async def write_half(
+        self, document: str, side: Side, *, findings: tuple[str, ...] = ()
+    ) -> HalfSource:
+        """Return the mind's half."""
+        return await self._mind.write_half(document, side, findings=findings)
+
+    async def answer(self, question: str, side: Side) -> str:
+        """Return the mind's answer."""
+        return await self._mind.answer(question, side)
+
+    def _reject(self, failed: FailedText | RevokedText, document: str) -> Reject:
+        reason = failed.for_peer(now=time.time())
+        by = "tests" if isinstance(failed, FailedText) else "owner"
+        self._note(by, "reject", document, reason)
+        return Reject(reason)
+
+    async def _failed(self, document: str) -> FailedText | RevokedText | None:
+        digest = hash_text(document)
+        if await asyncio.to_thread(
+            self._store.is_revoked, digest, self._record.peer_did
+        ):
+            return RevokedText(digest)
+        known = await asyncio.to_thread(self._store.agreements_of, digest)
+        ours = [one for one in known if self._is_ours(one)]
+        return next(iter(failed_texts(ours, now=time.time())), None)
+
+    def _is_ours(self, agreement: AgreementRecord) -> bool:
+        wanted = self._record.peer_did, self._record.role
+        return (agreement.peer_did, agreement.role) == wanted

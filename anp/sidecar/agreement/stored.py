@@ -1,0 +1,174 @@
+"""What is stored of an agreement: document, half and agreement, however it came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cache.records.records import (
+    AgreementRecord,
+    DocumentRecord,
+    HalfRecord,
+    Role,
+    State,
+)
+from negotiation.document import document_hash
+from negotiation.mind import HalfSource, Need, Side
+from negotiation.need import Task, schema_hash, task_key
+
+__all__ = [
+    "AgreedRecords",
+    "DocumentCandidate",
+    "agreement_by_uri",
+    "agreement_with",
+    "negotiated",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentCandidate:
+    """A protocol of one exchange, with our half, tried and not stored yet."""
+
+    uri: str
+    "Its URI."
+
+    text: str
+    "Its document."
+
+    half: HalfSource
+    "Our half."
+
+    samples: str
+    "How far it could be tried; see `AgreementRecord`."
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a kept key may be bound to: it goes on under its hash."""
+        return document_hash(self.text), self.uri
+
+
+AgreedRecords = tuple[DocumentRecord, HalfRecord, AgreementRecord]
+"In the order in which the store takes them."
+
+
+def negotiated(
+    text: str,
+    half: HalfSource,
+    side: Side,
+    *,
+    own_did: str,
+    peer_did: str,
+    task: Mapping[str, Any] | None,
+    samples: str,
+    negotiation_id: str,
+    begins: State,
+    created: float,
+) -> AgreedRecords:
+    """Return what to store of a negotiation that ended in agreement.
+
+    Args:
+        side: Ours; a provider's half may call what it names of it.
+        task: As the negotiation's record has it.
+        created: Now, in seconds since the epoch.
+    """
+    if isinstance(side, Need):
+        role, key, calls = Role.REQUESTER, task_key(side.task), {}
+    else:
+        role, key = Role.PROVIDER, None
+        calls = {
+            capability.name: schema_hash(capability)
+            for capability in side.capabilities
+            if capability.name in half.capabilities
+        }
+    return _records(
+        text,
+        half,
+        calls,
+        {
+            "own_did": own_did,
+            "peer_did": peer_did,
+            "role": role.value,
+            "task_key": key,
+            "task": None if task is None else dict(task),
+            "samples": samples,
+            "tests": {"acceptance": "passed"},
+            "negotiation_id": negotiation_id,
+            "created": created,
+            "state": begins.value,
+        },
+    )
+
+
+def agreement_by_uri(
+    selected: DocumentCandidate,
+    task: Task,
+    *,
+    own_did: str,
+    peer_did: str,
+    created: float,
+) -> AgreedRecords:
+    """Return what to store, so that the next call finds our half by its hash.
+
+    Args:
+        peer_did: The peer in the canonical form.
+        created: Now, in seconds since the epoch.
+    """
+    return _records(
+        selected.text,
+        selected.half,
+        {},
+        {
+            "own_did": own_did,
+            "peer_did": peer_did,
+            "role": Role.REQUESTER.value,
+            "task_key": task_key(task),
+            "task": {
+                "requirement": task.requirement,
+                "input_schema": task.input_schema,
+                "output_schema": task.output_schema,
+            },
+            "samples": selected.samples,
+            "tests": {"acceptance": "passed", "consensus": selected.uri},
+            "negotiation_id": None,
+            "created": created,
+        },
+    )
+
+
+def agreement_with(
+    peer_did: str, agreement: AgreementRecord, *, created: float
+) -> AgreementRecord:
+    """Return an agreement that was made with another peer, for this one."""
+    return replace(
+        agreement,
+        peer_did=peer_did,
+        negotiation_id=None,
+        created=created,
+        last_used=None,
+        uses=0,
+    )
+
+
+def _records(
+    text: str, half: HalfSource, calls: Mapping[str, str], agreed: Mapping[str, Any]
+) -> AgreedRecords:
+    document = DocumentRecord.of(text)
+    # The store numbers the revision.
+    common = {"hash": document.hash, "revision": 0}
+    return (
+        document,
+        HalfRecord.from_json(
+            {
+                **common,
+                "role": agreed["role"],
+                "source": half.text,
+                "origin": half.origin,
+                "capabilities": dict(calls),
+                "created": agreed["created"],
+                "model": half.model,
+                "negotiation_id": agreed["negotiation_id"],
+            }
+        ),
+        AgreementRecord.from_json({**common, **agreed}),
+    )

@@ -1,0 +1,1 @@
+"""The local HTTP API and the dashboard."""

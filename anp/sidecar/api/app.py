@@ -1,0 +1,331 @@
+"""The local API: on a Unix socket of the owner's, and on loopback if they want it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Generator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from anp.errors import CallError, ErrorKind
+from anp.sidecar.api import views
+from anp.sidecar.api.answers import ANY, NUMBER, TEXT, answer_of, ref
+from anp.sidecar.api.bodies import CapabilityTestBody
+from anp.sidecar.api.dashboard import Dashboard
+from anp.sidecar.api.guard import Door, Guard, load_token
+from anp.sidecar.api.openapi import openapi
+from anp.sidecar.api.operations.bundles import bundle_operations
+from anp.sidecar.api.operations.calls import call_operations
+from anp.sidecar.api.operations.consensus import consensus_operations
+from anp.sidecar.api.operations.dashboard import dashboard_operations
+from anp.sidecar.api.operations.health import health_operations
+from anp.sidecar.api.operations.negotiations import owner_operations
+from anp.sidecar.api.operations.peers import peer_operations
+from anp.sidecar.api.operations.protocols import protocol_operations
+from anp.sidecar.api.operations.spend import spend_operations
+from anp.sidecar.api.problems import http_problem
+from anp.sidecar.api.table import Answer, Operation, body_of, routes_of
+from anp.sidecar.mcp.http import McpMount
+from anp.sidecar.telemetry.tracing import TraceContext
+from anp.version import daemon_version
+from negotiation.errors import CapabilityFailed
+
+if TYPE_CHECKING:
+    from anp.sidecar.daemon import Daemon
+
+__all__ = ["Doors", "make_app", "operations_of", "serve_api"]
+
+logger = logging.getLogger(__name__)
+
+LOOPBACK = "127.0.0.1"
+"The only address that the API is ever bound to."
+
+BACKLOG = 128
+"Connections that wait to be taken."
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """Where the API can be reached."""
+
+    socket: Path
+    "The Unix socket."
+
+    url: str | None = None
+    "On loopback TCP, or None."
+
+    token_file: Path | None = None
+    "Where the token for `url` is."
+
+
+def operations_of(
+    daemon: Daemon, dashboard: Dashboard | None = None
+) -> list[Operation]:
+    """Return every operation of the API of `daemon`; fixed paths stand first."""
+    api = _DaemonApi(daemon)
+    return [
+        *health_operations(daemon),
+        Operation(
+            method="GET",
+            path="/v1/info",
+            name="getInfo",
+            summary="Tell who this daemon is and how it is doing.",
+            handler=api.info,
+            answers=(Answer(text="The daemon.", schema=ref("Info")),),
+        ),
+        *call_operations(daemon),
+        *dashboard_operations(daemon, dashboard or Dashboard()),
+        Operation(
+            method="GET",
+            path="/v1/capabilities",
+            name="listCapabilities",
+            summary="List every attached capability, exposed or not.",
+            handler=api.capabilities,
+            answers=(Answer(text="All of them.", schema=ref("Capabilities")),),
+        ),
+        Operation(
+            method="GET",
+            path="/v1/capabilities/{name}",
+            name="getCapability",
+            summary="Show one capability with its schemas.",
+            handler=api.capability,
+            answers=(Answer(text="The capability.", schema=ref("Capability")),),
+        ),
+        Operation(
+            method="POST",
+            path="/v1/capabilities/{name}/test",
+            name="testCapability",
+            summary="Call an exposed capability as a peer would, without a protocol.",
+            handler=api.test_capability,
+            body=CapabilityTestBody,
+            answers=(
+                Answer(
+                    text="What it gave.",
+                    schema=answer_of(capability=TEXT, output=ANY, ms=NUMBER),
+                ),
+            ),
+            problems=(424,),
+        ),
+        *consensus_operations(daemon),
+        *bundle_operations(daemon),
+        *protocol_operations(daemon),
+        *owner_operations(daemon),
+        *spend_operations(daemon),
+        *peer_operations(daemon),
+    ]
+
+
+def make_app(
+    daemon: Daemon,
+    *,
+    door: Door | None = None,
+    dashboard: Dashboard | None = None,
+    more: Sequence[BaseRoute] = (),
+) -> ASGIApp:
+    """Return the API of `daemon` as an ASGI application behind one door.
+
+    Args:
+        door: What a request has to show; None is the Unix socket's.
+        dashboard: Makes the links to its pages.
+        more: Routes that are no operations: the MCP face, the dashboard, metrics.
+    """
+    operations = operations_of(daemon, dashboard)
+
+    @cache
+    def document() -> dict[str, Any]:
+        return openapi(operations, version=daemon_version())
+
+    async def described(request: Request) -> Response:
+        return JSONResponse(document())
+
+    app = Starlette(
+        routes=[
+            Route("/v1/openapi.json", described),
+            *routes_of(operations),
+            *more,
+        ],
+        exception_handlers={HTTPException: http_problem, Exception: http_problem},
+    )
+    # A path with a slash too many is no other path of ours.
+    app.router.redirect_slashes = False
+    return Guard(TraceContext(app), door or Door())
+
+
+@contextlib.asynccontextmanager
+async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
+    """Serve the API of `daemon` on its socket, and on loopback if it is so set.
+
+    Raises:
+        CallError: `local_resource`, an address cannot be used.
+    """
+    path = daemon.home.socket_path()
+    async with contextlib.AsyncExitStack() as stack:
+        mount = McpMount(path)
+        stack.push_async_callback(mount.close)
+        listener = _unix_listener(path)
+        stack.callback(path.unlink, missing_ok=True)
+        doors = Doors(path)
+        dashboard = Dashboard()
+        app = make_app(daemon, dashboard=dashboard, more=mount.routes())
+        await stack.enter_async_context(_served(listener, app))
+        opening = asyncio.Lock()
+        opened: list[str] = []
+
+        async def open_loopback() -> str:
+            """Open the loopback port unless it is open; return where it is."""
+            async with opening:
+                if not opened:
+                    token = load_token(daemon.home.token_file)
+                    tcp = _tcp_listener(daemon.config.listen.api_port or 0)
+                    port = tcp.getsockname()[1]
+                    session = partial(dashboard.admits, port=port)
+                    app = make_app(
+                        daemon,
+                        door=Door(port=port, token=token, session=session),
+                        dashboard=dashboard,
+                        more=[*mount.routes(), *dashboard.routes()],
+                    )
+                    await loopback.enter_async_context(_served(tcp, app))
+                    opened.append(f"http://{LOOPBACK}:{port}")
+            return opened[0]
+
+        # A stack of its own: what a link opens later ends after the streams, as well.
+        loopback = await stack.enter_async_context(contextlib.AsyncExitStack())
+        dashboard.opener = open_loopback
+        if daemon.config.listen.api_port is not None:
+            doors = Doors(path, await open_loopback(), daemon.home.token_file)
+        # Calls and streams end before their servers wait for them.
+        stack.push_async_callback(daemon.calls.close)
+        stack.callback(daemon.events.close)
+        stack.callback(daemon.calls.end_watching)
+        yield doors
+
+
+@contextlib.asynccontextmanager
+async def _served(listener: socket.socket, app: ASGIApp) -> AsyncIterator[None]:
+    server = _Server(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            server_header=False,
+            timeout_graceful_shutdown=5,
+        )
+    )
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        await server.is_up.wait()
+        yield
+    finally:
+        server.should_exit = True
+        await serving
+        listener.close()
+
+
+def _unix_listener(path: Path) -> socket.socket:
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    # uvicorn's own `uds=` would leave the socket open to everybody (0666).
+    before = os.umask(0o177)
+    try:
+        listener.bind(str(path))
+    except OSError as exc:
+        listener.close()
+        raise CallError(
+            ErrorKind.LOCAL_RESOURCE, f"cannot listen on {path}: {exc.strerror}"
+        ) from exc
+    finally:
+        os.umask(before)
+    return listener
+
+
+def _tcp_listener(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((LOOPBACK, port))
+        listener.listen(BACKLOG)
+    except OSError as exc:
+        listener.close()
+        raise CallError(
+            ErrorKind.LOCAL_RESOURCE,
+            f"cannot listen on {LOOPBACK}:{port}: {exc.strerror}; "
+            "set another listen.api_port",
+        ) from exc
+    return listener
+
+
+class _Server(uvicorn.Server):
+    """Says when it is up, and leaves signals to the daemon's own handler."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_up = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            await super().startup(sockets=sockets)
+        finally:
+            self.is_up.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+class _DaemonApi:
+    """The handlers, thin: they read the request, ask the daemon and show the answer."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+
+    async def info(self, request: Request) -> Response:
+        return JSONResponse(views.info(self._daemon))
+
+    async def capabilities(self, request: Request) -> Response:
+        return JSONResponse({"capabilities": views.capabilities(self._daemon)})
+
+    async def capability(self, request: Request) -> Response:
+        return JSONResponse(views.capability(self._daemon, request.path_params["name"]))
+
+    async def test_capability(self, request: Request) -> Response:
+        body: CapabilityTestBody = body_of(request, CapabilityTestBody)
+        found = views.capability(self._daemon, request.path_params["name"])
+        name = found["name"]
+        if not found["exposed"]:
+            raise CallError(
+                ErrorKind.POLICY, f"{name} is not exposed, so peers cannot call it"
+            )
+        began = time.monotonic()
+        try:
+            output = await self._daemon.capability_calls.run(
+                name,
+                body.input,
+                peer_did=self._daemon.did,
+                max_payload=self._daemon.config.limits.max_payload,
+            )
+        except CapabilityFailed as exc:
+            raise CallError(
+                ErrorKind.APPLICATION_ERROR,
+                f"{name} answered {exc.code}: {exc.message}",
+                may_have_run=exc.ran,
+            ) from exc
+        ms = round((time.monotonic() - began) * 1000, 1)
+        return JSONResponse({"capability": name, "output": output, "ms": ms})

@@ -1,0 +1,6 @@
+"""The dashboard: pages for the owner's browser, and who may open them."""
+
+from anp.sidecar.api.dashboard.routes import Dashboard, is_open
+from anp.sidecar.api.dashboard.visits import Visits, cookie_counts, cookie_name
+
+__all__ = ["Dashboard", "Visits", "cookie_counts", "cookie_name", "is_open"]

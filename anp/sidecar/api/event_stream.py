@@ -1,0 +1,77 @@
+"""Events of the daemon as server-sent events over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Final
+
+from starlette.responses import Response, StreamingResponse
+
+from anp.sidecar.api.problems import problem_of
+from anp.sidecar.calls.events import Event
+
+__all__ = ["event_stream", "frame_of"]
+
+HEARTBEAT: Final = 15.0
+"Seconds of silence after which a comment shows that the stream is alive."
+
+
+def frame_of(event: Event) -> bytes:
+    """Return an event as it goes over the wire."""
+    text = json.dumps(
+        {
+            "number": event.number,
+            "type": event.type,
+            "at": event.at,
+            "data": event.data,
+        },
+        ensure_ascii=True,
+        separators=(",", ":"),
+        default=problem_of,
+    )
+    return f"id: {event.number}\nevent: {event.type}\ndata: {text}\n\n".encode()
+
+
+def event_stream(
+    events: AsyncIterator[Event], *, heartbeat: float = HEARTBEAT
+) -> Response:
+    """Return a response that sends events as they come.
+
+    Args:
+        heartbeat: Seconds of silence between two comments.
+    """
+    return StreamingResponse(
+        _frames(events, heartbeat),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _frames(
+    events: AsyncIterator[Event], heartbeat: float
+) -> AsyncIterator[bytes]:
+    # At once, so that the watcher knows that it watches.
+    yield b": anpd\n\n"
+    waiting: asyncio.Future[Event] | None = None
+    try:
+        while True:
+            if waiting is None:
+                waiting = asyncio.ensure_future(anext(events))
+            done, _ = await asyncio.wait({waiting}, timeout=heartbeat)
+            if not done:
+                yield b": still here\n\n"
+                continue
+            finished, waiting = waiting, None
+            try:
+                event = finished.result()
+            except StopAsyncIteration:
+                return
+            yield frame_of(event)
+    finally:
+        if waiting is not None:
+            waiting.cancel()
+            with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
+                await waiting

@@ -1,0 +1,1 @@
+"""The operations of the local API, one file for each noun."""

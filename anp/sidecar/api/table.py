@@ -1,0 +1,255 @@
+"""The operations of the local API: one table from which routes and OpenAPI come."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from anp.sidecar.api.problems import ApiError, problem_of, problem_response
+from negotiation.errors import JsonError
+from negotiation.strict_json import parse_json
+
+__all__ = [
+    "MAX_BODY",
+    "STRICT",
+    "Answer",
+    "Handler",
+    "Operation",
+    "Query",
+    "body_of",
+    "integer_of",
+    "routes_of",
+]
+
+MAX_BODY: Final = 2 * 1024 * 1024
+"Largest body of a request, in bytes."
+
+STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+"How bodies are read: no unknown field, no text for a number."
+
+JSON_TYPE: Final = "application/json"
+
+Handler = Callable[[Request], Awaitable[Response]]
+"Answers one request."
+
+Schema = Mapping[str, Any]
+"A JSON Schema."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """One parameter in the query of an operation; all are texts on the wire."""
+
+    name: str
+    "Its name."
+
+    text: str
+    "What it means, for people."
+
+    schema: Schema = field(default_factory=lambda: {"type": "string"})
+    "What it may be: a string, an integer with limits, or an `enum`."
+
+    required: bool = False
+    "Whether the operation needs it."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One good answer of an operation."""
+
+    text: str
+    "What it means, for people."
+
+    schema: Schema | None = None
+    "Of its JSON; None for other media types."
+
+    media_type: str = JSON_TYPE
+    "How its body is written."
+
+    status: int = 200
+    "Its HTTP status."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One method on one path: what it takes, what it answers, and who answers."""
+
+    method: Literal["GET", "POST", "DELETE"]
+    "The HTTP method."
+
+    path: str
+    "The path, with `{name}` for what varies."
+
+    name: str
+    "Its `operationId`; stable."
+
+    summary: str
+    "One line for people."
+
+    handler: Handler
+    "Answers it; what it raises becomes a problem document."
+
+    answers: tuple[Answer, ...]
+    "The good answers."
+
+    body: type | None = None
+    "The dataclass that the JSON of the body is read into."
+
+    raw_body: bool = False
+    "The body is JSON that the handler reads byte for byte."
+
+    query: tuple[Query, ...] = ()
+    "Its query parameters; others are refused."
+
+    problems: tuple[int, ...] = ()
+    "Statuses of problem documents besides those that any operation may answer."
+
+    headers: Mapping[str, str] = field(default_factory=dict)
+    "Request headers it looks at, each with what it means."
+
+    tag: str = "daemon"
+    "The group it is shown in."
+
+
+def routes_of(operations: Iterable[Operation]) -> list[Route]:
+    """Return a route for each path, in the order in which the paths come first.
+
+    One route has all methods of its path, so that a refusal names them all.
+    """
+    by_path: dict[str, dict[str, Handler]] = {}
+    for one in operations:
+        by_path.setdefault(one.path, {})[one.method] = _endpoint_of(one)
+
+    def route(path: str, methods: Mapping[str, Handler]) -> Route:
+        async def endpoint(request: Request) -> Response:
+            # HEAD is a GET whose body nobody reads.
+            method = "GET" if request.method == "HEAD" else request.method
+            return await methods[method](request)
+
+        return Route(path, endpoint, methods=list(methods))
+
+    return [route(path, methods) for path, methods in by_path.items()]
+
+
+def _endpoint_of(operation: Operation) -> Handler:
+    """Return the handler of an operation, with its checks before it."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            _check_query(operation, request)
+            if operation.body is not None:
+                request.state.body = await _read(operation.body, request)
+            elif operation.raw_body:
+                _check_content_type(request)
+            return await operation.handler(request)
+        except ApiError as exc:
+            return problem_response(problem_of(exc), exc.headers)
+        except Exception as exc:  # noqa: BLE001 - becomes the answer, and a log line
+            return problem_response(problem_of(exc))
+
+    return endpoint
+
+
+def body_of(request: Request, kind: type[Any]) -> Any:
+    """Return the body as the dataclass that its operation names."""
+    body = request.state.body
+    assert isinstance(body, kind), "the table names another one"
+    return body
+
+
+def integer_of(request: Request, name: str, default: int) -> int:
+    """Return a query parameter that the table says to be an integer."""
+    text = request.query_params.get(name)
+    return default if text is None else int(text)
+
+
+@functools.cache
+def adapter_of(kind: type) -> TypeAdapter[Any]:
+    """Return what reads a body; made at its first use."""
+    return TypeAdapter(kind)
+
+
+async def _read(kind: type, request: Request) -> object:
+    _check_content_type(request)
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > MAX_BODY:
+            raise ApiError(413, f"the body is over {MAX_BODY} bytes")
+    try:
+        # Sizes, depth and repeated names first: nothing else is so strict.
+        parse_json(bytes(data), max_size=MAX_BODY)
+    except JsonError as exc:
+        raise ApiError(400, f"the body is no JSON: {exc}") from exc
+    try:
+        return adapter_of(kind).validate_json(bytes(data))
+    except ValidationError as exc:
+        raise ApiError(400, _explain(exc)) from exc
+
+
+def _check_content_type(request: Request) -> None:
+    # A page of another site can send text/plain without asking first (CORS).
+    sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if sent != JSON_TYPE:
+        raise ApiError(415, f"the content type has to be {JSON_TYPE}")
+
+
+def _check_query(operation: Operation, request: Request) -> None:
+    known = {one.name: one for one in operation.query}
+    given = request.query_params.multi_items()
+    unknown = sorted({name for name, _ in given} - known.keys())
+    if unknown:
+        raise ApiError(400, f"unknown query parameters: {', '.join(unknown)}"[:200])
+    if len(given) > len({name for name, _ in given}):
+        raise ApiError(400, "a query parameter is given twice")
+    for name, text in given:
+        wrong = _wrong(known[name].schema, text)
+        if wrong is not None:
+            raise ApiError(400, f"{name} {wrong}")
+    for one in operation.query:
+        if one.required and not request.query_params.get(one.name):
+            raise ApiError(400, f"{one.name} is missing in the query")
+
+
+def _wrong(schema: Schema, text: str) -> str | None:
+    """Return what is wrong with the text of a query parameter, or None."""
+    if "enum" in schema:
+        wanted = ", ".join(schema["enum"])
+        return None if text in schema["enum"] else f"has to be one of {wanted}"
+    if schema["type"] == "integer":
+        low, high = schema["minimum"], schema["maximum"]
+        plain = text.isascii() and text.isdigit() and len(text) <= 10
+        if not plain or not low <= int(text) <= high:
+            return f"has to be a number from {low} to {high}"
+    if len(text) < schema.get("minLength", 0):
+        return "is empty"
+    most = schema.get("maxLength")
+    if most is not None and len(text) > most:
+        return f"has {len(text)} characters, at most {most}"
+    return None
+
+
+def _explain(exc: ValidationError) -> str:
+    first = exc.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    kind = first["type"]
+    if kind == "unexpected_keyword_argument":
+        return f"unknown field {where!r}"[:200]
+    if kind in {"missing", "missing_argument", "missing_keyword_only_argument"}:
+        return f"{where} is missing"
+    if kind == "dataclass_type":
+        return "the body has to be a JSON object"
+    if kind == "dict_type":
+        return f"{where} has to be a JSON object"
+    said = first["msg"]
+    if kind == "literal_error":
+        # Pydantic quotes our own words; a person types them bare.
+        said = said.replace("'", "")
+    return f"{where or 'the body'}: {said}"[:500]

@@ -1,0 +1,1 @@
+"""Attachments over HTTP: OpenAPI services, declared operations, callbacks."""

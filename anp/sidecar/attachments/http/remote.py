@@ -1,0 +1,216 @@
+"""What every attachment over HTTP has in common: its life, its health, its calls."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+import uuid
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+from anp.errors import LocalError
+from anp.sidecar.attachments.attachment import AttachmentLimits
+from anp.sidecar.attachments.errors import AttachmentError, CapabilityError
+from anp.sidecar.attachments.http.endpoint import CallContext
+from anp.sidecar.attachments.listing import Listing
+from anp.sidecar.attachments.spec import AttachmentSpec
+from anp.sidecar.attachments.supervised import Supervised
+from anp.sidecar.attachments.supervisor import Supervisor
+
+__all__ = ["RemoteAttachment", "Service"]
+
+logger = logging.getLogger(__name__)
+
+CLOSE_TIMEOUT = 3.0
+"Seconds that calls under way may take to tell the service that nobody waits."
+
+
+class Service(Protocol):
+    """One life of something that is reached over HTTP."""
+
+    async def open(self) -> None:
+        """Make what requests need.
+
+        Raises:
+            AttachmentError: It cannot be made.
+        """
+
+    async def list(self) -> Listing:
+        """Ask what it can do now; also how its health is looked after.
+
+        Raises:
+            AttachmentError: It does not answer, or not with anything that can be used.
+        """
+
+    async def call(
+        self, tool: str, arguments: dict[str, Any], context: CallContext
+    ) -> dict[str, Any]:
+        """Make one call; the caller cancels it when its time is over.
+
+        Raises:
+            CapabilityError: The service answered with an error.
+            AttachmentError: It did not answer.
+        """
+
+    async def close(self) -> None:
+        """End every connection; idempotent."""
+
+
+class RemoteAttachment(Supervised):
+    """An attachment that is reached over HTTP (SIDECAR.md, "Attaching an agent").
+
+    Nobody starts or ends the service: it is asked again every `limits.refresh` seconds
+    what it can do, and at once when a call cannot reach it.
+    """
+
+    def __init__(
+        self,
+        spec: AttachmentSpec,
+        make: Callable[[], Service],
+        *,
+        limits: AttachmentLimits,
+        on_change: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(spec, limits=limits, on_change=on_change)
+        self._make = make
+        self._service: Service | None = None
+        self._trouble = asyncio.Event()
+        self._calls: set[asyncio.Task[dict[str, Any]]] = set()
+        self._endings: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        """End every call and connection; idempotent."""
+        self._trouble.set()
+        await super().close()
+        for task in self._calls:
+            # One that was cancelled already is telling the service so.
+            if not task.cancelling():
+                task.cancel()
+        if waiting := {*self._calls, *self._endings}:
+            await asyncio.wait(waiting, timeout=CLOSE_TIMEOUT)
+
+    async def call(
+        self, capability: str, arguments: dict[str, Any], *, caller: str, timeout: float
+    ) -> dict[str, Any]:
+        """Make a call; many may be in flight."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        await self._supervisor.wait_ready(timeout)
+        self._listing.check(capability)
+        if len(self._calls) >= self._limits.max_calls:
+            raise CapabilityError(503, f"{len(self._calls)} calls are running already")
+        if self._service is None:
+            raise LocalError(f"attachment {self.name} is ready without a service")
+        context = CallContext(
+            call_id=uuid.uuid4().hex,
+            caller=caller,
+            deadline=time.time() + deadline - loop.time(),
+        )
+        tool = capability.removeprefix(f"{self.name}.")
+        task = self._begin(self._service.call(tool, arguments, context))
+        try:
+            done, _ = await asyncio.wait({task}, timeout=deadline - loop.time())
+        finally:
+            # Also when our caller gave up; what the call still says goes nowhere.
+            task.cancel()
+        if not done:
+            raise CapabilityError(504, f"no answer within {timeout:g} s")
+        output = self._outcome(task)
+        size = len(json.dumps(output, ensure_ascii=False).encode(errors="replace"))
+        if size > self._limits.max_result:
+            raise CapabilityError(
+                502, f"the result is over {self._limits.max_result} bytes"
+            )
+        return output
+
+    def _begin(
+        self, work: Coroutine[Any, Any, dict[str, Any]]
+    ) -> asyncio.Task[dict[str, Any]]:
+        task = asyncio.create_task(work, name=f"call of attachment {self.name}")
+        self._calls.add(task)
+
+        def ended(task: asyncio.Task[dict[str, Any]]) -> None:
+            self._calls.discard(task)
+            if not task.cancelled():
+                task.exception()
+
+        task.add_done_callback(ended)
+        return task
+
+    def _outcome(self, task: asyncio.Task[dict[str, Any]]) -> dict[str, Any]:
+        """Return the output of a call that ended, or raise its error."""
+        if task.cancelled():
+            raise AttachmentError("the attachment was closed", may_have_run=True)
+        try:
+            return task.result()
+        except CapabilityError:
+            raise
+        except AttachmentError:
+            self._trouble.set()
+            raise
+        except Exception as exc:
+            # One call must not take the others of this attachment down.
+            logger.exception("call failed attachment=%s", self.name)
+            raise AttachmentError(f"the call failed: {exc}", may_have_run=True) from exc
+
+    async def _live(self, supervisor: Supervisor) -> None:
+        """Keep the service in sight from the first answer to the first silence."""
+        service = self._make()
+        self._trouble.clear()
+        try:
+            await service.open()
+            self._take(await self._ask(service))
+            self._service = service
+            supervisor.opened()
+            await self._watch(service, supervisor)
+        finally:
+            supervisor.lost()
+            self._service = None
+            self._end(service)
+
+    async def _watch(self, service: Service, supervisor: Supervisor) -> None:
+        while not supervisor.stopping.is_set():
+            try:
+                async with asyncio.timeout(self._limits.refresh):
+                    await self._trouble.wait()
+            except TimeoutError:
+                pass
+            self._trouble.clear()
+            if supervisor.stopping.is_set():
+                return
+            if self._take(await self._ask(service)):
+                supervisor.changed()
+
+    async def _ask(self, service: Service) -> Listing:
+        limit = self._limits.supervisor.start_timeout
+        try:
+            async with asyncio.timeout(limit):
+                return await service.list()
+        except TimeoutError:
+            raise AttachmentError(f"it did not answer within {limit:g} s") from None
+        except CapabilityError as exc:
+            raise AttachmentError(exc.message) from None
+
+    def _take(self, listing: Listing) -> bool:
+        """Use a listing from now on; return whether it differs from the last."""
+        if listing == self._listing:
+            return False
+        self._listing = listing
+        for reason in listing.skipped:
+            logger.warning("left out attachment=%s %s", self.name, reason)
+        return True
+
+    def _end(self, service: Service) -> None:
+        """Close a service as soon as the calls that use it have ended."""
+        calls = set(self._calls)
+
+        async def end() -> None:
+            if calls:
+                await asyncio.wait(calls)
+            await service.close()
+
+        task = asyncio.create_task(end(), name=f"end of attachment {self.name}")
+        self._endings.add(task)
+        task.add_done_callback(self._endings.discard)

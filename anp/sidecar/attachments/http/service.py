@@ -1,0 +1,231 @@
+"""A service over HTTP, described by OpenAPI or by the owner (kind `http`)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from anp.sidecar.attachments.attachment import AttachmentLimits
+from anp.sidecar.attachments.errors import AttachmentError, CapabilityError
+from anp.sidecar.attachments.http.declared import as_operation, wrap
+from anp.sidecar.attachments.http.endpoint import (
+    CALLER_HEADER,
+    DEADLINE_HEADER,
+    Answer,
+    CallContext,
+    Endpoint,
+    deadline_text,
+    is_json,
+)
+from anp.sidecar.attachments.http.openapi import DocumentError, OpenApi, read_openapi
+from anp.sidecar.attachments.http.operations import Operation, build_request
+from anp.sidecar.attachments.listing import Listing, Tool, read_tools
+from anp.sidecar.attachments.spec import AttachmentSpec
+from anp.sidecar.attachments.urls import Url, join_url, parse_url
+from negotiation.errors import JsonError
+from negotiation.strict_json import parse_json
+
+__all__ = ["HttpService", "error_of"]
+
+WELL_KNOWN = "/openapi.json"
+"Where a service has its document if the owner names none, below the base URL."
+
+
+class HttpService:
+    """One life of a service over HTTP."""
+
+    def __init__(self, spec: AttachmentSpec, limits: AttachmentLimits) -> None:
+        self._spec = spec
+        self._limits = limits
+        self._base = parse_url(spec.url)
+        self._endpoint = Endpoint(
+            self._base, spec, max_answer=max(limits.max_document, limits.max_result)
+        )
+        self._operations: dict[str, Operation] = {}
+        self._digest = b""
+        self._listing = Listing()
+        self._prefix = self._base.path.rstrip("/")
+
+    async def open(self) -> None:
+        """Read the secrets and make the client."""
+        await self._endpoint.open()
+
+    async def close(self) -> None:
+        """End every connection."""
+        await self._endpoint.close()
+
+    async def list(self) -> Listing:
+        """Read the document again; without one see whether the service is there."""
+        if self._spec.capabilities:
+            await self._endpoint.reach()
+            if not self._operations:
+                self._use(_declared(self._spec), server="")
+            return self._listing
+        data, place = await self._document()
+        digest = hashlib.sha256(data).digest()
+        if digest != self._digest:
+            found = await asyncio.to_thread(self._read, data, place)
+            self._use(found, server=found.server if place is not None else "")
+            self._digest = digest
+        if place is None:
+            await self._endpoint.reach()
+        return self._listing
+
+    async def call(
+        self, tool: str, arguments: dict[str, Any], context: CallContext
+    ) -> dict[str, Any]:
+        """Send the request of an operation and return its answer."""
+        operation = self._operations.get(tool)
+        if operation is None:
+            raise AttachmentError(f"there is no operation {tool} any more")
+        request = build_request(operation, arguments)
+        url = replace(
+            self._base, path=f"{self._prefix}{request.path}", query=request.query
+        )
+        headers = {
+            **request.headers,
+            CALLER_HEADER: context.caller,
+            DEADLINE_HEADER: deadline_text(context),
+        }
+        answer = await self._endpoint.ask(
+            request.method, url, headers=headers, content=request.content
+        )
+        if answer.status >= 300:
+            raise error_of(answer)
+        output = wrap(_value(answer), operation.wrapped)
+        if output is None:
+            raise CapabilityError(502, "the service's answer is no object")
+        return output
+
+    async def _document(self) -> tuple[bytes, Url | None]:
+        """Return the document, and the URL it came from if it was no file."""
+        named = self._spec.openapi
+        if named and not named.startswith(("http://", "https://")):
+            path = (self._spec.cwd or Path()) / named
+            most = self._limits.max_document
+            return await asyncio.to_thread(_read_file, path, most), None
+        try:
+            if named:
+                place = parse_url(named)
+            else:
+                path_text = f"{self._prefix}{WELL_KNOWN}"
+                place = replace(self._base, path=path_text, query="")
+        except ValueError as exc:
+            raise AttachmentError(f"openapi: {exc}") from None
+        if place.origin == self._base.origin:
+            answer = await self._endpoint.ask("GET", place)
+        else:
+            answer = await self._fetch_elsewhere(place)
+        if answer.status != 200:
+            hint = "" if named else "; name the document with --openapi"
+            raise AttachmentError(
+                f"no OpenAPI document at {place.text}: {answer.phrase}{hint}"
+            )
+        return answer.body, place
+
+    async def _fetch_elsewhere(self, place: Url) -> Answer:
+        """Fetch a document from another host, which gets none of our secrets."""
+        bare = replace(self._spec, headers={}, query={}, bearer="", basic="")
+        endpoint = Endpoint(place, bare, max_answer=self._limits.max_document)
+        try:
+            await endpoint.open()
+            return await endpoint.ask("GET", place)
+        finally:
+            await endpoint.close()
+
+    def _read(self, data: bytes, place: Url | None) -> OpenApi:
+        where = place.text if place is not None else self._spec.openapi
+        try:
+            document = parse_json(data, max_size=self._limits.max_document)
+            return read_openapi(document, secret_names=self._endpoint.secret_names)
+        except JsonError as exc:
+            hint = "; YAML has to be converted" if data[:1] not in b"{ \n" else ""
+            raise AttachmentError(
+                f"the OpenAPI document {where}: {exc}{hint}"
+            ) from None
+        except DocumentError as exc:
+            raise AttachmentError(f"{where}: {exc}") from None
+
+    def _use(self, found: OpenApi, *, server: str) -> None:
+        tools = [
+            Tool(
+                name=operation.name,
+                description=operation.description,
+                input_schema=operation.input_schema,
+                output_schema=operation.output_schema,
+                read_only=operation.read_only,
+                idempotent=operation.idempotent,
+            )
+            for operation in found.operations
+        ]
+        listing = read_tools(self._spec, tools, self._limits)
+        operations: dict[str, Operation] = {}
+        for operation in found.operations:
+            operations.setdefault(operation.name, operation)
+        self._operations = operations
+        self._listing = Listing(
+            listing.capabilities, (*found.skipped, *listing.skipped)
+        )
+        self._prefix = self._base.path.rstrip("/")
+        # An owner who gave no path means the one that the service says is its own.
+        if not self._prefix and server:
+            try:
+                url = join_url(self._base, server)
+            except ValueError:
+                return
+            if url.origin == self._base.origin:
+                self._prefix = url.path.rstrip("/")
+
+
+def error_of(answer: Answer) -> CapabilityError:
+    """Return what a peer is told of an answer that is no success."""
+    status = answer.status
+    if status in {401, 407}:
+        # Whose secrets are wrong is no business of a peer.
+        return CapabilityError(502, "the service did not accept the owner's secrets")
+    if 400 <= status < 500:
+        code = {408: 504, 422: 400}.get(status, status)
+        return CapabilityError(code, answer.reason())
+    if status in {500, 503, 504}:
+        return CapabilityError(status, answer.reason())
+    return CapabilityError(502, f"the service answered {answer.phrase}")
+
+
+def _value(answer: Answer) -> Any:
+    """Return what an answer holds."""
+    if not answer.body:
+        return None
+    if is_json(answer.content_type):
+        try:
+            return answer.json()
+        except JsonError as exc:
+            raise CapabilityError(502, f"the service's answer: {exc}") from None
+    if answer.content_type.startswith("text/") or not answer.content_type:
+        return answer.text()
+    raise CapabilityError(
+        502, f"the service answered with {answer.content_type[:60]}, not with JSON"
+    )
+
+
+def _declared(spec: AttachmentSpec) -> OpenApi:
+    operations, skipped = [], []
+    for declared in spec.capabilities:
+        try:
+            operations.append(as_operation(declared))
+        except DocumentError as exc:
+            skipped.append(str(exc))
+    return OpenApi(tuple(operations), tuple(skipped), "")
+
+
+def _read_file(path: Path, max_size: int) -> bytes:
+    try:
+        with path.expanduser().open("rb") as file:
+            data = file.read(max_size + 1)
+    except OSError as exc:
+        raise AttachmentError(f"cannot read {path}: {exc.strerror}") from None
+    if len(data) > max_size:
+        raise AttachmentError(f"{path} has over {max_size} bytes")
+    return data

@@ -1,0 +1,57 @@
+"""The table of kinds of attachments: which class serves which kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from anp.sidecar.attachments.attachment import Attachment, AttachmentLimits
+from anp.sidecar.attachments.spec import AttachmentSpec
+
+if TYPE_CHECKING:
+    from anp.sidecar.attachments.http.remote import Service
+
+__all__ = ["open_attachment"]
+
+
+def open_attachment(
+    spec: AttachmentSpec,
+    *,
+    limits: AttachmentLimits | None = None,
+    on_change: Callable[[], None] | None = None,
+) -> Attachment:
+    """Return the attachment of a spec, not yet started.
+
+    Args:
+        on_change: Called in the event loop whenever its capabilities or its health
+            may have changed.
+    """
+    limits = limits or AttachmentLimits()
+    # Imported here, so that a daemon loads the libraries of its own kinds only.
+    if spec.kind == "mcp":
+        from anp.sidecar.attachments.mcp.attachment import McpAttachment
+
+        return McpAttachment(spec, limits=limits, on_change=on_change)
+    if spec.kind == "python":
+        from anp.sidecar.attachments.python.child import PythonAttachment
+
+        return PythonAttachment(spec, limits=limits, on_change=on_change)
+    from anp.sidecar.attachments.http.remote import RemoteAttachment
+
+    make = partial(_service, spec, limits)
+    return RemoteAttachment(spec, make, limits=limits, on_change=on_change)
+
+
+def _service(spec: AttachmentSpec, limits: AttachmentLimits) -> Service:
+    if spec.kind == "http":
+        from anp.sidecar.attachments.http.service import HttpService
+
+        return HttpService(spec, limits)
+    if spec.kind == "callback":
+        from anp.sidecar.attachments.http.callback import CallbackService
+
+        return CallbackService(spec, limits)
+    from anp.sidecar.attachments.a2a.agent import A2aService
+
+    return A2aService(spec, limits)

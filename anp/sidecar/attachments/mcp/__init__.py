@@ -1,0 +1,1 @@
+"""MCP servers as attachments, over stdio and over HTTP."""

@@ -1,0 +1,460 @@
+"""An MCP server, as a child process or at a URL; its tools become capabilities."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from enum import Enum, auto
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from anp.sidecar.attachments.attachment import AttachmentLimits
+from anp.sidecar.attachments.errors import AttachmentError, CapabilityError
+from anp.sidecar.attachments.http.endpoint import CallContext, deadline_text
+from anp.sidecar.attachments.listing import Tool, read_tools
+from anp.sidecar.attachments.mcp.http_transport import NOT_SENT, http_transport
+from anp.sidecar.attachments.mcp.stdio_transport import (
+    Watched,
+    drained_pipe,
+    quiet_library_logs,
+)
+from anp.sidecar.attachments.process import OutputTail, child_environment
+from anp.sidecar.attachments.spec import AttachmentSpec
+from anp.sidecar.attachments.supervised import Supervised
+from anp.sidecar.attachments.supervisor import Supervisor
+
+# `mcp` takes half a second to import, so it is imported where a server is started.
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.types import CallToolResult
+    from mcp.types import Tool as McpTool
+
+__all__ = ["TEXT_OUTPUT", "McpAttachment"]
+
+logger = logging.getLogger(__name__)
+
+TEXT_OUTPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {"text": {"type": "string"}},
+    "required": ["text"],
+}
+'Output schema of a tool that gives none (DESIGN.md, "Tasks and schemas").'
+
+MAX_PAGES = 64
+"Pages of a tool list that are read; a list that never ends must not hang us."
+
+CONNECTION_CLOSED = -32000
+"JSON-RPC error code that the client gives calls whose server is gone."
+
+INVALID_PARAMS = -32602
+"JSON-RPC error code of arguments that a server cannot take."
+
+
+SESSION_GONE = "Session terminated"
+"What the client says when a server at a URL no longer knows our session."
+
+CALLER_META = "anpd/caller"
+"Key in `_meta` of a call with the DID of the peer it is made for."
+
+DEADLINE_META = "anpd/deadline"
+"Key in `_meta` of a call with the time after which nobody waits for it."
+
+
+class _Wake(Enum):
+    """What the task that owns the client is woken for besides calls."""
+
+    END = auto()
+    "The server is gone, or we are to stop."
+
+    RELIST = auto()
+    "The server says that its tools have changed."
+
+
+@dataclass(eq=False, slots=True)
+class _Job:
+    """A call on its way to the task that owns the client."""
+
+    tool: str
+    arguments: dict[str, Any]
+    context: CallContext
+    answer: asyncio.Future[CallToolResult]
+    task: asyncio.Task[None] | None = None
+
+
+class McpAttachment(Supervised):
+    """One MCP server, over stdio or HTTP (SIDECAR.md, "Attaching an agent").
+
+    The client is opened, used and closed by one task; calls reach it through a queue.
+    """
+
+    def __init__(
+        self,
+        spec: AttachmentSpec,
+        *,
+        limits: AttachmentLimits,
+        on_change: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(spec, limits=limits, on_change=on_change)
+        # Replaced with every life.
+        self._queue: asyncio.Queue[_Job | _Wake] = asyncio.Queue()
+        self._jobs: set[_Job] = set()
+        self._structured: frozenset[str] = frozenset()
+
+    async def close(self) -> None:
+        """End the server; idempotent."""
+        self._supervisor.stopping.set()
+        self._queue.put_nowait(_Wake.END)
+        await super().close()
+
+    async def call(
+        self, capability: str, arguments: dict[str, Any], *, caller: str, timeout: float
+    ) -> dict[str, Any]:
+        """Call a tool; many calls may be in flight."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        await self._supervisor.wait_ready(timeout)
+        self._listing.check(capability)
+        if len(self._jobs) >= self._limits.max_calls:
+            raise CapabilityError(503, f"{len(self._jobs)} calls are running already")
+        tool = capability.removeprefix(f"{self.name}.")
+        context = CallContext(
+            call_id=uuid.uuid4().hex,
+            caller=caller,
+            deadline=time.time() + deadline - loop.time(),
+        )
+        job = _Job(tool, arguments, context, loop.create_future())
+        self._jobs.add(job)
+        self._queue.put_nowait(job)
+        try:
+            async with asyncio.timeout_at(deadline):
+                result = await job.answer
+        except TimeoutError:
+            raise CapabilityError(504, f"no answer within {timeout:g} s") from None
+        finally:
+            # Whoever gave up takes the call back, and the server is told.
+            self._jobs.discard(job)
+            if not job.answer.cancel() and not job.answer.cancelled():
+                job.answer.exception()
+            if job.task is not None:
+                job.task.cancel()
+        return self._output(tool, result)
+
+    def _output(self, tool: str, result: CallToolResult) -> dict[str, Any]:
+        """Return a tool's output by the rules of DESIGN.md, "Tasks and schemas"."""
+        texts = [block.text for block in result.content if block.type == "text"]
+        text = "\n".join(texts)
+        if result.is_error:
+            raise CapabilityError(500, text or "the tool failed without a word")
+        output: dict[str, Any]
+        if tool in self._structured:
+            if not isinstance(result.structured_content, dict):
+                raise CapabilityError(
+                    502, "the tool has an output schema but gave no structured content"
+                )
+            output = result.structured_content
+        else:
+            others = sorted({b.type for b in result.content if b.type != "text"})
+            if others:
+                raise CapabilityError(
+                    502, f"the tool answered with {', '.join(others)}, not with text"
+                )
+            output = {"text": text}
+        _check_size(output, self._limits.max_result)
+        return output
+
+    async def _live(self, supervisor: Supervisor) -> None:
+        """Run one life of the server, from its start to its death."""
+        queue: asyncio.Queue[_Job | _Wake] = asyncio.Queue()
+        self._queue = queue
+        if supervisor.stopping.is_set():
+            return
+        self._jobs.clear()
+        output = OutputTail(self.name)
+        try:
+
+            def wake(why: _Wake) -> None:
+                # At once, so that who sees its call fail finds us down, and waits.
+                if why is _Wake.END:
+                    supervisor.lost()
+                queue.put_nowait(why)
+
+            async with self._client(output, wake) as (client, started):
+                await self._list(client)
+                started()
+                supervisor.opened()
+                async with self._refreshing(wake):
+                    await self._serve(client, queue, supervisor)
+        except AttachmentError:
+            raise
+        except Exception as exc:
+            # Whatever ends a client ends this life only; the supervisor logs it.
+            logger.debug("mcp client ended name=%s", self.name, exc_info=True)
+            raise AttachmentError(self._why(exc, output)) from exc
+        finally:
+            supervisor.lost()
+            _fail_all(queue)
+        if not supervisor.stopping.is_set():
+            if self._spec.url:
+                raise AttachmentError("the MCP server does not answer any more")
+            raise AttachmentError(
+                f"the MCP server ended: {output.last_line or 'it printed nothing'}"
+            )
+
+    @asynccontextmanager
+    async def _refreshing(self, wake: Callable[[_Wake], None]) -> AsyncIterator[None]:
+        """List the tools of a server at a URL from time to time.
+
+        Only so do we learn that it is gone; a child tells by its death.
+        """
+
+        async def ask() -> None:
+            while True:
+                await asyncio.sleep(self._limits.refresh)
+                wake(_Wake.RELIST)
+
+        task = asyncio.create_task(ask()) if self._spec.url else None
+        try:
+            yield
+        finally:
+            if task is not None:
+                task.cancel()
+
+    @asynccontextmanager
+    async def _client(
+        self, output: OutputTail, wake: Callable[[_Wake], None]
+    ) -> AsyncIterator[tuple[Client, Callable[[], None]]]:
+        """Open the client; the second value lifts the deadline of the start."""
+        import anyio
+        from mcp import Client
+        from mcp.types import Implementation, ToolListChangedNotification
+
+        quiet_library_logs()
+        limit = self._limits.supervisor.start_timeout
+        async with AsyncExitStack() as stack:
+            transport, spawned = await self._transport(output, wake, stack)
+            with anyio.CancelScope(deadline=anyio.current_time() + limit) as scope:
+
+                def started() -> None:
+                    scope.deadline = math.inf
+
+                async def heard(message: object) -> None:
+                    if isinstance(message, ToolListChangedNotification):
+                        wake(_Wake.RELIST)
+
+                async with Client(
+                    Watched(transport, on_end=lambda: wake(_Wake.END)),
+                    client_info=Implementation(name="anpd", version=version("anpd")),
+                    message_handler=heard,
+                    cache=None,
+                ) as client:
+                    spawned()
+                    yield client, started
+            if scope.cancelled_caught:
+                raise AttachmentError(
+                    f"the MCP server did not start within {limit:g} s"
+                )
+
+    async def _transport(
+        self,
+        output: OutputTail,
+        wake: Callable[[_Wake], None],
+        stack: AsyncExitStack,
+    ) -> tuple[Any, Callable[[], None]]:
+        """Return the transport, and what to call when it has been opened."""
+        if self._spec.url:
+            transport = await stack.enter_async_context(
+                http_transport(
+                    self._spec, self._limits, on_silence=lambda: wake(_Wake.END)
+                )
+            )
+            return transport, lambda: None
+        from mcp.client.stdio import StdioServerParameters, stdio_client
+
+        command, *args = self._spec.command
+        server = StdioServerParameters(
+            command=command,
+            args=args,
+            env=child_environment(self._spec.env),
+            cwd=self._spec.cwd,
+        )
+        errlog = await stack.enter_async_context(drained_pipe(output))
+        # Once started, the server has its own copy of the pipe's end.
+        return stdio_client(server, errlog=errlog), errlog.close
+
+    async def _list(self, client: Client) -> None:
+        """Read all tools of the server."""
+        tools: list[Tool] = []
+        structured: set[str] = set()
+        cursor: str | None = None
+        for _ in range(MAX_PAGES):
+            page = await client.list_tools(cursor=cursor)
+            for tool in page.tools:
+                tools.append(_tool(tool))
+                if _gives_objects(tool):
+                    structured.add(tool.name)
+            cursor = page.next_cursor
+            if cursor is None or len(tools) > self._limits.max_tools:
+                break
+        self._structured = frozenset(structured)
+        self._listing = read_tools(self._spec, tools, self._limits)
+        for reason in self._listing.skipped:
+            logger.warning("tool left out attachment=%s tool=%s", self.name, reason)
+
+    async def _serve(
+        self, client: Client, queue: asyncio.Queue[_Job | _Wake], supervisor: Supervisor
+    ) -> None:
+        """Hand calls to the server until it is gone or we are to stop."""
+        tasks: set[asyncio.Task[None]] = set()
+
+        def gone() -> None:
+            if self._spec.url:
+                supervisor.lost()
+                queue.put_nowait(_Wake.END)
+
+        try:
+            while (item := await queue.get()) is not _Wake.END:
+                if isinstance(item, _Job):
+                    if item.answer.done():
+                        continue
+                    item.task = task = asyncio.create_task(_run(client, item, gone))
+                else:
+                    task = asyncio.create_task(self._relist(client, supervisor))
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+        finally:
+            # A server that is gone has answered them; one that we stop will not.
+            for task in tasks if supervisor.stopping.is_set() else ():
+                task.cancel()
+            if tasks:
+                await asyncio.wait(set(tasks), timeout=1.0)
+            for task in tasks:
+                task.cancel()
+
+    async def _relist(self, client: Client, supervisor: Supervisor) -> None:
+        before = self._listing
+        try:
+            async with asyncio.timeout(self._limits.supervisor.start_timeout):
+                await self._list(client)
+        except Exception as exc:
+            if self._spec.url:
+                # Nothing else would tell that a server at a URL has gone.
+                logger.warning("mcp server silent name=%s error=%r", self.name, exc)
+                supervisor.lost()
+                self._queue.put_nowait(_Wake.END)
+                return
+            # The old list stays, and so do the calls under way.
+            logger.exception("cannot list the tools again name=%s", self.name)
+        else:
+            if self._listing != before:
+                supervisor.changed()
+
+    def _why(self, exc: Exception, output: OutputTail) -> str:
+        """Return in one line why the server could not be started or ended."""
+        leaf: BaseException = exc
+        while isinstance(leaf, BaseExceptionGroup):
+            leaf = leaf.exceptions[0]
+        if isinstance(leaf, AttachmentError):
+            return str(leaf)
+        if isinstance(leaf, FileNotFoundError | PermissionError | NotADirectoryError):
+            program = self._spec.command[0]
+            return f"cannot start {program}: {leaf.strerror}; check the command and cwd"
+        text = str(leaf).partition("\n")[0][:200] or type(leaf).__name__
+        hint = f"; it printed: {output.last_line}" if output.last_line else ""
+        return f"the MCP server failed: {text}{hint}"
+
+
+async def _run(client: Client, job: _Job, gone: Callable[[], None]) -> None:
+    """Make one call and put its result into `job.answer`.
+
+    Args:
+        gone: Called before a call fails because the server is not there.
+    """
+    from mcp.shared.exceptions import MCPError
+    from mcp.types import CallToolRequest, CallToolRequestParams, CallToolResult
+    from pydantic import ValidationError
+
+    meta: Any = {
+        CALLER_META: job.context.caller,
+        DEADLINE_META: deadline_text(job.context),
+    }
+    request = CallToolRequest(
+        params=CallToolRequestParams(
+            name=job.tool,
+            arguments=job.arguments,
+            _meta=meta,
+        )
+    )
+    try:
+        # Not `call_tool`: that validates the result against the server's own schema in
+        # this process, where a `pattern` could run for ever (DESIGN.md, "Trust").
+        result = await client.session.send_request(request, CallToolResult)
+    except MCPError as exc:
+        error = _tool_error(exc.code, exc.message)
+        if isinstance(error, AttachmentError):
+            gone()
+        _fail(job, error)
+    except ValidationError:
+        _fail(job, CapabilityError(502, "the tool's answer is no tool result"))
+    except asyncio.CancelledError:
+        _fail(job, AttachmentError("the attachment was closed", may_have_run=True))
+        raise
+    except Exception as exc:
+        # One call must not take the others of this server down.
+        logger.exception("mcp call failed tool=%s", job.tool)
+        _fail(job, AttachmentError(f"the call failed: {exc}", may_have_run=True))
+    else:
+        if not job.answer.done():
+            job.answer.set_result(result)
+
+
+def _tool_error(code: int, message: str) -> Exception:
+    if code == CONNECTION_CLOSED:
+        return AttachmentError("the MCP server ended", may_have_run=True)
+    if code == NOT_SENT:
+        return AttachmentError(message)
+    if message == SESSION_GONE:
+        return AttachmentError("the MCP server has forgotten us")
+    return CapabilityError(400 if code == INVALID_PARAMS else 500, message)
+
+
+def _fail(job: _Job, error: Exception) -> None:
+    if not job.answer.done():
+        job.answer.set_exception(error)
+
+
+def _fail_all(queue: asyncio.Queue[_Job | _Wake]) -> None:
+    """Fail the calls that were never handed over."""
+    while not queue.empty():
+        job = queue.get_nowait()
+        if isinstance(job, _Job):
+            _fail(job, AttachmentError("the MCP server ended before the call"))
+
+
+def _tool(tool: McpTool) -> Tool:
+    hints = tool.annotations
+    return Tool(
+        name=tool.name,
+        description=tool.description or tool.title or "",
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema if _gives_objects(tool) else TEXT_OUTPUT,
+        read_only=bool(hints and hints.read_only_hint),
+        idempotent=bool(hints and hints.idempotent_hint),
+    )
+
+
+def _gives_objects(tool: McpTool) -> bool:
+    # The newest MCP allows any schema here; what is no object comes as text as well.
+    schema = tool.output_schema
+    return schema is not None and schema.get("type") == "object"
+
+
+def _check_size(output: dict[str, Any], max_size: int) -> None:
+    if len(json.dumps(output, ensure_ascii=False).encode(errors="replace")) > max_size:
+        raise CapabilityError(502, f"the tool's result is over {max_size} bytes")

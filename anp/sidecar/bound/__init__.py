@@ -1,0 +1,1 @@
+"""Channels that are bound to a negotiated protocol, for both roles."""

@@ -1,0 +1,230 @@
+"""Natural language between agents (PT=10): questions of peers, and questions of ours.
+
+The text of a peer is data like any other. A capability that the owner marked as
+conversational gets the whole of it; without one the rules look for a capability by its
+name and for an input that fits (ANP-71 to ANP-74).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from anp.channel.channel import Channel, ChannelClosed
+from anp.channel.core.events import FrameReceived
+from anp.channel.core.link_core import FrameTooLarge
+from anp.errors import CallError, ErrorKind
+from anp.identity.dids import canonical_did
+from anp.sidecar.minds.minds import Think
+from anp.sidecar.offer.capability_calls import CapabilityCalls
+from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.telemetry.observer import Observer
+from anp.wire.frames import ProtocolType
+from anp.wire.sizes import MAX_PAYLOAD
+from negotiation.errors import CapabilityFailed, MindError
+from negotiation.messages import cut_text
+from negotiation.mind import Offer
+from negotiation.natural import (
+    MAX_NATURAL_SIZE,
+    arguments_for,
+    read_natural_request,
+    render_natural_answer,
+    text_argument,
+)
+from negotiation.rules.choice import NoChoice, choose_for_prose
+
+__all__ = ["Asker", "Listener", "Spokesman"]
+
+logger = logging.getLogger(__name__)
+
+MAX_ANSWER = MAX_NATURAL_SIZE // 4
+"Longest answer in characters, so that its UTF-8 bytes fit."
+
+
+class Spokesman:
+    """Answers texts in the agent's name."""
+
+    def __init__(
+        self, exposure: Exposure, capabilities: CapabilityCalls, think: Think
+    ) -> None:
+        self._exposure = exposure
+        self._capabilities = capabilities
+        self._think = think
+
+    @property
+    def observer(self) -> Observer:
+        """Who counts what is asked and called."""
+        return self._capabilities.observer
+
+    async def answer(self, text: str, *, peer_did: str, canonical: str) -> str:
+        """Return the answer to a peer's text; what fails is said in words.
+
+        Args:
+            peer_did: The peer as it shows itself, for the agent.
+            canonical: Its DID under which it is stored, for the budget.
+        """
+        conversational = self._exposure.conversational()
+        if conversational is not None:
+            name = text_argument(conversational)
+            if name is not None:
+                return await self._call(conversational.name, {name: text}, peer_did)
+        offered = self._exposure.offered()
+        model = self._think(canonical, ours=False).model
+        if model is not None:
+            try:
+                spoken = await model.serve_text(text, Offer(offered))
+            except MindError as exc:
+                # The rules still do what they can.
+                logger.warning("model gave no answer reason=%r", str(exc)[:200])
+            else:
+                if not spoken.capability:
+                    return f"# Output\n{spoken.reply}\n"
+                return await self._call(spoken.capability, spoken.arguments, peer_did)
+        request = read_natural_request(text)
+        chosen = choose_for_prose(request.requirement, offered)
+        if isinstance(chosen, NoChoice):
+            return f"# Output\nThis agent cannot serve that: {chosen.reason}\n"
+        arguments = arguments_for(request, chosen)
+        said = request.values is not None or bool(request.items)
+        # A name that is only mentioned must not set anything off.
+        if arguments is None or not (said or chosen.read_only):
+            needed = ", ".join(_required(chosen.input_schema)) or "an input"
+            return (
+                f"# Output\n`{chosen.name}` needs {needed}; write them under a "
+                "heading `Input`, as list items `- name: value` or as JSON.\n"
+            )
+        return await self._call(chosen.name, arguments, peer_did)
+
+    async def _call(self, name: str, arguments: dict[str, Any], peer: str) -> str:
+        try:
+            output = await self._capabilities.run(
+                name, arguments, peer_did=peer, max_payload=MAX_PAYLOAD
+            )
+        except CapabilityFailed as exc:
+            return f"# Output\n`{name}` failed: {exc.code} {exc.message}\n"
+        texts = list(output.values()) if isinstance(output, dict) else [output]
+        if len(texts) == 1 and isinstance(texts[0], str):
+            # The words of a tool or a conversation, without a label of ours.
+            return render_natural_answer(texts[0])
+        return render_natural_answer(output)
+
+
+class Listener:
+    """The questions that a peer asks on one channel, one at a time (ANP-Q26)."""
+
+    def __init__(self, channel: Channel, spokesman: Spokesman) -> None:
+        self._channel = channel
+        self._spokesman = spokesman
+        self._open: asyncio.Task[None] | None = None
+
+    def take(self, event: FrameReceived) -> None:
+        """Answer a text, unless one is being answered."""
+        if self._open is not None and not self._open.done():
+            logger.warning(
+                "second question dropped peer=%s: one at a time", self._channel.peer_did
+            )
+            return
+        data = event.frame.data
+        try:
+            if len(data) > MAX_NATURAL_SIZE:
+                raise ValueError(f"over {MAX_NATURAL_SIZE} bytes")
+            text = data.decode("utf-8")
+        except ValueError as exc:
+            logger.warning(
+                "question dropped peer=%s reason=%r", self._channel.peer_did, str(exc)
+            )
+            return
+        self._open = asyncio.create_task(self._answer(text))
+
+    async def close(self) -> None:
+        """End what is being answered."""
+        if self._open is not None:
+            self._open.cancel()
+            await asyncio.gather(self._open, return_exceptions=True)
+
+    async def _answer(self, text: str) -> None:
+        peer, observer = self._channel.peer_did, self._spokesman.observer
+        with observer.call_in(peer, source="natural_language") as seen:
+            seen.outcome = await self._respond(text)
+
+    async def _respond(self, text: str) -> str:
+        """Answer a text; return the outcome for the metrics."""
+        try:
+            words = await self._spokesman.answer(
+                text,
+                peer_did=self._channel.peer_did,
+                canonical=canonical_did(self._channel.peer_did, self._channel.peer_key),
+            )
+            data = cut_text(words, MAX_ANSWER).encode()
+            await self._channel.send(ProtocolType.NATURAL_LANGUAGE, data)
+        except ChannelClosed:
+            logger.info("answer lost with its channel peer=%s", self._channel.peer_did)
+            return "unanswered"
+        except Exception:
+            # A bug of ours or of an attachment must not leave the peer waiting.
+            logger.exception("question not answered peer=%s", self._channel.peer_did)
+            await self._channel.close("the question could not be answered")
+            return "unexpected"
+        return "ok"
+
+
+class Asker:
+    """Asks a peer in words on a channel of its own, one question at a time."""
+
+    def __init__(self, channel: Channel, *, timeout: float) -> None:
+        self.channel = channel
+        self._timeout = timeout
+        self._turn = asyncio.Lock()
+
+    async def ask(self, text: str) -> str:
+        """Send a text and return the answer's.
+
+        Raises:
+            ChannelClosed: Nothing was sent.
+            CallError: `usage` for a text too large; `timeout`; `peer_unreachable` when
+                the channel ended. The last two may have had an effect.
+        """
+        data = text.encode()
+        if len(data) > MAX_NATURAL_SIZE:
+            raise CallError(
+                ErrorKind.USAGE,
+                f"the text has {len(data)} bytes, at most {MAX_NATURAL_SIZE} are sent",
+            )
+        async with self._turn:
+            try:
+                await self.channel.send(ProtocolType.NATURAL_LANGUAGE, data)
+            except FrameTooLarge as exc:
+                raise CallError(ErrorKind.USAGE, str(exc)) from exc
+            try:
+                async with asyncio.timeout(self._timeout):
+                    return await self._receive()
+            except TimeoutError:
+                # A late answer must never meet a later question.
+                await self.channel.close("no answer in time")
+                raise CallError(
+                    ErrorKind.TIMEOUT,
+                    f"no answer in {self._timeout:g} s (call.timeout)",
+                    may_have_run=True,
+                ) from None
+            except ChannelClosed as exc:
+                raise CallError(
+                    ErrorKind.PEER_UNREACHABLE,
+                    f"link_lost: {exc.detail}",
+                    may_have_run=True,
+                ) from exc
+
+    async def _receive(self) -> str:
+        while True:
+            event = await self.channel.receive()
+            data = event.frame.data
+            if event.frame.protocol_type is not ProtocolType.NATURAL_LANGUAGE:
+                logger.warning("answer to nothing dropped")
+            elif len(data) > MAX_NATURAL_SIZE:
+                logger.warning("answer over %d bytes dropped", MAX_NATURAL_SIZE)
+            else:
+                return data.decode("utf-8", errors="replace")
+
+
+def _required(schema: object) -> list[str]:
+    return list(schema.get("required", ())) if isinstance(schema, dict) else []

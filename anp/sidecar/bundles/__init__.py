@@ -1,0 +1,1 @@
+"""Agreed protocols as files that another daemon can read."""

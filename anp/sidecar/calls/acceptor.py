@@ -1,0 +1,343 @@
+"""Channels in: peers use our agent's capabilities."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from anp.channel.channel import Channel, ChannelClosed
+from anp.channel.core.events import FrameReceived, NeedHelloAnswer
+from anp.errors import CallError, ErrorCode, PeerError
+from anp.identity.dids import canonical_did
+from anp.sidecar.agreement.agreement import Agreer
+from anp.sidecar.bound.cases import ProviderCases
+from anp.sidecar.bound.natural import Listener, Spokesman
+from anp.sidecar.bound.provider import Served, ServedParts
+from anp.sidecar.consensus.registry import ConsensusDesk, WrittenEntry
+from anp.sidecar.consensus.written import WrittenParts, WrittenServed
+from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.peers.policy import PeerPolicy
+from anp.wire.frames import ProtocolType
+from anp.wire.messages import MetaProtocol
+from anp.wire.proof import MAX_PROOF_AGE
+from cache.records.records import AgreementRecord, HalfRecord, Role, hash_text
+from cache.store import Store
+from negotiation.errors import NegotiationError
+from negotiation.mind import Offer
+from sandbox.pool.pool import Sandbox
+
+__all__ = ["MetaAnswer", "Provider"]
+
+KEEP_HELLOS = 2 * MAX_PROOF_AGE + 60.0
+"""Seconds for which a fleet remembers a hello: as long as its proof could be accepted
+again, and a minute for the clocks of its machines."""
+
+logger = logging.getLogger(__name__)
+
+_ANYBODY = "did:key:-"
+"No peer has this DID, so what is said of it holds for every stranger."
+
+MAX_NEGOTIATIONS = 8
+"Negotiations that peers may have going on with us at once."
+
+
+class MetaAnswer(Protocol):
+    """Makes our `metaProtocol` of a `destinationHello`."""
+
+    def __call__(
+        self, digest: str | None, *, selected: str | None = None
+    ) -> MetaProtocol: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """What a channel was bound to."""
+
+    half: HalfRecord
+    document: str
+    agreement: AgreementRecord | None
+    first: Sequence[FrameReceived]
+
+
+class Provider:
+    """Decides what peers may open, negotiates with them and serves their channels."""
+
+    def __init__(
+        self,
+        *,
+        exposure: Exposure,
+        policy: PeerPolicy,
+        store: Store,
+        agreer: Agreer,
+        sandbox: Sandbox,
+        parts: ServedParts,
+        spokesman: Spokesman,
+        consensus: ConsensusDesk,
+        written: WrittenParts,
+        answer: MetaAnswer,
+    ) -> None:
+        self._exposure = exposure
+        self._policy = policy
+        self._store = store
+        self._agreer = agreer
+        self._sandbox = sandbox
+        self._parts = parts
+        self._spokesman = spokesman
+        self._consensus = consensus
+        self._written = written
+        self._answer = answer
+        self._negotiating = asyncio.Semaphore(MAX_NEGOTIATIONS)
+        self._served: dict[Channel, Served] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._revoked: set[tuple[str, str | None]] = set()
+        exposure.watch(self._check_served)
+        consensus.wire(self._half_for)
+
+    async def answer_hello(self, hello: NeedHelloAnswer) -> MetaProtocol:
+        """Let a peer in, and confirm a hash or URI that it offers, if we can.
+
+        The hash comes first, then the URIs in the peer's order; neither means:
+        negotiate (ANP-86, ANP-87, ANP-93, ANP-Q19).
+
+        Raises:
+            PeerError: 403, the policy does not admit the peer, or the hello came before
+                to another daemon with our identity.
+        """
+        peer = canonical_did(hello.peer_did, hello.public_key)
+        await self._policy.check(peer, shown_did=hello.peer_did)
+        await self._refuse_repeated(hello)
+        offered = hello.meta.used_protocol_hash
+        if offered is not None and await self._half_for(offered, peer) is None:
+            offered = None
+        selected = None
+        if offered is None and hello.meta.candidate_protocols:
+            candidates = hello.meta.candidate_protocols
+            selected = await self._consensus.select(candidates, peer)
+        return self._answer(offered, selected=selected)
+
+    async def _refuse_repeated(self, hello: NeedHelloAnswer) -> None:
+        """Refuse a hello that another daemon of our fleet was sent before.
+
+        That this one was not is known already. A session id is signed with the rest.
+        """
+        if not self._store.is_shared:
+            return
+        name = hash_text(json.dumps([hello.peer_did, hello.session_id]))
+        is_new = await asyncio.to_thread(
+            self._store.first_time, [name], keep=KEEP_HELLOS
+        )
+        if not is_new:
+            raise PeerError(ErrorCode.NOT_ALLOWED, "this hello came before")
+
+    async def serve_channel(self, channel: Channel) -> None:
+        """Bind the channel if it is not bound yet, then answer what comes on it."""
+        peer = canonical_did(channel.peer_did, channel.peer_key)
+        await self._policy.remember(peer, shown_did=channel.peer_did)
+        try:
+            bound = await self._bind(channel, peer)
+            if bound is not None:
+                await self._serve(channel, peer, bound)
+        except CallError as exc:
+            # Of the channel itself when it ended; otherwise the peer learns why.
+            kind = getattr(exc, "kind", "")
+            await channel.close(f"no agreement: {kind}")
+        except NegotiationError as exc:
+            logger.warning("channel not served peer=%s reason=%r", peer, str(exc)[:200])
+            await channel.close("the protocol cannot be served")
+
+    @property
+    def hashes(self) -> frozenset[str]:
+        """Hashes of the documents that are served at this moment."""
+        return frozenset(served.half.hash for served in self._served.values())
+
+    async def revoke(self, digest: str, peer_did: str | None) -> int:
+        """Close the channels on a document at once; see `Served.revoke`.
+
+        Args:
+            peer_did: Only those of this peer, in its canonical form.
+
+        Returns:
+            How many channels were closed.
+        """
+        self._revoked.add((digest, peer_did))
+        ended = [
+            served
+            for channel, served in self._served.items()
+            if served.half.hash == digest
+            and peer_did in {None, canonical_did(channel.peer_did, channel.peer_key)}
+        ]
+        await asyncio.gather(*(served.revoke() for served in ended))
+        return len(ended)
+
+    def give_back(self, digest: str, peer_did: str | None) -> None:
+        """Let a document be served again; None is for every peer."""
+        for key in [key for key in self._revoked if key[0] == digest]:
+            if peer_did in {None, key[1]}:
+                self._revoked.discard(key)
+
+    async def retire(self, digest: str) -> None:
+        """End the channels on a revision of `digest` that serves its peer no more.
+
+        Each closes when the calls in flight on it have ended.
+        """
+        for channel, served in list(self._served.items()):
+            if served.half.hash != digest:
+                continue
+            peer = canonical_did(channel.peer_did, channel.peer_key)
+            half = await asyncio.to_thread(self._store.provider_half, digest, peer)
+            if half is None or half.revision != served.half.revision:
+                self._close_soon(served.retire("stale: another revision serves now"))
+
+    async def _bind(self, channel: Channel, peer: str) -> _Bound | None:
+        """Find or negotiate what the channel speaks; None when it speaks words.
+
+        Raises:
+            CallError: No protocol was agreed.
+        """
+        digest = channel.own_meta.used_protocol_hash
+        uri = channel.own_meta.selected_protocol
+        if uri is not None:
+            entry = self._consensus.written(uri)
+            if entry is not None:
+                await self._serve_written(channel, entry)
+                return None
+            known = self._consensus.registry.get(uri)
+            digest = known.hash if known is not None else None
+            if digest is None:
+                await channel.close("stale: the protocol is no longer known")
+                return None
+        if digest is not None:
+            half = await self._half_for(digest, peer)
+            record = await asyncio.to_thread(self._store.document, digest)
+            if half is None or record is None:
+                await channel.close("stale: the protocol is no longer served")
+                return None
+            agreement = await asyncio.to_thread(self._agreement, digest, peer)
+            return _Bound(half, record.text, agreement, ())
+        try:
+            async with asyncio.timeout(self._parts.limits.message_timeout):
+                first = await channel.receive()
+        except TimeoutError:
+            logger.warning("channel closed peer=%s: nothing was said on it", peer)
+            await channel.close("nothing was said")
+            return None
+        if first.frame.protocol_type is ProtocolType.NATURAL_LANGUAGE:
+            # Words need no protocol (ANP-72); the channel stays with them.
+            await self._talk(channel, first)
+            return None
+        channel.put_back(first)
+        async with self._negotiating:
+            agreed = await self._agreer.agree(channel, Offer(self._exposure.offered()))
+        await channel.keep(agreed.half.hash)
+        return _Bound(agreed.half, agreed.document, agreed.agreement, agreed.held)
+
+    def _agreement(self, digest: str, peer: str) -> AgreementRecord | None:
+        return next(
+            (
+                agreement
+                for agreement in self._store.agreements_of(digest)
+                if agreement.role is Role.PROVIDER and agreement.peer_did == peer
+            ),
+            None,
+        )
+
+    async def _talk(self, channel: Channel, first: FrameReceived) -> None:
+        listener = Listener(channel, self._spokesman)
+        try:
+            listener.take(first)
+            while True:
+                event = await channel.receive()
+                if event.frame.protocol_type is ProtocolType.NATURAL_LANGUAGE:
+                    listener.take(event)
+        except ChannelClosed:
+            logger.debug("talk ended peer=%s", channel.peer_did)
+        finally:
+            await listener.close()
+
+    async def _serve(self, channel: Channel, peer: str, bound: _Bound) -> None:
+        protocol = await self._parts.loader.protocol(
+            bound.half, bound.document, peer_did=peer
+        )
+        served = Served(
+            channel,
+            bound.half,
+            protocol,
+            self._parts,
+            agreement=bound.agreement,
+            cases=ProviderCases(
+                self._parts.validator, self._parts.offered, bound.agreement
+            ),
+            listener=Listener(channel, self._spokesman),
+        )
+        if not self._revoked.isdisjoint({(bound.half.hash, p) for p in (None, peer)}):
+            # Taken back since the peer was told that it is served.
+            await channel.close("revoked")
+            return
+        self._served[channel] = served
+        try:
+            await served.run(bound.first)
+        finally:
+            self._served.pop(channel, None)
+
+    async def _serve_written(self, channel: Channel, entry: WrittenEntry) -> None:
+        """Speak a protocol of the daemon's own until the channel ends (ANP-94)."""
+        logger.info(
+            "protocol selected uri=%s peer=%s", entry.protocol.uri, channel.peer_did
+        )
+        served = WrittenServed(
+            channel,
+            entry.protocol.uri,
+            entry.code,
+            self._written,
+            capabilities=self._parts.capabilities,
+            offered=self._consensus.reached,
+        )
+        await served.run()
+
+    async def _half_for(self, digest: str, peer: str | None) -> HalfRecord | None:
+        """Return the half that can serve `digest` to `peer` now, or None.
+
+        Without a peer: to one that we never agreed on anything with.
+        """
+        peer = peer or _ANYBODY
+        half = await asyncio.to_thread(self._store.provider_half, digest, peer)
+        if half is None:
+            return None
+        problem = self._exposure.fits(half.capabilities) or self._sandbox.quarantined(
+            digest, source=half.source, peer=peer
+        )
+        harmless = {one.name for one in self._exposure.offered() if one.read_only}
+        if problem is None and not await self._agreer.desk.may_confirm(
+            half, peer, side_effects=not harmless.issuperset(half.capabilities)
+        ):
+            problem = "the owner has to approve it for this peer"
+        if problem is not None:
+            logger.info("hash declined hash=%s reason=%s", digest[:12], problem)
+            return None
+        return half
+
+    def close_idle(self, reason: str) -> None:
+        """Close the channels on which nothing is being answered; the daemon stops.
+
+        One whose key is kept ends with its link alone, and its peer goes on later.
+        """
+        for channel, served in list(self._served.items()):
+            if not served.busy and not channel.kept:
+                self._served.pop(channel)
+                self._close_soon(channel.close(reason))
+
+    def _check_served(self) -> None:
+        """Close the channels whose capabilities are gone or have changed."""
+        for channel, served in list(self._served.items()):
+            problem = self._exposure.fits(served.half.capabilities)
+            if problem is not None:
+                self._close_soon(channel.close(f"stale: {problem}"))
+
+    def _close_soon(self, closing: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(closing)
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)

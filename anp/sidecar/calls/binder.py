@@ -1,0 +1,496 @@
+"""Finds or makes the protocol for a task, and a channel that is bound to it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+from anp.channel.channel import Channel
+from anp.channel.links import Links, Target
+from anp.errors import CallError, ErrorKind
+from anp.identity.dids import canonical_did
+from anp.sidecar.agreement.agreement import Agreer
+from anp.sidecar.agreement.outcomes import failed_texts, ruled_out
+from anp.sidecar.agreement.stored import (
+    DocumentCandidate,
+    agreement_by_uri,
+    agreement_with,
+)
+from anp.sidecar.bound.natural import Asker
+from anp.sidecar.bound.requester import Session, SessionParts
+from anp.sidecar.bound.verified import verify_with_peer
+from anp.sidecar.calls.by_uri import known_as, ready_by_name
+from anp.sidecar.calls.candidates import Candidate, CandidateFinder, WrittenCandidate
+from anp.sidecar.calls.prepared import MetaOffer, Ready, ready_through, size_of
+from anp.sidecar.calls.question import ask_peer
+from anp.sidecar.calls.requesters import Sessions
+from anp.sidecar.consensus.written import WrittenParts, WrittenSession
+from anp.sidecar.halves.protocol import DoesNotFit, Protocol
+from cache.records.records import AgreementRecord, HalfRecord, Role, State
+from cache.store import Store
+from negotiation.errors import DocumentError, HalfError, NegotiationError
+from negotiation.mind import Need
+from negotiation.need import task_key
+
+__all__ = ["Binder", "MetaOffer", "Ready"]
+
+logger = logging.getLogger(__name__)
+
+
+MAX_SHARED_PEERS = 32
+"Peers, the last seen ones, whose agreements are looked at for another peer."
+
+
+class Binder:
+    """Finds or makes an agreement with a peer, and a session over it."""
+
+    def __init__(
+        self,
+        *,
+        links: Links,
+        store: Store,
+        agreer: Agreer,
+        parts: SessionParts,
+        written: WrittenParts,
+        candidates: CandidateFinder,
+        own_did: str,
+        offer: MetaOffer,
+        remember: Callable[[Channel], Awaitable[None]],
+        test_cases: bool,
+        shares_agreements: bool,
+    ) -> None:
+        """Make the binder.
+
+        Args:
+            shares_agreements: Whether an agreement made with one peer is offered to
+                another one (ANP-86).
+        """
+        self._links = links
+        self._store = store
+        self._agreer = agreer
+        self._parts = parts
+        self._candidates = candidates
+        self._own_did = own_did
+        self._offer = offer
+        self._remember = remember
+        self._test_cases = test_cases
+        self.shares_agreements = shares_agreements
+        self._sessions = Sessions(parts, written)
+        self._locks: dict[tuple[str, str], asyncio.Lock] = {}
+
+    async def ready(
+        self,
+        target: Target,
+        need: Need,
+        mark: Callable[[str], None],
+        *,
+        named: str | None = None,
+        consensus: bool = True,
+    ) -> Ready:
+        """Return a session whose protocol takes the data, negotiating if needed.
+
+        Calls for the same task at the same time make one negotiation.
+
+        Args:
+            named: A consensus protocol that the caller wants, by its URI.
+            consensus: Whether consensus protocols may be offered.
+
+        Raises:
+            CallError: There is none.
+        """
+        key = task_key(need.task)
+        lock = self._locks.setdefault((target.did, key), asyncio.Lock())
+        if named is not None and self._candidates.is_misfit(target, named, need):
+            # What was agreed in its place is used, or negotiated now.
+            named, consensus = None, False
+        async with lock:
+            found: Ready | Channel | None = None
+            if named is None or not consensus:
+                found = await self._agreed(target, key, need, mark)
+            if found is None and consensus:
+                found = await self._by_consensus(target, key, need, named, mark)
+            if isinstance(found, Ready):
+                return found
+            channel = found
+            await self._check_failures(target, key, channel)
+            if channel is None:
+                channel = await self._open(target, None)
+                mark("channel open, peer verified")
+            return await self._negotiated(channel, need, mark)
+
+    def does_not_serve(self, target: Target, ready: Ready, need: Need) -> None:
+        """Remember that a consensus protocol does not know what a task wants."""
+        if ready.uri is not None:
+            self._candidates.does_not_serve(target, ready.uri, need)
+
+    async def _negotiated(
+        self, channel: Channel, need: Need, mark: Callable[[str], None]
+    ) -> Ready:
+        begins = State.TESTING if self._test_cases else State.ACTIVE
+        agreed = await self._agreer.agree(channel, need, begins=begins)
+        await self._remember(channel)
+        mark("protocol agreed, code checked")
+        session = await self._bind(channel, agreed.agreement, agreed.half, need)
+        if self._test_cases:
+            await verify_with_peer(session, need, self._parts.validator)
+            mark("tested with the peer")
+        await channel.keep(agreed.agreement.hash)
+        ready = await self._encoded(session, need, "negotiated")
+        ready.messages = agreed.messages + session.dialogue.messages
+        ready.rounds, ready.model_calls = agreed.rounds, agreed.model_calls
+        ready.cost = agreed.cost
+        calls, cost = session.bill.take()
+        ready.model_calls += calls
+        ready.cost += cost
+        return ready
+
+    # Consensus protocols.
+
+    async def _by_consensus(
+        self,
+        target: Target,
+        key: str,
+        need: Need,
+        named: str | None,
+        mark: Callable[[str], None],
+    ) -> Ready | Channel | None:
+        """Offer the protocols that serve a task (ANP-92).
+
+        Returns:
+            A ready session; or the channel on which the peer selected none, to
+            negotiate on; or None when there is nothing to offer.
+        """
+        if named is not None:
+            digest = await self._candidates.digest(target, named)
+            if digest is not None:
+                found = await self._agreed(target, key, need, mark, only=digest)
+                if found is not None:
+                    return found
+        candidates = await self._candidates.find(target, need, named=named)
+        for candidate in candidates:
+            if isinstance(candidate, WrittenCandidate):
+                known = self._sessions.written(target.did, candidate.uri)
+                if known is not None:
+                    return self._written(target, known, candidate, need)
+            resumed = await self._links.resume_channel(
+                target, *candidate.names, size=size_of(need)
+            )
+            if resumed is not None:
+                mark("key kept")
+                return await self._selected(resumed, target, candidate, need)
+        if not candidates:
+            return None
+        offered = [candidate.uri for candidate in candidates]
+        channel = await self._open(target, None, offered)
+        mark("channel open, peer verified")
+        uri = channel.peer_meta.selected_protocol
+        selected = next((one for one in candidates if one.uri == uri), None)
+        if selected is None:
+            logger.info(
+                "no protocol selected peer=%s offered=%d", target.did, len(offered)
+            )
+            self._candidates.declined(target, need, named=named)
+            return channel
+        logger.info("protocol selected uri=%s peer=%s", selected.uri, target.did)
+        await self._remember(channel)
+        return await self._selected(channel, target, selected, need)
+
+    async def _selected(
+        self, channel: Channel, target: Target, selected: Candidate, need: Need
+    ) -> Ready:
+        """Use what both sides know by its URI, without negotiation (ANP-94)."""
+        if isinstance(selected, WrittenCandidate):
+            session = self._sessions.start_written(
+                target.did, channel, selected.uri, selected.entry.code
+            )
+            return self._written(target, session, selected, need)
+        try:
+            agreement, half = await self._keep(channel, selected, need)
+            bound = await self._bind(channel, agreement, half, need)
+            ready = await self._encoded(bound, need, "consensus")
+        except BaseException:
+            await channel.close("our half cannot be used")
+            raise
+        ready.uri = selected.uri
+        return ready
+
+    async def _keep(
+        self, channel: Channel, selected: DocumentCandidate, need: Need
+    ) -> tuple[AgreementRecord, HalfRecord]:
+        """Store our half, so that the next call finds it by its hash."""
+        document, half, agreement = agreement_by_uri(
+            selected,
+            need.task,
+            own_did=self._own_did,
+            peer_did=canonical_did(channel.peer_did, channel.peer_key),
+            created=time.time(),
+        )
+        stored = await asyncio.to_thread(
+            self._store.save_agreement, document, half, agreement
+        )
+        return stored, replace(half, revision=stored.revision)
+
+    def _written(
+        self,
+        target: Target,
+        session: WrittenSession,
+        candidate: WrittenCandidate,
+        need: Need,
+    ) -> Ready:
+        """Return a call through a protocol of the daemon's own."""
+        # Perhaps the peer takes other data by now than its list said.
+        return ready_by_name(
+            session, candidate, need, lambda: self._candidates.declined(target)
+        )
+
+    async def asker(self, target: Target, mark: Callable[[str], None]) -> Asker:
+        """Return a channel on which words are exchanged with a peer (ANP-72).
+
+        Raises:
+            CallError: The peer does not take natural language, or cannot be reached.
+        """
+        lock = self._locks.setdefault((target.did, "natural language"), asyncio.Lock())
+        async with lock:
+            known = self._sessions.asker(target.did)
+            if known is not None:
+                return known
+            channel = await self._open(target, None)
+            mark("channel open, peer verified")
+            if "naturalLanguageProtocol" not in channel.capabilities:
+                await channel.close("natural language is not common")
+                raise CallError(
+                    ErrorKind.POLICY,
+                    "one of the two daemons does not offer naturalLanguageProtocol; "
+                    "call without --mode natural-language",
+                )
+            await self._remember(channel)
+            return self._sessions.start_asker(target.did, channel)
+
+    def retire(self, agreements: Collection[AgreementRecord]) -> None:
+        """End what runs on other revisions than these; see `Sessions.retire`."""
+        self._sessions.retire(agreements)
+
+    @property
+    def hashes(self) -> frozenset[str]:
+        """Hashes of the documents that open channels to peers speak."""
+        return self._sessions.hashes
+
+    async def revoke(self, digest: str, peer_did: str | None, reason: str) -> int:
+        """End what speaks a document; see `Sessions.revoke`."""
+        return await self._sessions.revoke(digest, peer_did, reason)
+
+    def give_back(self, digest: str, peer_did: str | None) -> None:
+        """Let a document be spoken again; see `Sessions.give_back`."""
+        self._sessions.give_back(digest, peer_did)
+
+    async def session_for_tests(
+        self, target: Target, agreement: AgreementRecord, half: HalfRecord, need: Need
+    ) -> Session:
+        """Open a channel for test cases alone; no call is ever sent on it.
+
+        Raises:
+            CallError: `negotiation_rejected`, the peer declines the agreement; or it
+                cannot be reached, or our half not be loaded.
+        """
+        channel = await self._open(target, agreement.hash)
+        if channel.peer_meta.used_protocol_hash != agreement.hash:
+            await channel.close("nothing to test")
+            raise CallError(
+                ErrorKind.NEGOTIATION_REJECTED,
+                f"the peer declines {agreement.hash[:12]} now; its owner may have "
+                "revoked it, or a schema has changed; a call negotiates anew",
+            )
+        try:
+            protocol = await self._protocol(half, agreement.peer_did)
+        except (HalfError, DocumentError) as exc:
+            await channel.close("our half cannot be used")
+            raise CallError(
+                ErrorKind.GENERATED_CODE, f"our half cannot be loaded: {exc}"
+            ) from exc
+        return Session(
+            channel,
+            protocol,
+            half,
+            agreement,
+            need,
+            self._parts,
+            on_end=lambda _: None,
+        )
+
+    async def ask(self, target: Target, question: str) -> str:
+        """Ask a peer about protocols in words, and return its answer (ANP-66).
+
+        Raises:
+            CallError: See `ask_peer`.
+        """
+        channel = await self._open(target, None)
+        return await ask_peer(channel, question, self._parts.limits)
+
+    async def _agreed(
+        self,
+        target: Target,
+        key: str,
+        need: Need,
+        mark: Callable[[str], None],
+        *,
+        only: str | None = None,
+    ) -> Ready | Channel | None:
+        """Try the agreements for a task, the newest first.
+
+        Args:
+            only: Only agreements on the document with this hash.
+
+        Returns:
+            A ready session; or the channel on which the peer declined the newest
+            agreement that fits, to negotiate on; or None when none fits.
+        """
+        for agreement in await asyncio.to_thread(self._agreements, target.did, key):
+            if only not in {None, agreement.hash}:
+                continue
+            known = self._sessions.live(agreement, target.did)
+            half = None
+            try:
+                if known is not None:
+                    protocol = known.protocol
+                else:
+                    half = await self._half(agreement)
+                    if half is None or half.state is not State.ACTIVE:
+                        continue
+                    protocol = await self._protocol(half, agreement.peer_did)
+                message_id, data = await self._request(protocol, need.arguments)
+            except (DoesNotFit, HalfError, DocumentError) as exc:
+                if isinstance(exc, HalfError) and exc.outcome == "quarantined":
+                    # A new negotiation would come to the same code.
+                    raise CallError(ErrorKind.GENERATED_CODE, str(exc)) from exc
+                # Left alone: it is good for data of its own shape.
+                logger.debug("agreement skipped hash=%s %s", agreement.hash[:12], exc)
+                continue
+            if known is not None:
+                return ready_through(known, message_id, data, need, "agreement")
+            names = known_as(agreement)
+            channel = await self._links.resume_channel(target, *names, size=len(data))
+            if channel is None:
+                channel = await self._open(target, agreement.hash)
+            mark("key kept" if channel.resumed else "channel open, peer verified")
+            answer = channel.peer_meta
+            if not {answer.used_protocol_hash, answer.selected_protocol} & {*names}:
+                logger.info("agreement declined hash=%s", agreement.hash[:12])
+                self._candidates.declined(target)
+                return channel
+            assert half is not None
+            ours = await self._own(channel, agreement, half)
+            session = self._sessions.start(channel, protocol, half, ours, need)
+            return ready_through(session, message_id, data, need, "agreement")
+        return None
+
+    async def _check_failures(
+        self, target: Target, key: str, channel: Channel | None
+    ) -> None:
+        """Refuse to negotiate what would only fail again, at the owner's cost.
+
+        Raises:
+            CallError: `generated_code`, with what failed and what to do.
+        """
+        known = await asyncio.to_thread(self._agreements, target.did, key, State.FAILED)
+        now = time.time()
+        failed = ruled_out(failed_texts(known, now=now))
+        if failed is not None:
+            if channel is not None:
+                await channel.close("no agreement")
+            raise failed.error(now=now)
+
+    def _agreements(
+        self, peer_did: str, key: str, state: State = State.ACTIVE
+    ) -> list[AgreementRecord]:
+        """Return the agreements to offer: with this peer, then those to be shared.
+
+        Only active ones: stale and revoked ones are never offered (ANP-86).
+        """
+        peers = [*dict.fromkeys([peer_did, self._canonical.get(peer_did, peer_did)])]
+        others: list[str] = []
+        if self.shares_agreements and state is State.ACTIVE:
+            seen = [peer.did for peer in self._store.peers()]
+            others = [did for did in seen if did not in peers][:MAX_SHARED_PEERS]
+        return [
+            agreement
+            for peer in (*peers, *others)
+            for agreement in self._store.agreements(
+                self._own_did, peer, Role.REQUESTER, key, states={state}
+            )
+            # What was taken back for this peer is not borrowed from another one.
+            if peer in peers
+            or not any(self._store.is_revoked(agreement.hash, one) for one in peers)
+        ]
+
+    async def _own(
+        self, channel: Channel, agreement: AgreementRecord, half: HalfRecord
+    ) -> AgreementRecord:
+        """Return the agreement with this peer; made when it is another peer's."""
+        peer = canonical_did(channel.peer_did, channel.peer_key)
+        if agreement.peer_did in {peer, channel.peer_did}:
+            return agreement
+        document = await asyncio.to_thread(self._store.document, agreement.hash)
+        assert document is not None, "its half was just loaded"
+        await self._remember(channel)
+        ours = agreement_with(peer, agreement, created=time.time())
+        return await asyncio.to_thread(self._store.save_agreement, document, half, ours)
+
+    @property
+    def _canonical(self) -> dict[str, str]:
+        """Canonical DIDs of peers known under another form, by that form."""
+        return {
+            alias: peer.did for peer in self._store.peers() for alias in peer.aliases
+        }
+
+    async def _half(self, agreement: AgreementRecord) -> HalfRecord | None:
+        return await asyncio.to_thread(
+            self._store.half, agreement.hash, Role.REQUESTER, agreement.revision
+        )
+
+    async def _protocol(self, half: HalfRecord, peer_did: str) -> Protocol:
+        document = await asyncio.to_thread(self._store.document, half.hash)
+        if document is None:
+            raise DocumentError(f"the text of {half.hash[:12]} was not kept")
+        return await self._parts.loader.protocol(half, document.text, peer_did=peer_did)
+
+    # Sessions.
+
+    async def _open(
+        self, target: Target, digest: str | None, candidates: Sequence[str] = ()
+    ) -> Channel:
+        await self._sessions.make_room(target.did)
+        meta = self._offer(digest, candidates=candidates)
+        return await self._links.open_channel(target, meta)
+
+    async def _bind(
+        self,
+        channel: Channel,
+        agreement: AgreementRecord,
+        half: HalfRecord,
+        need: Need,
+    ) -> Session:
+        try:
+            protocol = await self._protocol(half, agreement.peer_did)
+        except (HalfError, DocumentError) as exc:
+            raise CallError(
+                ErrorKind.GENERATED_CODE, f"our half cannot be loaded: {exc}"
+            ) from exc
+        return self._sessions.start(channel, protocol, half, agreement, need)
+
+    async def _request(self, protocol: Protocol, arguments: Any) -> tuple[str, bytes]:
+        message_id = secrets.token_hex(8)
+        return message_id, await protocol.encode(message_id, arguments)
+
+    async def _encoded(self, session: Session, need: Need, source: str) -> Ready:
+        try:
+            message_id, data = await self._request(session.protocol, need.arguments)
+        except NegotiationError as exc:
+            raise CallError(
+                ErrorKind.GENERATED_CODE, f"our half cannot encode the input: {exc}"
+            ) from exc
+        return ready_through(session, message_id, data, need, source)

@@ -1,0 +1,350 @@
+"""Which consensus protocols serve a call of ours, and our code for them (ANP-92).
+
+The order is that of DESIGN.md, How a call flows: one that the caller names, one of the
+peer's list whose schemas fit, and a protocol for all capabilities only when the task
+names one the peer published with a fitting schema. No model is asked to choose.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from anp.channel.links import Target
+from anp.errors import CallError, ErrorKind
+from anp.sidecar.agreement.stored import DocumentCandidate
+from anp.sidecar.bundles.format import read_bundle
+from anp.sidecar.consensus.registry import ConsensusDesk, WrittenEntry
+from anp.sidecar.halves.workshop import check_in_worker
+from anp.sidecar.minds.minds import Think
+from anp.sidecar.peers.lists import PeerLists
+from cache.store import Store
+from negotiation.consensus import (
+    MAX_CANDIDATES,
+    Listed,
+    Listing,
+    Misfits,
+    Pick,
+    fits_document,
+    meant_capability,
+    pick_generic,
+    reaching,
+)
+from negotiation.errors import HalfError, MindError, NegotiationError
+from negotiation.exchange.preparation import prepare_half
+from negotiation.mind import HalfSource, Need
+from negotiation.need import Capability, Role, infer_schema, task_key
+from negotiation.rules.rules import RulesMind
+from negotiation.strict_json import canonical_json
+from negotiation.trial.acceptance import Validator
+from sandbox.pool.pool import Sandbox
+
+__all__ = ["Candidate", "CandidateFinder", "WrittenCandidate"]
+
+logger = logging.getLogger(__name__)
+
+MAX_TRIED: Final = 3
+"Most documents of one list for which a half is made for one call."
+
+MAX_PICKS: Final = 512
+"Decisions about generic protocols that are kept, so that a later call is quick."
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenCandidate:
+    """A protocol of the daemon's own, and how a task is put into it."""
+
+    uri: str
+    "Its URI."
+
+    entry: WrittenEntry
+    "Its code."
+
+    action: str
+    "What to ask for."
+
+    pick: Pick | None
+    "How data and result cross; None leaves both as they are."
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a kept key may be bound to."""
+        return (self.uri,)
+
+
+Candidate = WrittenCandidate | DocumentCandidate
+
+_Key = tuple[str, str, bytes]
+"A peer, a task, and the shape of the data."
+
+
+class CandidateFinder:
+    """Finds what to put into `candidateProtocols` for a call."""
+
+    def __init__(
+        self,
+        *,
+        desk: ConsensusDesk,
+        lists: PeerLists,
+        store: Store,
+        sandbox: Sandbox,
+        validator: Validator,
+        think: Think,
+        half_deadline: float,
+        enabled: bool,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Make the finder.
+
+        Args:
+            enabled: Whether calls that name no protocol look for one at all.
+        """
+        self._desk = desk
+        self._lists = lists
+        self._store = store
+        self._sandbox = sandbox
+        self._validator = validator
+        self._think = think
+        self._half_deadline = half_deadline
+        self.enabled = enabled
+        self._clock = clock
+        self._misfits = Misfits()
+        self._picks: OrderedDict[_Key, tuple[Listing, Pick | None]] = OrderedDict()
+
+    async def find(
+        self, target: Target, need: Need, *, named: str | None, ask: bool = True
+    ) -> list[Candidate]:
+        """Return what to offer, best first; empty means: negotiate.
+
+        Args:
+            named: The URI that the caller or the `[[task]]` names.
+            ask: Whether the peer may be asked for its list.
+
+        Raises:
+            CallError: `usage` or `generated_code`, the named one cannot be spoken.
+        """
+        if named is not None:
+            return [await self._named(target, named, need)]
+        if not self.enabled:
+            return []
+        listing = await self._lists.listing(target, ask=ask)
+        if listing is None or not listing.protocols:
+            return []
+        return await self._listed(target, listing, need)
+
+    def does_not_serve(self, target: Target, uri: str, need: Need) -> None:
+        """Remember that a protocol does not know what a task wants at a peer."""
+        key = task_key(need.task)
+        self._misfits.note(target.did, uri, key, now=self._clock())
+        # What its list says is not so, or no longer.
+        self._lists.forget(target)
+        logger.info("protocol does not serve the task uri=%s peer=%s", uri, target.did)
+
+    def declined(
+        self, target: Target, need: Need | None = None, *, named: str | None = None
+    ) -> None:
+        """Ask a peer for its list again the next time: it serves something else now.
+
+        Args:
+            named: What the caller named for the task and was not selected; it is not
+                offered again for a while, or every call would negotiate anew.
+        """
+        self._lists.forget(target)
+        if named is not None and need is not None:
+            key = task_key(need.task)
+            self._misfits.note(target.did, named, key, now=self._clock())
+
+    def is_misfit(self, target: Target, uri: str, need: Need) -> bool:
+        """Whether a protocol is known not to serve a task at a peer."""
+        return self._misfits.known(
+            target.did, uri, task_key(need.task), now=self._clock()
+        )
+
+    async def digest(self, target: Target, uri: str) -> str | None:
+        """Return the hash that a URI stands for, if one exchange is its document."""
+        if self._desk.written(uri) is not None:
+            return None
+        known = self._desk.registry.get(uri)
+        if known is not None:
+            return known.hash
+        listing = await self._lists.listing(target)
+        listed = None if listing is None else listing.get(uri)
+        return None if listed is None else listed.hash
+
+    # Of the peer's list.
+
+    async def _listed(
+        self, target: Target, listing: Listing, need: Need
+    ) -> list[Candidate]:
+        shape = canonical_json(infer_schema(need.arguments))
+        key = target.did, task_key(need.task), shape
+        known = self._picks.get(key)
+        documents: list[Listed] = []
+        if known is not None and known[0] is listing:
+            generic = known[1]
+        else:
+            meant = await asyncio.to_thread(meant_capability, listing, need)
+            generic = None
+            if meant is not None:
+                documents = [
+                    one
+                    for one in reaching(listing, meant)
+                    if self._desk.written(one.uri) is None and not one.generic
+                ]
+                generic = await asyncio.to_thread(pick_generic, meant, need)
+        found: dict[str, Candidate] = {}
+        for one in documents[:MAX_TRIED]:
+            if not self.is_misfit(target, one.uri, need):
+                made = await self._document(target, one.uri, one.hash, need)
+                if made is not None:
+                    found[one.uri] = made
+        if not found:
+            # The next call with such data need not think about it again.
+            self._keep(key, listing, generic)
+        if generic is not None:
+            for uri, entry in self._written(listing, generic.capability):
+                if not self.is_misfit(target, uri, need):
+                    action = generic.capability.name
+                    found[uri] = WrittenCandidate(uri, entry, action, generic)
+        order = self._desk.registry.in_order(
+            (uri, isinstance(one, WrittenCandidate)) for uri, one in found.items()
+        )
+        return [found[uri] for uri in order[:MAX_CANDIDATES]]
+
+    def _written(
+        self, listing: Listing, capability: Capability
+    ) -> list[tuple[str, WrittenEntry]]:
+        return [
+            (one.uri, entry)
+            for one in reaching(listing, capability)
+            if (entry := self._desk.written(one.uri)) is not None
+            # Another text under this URI is another protocol, whatever it is called.
+            and entry.protocol.hash == one.hash
+        ]
+
+    def _keep(self, key: _Key, listing: Listing, pick: Pick | None) -> None:
+        self._picks[key] = listing, pick
+        self._picks.move_to_end(key)
+        while len(self._picks) > MAX_PICKS:
+            self._picks.popitem(last=False)
+
+    # By name.
+
+    async def _named(self, target: Target, uri: str, need: Need) -> Candidate:
+        entry = self._desk.written(uri)
+        listing = await self._lists.listing(target)
+        listed = None if listing is None else listing.get(uri)
+        if entry is not None:
+            meant = None if listing is None else meant_capability(listing, need)
+            pick = None if meant is None else pick_generic(meant, need)
+            if pick is not None:
+                return WrittenCandidate(uri, entry, pick.capability.name, pick)
+            # Nothing is published that says more, so the task is the action itself.
+            return WrittenCandidate(uri, entry, need.task.requirement.strip(), None)
+        known = self._desk.registry.get(uri)
+        if known is not None:
+            digest, text = known.hash, known.text
+        elif listed is not None:
+            digest, text = listed.hash, None
+        else:
+            raise CallError(
+                ErrorKind.USAGE,
+                f"the protocol {uri[:200]!r} is not known here, and the peer does not "
+                "publish it; `anpd protocols published` lists those known here",
+            )
+        made = await self._document(target, uri, digest, need, text=text, firm=True)
+        if made is None:
+            raise CallError(
+                ErrorKind.GENERATED_CODE,
+                f"there is no half here that speaks {uri[:200]!r} for this task: its "
+                "document does not fit the task, is revoked, or cannot be had",
+            )
+        return made
+
+    # Halves.
+
+    async def _document(
+        self,
+        target: Target,
+        uri: str,
+        digest: str,
+        need: Need,
+        *,
+        text: str | None = None,
+        firm: bool = False,
+    ) -> DocumentCandidate | None:
+        """Return a protocol with our half for a task, or None when there is none.
+
+        Args:
+            firm: Whether our mind may think hard about it, which may cost something.
+        """
+        if await asyncio.to_thread(self._store.is_revoked, digest, target.did):
+            return None
+        if text is None:
+            known = self._desk.registry.get(uri)
+            if known is not None and known.hash == digest:
+                text = known.text
+            else:
+                text = await self._lists.document(target, digest)
+        if text is None:
+            return None
+        bundled = await self._bundled(uri, text, need)
+        if bundled is not None:
+            return bundled
+        if not firm and not await asyncio.to_thread(fits_document, text, need):
+            return None
+        samples = "none"
+
+        async def check(half: HalfSource, text: str) -> tuple[str, ...]:
+            nonlocal samples
+            problems, samples = await self._try(half, text, need)
+            return problems
+
+        mind = self._think(target.did, ours=True).mind if firm else RulesMind()
+        try:
+            half = await prepare_half(text, need, mind=mind, check=check)
+        except (HalfError, MindError, NegotiationError) as exc:
+            logger.info("no half for protocol uri=%s reason=%r", uri, str(exc)[:200])
+            return None
+        return DocumentCandidate(uri, text, half, samples)
+
+    async def _bundled(
+        self, uri: str, text: str, need: Need
+    ) -> DocumentCandidate | None:
+        data = self._desk.bundle(uri)
+        if data is None:
+            return None
+        bundle = await asyncio.to_thread(read_bundle, data)
+        ours = bundle.half(Role.REQUESTER)
+        if ours is None or bundle.text != text:
+            return None
+        # Whoever the bundle says wrote it: it needs the full isolation.
+        half = HalfSource(ours.source, "imported")
+        problems, samples = await self._try(half, text, need)
+        if problems:
+            logger.info("bundle does not serve uri=%s reason=%r", uri, problems[0])
+            return None
+        return DocumentCandidate(uri, text, half, samples)
+
+    async def _try(
+        self, half: HalfSource, text: str, need: Need
+    ) -> tuple[tuple[str, ...], str]:
+        try:
+            findings = await check_in_worker(
+                half,
+                text,
+                need,
+                sandbox=self._sandbox,
+                validator=self._validator,
+                name=f"consensus:{secrets.token_hex(4)}",
+                deadline=self._half_deadline,
+            )
+        except HalfError as exc:
+            return (str(exc),), "none"
+        return findings.problems, findings.samples

@@ -1,0 +1,109 @@
+"""Events of the daemon, and the hub that gives each one to every watcher."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+__all__ = ["Event", "EventHub", "Subscription"]
+
+MAX_WAITING: Final = 1_000
+"Events that wait for one watcher; a slower one misses some, and is told so."
+
+MAX_WATCHERS: Final = 64
+"Watchers at a time."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that happened."""
+
+    number: int
+    "From 1, without gaps since the daemon started."
+
+    type: str
+    "What it is about: `call.started`, `negotiation.turn`, …"
+
+    at: float
+    "Seconds since 1970."
+
+    data: dict[str, Any]
+    "The rest, as JSON; an error stands in it as the exception itself."
+
+
+class Subscription:
+    """One watcher's events, oldest first."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Event] = deque()
+        self._woken = asyncio.Event()
+        self._closed = False
+        self.missed = 0
+
+    def put(self, event: Event) -> None:
+        """Keep an event for the watcher; the oldest goes when there are too many."""
+        self._waiting.append(event)
+        if len(self._waiting) > MAX_WAITING:
+            self._waiting.popleft()
+            self.missed += 1
+        self._woken.set()
+
+    def close(self) -> None:
+        """End the stream after what waits."""
+        self._closed = True
+        self._woken.set()
+
+    async def next(self) -> Event | None:
+        """Return the next event, or None at the end."""
+        while not self._waiting:
+            if self._closed:
+                return None
+            self._woken.clear()
+            await self._woken.wait()
+        return self._waiting.popleft()
+
+
+class EventHub:
+    """Gives every event to every watcher; never waits for one."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._number = 0
+        self._watchers: set[Subscription] = set()
+        self._closed = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many watchers as there may be."""
+        return len(self._watchers) >= MAX_WATCHERS
+
+    def publish(self, event_type: str, data: dict[str, Any]) -> Event:
+        """Tell the watchers, and return what they were told."""
+        self._number += 1
+        event = Event(number=self._number, type=event_type, at=self._clock(), data=data)
+        for watcher in self._watchers:
+            watcher.put(event)
+        return event
+
+    @contextlib.contextmanager
+    def subscribe(self) -> Iterator[Subscription]:
+        """Watch for a block."""
+        watcher = Subscription()
+        if self._closed:
+            watcher.close()
+        self._watchers.add(watcher)
+        try:
+            yield watcher
+        finally:
+            self._watchers.discard(watcher)
+
+    def close(self) -> None:
+        """End all streams; the daemon stops."""
+        self._closed = True
+        for watcher in self._watchers:
+            watcher.close()

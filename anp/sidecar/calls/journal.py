@@ -1,0 +1,338 @@
+"""Calls that outlive their request: kept by id, followed by events, asked for again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any, Final
+
+from anp.errors import (
+    AnpError,
+    BusyError,
+    CallError,
+    ConflictError,
+    ErrorKind,
+    UnknownError,
+)
+from anp.sidecar.calls.caller import CallRequest, CallResult
+from anp.sidecar.calls.events import Event, EventHub, Subscription
+from cache.errors import CacheError
+from negotiation.errors import NegotiationError
+from negotiation.need import Role
+
+__all__ = ["AGAIN_AFTER", "CallDesk", "CallState", "KeptCall"]
+
+logger = logging.getLogger(__name__)
+
+MAX_RUNNING: Final = 256
+"Calls under way at a time."
+
+MAX_KEPT: Final = 1_000
+"Calls that are over and whose results are kept."
+
+MAX_KEPT_BYTES: Final = 64 * 1024 * 1024
+"Their results together, about, in bytes."
+
+KEPT_FOR: Final = 3_600.0
+"Seconds for which a result is kept."
+
+MAX_EVENTS: Final = 500
+"Events kept of one call, for who comes late."
+
+AGAIN_AFTER: Final = (60.0, 300.0, 900.0, 3_600.0)
+"Seconds after which a call that waits for approval asks again (DESIGN.md, The owner)."
+
+
+class CallState(StrEnum):
+    """How a call is doing."""
+
+    RUNNING = "running"
+    "It is under way."
+
+    WAITING = "waiting"
+    "An owner has to approve first; it asks again by itself."
+
+    DONE = "done"
+    "There is a result."
+
+    FAILED = "failed"
+    "There is a problem."
+
+    CANCELLED = "cancelled"
+    "Its caller took it back."
+
+
+class KeptCall:
+    """One call: its state, its events, and what came of it."""
+
+    def __init__(self, call_id: str, request: CallRequest, *, now: float) -> None:
+        self.id = call_id
+        self.request = request
+        self.created = now
+        self.ended: float | None = None
+        self.size = 0
+        self.state = CallState.RUNNING
+        self.result: CallResult | None = None
+        self.error: Exception | None = None
+        self.next_attempt: float | None = None
+        self.negotiations: list[str] = []
+        self.events: list[Event] = []
+        self.watchers: set[Subscription] = set()
+        self.settled = asyncio.Event()
+        self.decided = asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come."""
+        return self.ended is not None
+
+
+CURRENT: ContextVar[str | None] = ContextVar("current_call", default=None)
+"Id of the call on whose behalf this task works; tasks that outlive it inherit it too."
+
+
+class CallDesk:
+    """Carries calls in tasks of their own, and keeps what came of them for a while.
+
+    It lives in memory: a daemon that starts anew knows no earlier call.
+    """
+
+    def __init__(
+        self,
+        carry: Callable[[CallRequest], Awaitable[CallResult]],
+        hub: EventHub,
+        *,
+        clock: Callable[[], float] = time.time,
+        again_after: tuple[float, ...] = AGAIN_AFTER,
+    ) -> None:
+        self._carry = carry
+        self._hub = hub
+        self._clock = clock
+        self._again_after = again_after
+        self._calls: dict[str, KeptCall] = {}
+        self._by_key: dict[str, KeptCall] = {}
+
+    def start(self, request: CallRequest, *, key: str | None = None) -> KeptCall:
+        """Begin a call, or return the one that began with this key.
+
+        A first attempt that failed without having run is no result, so its key counts
+        anew.
+
+        Args:
+            key: The caller's idempotency key.
+
+        Raises:
+            ConflictError: The key belongs to another call.
+            BusyError: Too many calls are under way.
+        """
+        self._drop_old()
+        known = self._by_key.get(key) if key is not None else None
+        if known is not None and not _never_ran(known):
+            if known.request != request:
+                raise ConflictError("this idempotency_key was used for another call")
+            return known
+        under_way = sum(not call.is_over for call in self._calls.values())
+        if under_way >= MAX_RUNNING:
+            raise BusyError(
+                f"{under_way} calls are under way, at most {MAX_RUNNING}; wait for one",
+                retry_after=1.0,
+            )
+        call = KeptCall(secrets.token_hex(8), request, now=self._clock())
+        self._calls[call.id] = call
+        if key is not None:
+            self._by_key[key] = call
+        self._tell(call, "call.started", {"peer": request.peer})
+        call.task = asyncio.create_task(self._run(call))
+        return call
+
+    def find(self, call_id: str) -> KeptCall:
+        """Return a call.
+
+        Raises:
+            UnknownError: There is none, or it was forgotten.
+        """
+        self._drop_old()
+        call = self._calls.get(call_id)
+        if call is None:
+            raise UnknownError(f"no call is known as {call_id[:64]}")
+        return call
+
+    def kept(self) -> list[KeptCall]:
+        """Return the calls that are known, the newest first."""
+        self._drop_old()
+        return [*reversed(self._calls.values())]
+
+    async def cancel(self, call: KeptCall) -> None:
+        """Take a call back, and wait until it has ended; a negotiation is ended too."""
+        if call.task is not None and not call.is_over:
+            call.task.cancel()
+            await asyncio.wait({call.task})
+
+    async def watch(self, call: KeptCall) -> AsyncIterator[Event]:
+        """Give the call's events, those of before first, until it is over."""
+        watcher = Subscription()
+        for event in call.events:
+            watcher.put(event)
+        if call.is_over:
+            watcher.close()
+        call.watchers.add(watcher)
+        try:
+            while True:
+                following = await watcher.next()
+                if following is None:
+                    return
+                yield following
+        finally:
+            call.watchers.discard(watcher)
+
+    def progress(self, what: str, ms: float) -> None:
+        """Tell that the call of this task got on; see `CallRequest.on_progress`."""
+        call = self._current()
+        if call is not None:
+            self._tell(call, "call.progress", {"what": what, "ms": ms})
+
+    def negotiation(self, event_type: str, data: dict[str, Any]) -> None:
+        """Tell of a negotiation, also those who watch the call it is for."""
+        call = self._current()
+        if call is None or data["role"] != Role.REQUESTER or _decided(event_type):
+            self._hub.publish(event_type, data)
+        else:
+            if data["id"] not in call.negotiations:
+                call.negotiations.append(data["id"])
+            self._tell(call, event_type, data)
+        if _decided(event_type):
+            # Calls whose negotiation the owner decided ask again at once.
+            for waiting in self._calls.values():
+                if data["id"] in waiting.negotiations:
+                    waiting.decided.set()
+
+    def end_watching(self) -> None:
+        """End the streams of all calls; the daemon stops."""
+        for call in self._calls.values():
+            for watcher in call.watchers:
+                watcher.close()
+
+    async def close(self) -> None:
+        """End all calls."""
+        tasks = [call.task for call in self._calls.values() if call.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self, call: KeptCall) -> None:
+        CURRENT.set(call.id)
+        try:
+            call.result = await self._attempts(call)
+            call.state = CallState.DONE
+            call.size = len(repr(call.result.output))
+        except asyncio.CancelledError:
+            call.state = CallState.CANCELLED
+            call.error = CallError(ErrorKind.INTERRUPTED, "the call was cancelled")
+        except (AnpError, CacheError, NegotiationError) as exc:
+            call.state, call.error = CallState.FAILED, exc
+        except Exception:
+            # One call must not take others down.
+            logger.exception("call failed id=%s", call.id)
+            call.state = CallState.FAILED
+            call.error = CallError(
+                ErrorKind.UNEXPECTED, "unexpected error; see the log"
+            )
+        call.ended = self._clock()
+        call.next_attempt = None
+        said = {"state": call.state.value, "problem": call.error}
+        self._tell(call, f"call.{call.state.value}", said)
+        for watcher in call.watchers:
+            watcher.close()
+        call.settled.set()
+
+    def _current(self) -> KeptCall | None:
+        call = self._calls.get(CURRENT.get() or "")
+        return None if call is None or call.is_over else call
+
+    async def _attempts(self, call: KeptCall) -> CallResult:
+        """Call, and again while an owner's approval is missing."""
+        limit = call.request.timeout
+        deadline = None if limit is None else time.monotonic() + limit
+        request = call.request
+        for wait in (*self._again_after, None):
+            call.decided.clear()
+            try:
+                return await self._carry(replace(request, on_progress=self.progress))
+            except CallError as exc:
+                if exc.kind is not ErrorKind.APPROVAL_PENDING or wait is None:
+                    raise
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    raise
+                await self._wait(call, exc, min(wait, left or wait))
+            if deadline is not None:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    # Approved too late: what nobody waits for any more is not run.
+                    raise CallError(
+                        ErrorKind.TIMEOUT, "no approval within the call's timeout"
+                    )
+                request = replace(request, timeout=left)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _wait(self, call: KeptCall, exc: CallError, seconds: float) -> None:
+        call.state = CallState.WAITING
+        call.error = exc
+        call.next_attempt = self._clock() + seconds
+        self._tell(call, "call.waiting", {"detail": exc.detail, "seconds": seconds})
+        call.settled.set()
+        try:
+            async with asyncio.timeout(seconds):
+                await call.decided.wait()
+        except TimeoutError:
+            logger.debug("call asks again id=%s", call.id)
+        call.state, call.error = CallState.RUNNING, None
+        call.next_attempt = None
+
+    def _tell(self, call: KeptCall, event_type: str, data: dict[str, Any]) -> None:
+        event = self._hub.publish(event_type, {"call": call.id, **data})
+        if len(call.events) < MAX_EVENTS or call.is_over:
+            call.events.append(event)
+        for watcher in call.watchers:
+            watcher.put(event)
+
+    def _drop_old(self) -> None:
+        """Forget results that are old, or more than are kept."""
+        over = [call for call in self._calls.values() if call.is_over]
+        oldest = self._clock() - KEPT_FOR
+        size = 0
+        for kept, call in enumerate(reversed(over), 1):
+            size += call.size
+            old = call.ended is not None and call.ended < oldest
+            if old or kept > MAX_KEPT or size > MAX_KEPT_BYTES:
+                del self._calls[call.id]
+        self._by_key = {
+            key: call for key, call in self._by_key.items() if call.id in self._calls
+        }
+
+
+def _never_ran(call: KeptCall) -> bool:
+    """Tell whether a call is over without anything having been done."""
+    if call.state not in {CallState.FAILED, CallState.CANCELLED}:
+        return False
+    if not isinstance(call.error, CallError):
+        return True
+    # A peer's own error is a result: the peer acted on the request.
+    acted = call.error.kind in {
+        ErrorKind.APPLICATION_ERROR,
+        ErrorKind.GENERATED_CODE,
+        ErrorKind.UNEXPECTED,
+        ErrorKind.INTERRUPTED,
+    }
+    return not acted and not call.error.may_have_run
+
+
+def _decided(event_type: str) -> bool:
+    return event_type == "negotiation.decided"

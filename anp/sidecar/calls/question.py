@@ -1,0 +1,89 @@
+"""A question to a peer about protocols, in words (naturalLanguageNegotiation)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from anp.channel.channel import Channel, ChannelClosed
+from anp.errors import CallError, ErrorKind
+from anp.sidecar.bound.dialogue import DialogueShell
+from anp.wire.frames import ProtocolType
+from negotiation.exchange.dialogue import (
+    CasesAgreed,
+    CasesSkipped,
+    CasesVerdict,
+    DialogueLimits,
+    Fault,
+    PeerFault,
+    RejectCases,
+)
+from negotiation.need import Role
+
+__all__ = ["ask_peer"]
+
+logger = logging.getLogger(__name__)
+
+CAPABILITY = "naturalLanguageNegotiation"
+"What both hellos have to list (ANP-81)."
+
+
+async def ask_peer(channel: Channel, question: str, limits: DialogueLimits) -> str:
+    """Ask what no predefined message can, on a channel without a protocol (ANP-64).
+
+    The channel is closed afterwards.
+
+    Raises:
+        CallError: `policy` when one side does not offer this; `timeout` when the peer
+            does not answer.
+    """
+    try:
+        if CAPABILITY not in channel.capabilities:
+            raise CallError(
+                ErrorKind.POLICY, f"one of the two daemons does not offer {CAPABILITY}"
+            )
+        shell = DialogueShell(channel, Role.REQUESTER, limits, _Curious())
+        reader = asyncio.create_task(_read(channel, shell))
+        try:
+            answer = await shell.ask(question)
+        finally:
+            reader.cancel()
+            await asyncio.gather(reader, return_exceptions=True)
+            await shell.close()
+        if answer is None:
+            raise CallError(ErrorKind.TIMEOUT, "the peer has no answer to that")
+        return answer
+    finally:
+        await channel.close("asked and answered")
+
+
+async def _read(channel: Channel, shell: DialogueShell) -> None:
+    try:
+        while True:
+            event = await channel.receive()
+            if event.frame.protocol_type is ProtocolType.META:
+                await shell.receive(event.frame.data)
+    except ChannelClosed:
+        await shell.close()
+
+
+class _Curious:
+    """Only asks; there is no protocol that anything else could be about."""
+
+    async def judge_cases(self, text: str, *, may_counter: bool) -> CasesVerdict:
+        return RejectCases("there is no protocol on this channel")
+
+    async def cases_settled(self, settled: CasesAgreed | CasesSkipped) -> None:
+        logger.debug("test cases without a protocol")
+
+    async def judge_fault(self, reference: str | None, description: str) -> Fault:
+        return PeerFault("there is no protocol on this channel")
+
+    async def repaired(self, reference: str | None) -> None:
+        logger.debug("repair without a protocol")
+
+    def message_refused(self, reference: str, reason: str) -> None:
+        logger.debug("refusal without a message")
+
+    async def answer(self, question: str) -> str:
+        return ""

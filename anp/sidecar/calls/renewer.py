@@ -1,0 +1,101 @@
+"""Has the channels of our calls renewed, so that no call notices (DESIGN.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from typing import Protocol
+
+from anp.channel.channel import Channel
+from anp.channel.core.backoff import next_wait
+from anp.channel.core.kept import bind_meta
+from anp.channel.core.link_core import EXTENSION_CLOSE
+from anp.errors import CallError
+from anp.wire.messages import MetaProtocol
+
+__all__ = ["Renewable", "Renewer"]
+
+logger = logging.getLogger(__name__)
+
+MIN_WAIT = 1.0
+"Longest wait before a renewal is tried again for the first time, in seconds."
+
+MAX_WAIT = 60.0
+"Longest wait between two tries, in seconds."
+
+
+class Renewable(Protocol):
+    """Whatever sends calls over a channel."""
+
+    channel: Channel
+
+    async def wait_idle(self) -> None:
+        """Wait until every call in flight has ended, or the channel."""
+        ...
+
+
+class Renewer:
+    """Watches channels; each is followed by another before its key ends."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def watch(
+        self, session: Renewable, binding: str, succeed: Callable[[Channel], object]
+    ) -> None:
+        """Renew the channel of a session when that is due.
+
+        New calls use what `succeed` makes of the next channel; the old one is closed
+        when its calls have ended. A peer without our extensions, which sends under
+        its newest key only, gets the new channel with the next call (WIRE).
+
+        Args:
+            binding: Hash or URI of the protocol, to be offered again.
+            succeed: Uses the next channel from now on; must not wait.
+        """
+        task = asyncio.create_task(self._watch(session, binding, succeed))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _watch(
+        self, session: Renewable, binding: str, succeed: Callable[[Channel], object]
+    ) -> None:
+        channel = session.channel
+        if not await channel.wait_renewal():
+            return
+        if EXTENSION_CLOSE in channel.extensions:
+            meta = bind_meta(channel.own_meta, binding, offer=True)
+            renewed = await _renewed(channel, meta)
+            if renewed is None:
+                return
+            answer = renewed.peer_meta
+            if binding in (answer.used_protocol_hash, answer.selected_protocol):
+                logger.info("channel renewed peer=%s", channel.peer_did)
+                succeed(renewed)
+            else:
+                # The next call offers it once more, and negotiates when declined.
+                logger.info("renewal declined peer=%s", channel.peer_did)
+                await renewed.close("the renewal was declined")
+        channel.retire()
+        await session.wait_idle()
+        await channel.close("renewed")
+
+
+async def _renewed(channel: Channel, meta: MetaProtocol) -> Channel | None:
+    """Return the channel after this one; None when this one ended meanwhile."""
+    tries = 0
+    while True:
+        try:
+            return await channel.renew(meta)
+        except CallError as exc:
+            logger.info("renewal failed peer=%s reason=%s", channel.peer_did, exc)
+        wait = next_wait(tries, least=MIN_WAIT, most=MAX_WAIT, draw=random.random())
+        tries += 1
+        try:
+            async with asyncio.timeout(wait):
+                await channel.wait_ended()
+        except TimeoutError:
+            continue
+        return None

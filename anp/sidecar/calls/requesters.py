@@ -1,0 +1,197 @@
+"""The sessions of this daemon as requester, by agreement."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Coroutine
+from typing import Any
+
+from anp.channel.channel import Channel
+from anp.channel.core.link_core import EXTENSION_CLOSE
+from anp.sidecar.bound.natural import Asker
+from anp.sidecar.bound.requester import Session, SessionParts
+from anp.sidecar.calls.renewer import Renewer
+from anp.sidecar.consensus.written import WrittenParts, WrittenSession
+from anp.sidecar.halves.protocol import Protocol
+from cache.records.records import AgreementRecord, HalfRecord
+from negotiation.consensus.written import WrittenCode
+from negotiation.mind import Need
+
+__all__ = ["Sessions"]
+
+
+class Sessions:
+    """Finds the open session of an agreement, and starts new ones."""
+
+    def __init__(self, parts: SessionParts, written: WrittenParts) -> None:
+        self._parts = parts
+        self._written_parts = written
+        self._sessions: list[Session] = []
+        self._written: dict[tuple[str, str], WrittenSession] = {}
+        self._askers: dict[str, Asker] = {}
+        self._retiring: set[asyncio.Task[None]] = set()
+        self._revoked: dict[tuple[str, str | None], str] = {}
+        self._renewer = Renewer()
+
+    def live(self, agreement: AgreementRecord, did: str) -> Session | None:
+        """Return the session of an agreement that is still open, or None.
+
+        Args:
+            did: The peer as it was addressed: the agreement may be another peer's.
+        """
+        wanted = _key(agreement)
+        for session in reversed(self._sessions):
+            # A repair moves the agreement of a session on, so it is looked at anew.
+            if (
+                session.alive
+                and not session.channel.retired
+                and _key(session.agreement) == wanted
+                and did in {session.channel.peer_did, agreement.peer_did}
+            ):
+                return session
+        return None
+
+    def written(self, did: str, uri: str) -> WrittenSession | None:
+        """Return the open session of a protocol of the daemon's own, or None."""
+        session = self._written.get((did, uri))
+        if session is None or not session.alive or session.channel.retired:
+            return None
+        return session
+
+    def start_written(
+        self, did: str, channel: Channel, uri: str, code: WrittenCode
+    ) -> WrittenSession:
+        """Use a channel for a protocol of the daemon's own.
+
+        Args:
+            did: The peer as it was addressed.
+        """
+        key = did, uri
+
+        def ended(session: WrittenSession) -> None:
+            if self._written.get(key) is session:
+                del self._written[key]
+
+        session = WrittenSession(channel, uri, code, self._written_parts, on_end=ended)
+        self._written[key] = session
+        self._renewer.watch(
+            session, uri, lambda renewed: self.start_written(did, renewed, uri, code)
+        )
+        return session
+
+    def start(
+        self,
+        channel: Channel,
+        protocol: Protocol,
+        half: HalfRecord,
+        agreement: AgreementRecord,
+        need: Need,
+    ) -> Session:
+        """Bind a channel to a protocol and take in what comes from now on."""
+        session = Session(
+            channel, protocol, half, agreement, need, self._parts, on_end=self._ended
+        )
+        self._sessions.append(session)
+        for whom in (None, agreement.peer_did):
+            reason = self._revoked.get((agreement.hash, whom))
+            if reason is not None:
+                # Taken back while its channel was opened or renewed.
+                self._end_soon(session.revoke(reason))
+        self._renewer.watch(
+            session,
+            agreement.hash,
+            # A repair may have moved both on.
+            lambda renewed: self.start(
+                renewed, session.protocol, session.half, session.agreement, need
+            ),
+        )
+        return session
+
+    @property
+    def hashes(self) -> frozenset[str]:
+        """Hashes of the documents that open sessions speak."""
+        return frozenset(one.agreement.hash for one in self._sessions)
+
+    async def revoke(self, digest: str, peer_did: str | None, reason: str) -> int:
+        """End the sessions on a document at once, and those that would follow.
+
+        Args:
+            peer_did: Only those with this peer, in its canonical form.
+            reason: For the calls in flight.
+
+        Returns:
+            How many sessions ended.
+        """
+        self._revoked[digest, peer_did] = reason
+        ended = [
+            session
+            for session in self._sessions
+            if session.agreement.hash == digest
+            and peer_did in {None, session.agreement.peer_did}
+        ]
+        await asyncio.gather(*(session.revoke(reason) for session in ended))
+        return len(ended)
+
+    def give_back(self, digest: str, peer_did: str | None) -> None:
+        """Let sessions on a document be started again; None is for every peer."""
+        for key in [key for key in self._revoked if key[0] == digest]:
+            if peer_did in {None, key[1]}:
+                del self._revoked[key]
+
+    def retire(self, agreements: Collection[AgreementRecord]) -> None:
+        """End the sessions of other revisions than these, after their calls in flight.
+
+        New calls take a session of the revision that an agreement names, so none comes
+        to them any more.
+        """
+        current = {(one.peer_did, one.hash): one.revision for one in agreements}
+        for session in self._sessions:
+            used = session.agreement
+            revision = current.get((used.peer_did, used.hash))
+            if revision not in {None, used.revision}:
+                self._end_soon(_end(session))
+
+    async def make_room(self, did: str) -> None:
+        """End idle channels to a peer without our extensions (DESIGN.md).
+
+        The official SDK sends only under its newest key for a pair of DIDs.
+        """
+        for session in list(self._sessions):
+            channel = session.channel
+            if channel.peer_did != did or EXTENSION_CLOSE in channel.extensions:
+                continue
+            await session.wait_idle()
+            await channel.close("another protocol is wanted")
+            self._ended(session)
+        for (peer, _), written in list(self._written.items()):
+            if peer == did and EXTENSION_CLOSE not in written.channel.extensions:
+                await written.wait_idle()
+                await written.close("another protocol is wanted")
+
+    def asker(self, did: str) -> Asker | None:
+        """Return the open channel for natural language with a peer, or None."""
+        asker = self._askers.get(did)
+        return asker if asker is not None and asker.channel.open else None
+
+    def start_asker(self, did: str, channel: Channel) -> Asker:
+        """Use a channel for natural language."""
+        asker = self._askers[did] = Asker(channel, timeout=self._parts.call_timeout)
+        return asker
+
+    def _end_soon(self, ending: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(ending)
+        self._retiring.add(task)
+        task.add_done_callback(self._retiring.discard)
+
+    def _ended(self, session: Session) -> None:
+        if session in self._sessions:
+            self._sessions.remove(session)
+
+
+async def _end(session: Session) -> None:
+    await session.wait_idle()
+    await session.channel.close("stale: another revision of our half is in use")
+
+
+def _key(agreement: AgreementRecord) -> tuple[str, str, int]:
+    return agreement.peer_did, agreement.hash, agreement.revision

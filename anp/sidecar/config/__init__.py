@@ -1,0 +1,1 @@
+"""The configuration: its sections, where it is read from, and its meaning."""

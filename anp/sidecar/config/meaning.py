@@ -1,0 +1,69 @@
+"""What the owner's words mean: a task, its protocol, a peer."""
+
+from __future__ import annotations
+
+from anp.errors import CallError, ErrorKind, UnknownError
+from anp.identity.address import parse_peer
+from anp.sidecar.config.load import Config
+from cache.store import Store
+from negotiation.need import Task
+
+__all__ = ["canonical_peer", "protocol_of", "task_of"]
+
+
+def task_of(config: Config, wanted: object) -> Task:
+    """Return the task that a name from `[[task]]`, a text or an object means.
+
+    Raises:
+        CallError: `usage`, it is none of these.
+    """
+    if isinstance(wanted, str) and wanted.strip():
+        for entry in config.task:
+            if entry.name == wanted:
+                return Task(
+                    entry.requirement,
+                    dict(entry.input_schema) if entry.input_schema else None,
+                    dict(entry.output_schema) if entry.output_schema else None,
+                )
+        return Task(wanted)
+    if isinstance(wanted, dict) and isinstance(wanted.get("requirement"), str):
+        schemas = [wanted.get("input_schema"), wanted.get("output_schema")]
+        unknown = wanted.keys() - {"requirement", "input_schema", "output_schema"}
+        if not unknown and all(s is None or isinstance(s, dict) for s in schemas):
+            return Task(wanted["requirement"], *schemas)
+    raise CallError(
+        ErrorKind.USAGE,
+        "the task has to be a text, the name of a [[task]], or an object with "
+        "requirement, input_schema and output_schema",
+    )
+
+
+def protocol_of(config: Config, wanted: object) -> str | None:
+    """Return the consensus protocol that the `[[task]]` called `wanted` names."""
+    return next((entry.protocol for entry in config.task if entry.name == wanted), None)
+
+
+def canonical_peer(config: Config, store: Store, text: str) -> str:
+    """Return the DID under which a peer is stored, for a name, DID or prefix.
+
+    Raises:
+        UnknownError: Nobody is known by that.
+    """
+    known = store.peers()
+    for peer in known:
+        if text == peer.did or text in peer.aliases or text in peer.names:
+            return peer.did
+    for entry in config.peer:
+        if entry.name == text and entry.did:
+            return entry.did
+    address = parse_peer(text)
+    did = address.did
+    if did is None and address.url is not None:
+        pin = store.pin(address.url)
+        did = pin.did if pin else None
+    if did is None:
+        raise UnknownError(f"no peer is known as {text!r}")
+    for peer in known:
+        if did in peer.aliases:
+            return peer.did
+    return did

@@ -1,0 +1,1 @@
+"""Consensus protocols: known by URI, kept in a folder, spoken on channels."""

@@ -1,0 +1,427 @@
+"""The consensus protocols of this daemon: known, made ready, published (ANP-90 to 95).
+
+Code for a protocol comes from us: written in the daemon, from a bundle of the owner's,
+from an agreement, or made from the document by our mind. What is in the list, and what
+a hello confirms, can be served at that moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from anp.channel.listener import Page
+from anp.errors import CallError, ConfigError, ErrorKind
+from anp.sidecar.bundles.bundles import Bundles
+from anp.sidecar.bundles.format import read_bundle
+from anp.sidecar.consensus.entries import ConsensusEntry
+from anp.sidecar.consensus.folder import ConsensusFolder
+from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.peers.lists import LIST_PATH, document_path
+from cache.parts.imports import ImportPart
+from cache.records.records import DocumentRecord, HalfRecord, Role
+from cache.store import Store
+from negotiation.consensus import (
+    CodeKind,
+    ConsensusProtocol,
+    Registry,
+    RegistryError,
+    render_listing,
+)
+from negotiation.consensus.written import WrittenCode
+from negotiation.errors import NegotiationError
+from negotiation.mind import HalfSource, Offer
+from negotiation.need import Capability, schema_hash
+from negotiation.need import Role as NegotiationRole
+
+__all__ = ["ConsensusDesk", "WrittenEntry"]
+
+logger = logging.getLogger(__name__)
+
+REFRESH_INTERVAL: Final = 5.0
+"Seconds for which our own list is served before it is looked at again."
+
+MakeHalf = Callable[[str, Offer], Awaitable[tuple[HalfSource, str]]]
+"Has our mind write a provider half and tries it; gives it with how far it was sampled."
+
+Serves = Callable[[str, str | None], Awaitable[HalfRecord | None]]
+"The half that serves a hash to a peer now; to anybody when no peer is named."
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenEntry:
+    """A protocol whose code is part of the daemon."""
+
+    protocol: ConsensusProtocol
+    "What it is."
+
+    code: WrittenCode
+    "Speaks it, on either side."
+
+
+class ConsensusDesk:
+    """Keeps the registry, and everything that makes an entry of it usable."""
+
+    def __init__(
+        self,
+        *,
+        folder: ConsensusFolder,
+        order: Sequence[str],
+        written: Sequence[WrittenEntry],
+        publishes: bool,
+        approve: str,
+        store: Store,
+        exposure: Exposure,
+        bundles: Bundles,
+        make_half: MakeHalf,
+    ) -> None:
+        """Make the desk; `load` reads what the owner put into the folder.
+
+        Args:
+            folder: Where the owner's entries and bundles are.
+            order: URIs, best first.
+            written: Protocols of the daemon's own.
+            publishes: Whether peers are shown our list.
+            approve: When the owner is asked first; a protocol for all capabilities is
+                then served only as far as no word of the owner is needed.
+        """
+        self.folder = folder
+        self._order = tuple(order)
+        self._written = {one.protocol.uri: one for one in written}
+        self.publishes = publishes
+        self._approve = approve
+        self._store = store
+        self._exposure = exposure
+        self._bundles = bundles
+        self._make_half = make_half
+        self._serves: Serves | None = None
+        self.registry = self._fresh()
+        self._entries: dict[str, ConsensusEntry] = {}
+        self._bundle_bytes: dict[str, bytes] = {}
+        self._failed: dict[str, str] = {}
+        self._pages: dict[str, Page] = {}
+        self._refreshed = 0.0
+        self._work: asyncio.Task[None] | None = None
+        self._lock = asyncio.Lock()
+
+    # What is known.
+
+    def wire(self, serves: Serves) -> None:
+        """Say who knows which half serves a hash; the provider is built later."""
+        self._serves = serves
+        self._exposure.watch(self._changed)
+
+    async def load(self) -> None:
+        """Read the owner's folder, fetch what is pinned, and make halves ready.
+
+        Raises:
+            ConfigError: A file is broken, or two name one URI for different texts.
+        """
+        entries, bundles = await asyncio.to_thread(self.folder.read)
+        registry = self._fresh()
+        problems: dict[str, str] = {}
+        for where, entry in entries.items():
+            try:
+                found = await self.folder.text(entry, bundles)
+                if found is None:
+                    problems[entry.uri] = "its document is not here"
+                    continue
+                text, kind = found
+                registry.add(
+                    ConsensusProtocol(
+                        entry.uri,
+                        entry.version,
+                        text,
+                        kind,
+                        entry.summary,
+                        published=entry.published,
+                    )
+                )
+            except RegistryError as exc:
+                raise ConfigError(f"{where}: {exc}") from None
+        self._entries = {entry.uri: entry for entry in entries.values()}
+        self._bundle_bytes = bundles
+        self._failed = problems
+        self.registry = registry
+        for uri, reason in problems.items():
+            logger.warning(
+                "consensus protocol not usable uri=%s reason=%s", uri, reason
+            )
+        self._changed()
+
+    def written(self, uri: str) -> WrittenEntry | None:
+        """Return the daemon's own code for a URI, or None."""
+        return self._written.get(uri)
+
+    def bundle(self, uri: str) -> bytes | None:
+        """Return the bundle that the owner put here for a URI, or None."""
+        return self._bundle_bytes.get(uri)
+
+    def reached(self) -> tuple[Capability, ...]:
+        """Return the capabilities that a protocol for all of them may reach.
+
+        Where the owner wants to be asked before a protocol is agreed, a protocol that
+        needs no agreement must not go round that.
+        """
+        match self._approve:
+            case "never":
+                return self._exposure.offered()
+            case "side-effects":
+                return tuple(one for one in self._exposure.offered() if one.read_only)
+            case _:
+                return ()
+
+    # Serving.
+
+    async def select(self, offered: Sequence[str], peer: str) -> str | None:
+        """Return the URI to confirm to a peer, or None to negotiate (ANP-93)."""
+        for protocol in self.registry.offered(offered):
+            if protocol.uri in self._written:
+                if self.reached():
+                    return protocol.uri
+            elif await self._serve(protocol.hash, peer) is not None:
+                return protocol.uri
+            else:
+                logger.info("protocol declined uri=%s", protocol.uri)
+        return None
+
+    def pages(self) -> Mapping[str, Page]:
+        """Return our list and its documents by path; made anew every few seconds."""
+        if not self.publishes:
+            return {}
+        if time.monotonic() - self._refreshed > REFRESH_INTERVAL:
+            self._start()
+        return self._pages
+
+    async def settle(self) -> None:
+        """Wait until what is under way (halves, the list) is done."""
+        while self._work is not None and not self._work.done():
+            await asyncio.wait([self._work])
+
+    async def close(self) -> None:
+        """End what is under way."""
+        if self._work is not None:
+            self._work.cancel()
+            await asyncio.gather(self._work, return_exceptions=True)
+
+    # The owner.
+
+    async def publish(
+        self, digest: str, uri: str, *, version: str, summary: str
+    ) -> ConsensusEntry:
+        """Put an agreement's document under a URI of the owner's (ANP-95).
+
+        Raises:
+            CallError: `usage`, it cannot be named so; `policy`, we hold no provider
+                half of it, or the owner revoked it.
+        """
+        record = await asyncio.to_thread(self._store.document, digest)
+        if record is None:
+            raise CallError(ErrorKind.USAGE, f"no protocol begins with {digest[:80]}")
+        halves = await asyncio.to_thread(self._store.halves, record.hash)
+        if await asyncio.to_thread(self._store.is_revoked, record.hash):
+            raise CallError(ErrorKind.POLICY, f"{record.hash[:12]} was revoked by you")
+        if not any(half.role is Role.PROVIDER for half in halves):
+            raise CallError(
+                ErrorKind.POLICY,
+                f"{record.hash[:12]} has no provider half here, so nobody could call "
+                "it; publish it where it is served",
+            )
+        protocol = ConsensusProtocol(
+            uri, version, record.text, CodeKind.AGREED, summary, published=True
+        )
+        entry = ConsensusEntry(
+            uri=uri, version=version, hash=record.hash, summary=summary
+        )
+        async with self._lock:
+            try:
+                self.registry.add(protocol)
+            except RegistryError as exc:
+                raise CallError(ErrorKind.USAGE, str(exc)) from None
+            await asyncio.to_thread(self.folder.write, entry)
+            self._entries[uri] = entry
+        logger.info("protocol published uri=%s hash=%s", uri, record.hash[:12])
+        self._changed()
+        await self.settle()
+        return entry
+
+    async def unpublish(self, uri: str) -> ConsensusEntry:
+        """Take a URI back; agreements that were made through it go on by their hash.
+
+        Raises:
+            CallError: `usage`, it is not one that `publish` put here.
+        """
+        async with self._lock:
+            entry = self._entries.get(uri)
+            if entry is None or not await asyncio.to_thread(self.folder.remove, uri):
+                raise CallError(
+                    ErrorKind.USAGE,
+                    f"{uri[:200]!r} was not published with `anpd protocols publish`; "
+                    f"what you put into {self.folder.path} yourself you remove there",
+                )
+            self.registry.remove(uri)
+            del self._entries[uri]
+        logger.info("protocol unpublished uri=%s", uri)
+        self._changed()
+        await self.settle()
+        return entry
+
+    async def shown(self) -> list[dict[str, object]]:
+        """Return every protocol known by URI, for people."""
+        found: list[dict[str, object]] = []
+        for one in self.registry.all():
+            written = one.uri in self._written
+            served = (
+                bool(self.reached())
+                if written
+                else await self._serve(one.hash, None) is not None
+            )
+            found.append(
+                {
+                    "uri": one.uri,
+                    "version": one.version,
+                    "hash": one.hash,
+                    "summary": one.summary,
+                    "code": one.code.value,
+                    "served": served,
+                    "published": one.published and served and self.publishes,
+                    "problem": self._failed.get(one.uri),
+                }
+            )
+        known = {one["uri"] for one in found}
+        found += [
+            {
+                "uri": uri,
+                "version": self._entries[uri].version,
+                "hash": self._entries[uri].hash,
+                "summary": self._entries[uri].summary,
+                "code": None,
+                "served": False,
+                "published": False,
+                "problem": problem,
+            }
+            for uri, problem in self._failed.items()
+            if uri not in known
+        ]
+        return found
+
+    # Inside.
+
+    def _fresh(self) -> Registry:
+        return Registry(
+            (one.protocol for one in self._written.values()), order=self._order
+        )
+
+    def _changed(self) -> None:
+        self._refreshed = 0.0
+        self._start()
+
+    def _start(self) -> None:
+        if self._serves is None:
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        if self._work is None or self._work.done():
+            self._work = loop.create_task(self._refresh())
+
+    async def _refresh(self) -> None:
+        """Make halves ready, then the list; again while something changed meanwhile."""
+        try:
+            while True:
+                self._refreshed = time.monotonic()
+                started = self._refreshed
+                for protocol in self.registry.all():
+                    await self._make_ready(protocol)
+                await self._make_pages()
+                if self._refreshed == started:
+                    return
+        except Exception:
+            logger.exception("the list of protocols could not be made")
+
+    async def _serve(self, digest: str, peer: str | None) -> HalfRecord | None:
+        return None if self._serves is None else await self._serves(digest, peer)
+
+    async def _make_ready(self, protocol: ConsensusProtocol) -> None:
+        """See that there is a provider half for a protocol, if there can be one."""
+        if protocol.code not in {CodeKind.BUNDLE, CodeKind.GENERATED}:
+            return
+        if await self._serve(protocol.hash, None) is not None:
+            self._failed.pop(protocol.uri, None)
+            return
+        offered = self._exposure.offered()
+        known = await asyncio.to_thread(self._store.halves, protocol.hash)
+        if not offered or any(half.role is Role.PROVIDER for half in known):
+            # Nothing to serve with; or there is a half, and a reason not to use it.
+            return
+        try:
+            if protocol.code is CodeKind.BUNDLE:
+                data = self._bundle_bytes[protocol.uri]
+                bundle = await asyncio.to_thread(read_bundle, data)
+                if bundle.half(NegotiationRole.PROVIDER) is not None:
+                    await self._bundles.take_in(data, role=NegotiationRole.PROVIDER)
+            else:
+                await self._generate(protocol, offered)
+        except (CallError, NegotiationError) as exc:
+            reason = str(exc)[:300]
+            if self._failed.get(protocol.uri) != reason:
+                logger.info("not served uri=%s reason=%r", protocol.uri, reason)
+            self._failed[protocol.uri] = reason
+        else:
+            self._failed.pop(protocol.uri, None)
+
+    async def _generate(
+        self, protocol: ConsensusProtocol, offered: tuple[Capability, ...]
+    ) -> None:
+        half, samples = await self._make_half(protocol.text, Offer(offered))
+        record = HalfRecord.from_json(
+            {
+                "hash": protocol.hash,
+                "role": Role.PROVIDER.value,
+                "revision": 0,
+                "source": half.text,
+                "origin": half.origin,
+                "capabilities": {
+                    one.name: schema_hash(one)
+                    for one in offered
+                    if one.name in half.capabilities
+                },
+                "created": time.time(),
+                "model": half.model,
+            }
+        )
+        tests = {"acceptance": "passed", "consensus": protocol.uri}
+        part = ImportPart(record, samples, tests)  # type: ignore[arg-type]  # checked
+        await asyncio.to_thread(
+            self._store.save_import, DocumentRecord.of(protocol.text), [part]
+        )
+
+    async def _make_pages(self) -> None:
+        shown: list[tuple[ConsensusProtocol, Sequence[Capability]]] = []
+        documents: dict[str, Page] = {}
+        for one in self.registry.all():
+            if not one.published:
+                continue
+            if one.uri in self._written:
+                reached = self.reached()
+            else:
+                half = await self._serve(one.hash, None)
+                found = [
+                    self._exposure.capability(name)
+                    for name in (half.capabilities if half is not None else ())
+                ]
+                reached = tuple(each for each in found if each is not None)
+            if not reached:
+                continue
+            shown.append((one, reached))
+            documents[document_path(one.hash)] = (
+                "text/markdown; charset=utf-8",
+                one.text.encode("utf-8"),
+            )
+        listing = await asyncio.to_thread(render_listing, shown)
+        self._pages = {LIST_PATH: ("application/json", listing), **documents}

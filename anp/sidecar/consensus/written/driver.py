@@ -1,0 +1,198 @@
+"""Feeds a `WrittenProtocol` and carries its messages, timer and events."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from anp.channel.channel import Channel, ChannelClosed
+from anp.channel.core.link_core import FrameTooLarge
+from anp.wire.frames import ProtocolType
+from negotiation.consensus.written import WrittenEvent, WrittenProtocol
+
+__all__ = ["Driver"]
+
+logger = logging.getLogger(__name__)
+
+MAX_UNSENT: Final = 32
+"Messages that wait to be sent before the peer is read no further."
+
+Feed = Callable[[float, datetime], None]
+"One input of the protocol, given the time on both clocks."
+
+
+class Driver:
+    """Owns the timer and the sender of one channel.
+
+    Inputs are taken one after the other, each with all that comes of it, and none of
+    them waits: what is to be sent goes into a queue that one task empties. So a side
+    that cannot send still reads, and two sides never wait for each other.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        machine: WrittenProtocol,
+        act: Callable[[WrittenEvent], None],
+    ) -> None:
+        self._channel = channel
+        self._machine = machine
+        self._act = act
+        self._unsent: deque[tuple[bytes, asyncio.Future[None]]] = deque()
+        self._wake = asyncio.Event()
+        self._room = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._work: set[asyncio.Task[None]] = set()
+        self._sender: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._sending = False
+        self._closed = False
+
+    def start(self) -> None:
+        """Begin."""
+        self._sender = asyncio.create_task(self._send())
+        self.feed(lambda now, wall_now: self._machine.start(now=now, wall_now=wall_now))
+
+    def feed(self, feed: Feed) -> asyncio.Future[None] | None:
+        """Hand in one input and carry out what comes of it.
+
+        Returns:
+            When its last message is sent, or None when there is none. `ChannelClosed`
+            means that it was not sent.
+        """
+        if self._closed:
+            return None
+        feed(time.monotonic(), datetime.now(UTC))
+        sent = None
+        for data in self._machine.messages_to_send():
+            sent = asyncio.get_running_loop().create_future()
+            self._unsent.append((data, sent))
+            self._wake.set()
+        while (event := self._machine.next_event()) is not None:
+            self._act(event)
+        self._arm()
+        self._room.set()
+        return sent
+
+    def receive(self, data: bytes) -> None:
+        """Hand in a message of the peer."""
+        self.feed(
+            lambda now, wall_now: self._machine.receive_message(
+                data, now=now, wall_now=wall_now
+            )
+        )
+
+    async def wait_room(self) -> None:
+        """Wait while the peer should be read no further.
+
+        Raises:
+            ChannelClosed: The channel has ended.
+        """
+        while self._machine.full or len(self._unsent) >= MAX_UNSENT:
+            if self._channel.ended is not None:
+                raise self._channel.ended
+            self._room.clear()
+            ended = asyncio.ensure_future(self._channel.wait_ended())
+            room = asyncio.ensure_future(self._room.wait())
+            try:
+                await asyncio.wait((ended, room), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                ended.cancel()
+                room.cancel()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something beside; it ends with the channel at the latest."""
+        task = asyncio.create_task(self._guarded(work))
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)
+
+    async def close(self) -> None:
+        """End everything; the channel has ended."""
+        if self._closed:
+            return
+        self._machine.end()
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        tasks = [*self._work] + ([self._sender] if self._sender is not None else [])
+        for task in tasks:
+            task.cancel()
+        if self._sending and not self._unsent[0][1].done():
+            # Nobody knows how far it got: who waits for it waits on, for an answer.
+            self._unsent.popleft()[1].set_result(None)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._not_sent(self._channel.ended or ChannelClosed("given up", by_peer=False))
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due = self._machine.get_timer()
+        if due is not None and not self._closed:
+            delay = max(0.0, due - time.monotonic())
+            self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
+
+    def give_up(self) -> None:
+        """End the channel after an error of ours; who caught it has logged it."""
+        if self._ending is None:
+            # Its own task: what this object runs ends with the channel.
+            self._ending = asyncio.create_task(self._channel.close("an error of ours"))
+
+    def _tick(self) -> None:
+        self._timer = None
+        try:
+            self._due()
+        except Exception:
+            # Calls would wait for ever.
+            logger.exception("timer failed peer=%s", self._channel.peer_did)
+            self.give_up()
+
+    def _due(self) -> None:
+        self.feed(
+            lambda now, wall_now: self._machine.handle_timer(now=now, wall_now=wall_now)
+        )
+
+    async def _send(self) -> None:
+        while True:
+            while not self._unsent:
+                self._wake.clear()
+                await self._wake.wait()
+            data, sent = self._unsent[0]
+            try:
+                self._sending = True
+                await self._channel.send(ProtocolType.APPLICATION, data)
+            except ChannelClosed as exc:
+                self._sending = False
+                self._not_sent(exc)
+                return
+            except FrameTooLarge:
+                # The limits of the protocol are to be below those of the channel.
+                self._sending = False
+                logger.exception("message too large peer=%s", self._channel.peer_did)
+                self.give_up()
+                return
+            self._sending = False
+            self._unsent.popleft()
+            self._room.set()
+            if not sent.done():
+                sent.set_result(None)
+
+    def _not_sent(self, reason: ChannelClosed) -> None:
+        while self._unsent:
+            _, sent = self._unsent.popleft()
+            if not sent.done():
+                sent.set_exception(reason)
+                # Not everybody waits for it.
+                sent.exception()
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception:
+            logger.exception("channel task failed peer=%s", self._channel.peer_did)
+            self.give_up()

@@ -1,0 +1,278 @@
+"""A channel with a written protocol on which our agent calls a peer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from anp.channel.channel import Channel, ChannelClosed
+from anp.errors import CallError, ErrorKind
+from anp.protocols.envelope.discovery import read_page
+from anp.protocols.envelope.words import Action
+from anp.sidecar.consensus.written.shell import WrittenParts, WrittenShell
+from anp.sidecar.halves.protocol import Answer
+from anp.wire.frames import ProtocolType
+from negotiation.consensus.written import (
+    NOT_SERVED,
+    NOTHING_SENT,
+    Answered,
+    Ask,
+    CallRefused,
+    Progress,
+    Refusal,
+    WrittenCode,
+    WrittenEvent,
+)
+from negotiation.need import Role, Schema
+
+__all__ = ["InputRefused", "NotServed", "ResultUnfit", "WrittenSession"]
+
+logger = logging.getLogger(__name__)
+
+MAX_PAGES: Final = 64
+"Pages of a peer's list that are asked for."
+
+MAX_LISTED: Final = 1024
+"Capabilities of a peer's list that are taken."
+
+
+class NotServed(CallError):
+    """The peer does not serve this action through this protocol; another may."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(ErrorKind.NEGOTIATION_REJECTED, detail)
+        self.code = code
+
+
+class InputRefused(CallError):
+    """The peer does not take this data for the action, and did nothing with it."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(ErrorKind.APPLICATION_ERROR, detail)
+
+
+class ResultUnfit(CallError):
+    """The peer answered with what its published schema does not allow."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(ErrorKind.APPLICATION_ERROR, detail, may_have_run=True)
+
+
+class WrittenSession(WrittenShell):
+    """A channel on which our agent calls a peer."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        uri: str,
+        code: WrittenCode,
+        parts: WrittenParts,
+        *,
+        on_end: Callable[[WrittenSession], None],
+    ) -> None:
+        """Begin on a channel that is bound to the protocol.
+
+        Args:
+            on_end: Told once, when the channel has ended.
+        """
+        super().__init__(channel, uri, code, Role.REQUESTER, parts)
+        self._on_end = on_end
+        self._pending: dict[str, asyncio.Future[Answer]] = {}
+        self._calls = 0
+        self._driver.start()
+        self._reader = asyncio.create_task(self._read())
+
+    @property
+    def alive(self) -> bool:
+        """Whether requests can still be sent."""
+        return self.channel.open and self._closing is None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody waits for an answer."""
+        return not self._pending
+
+    async def wait_idle(self) -> None:
+        """Wait until every call in flight has ended, or the channel."""
+        while self._pending and self.alive:
+            await asyncio.wait(list(self._pending.values()))
+
+    async def call(
+        self,
+        action: str,
+        arguments: dict[str, Any],
+        *,
+        output_schema: Schema | None = None,
+        timeout: float | None = None,
+    ) -> Answer:
+        """Ask the peer for something and return its answer; many may be in flight.
+
+        Args:
+            output_schema: What the result has to fit, as the peer published it.
+            timeout: Seconds for everything, below the limits of the protocol.
+
+        Raises:
+            ChannelClosed: Nothing was sent.
+            NotServed: The peer does not serve the action at all.
+            InputRefused: The peer does not take this data; it did nothing.
+            ResultUnfit: The result does not fit `output_schema`.
+            CallError: `usage` for data that cannot be sent, `timeout`,
+                `peer_unreachable`, `application_error` for an answer that breaks the
+                protocol or the schema; see `may_have_run`.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                answer = await self._ask(action, arguments)
+        except TimeoutError:
+            raise CallError(
+                ErrorKind.TIMEOUT, f"no answer in {timeout:g} s", may_have_run=True
+            ) from None
+        if output_schema is not None and answer.error is None:
+            findings = await self._parts.validator.validate(
+                output_schema, answer.result
+            )
+            if findings:
+                raise ResultUnfit(
+                    "the result does not fit the schema that the peer published: "
+                    f"{'; '.join(findings)}"[:500]
+                )
+        return answer
+
+    async def discover(self) -> list[dict[str, Any]]:
+        """Ask for the envelope's list of what the peer exposes to us; hostile data.
+
+        Raises:
+            ChannelClosed: Nothing was sent.
+            CallError: As `call`; `application_error` for an answer that is no list.
+        """
+        entries: list[dict[str, Any]] = []
+        offset: int | None = 0
+        for _ in range(MAX_PAGES):
+            answer = await self.call(Action.DISCOVER, {"offset": offset})
+            if answer.error is not None:
+                code, message = answer.error
+                raise CallError(
+                    ErrorKind.APPLICATION_ERROR, f"the peer answered {code}: {message}"
+                )
+            assert offset is not None
+            try:
+                page, offset = read_page(answer.result, offset)
+            except ValueError as exc:
+                raise CallError(
+                    ErrorKind.APPLICATION_ERROR, f"the peer's list: {exc}"
+                ) from exc
+            entries += page
+            if offset is None or len(entries) > MAX_LISTED:
+                break
+        return entries[:MAX_LISTED]
+
+    async def _ask(self, action: str, arguments: dict[str, Any]) -> Answer:
+        self._check_open()
+        self._calls += 1
+        call = Ask(call_id=str(self._calls), action=action, arguments=arguments)
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._pending[call.call_id] = answer
+        try:
+            sent = self._driver.feed(
+                lambda now, wall_now: self._machine.ask(
+                    call, now=now, wall_now=wall_now
+                )
+            )
+            if sent is not None:
+                await sent
+            return await answer
+        finally:
+            self._pending.pop(call.call_id, None)
+            self._driver.feed(lambda now, wall_now: self._machine.abandon(call.call_id))
+            if answer.done() and not answer.cancelled():
+                answer.exception()
+
+    async def _read(self) -> None:
+        """Take in what the peer sends, until the channel ends."""
+        error = _lost("the channel was given up")
+        try:
+            while True:
+                event = await self.channel.receive()
+                match event.frame.protocol_type:
+                    case ProtocolType.APPLICATION:
+                        self._driver.receive(event.frame.data)
+                    case ProtocolType.META:
+                        await self.dialogue.receive(event.frame.data)
+                    case _:
+                        self._drop(event)
+        except ChannelClosed as exc:
+            # What the peer proved to have left alone may be sent again.
+            error = exc if exc.unprocessed else _lost(exc.detail)
+        except Exception:
+            # A bug of ours costs this channel and nothing else.
+            logger.exception("session failed peer=%s", self._peer)
+            self._driver.give_up()
+        finally:
+            await self._end()
+            for answer in list(self._pending.values()):
+                _fail(answer, error)
+            self._on_end(self)
+
+    def _act(self, event: WrittenEvent) -> None:
+        match event:
+            case Answered(call_id, result, error):
+                answer = self._pending.get(call_id)
+                if answer is not None and not answer.done():
+                    answer.set_result(Answer(call_id, result, error))
+            case CallRefused(call_id):
+                self._refused(self._pending.get(call_id), event)
+            case Progress(status=status):
+                logger.debug("peer at work peer=%s status=%r", self._peer, status[:200])
+            case _:
+                super()._act(event)
+
+    def _refused(
+        self, answer: asyncio.Future[Answer] | None, refusal: CallRefused
+    ) -> None:
+        if answer is None or answer.done():
+            return
+        code, message = refusal.code, refusal.message[:500]
+        if refusal.by_peer and code == Refusal.INVALID_PAYLOAD:
+            if not refusal.may_have_run:
+                _fail(answer, InputRefused(f"the peer answered {code}: {message}"))
+                return
+        elif refusal.by_peer and code not in NOT_SERVED and not refusal.may_have_run:
+            # The peer's own words; the caller reads them like any other answer.
+            answer.set_result(Answer(refusal.call_id, None, (code, message)))
+            return
+        error: CallError
+        if refusal.by_peer and code in NOT_SERVED:
+            error = NotServed(code, f"the peer answered {code}: {message}")
+        elif refusal.by_peer:
+            error = CallError(
+                ErrorKind.APPLICATION_ERROR,
+                f"the peer answered {code}: {message}",
+                may_have_run=True,
+            )
+        elif code == Refusal.TIMEOUT:
+            seconds = self._parts.limits.answer_timeout
+            error = CallError(
+                ErrorKind.TIMEOUT,
+                f"no answer in {seconds:g} s (call.timeout)",
+                may_have_run=True,
+            )
+        elif code == Refusal.TOO_MANY:
+            error = CallError(ErrorKind.LOCAL_RESOURCE, message)
+        elif code in NOTHING_SENT:
+            error = CallError(ErrorKind.USAGE, f"the input: {message}")
+        else:
+            error = CallError(ErrorKind.APPLICATION_ERROR, message, may_have_run=True)
+        _fail(answer, error)
+
+
+def _fail(answer: asyncio.Future[Answer], error: CallError) -> None:
+    if not answer.done():
+        answer.set_exception(error)
+
+
+def _lost(reason: str) -> CallError:
+    return CallError(
+        ErrorKind.PEER_UNREACHABLE, f"link_lost: {reason}", may_have_run=True
+    )

@@ -1,0 +1,164 @@
+"""What both sides of a channel with a written protocol do alike."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from anp.channel.channel import Channel, ChannelClosed
+from anp.channel.core.events import FrameReceived
+from anp.errors import CallError, ErrorKind
+from anp.identity.dids import canonical_did
+from anp.sidecar.bound.dialogue import DialogueShell
+from anp.sidecar.consensus.written.answers import FixedAnswers
+from anp.sidecar.consensus.written.driver import Driver
+from negotiation.consensus.written import (
+    Broken,
+    Deliver,
+    Flagged,
+    Parties,
+    PeerSaid,
+    WrittenCode,
+    WrittenEvent,
+    WrittenLimits,
+    WrittenProtocol,
+)
+from negotiation.errors import MisuseError
+from negotiation.exchange.dialogue import DialogueLimits
+from negotiation.need import Role
+from negotiation.runner import Validator
+
+__all__ = ["WrittenParts", "WrittenShell"]
+
+logger = logging.getLogger(__name__)
+
+MAX_FLAG_LINES: Final = 8
+"Odd messages of one channel that get a line each in the log; then only with debug."
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenParts:
+    """What every channel with a written protocol needs from the daemon."""
+
+    validator: Validator
+    "Judges values."
+
+    dialogue: DialogueLimits
+    "How long and how much may be said beside the protocol."
+
+    limits: WrittenLimits
+    "Limits of the protocol; a message is no larger than its channel takes, too."
+
+    said: Callable[[str, str, PeerSaid], None]
+    "Takes what peers say unasked: the canonical DID, the protocol's URI, and what."
+
+    aliases: Callable[[str], frozenset[str]] = lambda did: frozenset()
+    "Names that the owner configured for a canonical DID (ENV-Q13)."
+
+
+class WrittenShell:
+    """What both sides do alike."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        uri: str,
+        code: WrittenCode,
+        role: Role,
+        parts: WrittenParts,
+    ) -> None:
+        self.channel = channel
+        self.uri = uri
+        self._parts = parts
+        self._peer = canonical_did(channel.peer_did, channel.peer_key)
+        self._flags = 0
+        self._closing: asyncio.Task[None] | None = None
+        self._machine: WrittenProtocol = code(
+            role,
+            Parties(
+                own_id=channel.local_did,
+                peer_id=channel.peer_did,
+                peer_aliases=parts.aliases(self._peer) | {self._peer},
+            ),
+            limits=replace(
+                parts.limits,
+                max_message=min(parts.limits.max_message, channel.max_payload),
+            ),
+            random_bytes=secrets.token_bytes,
+        )
+        self._driver = Driver(channel, self._machine, self._act)
+        self.dialogue = DialogueShell(
+            channel, role, parts.dialogue, FixedAnswers(uri, self._peer)
+        )
+
+    def _act(self, event: WrittenEvent) -> None:
+        """Carry out what the protocol says; what only one side knows comes before."""
+        match event:
+            case Deliver(said):
+                self._parts.said(self._peer, self.uri, said)
+            case Flagged(reason, fault):
+                self._flags += 1
+                level = (
+                    logging.WARNING if self._flags <= MAX_FLAG_LINES else logging.DEBUG
+                )
+                logger.log(
+                    level,
+                    "odd message peer=%s fault=%s reason=%s",
+                    self._peer,
+                    fault,
+                    reason,
+                )
+            case Broken(reason):
+                logger.warning("protocol broken peer=%s reason=%s", self._peer, reason)
+                # Its own task: what the driver runs ends with the channel.
+                self._closing = asyncio.create_task(
+                    self.channel.close(f"protocol broken: {reason}")
+                )
+            case _:
+                raise MisuseError(f"{type(event).__name__} on this side of a channel")
+
+    async def tell(self, name: str, data: dict[str, Any]) -> None:
+        """Tell the peer of something that happened.
+
+        Raises:
+            ChannelClosed: Nothing was sent.
+            CallError: `usage`, it cannot be sent.
+        """
+        self._check_open()
+        try:
+            sent = self._driver.feed(
+                lambda now, wall_now: self._machine.tell(
+                    name, data, now=now, wall_now=wall_now
+                )
+            )
+        except MisuseError as exc:
+            raise CallError(ErrorKind.USAGE, str(exc)) from exc
+        if sent is not None:
+            await sent
+
+    async def close(self, reason: str) -> None:
+        """End the channel and tell the peer; harmless when it has ended."""
+        await self.channel.close(reason)
+
+    def _check_open(self) -> None:
+        """Raise `ChannelClosed` when nothing can be sent any more."""
+        if self.channel.ended is not None:
+            raise self.channel.ended
+        if self._closing is not None:
+            raise ChannelClosed("protocol broken", by_peer=False)
+
+    def _drop(self, event: FrameReceived) -> None:
+        logger.warning(
+            "frame dropped peer=%s type=%s",
+            self._peer,
+            event.frame.protocol_type.name,
+        )
+
+    async def _end(self) -> None:
+        """Let go of everything; the channel has ended."""
+        await self._driver.close()
+        await self.dialogue.close()

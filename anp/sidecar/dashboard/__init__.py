@@ -1,6 +1,0 @@
-"""The dashboard: pages for the owner's browser, and who may open them."""
-
-from anp.sidecar.dashboard.routes import Dashboard, is_open
-from anp.sidecar.dashboard.visits import Visits, cookie_counts, cookie_name
-
-__all__ = ["Dashboard", "Visits", "cookie_counts", "cookie_name", "is_open"]

@@ -1,0 +1,53 @@
+"""The gauges of a running daemon: figures that are read when somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from anp.channel.links import Links
+from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.telemetry.observer import Observer
+from anp.version import daemon_version
+
+__all__ = ["watch_daemon"]
+
+
+def watch_daemon(
+    observer: Observer,
+    *,
+    links: Links,
+    exposure: Exposure,
+    started: float,
+    isolation: Callable[[], str],
+    reload_failed: Callable[[], bool],
+) -> None:
+    """Have the gauges read from the parts of a daemon.
+
+    Args:
+        started: When the daemon began, in seconds since the epoch.
+        isolation: Returns the level at which generated code is locked in.
+        reload_failed: Tells whether the last reload of the configuration failed.
+    """
+    metrics = observer.metrics
+
+    def attachments() -> dict[tuple[str, ...], float]:
+        known = [one.healthy for _, one in exposure.attachments.values()]
+        return {("healthy",): sum(known), ("sick",): len(known) - sum(known)}
+
+    def ready() -> float:
+        # Without the store, which would block the loop; /readyz asks it.
+        sick = attachments()
+        served = sick["healthy",] > 0 or sick["sick",] == 0
+        return float(links.listening and served and not observer.flights.closed)
+
+    metrics.watch("anpd_links", lambda: {(): links.open_links})
+    metrics.watch("anpd_channels", lambda: {(): links.open_channels})
+    metrics.watch("anpd_attachments", attachments)
+    metrics.watch("anpd_calls_in_flight", lambda: {(): observer.flights.count})
+    metrics.watch("anpd_ready", lambda: {(): ready()})
+    metrics.watch("anpd_start_time_seconds", lambda: {(): started})
+    metrics.watch(
+        "anpd_config_last_reload_successful",
+        lambda: {(): float(not reload_failed())},
+    )
+    metrics.watch("anpd_info", lambda: {(daemon_version(), isolation()): 1.0})

@@ -1,0 +1,1 @@
+"""Module halves, loaded into the sandbox and checked before they are used."""

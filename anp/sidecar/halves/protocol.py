@@ -1,0 +1,160 @@
+"""One agreed protocol, as a channel uses it: a document and our half of its module."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from anp.sidecar.halves.loaded import LoadedHalf
+from negotiation.document import Document
+from negotiation.document.layout import read_layout
+from negotiation.document.message_judge import MessageJudge
+from negotiation.document.shape import MessageKind
+from negotiation.errors import DocumentError, NegotiationError
+from negotiation.strict_json import Json
+from negotiation.trial.acceptance import Validator
+
+__all__ = ["Answer", "DoesNotFit", "Protocol"]
+
+
+class DoesNotFit(NegotiationError):
+    """A message does not fit the document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A decoded response."""
+
+    message_id: str | None
+    "Of the request it answers, when the document has message ids."
+
+    result: Any
+    "The result, or None with an error."
+
+    error: tuple[int | str, str] | None
+    "Code and message that the document's own error response carried."
+
+
+class Protocol:
+    """Encodes, decodes and handles; every message is judged by the document."""
+
+    def __init__(
+        self, digest: str, document: Document, half: LoadedHalf, validator: Validator
+    ) -> None:
+        self.hash = digest
+        self.document = document
+        self.half = half
+        self._judge = MessageJudge(document, half, validator)
+
+    @property
+    def has_message_ids(self) -> bool:
+        """Whether answers can be told apart, so that many calls may be in flight."""
+        try:
+            return read_layout(self.document.of_values).message_id is not None
+        except DocumentError:
+            return False
+
+    @property
+    def reader(self) -> Callable[[str, bytes], Awaitable[dict[str, Any]]] | None:
+        """Our half's `read_message`, checked; None when the bytes are JSON."""
+        return None if self.document.is_json else self._read
+
+    async def judge(
+        self, kind: Literal["request", "response"], data: bytes
+    ) -> list[str]:
+        """Return what speaks against `data` as a message of the document, if anything.
+
+        A response may be a good one or one that says error in the document's own way.
+
+        Raises:
+            HalfError: Our `read_message` had to be ended; says nothing about `data`.
+        """
+        return await self._judge.judge(MessageKind(kind), data)
+
+    async def values(self, kind: Literal["request", "response"], data: bytes) -> Json:
+        """Return the values of a message, for comparing; it may break the schemas.
+
+        Raises:
+            JsonError: The bytes should be JSON and are not.
+            HalfError: Our half cannot read them.
+        """
+        return await self._judge.values(MessageKind(kind), data)
+
+    async def _read(self, kind: str, data: bytes) -> dict[str, Any]:
+        values = await self._judge.values(MessageKind(kind), data)
+        assert isinstance(values, dict), "of bytes that are not JSON"
+        return values
+
+    async def encode(self, message_id: str, arguments: dict[str, Any]) -> bytes:
+        """Return a request's bytes.
+
+        Our own request is judged: it is how data is noticed that an agreement does not
+        take (DESIGN.md, Tasks and schemas).
+
+        Raises:
+            DoesNotFit: The arguments do not give a request of this document.
+            HalfError: The half failed.
+        """
+        data = await self.half.encode_request(message_id, arguments)
+        findings = await self.judge("request", data)
+        if findings:
+            raise DoesNotFit("; ".join(findings))
+        return data
+
+    async def decode(self, data: bytes) -> Answer:
+        """Read a response.
+
+        Raises:
+            DoesNotFit: It breaks the document.
+            HalfError: The half could not read it.
+        """
+        decoded = await self.half.decode_response(data)
+        error = decoded.get("error")
+        schema = (
+            self.document.response_schema if error is None else self._judge.error_schema
+        )
+        findings = await self._judge.findings(MessageKind.RESPONSE, schema, data)
+        if findings:
+            raise DoesNotFit("; ".join(findings))
+        message_id = decoded.get("message_id")
+        if message_id is not None and not isinstance(message_id, str):
+            raise DoesNotFit("the message id is no text")
+        if error is None:
+            return Answer(message_id, decoded.get("result"), None)
+        if not isinstance(error, dict):
+            raise DoesNotFit("the error is no object")
+        code, message = error.get("code"), error.get("message")
+        if isinstance(code, bool) or not isinstance(code, int | str):
+            code = "error"
+        return Answer(message_id, None, (code, str(message)[:500]))
+
+    async def handle(
+        self,
+        data: bytes,
+        on_call: Callable[[str, Any], Awaitable[Any]],
+        *,
+        judge_request: bool = True,
+        judge_answer: bool = True,
+    ) -> bytes:
+        """Answer a request as provider.
+
+        Args:
+            judge_request: False when `judge` has seen the request already.
+            judge_answer: Whether to hold our own answer against the document before it
+                goes out. Who receives judges in any case.
+
+        Raises:
+            DoesNotFit: The request, or our answer if judged, breaks the document.
+            HalfError: The half failed.
+        """
+        if judge_request:
+            findings = await self.judge("request", data)
+            if findings:
+                raise DoesNotFit(f"request: {'; '.join(findings)}")
+        answer = await self.half.handle_request(data, on_call)
+        if judge_answer:
+            findings = await self.judge("response", answer)
+            if findings:
+                raise DoesNotFit(f"response: {'; '.join(findings)}")
+        return answer

@@ -1,0 +1,1 @@
+"""The owner's view of agreed protocols: listed, revoked, tested again, pruned."""

@@ -1,0 +1,323 @@
+"""The owner has agreed test cases run again: by our side alone, or with the peer."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from anp.channel.channel import ChannelClosed
+from anp.errors import CallError, ErrorKind
+from anp.sidecar.agreement.offline import ASKED, Retried, kept_fixtures, retry_cases
+from anp.sidecar.agreement.outcomes import TESTS_KEY
+from anp.sidecar.bound.cases import RequesterCases
+from anp.sidecar.bundles.arguments import likely_arguments
+from anp.sidecar.calls.binder import Binder
+from anp.sidecar.halves.workshop import on_trial
+from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.peers.finder import PeerFinder
+from cache.records.records import AgreementRecord, HalfRecord, Role, State
+from cache.store import Store
+from negotiation.document import Document, read_document
+from negotiation.errors import HalfError, NegotiationError
+from negotiation.mind import HalfSource, Need, Offer, Side
+from negotiation.need import Task
+from negotiation.trial.acceptance import Validator, check_half
+from sandbox.pool.pool import Sandbox
+
+__all__ = ["MAX_AGREEMENTS", "Retester", "TestRun"]
+
+MAX_AGREEMENTS: Final = 32
+"Agreements on one document that are tested at once."
+
+TIMEOUT: Final = 120.0
+"Seconds for a run with the peer."
+
+MAX_PROBLEMS: Final = 20
+"Problems of one run that are kept."
+
+MAX_WORDS: Final = 500
+"Characters of each."
+
+
+@dataclass(frozen=True, slots=True)
+class TestRun:
+    """How a half did."""
+
+    __test__ = False  # pytest would take it for a test.
+
+    half: HalfRecord
+    "The half."
+
+    agreement: AgreementRecord | None
+    "The agreement it was tested for; None for a half that serves anybody."
+
+    mode: str
+    "`wire`, `offline`, or `acceptance` when no test cases are kept."
+
+    problems: tuple[str, ...]
+    "What fails, in words; empty when all is well."
+
+    results: tuple[dict[str, Any], ...]
+    "One for each test case: title, passed, detail."
+
+    at: float
+    "Seconds since 1970."
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the run as it is kept with the agreement, and shown."""
+        failed = sum(one.get("passed") is not True for one in self.results)
+        if self.problems:
+            outcome = self.problems[0]
+        elif self.results:
+            outcome = f"{len(self.results)} test cases passed"
+        else:
+            outcome = "the half passes; no test cases are kept"
+        return {
+            "at": self.at,
+            "mode": self.mode,
+            "passed": not self.problems,
+            "cases": len(self.results),
+            "failed": failed,
+            "outcome": outcome,
+            "problems": list(self.problems),
+            "results": list(self.results),
+            "revision": self.half.revision,
+        }
+
+
+class Retester:
+    """Runs the test cases that are kept with agreements, and keeps the outcome.
+
+    It changes nothing about what is used: a failed run is the owner's to act on.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        sandbox: Sandbox,
+        validator: Validator,
+        exposure: Exposure,
+        binder: Binder,
+        finder: PeerFinder,
+        half_deadline: float,
+    ) -> None:
+        self._store = store
+        self._sandbox = sandbox
+        self._validator = validator
+        self._exposure = exposure
+        self._binder = binder
+        self._finder = finder
+        self._half_deadline = half_deadline
+
+    async def offline(self, digest: str) -> list[TestRun]:
+        """Try every half of a document that is in use, each on its fixtures (ANP-Q9).
+
+        Raises:
+            CallError: `usage`, nothing of it can be tested, or too much at once.
+        """
+        text, agreements = await self._held(digest)
+        document = read_document(text)
+        halves = {
+            (half.role, half.revision): half
+            for half in await asyncio.to_thread(self._store.halves, digest)
+        }
+        if len(agreements) > MAX_AGREEMENTS:
+            raise CallError(
+                ErrorKind.USAGE,
+                f"{len(agreements)} agreements are on {digest[:12]}; at most "
+                f"{MAX_AGREEMENTS} are tested at once: test it with one peer (--peer)",
+            )
+        runs = []
+        for agreement in agreements:
+            half = halves.get((agreement.role, agreement.revision))
+            if half is not None:
+                runs.append(await self._try(half, agreement, text, document))
+        bound = {run.half.revision for run in runs if run.half.role is Role.PROVIDER}
+        served = next(
+            (
+                half
+                for half in halves.values()
+                if half.role is Role.PROVIDER and half.state is State.ACTIVE
+            ),
+            None,
+        )
+        if served is not None and served.revision not in bound:
+            runs.append(await self._try(served, None, text, document))
+        if not runs:
+            raise CallError(
+                ErrorKind.USAGE,
+                f"no half of {digest[:12]} is in use here; "
+                f"`anpd protocols show {digest[:12]}` tells why",
+            )
+        return [await self._kept(run) for run in runs]
+
+    async def with_peer(self, digest: str, peer: str, peer_did: str) -> list[TestRun]:
+        """Run the agreed cases with the peer, over PT=11 where it is common (ANP-75).
+
+        Args:
+            peer: As the owner names it, to find its address.
+            peer_did: In its canonical form.
+
+        Raises:
+            CallError: `usage`, there is nothing to run; or the peer cannot be reached,
+                or declines.
+        """
+        text, agreements = await self._held(digest)
+        ours = [
+            one
+            for one in agreements
+            if one.role is Role.REQUESTER and one.peer_did == peer_did
+        ]
+        if not ours:
+            raise CallError(
+                ErrorKind.USAGE,
+                f"no call of ours to this peer goes through {digest[:12]}; only who "
+                "calls can begin a test: run it at the peer, or here without --peer",
+            )
+        target = await self._finder.find(peer, trust_first_use=False)
+        runs = []
+        for agreement in ours:
+            half = await asyncio.to_thread(
+                self._store.half, digest, Role.REQUESTER, agreement.revision
+            )
+            cases = agreement.tests.get(TESTS_KEY)
+            known = cases.get("text") if isinstance(cases, dict) else None
+            if half is None or not isinstance(known, str) or not known:
+                raise CallError(
+                    ErrorKind.USAGE,
+                    f"no agreed test cases are kept for {digest[:12]}; without --peer "
+                    "our halves are tried by themselves",
+                )
+            document = read_document(text)
+            need = await self._need(document, agreement)
+            try:
+                async with asyncio.timeout(TIMEOUT):
+                    session = await self._binder.session_for_tests(
+                        target, agreement, half, need
+                    )
+                    try:
+                        run = RequesterCases(session, need, self._validator)
+                        run.asked = kept_fixtures(agreement.tests, ASKED)
+                        report = await run.run(known)
+                    finally:
+                        await session.channel.close("the test is done")
+            except TimeoutError:
+                raise CallError(
+                    ErrorKind.TIMEOUT, f"the test took over {TIMEOUT:g} s"
+                ) from None
+            except ChannelClosed as exc:
+                raise CallError(
+                    ErrorKind.PEER_UNREACHABLE, f"the channel was closed: {exc.detail}"
+                ) from exc
+            except NegotiationError as exc:
+                raise CallError(
+                    ErrorKind.GENERATED_CODE, f"the cases cannot be run: {exc}"
+                ) from exc
+            made = report.to_json()
+            runs.append(
+                _run(
+                    half,
+                    agreement,
+                    report.mode,
+                    report.problems,
+                    made["results"],
+                )
+            )
+        return [await self._kept(run) for run in runs]
+
+    async def _held(self, digest: str) -> tuple[str, list[AgreementRecord]]:
+        record = await asyncio.to_thread(self._store.document, digest)
+        if record is None:
+            raise CallError(ErrorKind.USAGE, f"the text of {digest[:12]} was not kept")
+        if await asyncio.to_thread(self._store.is_revoked, digest):
+            raise CallError(
+                ErrorKind.POLICY,
+                f"you took {digest[:12]} back, so nothing of it runs; `anpd protocols "
+                f"approve {digest[:12]}` allows it again",
+            )
+        found = await asyncio.to_thread(self._store.agreements_of, digest)
+        return record.text, [one for one in found if one.state is not State.REVOKED]
+
+    async def _try(
+        self,
+        half: HalfRecord,
+        agreement: AgreementRecord | None,
+        text: str,
+        document: Document,
+    ) -> TestRun:
+        """Try a half as every half is tried, then with its test cases."""
+        source = HalfSource(half.source, half.origin, tuple(half.capabilities))
+        problems: list[str] = []
+        retried = Retried((), None)
+        unfit = self._exposure.fits(half.capabilities)
+        if unfit is not None:
+            problems.append(unfit)
+        side: Side
+        if half.role is Role.REQUESTER and agreement is not None:
+            side = await self._need(document, agreement)
+        else:
+            # What it calls was settled when it was made.
+            side = Offer(self._exposure.offered(), hints=tuple(half.capabilities))
+        try:
+            async with on_trial(
+                self._sandbox,
+                source,
+                text,
+                name=f"test:{secrets.token_hex(4)}",
+                deadline=self._half_deadline,
+            ) as runner:
+                findings = await check_half(
+                    source, document, side, runner=runner, validator=self._validator
+                )
+                problems += findings.problems
+                retried = await retry_cases(
+                    agreement.tests if agreement is not None else {},
+                    document,
+                    side,
+                    runner=runner,
+                    validator=self._validator,
+                )
+                problems += retried.problems
+        except HalfError as exc:
+            problems.append(str(exc))
+        results = (retried.kept or {}).get("results") or []
+        mode = "offline" if results else "acceptance"
+        return _run(half, agreement, mode, problems, results)
+
+    async def _need(self, document: Document, agreement: AgreementRecord) -> Need:
+        task = (
+            Task(document.requirement)
+            if agreement.task is None
+            else Task(**agreement.task)
+        )
+        arguments = await likely_arguments(
+            document, task, agreement.tests, self._validator
+        )
+        return Need(task, arguments)
+
+    async def _kept(self, run: TestRun) -> TestRun:
+        if run.agreement is None:
+            return run
+        stored = await asyncio.to_thread(
+            self._store.note_run, run.agreement, run.to_json()
+        )
+        return replace(run, agreement=stored)
+
+
+def _run(
+    half: HalfRecord,
+    agreement: AgreementRecord | None,
+    mode: str,
+    problems: Sequence[str],
+    results: Sequence[dict[str, Any]],
+) -> TestRun:
+    shown = [" ".join(one.split())[:MAX_WORDS] for one in problems[:MAX_PROBLEMS]]
+    more = len(problems) - MAX_PROBLEMS
+    if more > 0:
+        shown.append(f"and {more} more")
+    return TestRun(half, agreement, mode, tuple(shown), tuple(results), time.time())

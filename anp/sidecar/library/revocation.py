@@ -1,0 +1,233 @@
+"""The owner's word about protocols: take back, give back, clear out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+from anp.errors import CallError, ErrorKind
+from anp.sidecar.agreement.queue import OwnerDesk
+from anp.sidecar.agreement.refusals import revoked_in_words
+from anp.sidecar.agreement.rulings import Decision
+from anp.sidecar.calls.acceptor import Provider
+from anp.sidecar.calls.binder import Binder
+from anp.sidecar.consensus.registry import ConsensusDesk
+from anp.sidecar.library.prune_rules import PruneRules
+from anp.sidecar.library.views import find_hash
+from cache.errors import HashPrefixError
+from cache.parts.pages import Removed
+from cache.records.protocols import MAX_REASON
+from cache.records.records import AgreementRecord, HalfRecord, NegotiationRecord
+from cache.store import Store
+from sandbox.pool.pool import Sandbox
+
+__all__ = ["MAX_SHOWN", "ProtocolDesk"]
+
+logger = logging.getLogger(__name__)
+
+MAX_SHOWN: Final = 1000
+"Records that the answer to a pruning names; all are counted."
+
+_HASH = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
+
+
+class ProtocolDesk:
+    """Carries out what the owner says, and tells what came of it.
+
+    What is said is on disk before anything is closed, so it outlives the daemon.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        sandbox: Sandbox,
+        binder: Binder,
+        provider: Provider,
+        consensus: ConsensusDesk,
+        owner: OwnerDesk,
+    ) -> None:
+        self._store = store
+        self._sandbox = sandbox
+        self._binder = binder
+        self._provider = provider
+        self._consensus = consensus
+        self._owner = owner
+
+    async def revoke(
+        self, prefix: str, *, peer_did: str | None = None, reason: str = ""
+    ) -> dict[str, Any]:
+        """Take a document back (DESIGN.md, Links and channels: Revoked).
+
+        Its channels close at once, nothing more on them is decoded, its hash is
+        declined, and the same text refused in negotiations.
+
+        Args:
+            prefix: Its hash or the beginning of it; a whole hash need not be known.
+            peer_did: For this peer alone, in its canonical form.
+            reason: For the owner; never sent.
+
+        Raises:
+            CallError: `usage`, the reason cannot be kept.
+            HashPrefixError: None or several hashes begin with `prefix`.
+        """
+        if len(reason) > MAX_REASON or any(0xD800 <= ord(c) <= 0xDFFF for c in reason):
+            raise CallError(
+                ErrorKind.USAGE, f"the reason has to be text of {MAX_REASON} characters"
+            )
+        digest = await self._known(prefix)
+        ruled = await asyncio.to_thread(
+            self._store.revoke,
+            digest,
+            peer_did=peer_did,
+            reason=reason,
+            at=time.time(),
+        )
+        # Also when it was revoked before: a channel may have been missed then.
+        ended = await self._provider.revoke(digest, peer_did)
+        ended += await self._binder.revoke(digest, peer_did, revoked_in_words(digest))
+        logger.info(
+            "protocol revoked hash=%s peer=%s records=%d channels=%d",
+            digest[:12],
+            peer_did or "all",
+            ruled.records,
+            ended,
+        )
+        return {
+            "hash": digest,
+            "peer": peer_did,
+            "revoked": bool(ruled.revocations),
+            "channels_closed": ended,
+        }
+
+    async def approve(
+        self, prefix: str, *, peer_did: str | None = None
+    ) -> dict[str, Any]:
+        """Take back a revocation or a quarantine, or give the word that is waited for.
+
+        Args:
+            prefix: The document's hash or the beginning of it.
+            peer_did: For this peer alone, in its canonical form.
+
+        Raises:
+            CallError: `usage`, it was revoked for all, so one peer cannot be exempted.
+            HashPrefixError: None or several hashes begin with `prefix`.
+        """
+        waiting = await self._owner.negotiations(open_only=True)
+        digest = await self._known(prefix, waiting)
+        known = await asyncio.to_thread(self._store.revocations, digest)
+        if peer_did is not None and any(one.peer_did is None for one in known):
+            raise CallError(
+                ErrorKind.USAGE,
+                f"{digest[:12]} is revoked for all peers; approve it without --peer, "
+                "then revoke it for single ones",
+            )
+        ruled = await asyncio.to_thread(
+            self._store.give_back, digest, peer_did=peer_did
+        )
+        self._binder.give_back(digest, peer_did)
+        self._provider.give_back(digest, peer_did)
+        released = peer_did is None and self._sandbox.release(digest)
+        decided = []
+        for record in waiting:
+            if _pending(record) != digest or peer_did not in {None, record.peer_did}:
+                continue
+            await self._owner.decide(record.id, Decision("accept"))
+            decided.append(record.id)
+        logger.info("protocol approved hash=%s peer=%s", digest[:12], peer_did or "all")
+        return {
+            "hash": digest,
+            "peer": peer_did,
+            "revocation_ended": bool(ruled.revocations) or ruled.records > 0,
+            "quarantine_ended": released,
+            "negotiations_accepted": decided,
+        }
+
+    async def prune(self, *, older_than: float, dry_run: bool) -> dict[str, Any]:
+        """Drop what was not used for long; never what is in use or published.
+
+        Args:
+            older_than: Seconds.
+            dry_run: Drop nothing, and say what would be.
+        """
+        await asyncio.to_thread(self._store.flush)
+        revocations = await asyncio.to_thread(self._store.revocations)
+        rules = PruneRules(
+            now=time.time(),
+            older_than=older_than,
+            revoked={(one.hash, one.peer_did): one.at for one in revocations},
+            last_uses=await asyncio.to_thread(self._store.last_uses),
+        )
+        published = {one.hash for one in self._consensus.registry.all()}
+        keep = self._binder.hashes | self._provider.hashes | published
+        removed = await asyncio.to_thread(
+            self._store.prune, rules.agreement, rules.half, keep=keep, dry_run=dry_run
+        )
+        logger.info("protocols pruned records=%d dry_run=%s", len(removed), dry_run)
+        return {
+            "dry_run": dry_run,
+            "older_than": older_than,
+            "counts": dict(Counter(_kind(one) for one in removed)),
+            "bytes": sum(one.size for one in removed),
+            "removed": [_shown(one) for one in removed[:MAX_SHOWN]],
+        }
+
+    async def _known(
+        self, prefix: str, waiting: Sequence[NegotiationRecord] = ()
+    ) -> str:
+        """Return the hash that is meant."""
+        begins = prefix.strip().lower().removeprefix("sha256:")
+        pending = {
+            digest
+            for record in waiting
+            if begins and (digest := _pending(record)) and digest.startswith(begins)
+        }
+        try:
+            found = {await asyncio.to_thread(find_hash, self._store, prefix)}
+        except HashPrefixError:
+            whole = _HASH.fullmatch(prefix.strip())
+            if not pending and whole is None:
+                raise
+            found = set() if whole is None else {whole[1].lower()}
+        if len(found | pending) > 1:
+            shown = ", ".join(one[:16] for one in sorted(found | pending))
+            raise CallError(
+                ErrorKind.USAGE,
+                f"several protocols begin with {prefix[:80]!r}: {shown}; give more of "
+                "it",
+            )
+        return (found | pending).pop()
+
+
+def _pending(record: NegotiationRecord) -> str | None:
+    pending = record.pending
+    return None if pending is None else str(pending.get("hash"))
+
+
+def _kind(removed: Removed) -> str:
+    return "document" if removed.record is None else removed.record.kind
+
+
+def _shown(removed: Removed) -> dict[str, Any]:
+    record = removed.record
+    shown: dict[str, Any] = {
+        "kind": _kind(removed),
+        "hash": removed.hash,
+        "why": removed.why,
+        "bytes": removed.size,
+        "role": None,
+        "revision": None,
+        "state": None,
+        "peer": None,
+    }
+    if isinstance(record, AgreementRecord):
+        shown["peer"] = record.peer_did
+    if isinstance(record, AgreementRecord | HalfRecord):
+        shown["role"], shown["revision"] = record.role.value, record.revision
+        shown["state"] = record.state.value
+    return shown

@@ -1,0 +1,1 @@
+"""The MCP server through which any MCP client calls remote agents."""

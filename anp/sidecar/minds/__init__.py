@@ -1,0 +1,1 @@
+"""Minds that decide in negotiations, and the money they may spend."""

@@ -1,0 +1,113 @@
+"""What our mind is asked after a negotiation: repairs, faults, questions, test cases.
+
+Each gets a mind with an account of its own, as a negotiation does. What the model was
+asked joins the record of the negotiation that the protocol came from, where the owner
+looks for it, and what it cost joins the call at hand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from anp.sidecar.minds.accounts import MAX_EXCHANGES, Exchanged
+from anp.sidecar.minds.minds import Think, Thinking
+from cache.errors import CacheError
+from cache.store import Store
+from negotiation.errors import MindError
+from negotiation.mind import Mind, Side
+
+__all__ = ["Afterwards", "Bill", "words_of"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Bill:
+    """What the model cost on one channel since somebody took it into account."""
+
+    calls: int = 0
+    "Model calls."
+
+    cost: float = 0.0
+    "What they cost at the owner's prices."
+
+    def take(self) -> tuple[int, float]:
+        """Return calls and cost, and begin anew: nothing is counted twice."""
+        taken = self.calls, self.cost
+        self.calls, self.cost = 0, 0.0
+        return taken
+
+
+class Afterwards:
+    """Gives minds for what comes after a negotiation."""
+
+    def __init__(self, store: Store, think: Think) -> None:
+        self._store = store
+        self._think = think
+        # Records are read, changed and written; one at a time.
+        self._lock = asyncio.Lock()
+
+    @asynccontextmanager
+    async def think(
+        self,
+        peer_did: str,
+        *,
+        ours: bool,
+        negotiation_id: str | None,
+        bill: Bill | None = None,
+    ) -> AsyncIterator[Thinking]:
+        """Give a mind for one matter; see `Minds.think`.
+
+        Args:
+            negotiation_id: Where the protocol came from, if that is known.
+            bill: Gets what it costs.
+        """
+        seen: list[Exchanged] = []
+        thinking = self._think(
+            peer_did, ours=ours, negotiation_id=negotiation_id, watch=seen.append
+        )
+        try:
+            yield thinking
+        finally:
+            if bill is not None:
+                bill.calls += thinking.calls()
+                bill.cost += thinking.cost()
+            if negotiation_id is not None and thinking.calls():
+                # A cancelled repair was paid for as well.
+                await asyncio.shield(self._keep(negotiation_id, thinking.calls(), seen))
+
+    async def _keep(
+        self, negotiation_id: str, calls: int, seen: Sequence[Exchanged]
+    ) -> None:
+        async with self._lock:
+            try:
+                await asyncio.to_thread(self._add, negotiation_id, calls, seen)
+            except CacheError as exc:
+                # The ledger has the cost; only the owner's view lacks something.
+                logger.error("questions to the model not recorded reason=%s", exc)
+
+    def _add(self, negotiation_id: str, calls: int, seen: Sequence[Exchanged]) -> None:
+        record = self._store.negotiation(negotiation_id)
+        if record is None:
+            return
+        shown = (*record.exchanges, *(one.shown() for one in seen))
+        self._store.save_negotiation(
+            replace(
+                record,
+                model_calls=record.model_calls + calls,
+                exchanges=shown[-MAX_EXCHANGES:],
+            )
+        )
+
+
+async def words_of(mind: Mind, question: str, side: Side) -> str:
+    """Return a mind's answer to a peer's question, empty when it has none (ANP-64)."""
+    try:
+        return await mind.answer(question, side)
+    except MindError as exc:
+        logger.info("question not answered reason=%r", str(exc)[:200])
+        return ""

@@ -1,0 +1,146 @@
+"""Which mind works on what, and who pays for it (DESIGN.md, Negotiation and Trust)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from anp.errors import ConfigError
+from anp.sidecar.minds.accounts import Exchanged, Spender, Spending
+from negotiation.llm.asking.budget import OWNER, UNLISTED
+from negotiation.mind import Mind
+from negotiation.rules.rules import RulesMind
+
+if TYPE_CHECKING:
+    from negotiation.llm.asking.endpoint import Endpoint
+    from negotiation.llm.mind import LlmMind
+
+__all__ = ["Minds", "Think", "Thinking"]
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """A mind for one negotiation, repair or question."""
+
+    mind: Mind
+    "Proposes, judges, writes and answers."
+
+    model: LlmMind | None
+    "What only a model can do; None while the owner set none."
+
+    calls: Callable[[], int]
+    "Model calls that were made so far."
+
+    cost: Callable[[], float]
+    "What they cost at the owner's prices; 0 without prices."
+
+    first: Mind | None = None
+    "What costs nothing and is tried before `mind` for a repair, or None."
+
+    exhausted: Callable[[], str] = lambda: ""
+    "Which budget had no room for a call, in words for the owner; else empty."
+
+
+class Think(Protocol):
+    """Gives a mind; see `Minds.think`."""
+
+    def __call__(
+        self,
+        peer_did: str,
+        *,
+        ours: bool,
+        negotiation_id: str | None = None,
+        watch: Callable[[Exchanged], None] | None = None,
+    ) -> Thinking: ...
+
+
+class Minds:
+    """Makes minds; with a model, each with an account that its calls are paid from.
+
+    No model is asked before a handshake is complete: minds are made for what comes on
+    an open channel, and for calls of the owner's.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        endpoint: Endpoint | None,
+        spending: Spending,
+        is_listed: Callable[[str], bool],
+    ) -> None:
+        """Make the maker.
+
+        Args:
+            kind: `rules`, `llm` or `auto`: rules first, the model for what is left.
+            endpoint: The owner's model, or None.
+            is_listed: Whether the owner listed a peer, by its canonical DID.
+
+        Raises:
+            ConfigError: `llm` without a model.
+        """
+        if kind == "llm" and endpoint is None:
+            raise ConfigError(
+                'negotiation.mind: "llm" needs llm.model; set it, or write "auto"'
+            )
+        self._kind = kind
+        self._endpoint = endpoint if kind != "rules" else None
+        self._spending = spending
+        self._is_listed = is_listed
+
+    @property
+    def name(self) -> str:
+        """What negotiates: `rules`, `llm` or `auto`."""
+        return self._kind if self._endpoint is not None else "rules"
+
+    def think(
+        self,
+        peer_did: str,
+        *,
+        ours: bool,
+        negotiation_id: str | None = None,
+        watch: Callable[[Exchanged], None] | None = None,
+    ) -> Thinking:
+        """Return a mind; who makes us think pays for it.
+
+        Args:
+            peer_did: The peer in its canonical form.
+            ours: Whether a call of the owner's started it; else the peer pays.
+            negotiation_id: For the ledger.
+            watch: Gets every exchange with the model.
+        """
+        if self._endpoint is None:
+            return Thinking(RulesMind(), None, lambda: 0, lambda: 0.0)
+        # Without a model nobody has to wait for its parts at start.
+        from negotiation.llm.auto import AutoMind
+        from negotiation.llm.mind import LlmMind
+
+        costs: list[float] = []
+
+        def on_exchange(exchanged: Exchanged) -> None:
+            costs.append(self._spending.cost(exchanged.usage))
+            if watch is not None:
+                watch(exchanged)
+
+        account = OWNER
+        if not ours:
+            account = peer_did if self._is_listed(peer_did) else UNLISTED
+        spender = Spender(
+            self._endpoint,
+            self._spending,
+            account=account,
+            peer=peer_did,
+            negotiation_id=negotiation_id,
+            watch=on_exchange,
+        )
+        model = LlmMind(spender, name=self._endpoint.model[:256])
+        rules = None if self._kind == "llm" else RulesMind()
+        return Thinking(
+            model if rules is None else AutoMind(rules, model),
+            model,
+            lambda: spender.calls,
+            lambda: sum(costs),
+            rules,
+            lambda: spender.exhausted,
+        )

@@ -1,0 +1,1 @@
+"""The local agent's capabilities: attached, exposed and called."""

@@ -1,0 +1,81 @@
+"""The agent's attachments: read from the owner's files, started, changed and ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+from anp.errors import ConfigError
+from anp.sidecar.attachments import (
+    AttachmentError,
+    AttachmentLimits,
+    AttachmentSpec,
+    load_attachments,
+    open_attachment,
+)
+from anp.sidecar.home.home import Home
+from anp.sidecar.offer.exposure import Exposure
+
+__all__ = ["Attaching"]
+
+logger = logging.getLogger(__name__)
+
+
+class Attaching:
+    """Keeps what runs the same as what the owner's files say."""
+
+    def __init__(self, home: Home, exposure: Exposure, *, max_calls: int) -> None:
+        self._home = home
+        self._exposure = exposure
+        self._limits = AttachmentLimits(max_calls=max_calls)
+
+    async def reload(self, declared: Iterable[AttachmentSpec]) -> list[str]:
+        """Read the attachments again; start what is new or changed, end what is gone.
+
+        Args:
+            declared: Those of the owner's configuration, as it is now.
+
+        Returns:
+            The names of all attachments.
+
+        Raises:
+            ConfigError: A file is broken; nothing was changed.
+        """
+        specs: dict[str, AttachmentSpec] = {}
+        for spec in (*declared, *load_attachments(self._home.attachments)):
+            if spec.name in specs:
+                raise ConfigError(
+                    f"attachment {spec.name} is both in the configuration and in "
+                    f"{self._home.attachments}; remove one of them"
+                )
+            specs[spec.name] = spec
+        for name, (_, attachment) in list(self._exposure.attachments.items()):
+            if name not in specs:
+                self._exposure.drop(name)
+                await attachment.close()
+        # A reload also starts unchanged ones anew: the code behind them may have
+        # changed, and their schemas with it.
+        await asyncio.gather(*(self._attach(spec) for spec in specs.values()))
+        return sorted(specs)
+
+    async def _attach(self, spec: AttachmentSpec) -> None:
+        old = self._exposure.attachments.get(spec.name)
+        if old is not None:
+            await old[1].close()
+        attachment = open_attachment(
+            spec,
+            limits=self._limits,
+            on_change=self._exposure.changed,
+        )
+        try:
+            await attachment.start()
+        except AttachmentError as exc:
+            # It goes on trying by itself; until then its capabilities are not offered.
+            logger.warning("attachment not healthy name=%s reason=%s", spec.name, exc)
+        self._exposure.put(spec, attachment)
+
+    async def close(self) -> None:
+        """End what runs."""
+        attachments = [a for _, a in self._exposure.attachments.values()]
+        await asyncio.gather(*(attachment.close() for attachment in attachments))

@@ -1,0 +1,134 @@
+"""One call of a capability for a peer, judged by its schemas on both sides."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+from anp.sidecar.attachments import AttachmentError, CapabilityError
+from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.telemetry.observer import Observer
+from cache.records.records import HalfRecord
+from negotiation.errors import CapabilityFailed
+from negotiation.trial.acceptance import Validator
+
+__all__ = ["MAX_VALUES", "CapabilityCalls", "max_output"]
+
+logger = logging.getLogger(__name__)
+
+MAX_VALUES = 4 * 1024 * 1024
+"Largest values that a message is judged with, in bytes, whatever a channel carries."
+
+ROOM_FOR_FIELDS = 64 * 1024
+"Bytes of a message for what a document adds to the output, where there is room."
+
+
+def max_output(max_payload: int) -> int:
+    """Return the bytes of JSON that an output may have to fit an answer's frame.
+
+    Args:
+        max_payload: Protocol data that one frame of the channel may have.
+    """
+    most = min(max_payload, MAX_VALUES)
+    return most - min(ROOM_FOR_FIELDS, most // 8)
+
+
+class CapabilityCalls:
+    """Calls what is exposed, and nothing else."""
+
+    def __init__(
+        self,
+        exposure: Exposure,
+        validator: Validator,
+        *,
+        timeout: float,
+        observer: Observer | None = None,
+    ) -> None:
+        self.observer = observer or Observer()
+        self._exposure = exposure
+        self._validator = validator
+        self._timeout = timeout
+
+    def is_repeatable(self, name: str) -> bool:
+        """Whether a second call of `name` does no more than the first."""
+        capability = self._exposure.capability(name)
+        return capability is not None and (
+            capability.read_only or capability.idempotent
+        )
+
+    async def call(
+        self,
+        half: HalfRecord,
+        name: str,
+        arguments: Any,
+        *,
+        peer_did: str,
+        max_payload: int,
+    ) -> Any:
+        """Call a capability that `half` was agreed with, for a peer.
+
+        Args:
+            max_payload: See `run`.
+
+        Raises:
+            CapabilityFailed: It is not part of the protocol, not available, or failed.
+        """
+        if name not in half.capabilities:
+            raise CapabilityFailed(
+                "403", f"{name} is not part of this protocol", ran=False
+            )
+        problem = self._exposure.fits({name: half.capabilities[name]})
+        if problem is not None:
+            raise CapabilityFailed("503", "the capability is not available", ran=False)
+        return await self.run(
+            name, arguments, peer_did=peer_did, max_payload=max_payload
+        )
+
+    async def run(
+        self, name: str, arguments: Any, *, peer_did: str, max_payload: int
+    ) -> Any:
+        """Call an exposed capability.
+
+        Args:
+            max_payload: What one frame of the channel that the answer goes out on
+                may carry, in bytes.
+
+        Raises:
+            CapabilityFailed: It is not available, failed, or the data does not fit.
+        """
+        capability = self._exposure.capability(name)
+        attachment = self._exposure.attachment_of(name)
+        if capability is None or attachment is None or not isinstance(arguments, dict):
+            raise CapabilityFailed("503", "the capability is not available", ran=False)
+        findings = await self._validator.validate(capability.input_schema, arguments)
+        if findings:
+            raise CapabilityFailed(
+                "400", f"input: {'; '.join(findings)}"[:500], ran=False
+            )
+        try:
+            with self.observer.tool(name):
+                output = await attachment.call(
+                    name, arguments, caller=peer_did, timeout=self._timeout
+                )
+        except CapabilityError as exc:
+            raise CapabilityFailed(str(exc.code), exc.message) from exc
+        except AttachmentError as exc:
+            logger.warning("attachment failed capability=%s reason=%s", name, exc)
+            raise CapabilityFailed(
+                "503", "the capability is not available", ran=exc.may_have_run
+            ) from exc
+        size, most = len(json.dumps(output)), max_output(max_payload)
+        if size > most:
+            raise CapabilityFailed(
+                "413", f"too_large: the output has {size} bytes, at most {most}"
+            )
+        findings = await self._validator.validate(capability.output_schema, output)
+        if findings:
+            logger.warning(
+                "capability answered outside its schema capability=%s findings=%r",
+                name,
+                "; ".join(findings)[:200],
+            )
+            raise CapabilityFailed("502", "the capability answered outside its schema")
+        return output

@@ -1,0 +1,239 @@
+"""The lists that peers publish: read before the first call, kept for a while (ANP-95).
+
+A list comes from the address that is about to be dialled, at a fixed path; nothing in
+it names another place to fetch from. It proves nothing: what it claims only decides
+what we offer, and the peer's own signed hello decides what is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from anp.channel.links import Target
+from anp.identity.address import normalise_url
+from anp.identity.web.fetcher import Fetcher, FetchError
+from negotiation.consensus import MAX_LIST, Listing, ListingError, read_listing
+from negotiation.document import MAX_DOCUMENT_SIZE, document_hash
+
+__all__ = [
+    "LIST_PATH",
+    "Answered",
+    "PeerLists",
+    "document_path",
+    "guarded_getter",
+    "peer_getter",
+]
+
+logger = logging.getLogger(__name__)
+
+LIST_PATH: Final = "/.well-known/anp/protocols"
+"Where the list is, on the host and port of the WebSocket."
+
+FETCH_TIMEOUT: Final = 3.0
+"Seconds for the whole answer; a peer without a list must not hold up a call."
+
+NO_LIST_LIFETIME: Final = 60.0
+"Seconds for which a peer that gave no list is not asked again."
+
+MAX_LISTS: Final = 64
+"Lists kept; each may have a megabyte."
+
+MAX_DOCUMENTS: Final = 64
+"Documents kept; each may have a quarter of one."
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An HTTP answer of a peer."""
+
+    status: int
+    "Its status; 200 and 304 are of use."
+
+    body: bytes
+    "At most as many bytes as were asked for."
+
+    etag: str = ""
+    "Its `ETag`, or empty."
+
+
+UNANSWERED: Final = (FetchError, ListingError, TimeoutError)
+"What a fetch from a peer may end with."
+
+Get = Callable[[str, int, str], Awaitable[Answered]]
+"Fetches a URL: most bytes of the body, and an `ETag` known already or an empty text."
+
+
+def document_path(digest: str) -> str:
+    """Return where the document with a hash is, on the same host and port."""
+    return f"{LIST_PATH}/{digest}"
+
+
+def peer_getter(tls: ssl.SSLContext | bool = True) -> Get:
+    """Return what fetches from addresses that the owner or the address book names.
+
+    It raises `FetchError` without an answer, `ListingError` for one too large.
+
+    Args:
+        tls: How certificates are checked.
+    """
+
+    async def get(url: str, max_size: int, etag: str) -> Answered:
+        import httpx
+
+        headers = {"If-None-Match": etag} if etag else {}
+        client = httpx.AsyncClient(timeout=FETCH_TIMEOUT, trust_env=False, verify=tls)
+        try:
+            async with client, client.stream("GET", url, headers=headers) as response:
+                data = b""
+                if response.status_code == 200:
+                    async for chunk in response.aiter_bytes():
+                        data += chunk
+                        if len(data) > max_size:
+                            raise ListingError(f"over {max_size} bytes")
+                known = response.headers.get("ETag", "")
+                return Answered(response.status_code, data, known)
+        except httpx.HTTPError as exc:
+            raise FetchError(str(exc) or type(exc).__name__) from exc
+
+    return get
+
+
+def guarded_getter(fetcher: Fetcher) -> Get:
+    """Return what fetches from addresses that only the peer itself named."""
+
+    async def get(url: str, max_size: int, etag: str) -> Answered:
+        fetched = await fetcher.fetch(
+            url, max_size=max_size, deadline=FETCH_TIMEOUT, same_host=True
+        )
+        return Answered(200, fetched.body)
+
+    return get
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What is known of one peer's list."""
+
+    listing: Listing | None
+    etag: str
+    until: float
+
+
+class PeerLists:
+    """Reads lists and documents of peers, and keeps them for a while."""
+
+    def __init__(
+        self,
+        *,
+        lifetime: float,
+        get: Get,
+        guarded_get: Get,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Make an empty memory.
+
+        Args:
+            lifetime: Seconds after which a list is asked for again.
+            get: Fetches from where the owner says that the peer is.
+            guarded_get: Fetches from where only the peer says so (DESIGN.md, Trust).
+        """
+        self._lifetime = lifetime
+        self._get = get
+        self._guarded_get = guarded_get
+        self._clock = clock
+        self._lists: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
+        self._documents: OrderedDict[str, str] = OrderedDict()
+        self._asking: dict[tuple[str, str], asyncio.Lock] = {}
+
+    async def listing(self, target: Target, *, ask: bool = True) -> Listing | None:
+        """Return what a peer publishes, or None when it publishes nothing.
+
+        Args:
+            ask: Whether the peer may be asked; otherwise only what is kept counts.
+        """
+        if target.url is None:
+            return None
+        key = target.did, target.url
+        lock = self._asking.setdefault(key, asyncio.Lock())
+        try:
+            async with lock:
+                kept = self._lists.get(key)
+                if kept is None or self._clock() >= kept.until:
+                    if not ask:
+                        return None
+                    kept = await self._ask(target, target.url, kept)
+                    self._keep(key, kept)
+                return kept.listing
+        finally:
+            if not lock.locked():
+                self._asking.pop(key, None)
+
+    async def document(self, target: Target, digest: str) -> str | None:
+        """Return the document with a hash from a peer, or None if it has it not."""
+        known = self._documents.get(digest)
+        if known is not None or target.url is None:
+            return known
+        url = _at(target.url, document_path(digest))
+        try:
+            async with asyncio.timeout(FETCH_TIMEOUT):
+                answered = await self._of(target)(url, MAX_DOCUMENT_SIZE, "")
+            text = answered.body.decode("utf-8")
+        except (*UNANSWERED, UnicodeError) as exc:
+            logger.info("no document from peer reason=%s", type(exc).__name__)
+            return None
+        # The name of a document is what it says: nobody is believed about it.
+        if answered.status != 200 or document_hash(text) != digest:
+            logger.info("no document from peer status=%d", answered.status)
+            return None
+        self._documents[digest] = text
+        while len(self._documents) > MAX_DOCUMENTS:
+            self._documents.popitem(last=False)
+        return text
+
+    def forget(self, target: Target) -> None:
+        """Ask anew the next time, for what was said turned out to be untrue."""
+        if target.url is not None:
+            kept = self._lists.get((target.did, target.url))
+            if kept is not None:
+                kept.until = 0.0
+
+    def _of(self, target: Target) -> Get:
+        return self._guarded_get if target.guarded else self._get
+
+    async def _ask(self, target: Target, url: str, before: _Kept | None) -> _Kept:
+        etag = before.etag if before is not None else ""
+        now = self._clock()
+        try:
+            async with asyncio.timeout(FETCH_TIMEOUT):
+                where = _at(url, LIST_PATH)
+                answered = await self._of(target)(where, MAX_LIST, etag)
+            if answered.status == 304 and before is not None:
+                return _Kept(before.listing, etag, now + self._lifetime)
+            if answered.status == 200:
+                listing = await asyncio.to_thread(read_listing, answered.body)
+                return _Kept(listing, answered.etag[:200], now + self._lifetime)
+            reason = f"status {answered.status}"
+        except UNANSWERED as exc:
+            reason = str(exc) or type(exc).__name__
+        logger.info("peer publishes no list url=%s reason=%r", url, reason[:200])
+        return _Kept(None, "", now + min(NO_LIST_LIFETIME, self._lifetime))
+
+    def _keep(self, key: tuple[str, str], kept: _Kept) -> None:
+        self._lists[key] = kept
+        self._lists.move_to_end(key)
+        while len(self._lists) > MAX_LISTS:
+            self._lists.popitem(last=False)
+
+
+def _at(url: str, path: str) -> str:
+    parts = urlsplit(normalise_url(url))
+    scheme = "https" if parts.scheme == "wss" else "http"
+    return f"{scheme}://{parts.netloc}{path}"

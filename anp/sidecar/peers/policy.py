@@ -1,0 +1,103 @@
+"""The owner's policy for peers: who may open channels to us."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+
+from anp.errors import ErrorCode, PeerError
+from anp.sidecar.config.settings import Config
+from cache.records.records import PeerState
+from cache.store import Store
+
+__all__ = ["PeerPolicy", "PeerRules"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PeerRules:
+    """What the configuration says of peers; the store knows the rest."""
+
+    default: str
+    "`any` or `listed`."
+
+    allowed: frozenset[str] = frozenset()
+    "DIDs that may use us."
+
+    blocked: frozenset[str] = frozenset()
+    "DIDs that may not."
+
+    @classmethod
+    def of(cls, config: Config) -> PeerRules:
+        """Return the rules of a configuration."""
+        by_policy = {
+            policy: frozenset(
+                p.did for p in config.peer if p.did and p.policy == policy
+            )
+            for policy in ("allow", "block")
+        }
+        return cls(config.peers_policy, by_policy["allow"], by_policy["block"])
+
+
+class PeerPolicy:
+    """Who may open channels to us: `any` verified DID, or only listed ones."""
+
+    def __init__(self, store: Store, rules: PeerRules) -> None:
+        self._store = store
+        self.rules = rules
+        "What the owner's configuration says; may be replaced at any time."
+
+    async def check(self, did: str, *, shown_did: str) -> None:
+        """Let a verified peer in, and remember that it was here.
+
+        Args:
+            did: The form of the DID under which records are stored.
+            shown_did: The DID the peer used, for the log.
+
+        Raises:
+            PeerError: 403; the log line names the command that allows the peer.
+        """
+        known = await asyncio.to_thread(self._store.peer, did)
+        state = known.state if known else PeerState.UNKNOWN
+        if state is PeerState.BLOCKED or {did, shown_did} & self.rules.blocked:
+            raise PeerError(ErrorCode.NOT_ALLOWED, f"{shown_did} is blocked")
+        listed = state is PeerState.ALLOWED or bool(
+            {did, shown_did} & self.rules.allowed
+        )
+        if not listed and self.rules.default != "any":
+            await self.remember(did, shown_did=shown_did, state=PeerState.WAITING)
+            logger.warning(
+                "unknown peer refused did=%s allow_with=%r",
+                shown_did,
+                f"anpd peers allow {shown_did}",
+            )
+            raise PeerError(ErrorCode.NOT_ALLOWED, f"{shown_did} is not allowed")
+
+    def is_listed(self, did: str) -> bool:
+        """Whether the owner allowed a peer, under any DID it is known by; may block."""
+        allowed = self.rules.allowed
+        return did in allowed or any(
+            peer.state is PeerState.ALLOWED or bool(allowed & {peer.did, *peer.aliases})
+            for peer in self._store.peers()
+            if did == peer.did or did in peer.aliases
+        )
+
+    async def remember(
+        self, did: str, *, shown_did: str, state: PeerState | None = None
+    ) -> None:
+        """Store that a peer was seen, under which other DID, and its state if given."""
+        await asyncio.to_thread(self._remember, did, shown_did, state)
+
+    def is_blocked(self, did: str) -> bool:
+        """Whether the owner blocked a peer, under any DID it is known by; may block."""
+        return did in self.rules.blocked or any(
+            peer.state is PeerState.BLOCKED
+            for peer in self._store.peers()
+            if did == peer.did or did in peer.aliases
+        )
+
+    def _remember(self, did: str, shown_did: str, state: PeerState | None) -> None:
+        self._store.see_peer(did, shown_did=shown_did, now=time.time(), state=state)

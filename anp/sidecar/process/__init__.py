@@ -1,0 +1,1 @@
+"""One daemon as a process: start, signals, stop, service manager, self-check."""

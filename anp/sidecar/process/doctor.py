@@ -1,0 +1,383 @@
+"""What works on this machine, what does not, why it matters, and what to do about it.
+
+Each check looks at one thing and answers with `Check`s. A fix that can harm nothing is
+done by `repair`; every other one is a command that the owner reads before running it.
+"""
+
+from __future__ import annotations
+
+import resource
+import shlex
+import shutil
+import socket
+import stat
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+
+from anp.errors import ConfigError
+from anp.identity.keys import PrivateKey
+from anp.sidecar.attachments import AttachmentSpec, load_attachments
+from anp.sidecar.config.load import Config
+from anp.sidecar.home.home import Home
+from anp.sidecar.minds.models import model_summary
+from anp.sidecar.peers.web_identity import server_tls
+from anp.sidecar.process.clock import Clock
+from cache.errors import CacheError
+from cache.opening import store_warnings
+
+__all__ = ["Check", "Level", "examine", "repair"]
+
+LEAST_DISK = 100 * 1024 * 1024
+"Free bytes below which agreements may soon not be kept."
+
+LEAST_FILES = 1024
+"Open files a daemon with many links needs; each link and worker takes some."
+
+RELEASED = 1_793_000_000.0
+"No clock can be right that shows a time before this release, in seconds since 1970."
+
+MAX_SKEW = 60.0
+"Seconds that peers' clocks may differ before their proofs are refused."
+
+
+class Level(StrEnum):
+    """How bad it is."""
+
+    OK = "ok"
+    "It works."
+
+    WARNING = "warning"
+    "It works, and may not for long, or not for everything."
+
+    BAD = "bad"
+    "It does not work."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """What one look found."""
+
+    name: str
+    "What was looked at."
+
+    text: str
+    "What was found."
+
+    level: Level = Level.OK
+    "How bad it is."
+
+    why: str = ""
+    "What comes of it, if it is not good."
+
+    fix: str = ""
+    "A command, or what to write where."
+
+    mode: tuple[Path, int] | None = None
+    "A file and the mode it should have: `--fix` sets it."
+
+    leftover: Path | None = None
+    "A file of ours that nobody uses: `--fix` removes it."
+
+    @property
+    def can_fix(self) -> bool:
+        """Whether `repair` can do something about it."""
+        return self.mode is not None or self.leftover is not None
+
+
+def examine(
+    home: Home, config: Config | None, *, clock: Clock | None = None
+) -> list[Check]:
+    """Look at everything that needs no running daemon.
+
+    Args:
+        config: The owner's configuration, or None if it cannot be read.
+        clock: What the system says of its clock; asked when not given.
+    """
+    found = [*_home(home), *_identity(home, config), _clock(clock or Clock.of_system())]
+    found += [_disk(home), _files()]
+    if config is not None:
+        found += [_store(home, config), *_model(config), *_port(home, config)]
+        found += [*_tls(config), *_otel(config)]
+        found += _attachments(home, config)
+    return found
+
+
+def repair(checks: Iterable[Check]) -> list[str]:
+    """Do what is safe; return what was done, in words.
+
+    Raises:
+        ConfigError: The system does not allow it.
+    """
+    done = []
+    for check in checks:
+        try:
+            if check.mode is not None:
+                path, mode = check.mode
+                path.chmod(mode, follow_symlinks=True)
+                done.append(f"chmod {mode:o} {path}")
+            if check.leftover is not None:
+                check.leftover.unlink(missing_ok=True)
+                done.append(f"removed {check.leftover}")
+        except OSError as exc:
+            raise ConfigError(f"doctor --fix: {check.name}: {exc}") from exc
+    return done
+
+
+def _home(home: Home) -> Iterator[Check]:
+    if not home.path.exists():
+        yield Check(
+            name="home",
+            text=f"{home.path} is not there yet; `anpd --home {home.path} init` or "
+            "`up` makes it",
+        )
+        return
+    mode = stat.S_IMODE(home.path.stat().st_mode)
+    if mode & 0o077:
+        yield Check(
+            name="home",
+            level=Level.BAD if mode & 0o022 else Level.WARNING,
+            text=f"{home.path} has mode {mode:o}: others can look into it",
+            why="who can write here can replace the key and the commands we start",
+            fix=f"chmod 700 {shlex.quote(str(home.path))}",
+            mode=(home.path, 0o700),
+        )
+    else:
+        yield Check(name="home", text=f"{home.path}, for its owner alone")
+    if home.api_file.exists() and not home.is_running():
+        yield Check(
+            name="leftover",
+            level=Level.WARNING,
+            text=f"{home.api_file} names a daemon that is gone",
+            why="it was killed; clients notice, and the next `up` replaces the file",
+            fix=f"rm {shlex.quote(str(home.api_file))}",
+            leftover=home.api_file,
+        )
+
+
+def _identity(home: Home, config: Config | None) -> Iterator[Check]:
+    path = home.key_file
+    if config is not None and config.identity.key_file is not None:
+        path = config.identity.key_file
+    if not path.exists():
+        yield Check(
+            name="identity", text=f"none yet; `anpd --home {home.path} init` makes one"
+        )
+        return
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        yield Check(
+            name="identity",
+            level=Level.BAD,
+            text=f"{path} has mode {mode:o}: others can read the key",
+            why="who has the key is you; the daemon does not start with it",
+            fix=f"chmod 600 {shlex.quote(str(path))}; if others were here, make "
+            "another identity",
+            mode=(path, 0o600),
+        )
+        return
+    try:
+        PrivateKey.load(path)
+    except ConfigError as exc:
+        yield Check(
+            name="identity",
+            level=Level.BAD,
+            text=str(exc),
+            why="without its key a daemon has no identity and does not start",
+            fix="put the key back from your backup; a new one is a new identity: "
+            f"move {path} away and run `anpd --home {home.path} init`",
+        )
+        return
+    yield Check(name="identity", text=str(path))
+
+
+def _clock(clock: Clock) -> Check:
+    if clock.now < RELEASED:
+        shown = time.strftime("%Y-%m-%d %H:%M", time.gmtime(clock.now))
+        return Check(
+            name="clock",
+            level=Level.BAD,
+            text=f"it shows {shown} UTC, which is over",
+            why="peers refuse proofs that are too old or too new",
+            fix="sudo timedatectl set-ntp true",
+        )
+    if clock.synchronised is False:
+        return Check(
+            name="clock",
+            level=Level.WARNING,
+            text="the system does not keep it in step with the world's",
+            why=f"peers refuse proofs when it is wrong by more than {MAX_SKEW:g} s",
+            fix="sudo timedatectl set-ntp true",
+        )
+    kept = "kept in step" if clock.synchronised else "not known whether kept in step"
+    return Check(name="clock", text=kept)
+
+
+def _disk(home: Home) -> Check:
+    place = next(path for path in (home.path, *home.path.parents) if path.exists())
+    free = shutil.disk_usage(place).free
+    text = f"{free // 1024**2} MiB free at {place}"
+    if free >= LEAST_DISK:
+        return Check(name="disk", text=text)
+    return Check(
+        name="disk",
+        level=Level.WARNING,
+        text=text,
+        why="agreements that cannot be kept are negotiated again, and paid for again",
+        fix="free some space, or set cache.path to a larger disk",
+    )
+
+
+def _files() -> Check:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= LEAST_FILES or soft == resource.RLIM_INFINITY:
+        return Check(name="open files", text=f"at most {soft}")
+    return Check(
+        name="open files",
+        level=Level.WARNING,
+        text=f"at most {soft}",
+        why="every link, worker and attachment takes some; without, links are refused",
+        fix=f"ulimit -n {min(LEAST_FILES, hard)}, or LimitNOFILE= of the service",
+    )
+
+
+def _store(home: Home, config: Config) -> Check:
+    cache = config.cache
+    if cache.url is None:
+        return Check(name="store", text=str(cache.path or home.store))
+    try:
+        said = store_warnings(cache.url, prefix=cache.prefix, ca_file=cache.ca_file)
+    except CacheError as exc:
+        return Check(
+            name="store",
+            level=Level.BAD,
+            text=str(exc),
+            why="agreements are kept there, so the daemon does not start without it",
+            fix="start the server, or set cache.url right (docs/fleets.md)",
+        )
+    if not said:
+        return Check(name="store", text=str(cache.shown_url))
+    return Check(
+        name="store",
+        level=Level.WARNING,
+        text="; ".join([str(cache.shown_url), *said]),
+        why="the server may forget agreements, which are then negotiated again",
+        fix="set the server up as docs/fleets.md says",
+    )
+
+
+def _model(config: Config) -> Iterator[Check]:
+    good, text = model_summary(config.llm)
+    if good:
+        yield Check(name="model", text=text)
+        return
+    yield Check(
+        name="model",
+        level=Level.BAD,
+        text=text,
+        why="the daemon does not start while the key it was told of is missing",
+        fix="set llm.api_key_env or llm.api_key_file (docs/model.md)",
+    )
+
+
+def _port(home: Home, config: Config) -> Iterator[Check]:
+    listen = config.listen
+    if home.is_running() or not listen.port:
+        return
+    try:
+        kind, _, _, _, address = socket.getaddrinfo(
+            listen.host, listen.port, type=socket.SOCK_STREAM
+        )[0]
+        with socket.socket(kind, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as exc:
+        yield Check(
+            name="port",
+            level=Level.BAD,
+            text=f"cannot listen on {listen.host}:{listen.port}: {exc.strerror}",
+            why="peers could not reach us, so `anpd up` ends at once",
+            fix=f"ss -ltnp 'sport = :{listen.port}' shows who has it; or "
+            "`anpd up --port 0`",
+        )
+        return
+    yield Check(name="port", text=f"{listen.host}:{listen.port} is free")
+
+
+def _tls(config: Config) -> Iterator[Check]:
+    if config.listen.tls_cert is None:
+        return
+    try:
+        server_tls(config)
+    except ConfigError as exc:
+        yield Check(
+            name="certificate",
+            level=Level.BAD,
+            text=str(exc),
+            why="without it the port cannot speak https and wss",
+            fix="write listen.tls_cert and listen.tls_key anew",
+        )
+        return
+    yield Check(name="certificate", text=str(config.listen.tls_cert))
+
+
+def _otel(config: Config) -> Iterator[Check]:
+    if not config.otel.enabled:
+        return
+    if find_spec("opentelemetry") and find_spec("opentelemetry.sdk"):
+        yield Check(name="traces", text=config.otel.endpoint or "as OTEL_* says")
+        return
+    yield Check(
+        name="traces",
+        level=Level.BAD,
+        text="otel.enabled is set, but the SDK is not installed",
+        why="the daemon does not start, rather than trace nothing without a word",
+        fix="pipx inject anpd 'anpd[otel]', or otel.enabled = false",
+    )
+
+
+def _attachments(home: Home, config: Config) -> Iterator[Check]:
+    try:
+        specs = (*config.attach, *load_attachments(home.attachments))
+    except ConfigError as exc:
+        yield Check(
+            name="attachments",
+            level=Level.BAD,
+            text=str(exc),
+            why="the daemon does not start while one of the files is broken",
+            fix="mend or remove that file, and attach again",
+        )
+        return
+    for spec in specs:
+        problem = _missing(spec)
+        if problem is not None:
+            yield Check(
+                name=f"attach {spec.name}",
+                level=Level.BAD,
+                text=problem,
+                why="its capabilities are offered to nobody until it starts",
+                fix=f"install it, or attach {spec.name} again with the right place",
+            )
+        elif not spec.expose:
+            yield Check(
+                name=f"attach {spec.name}",
+                text="nothing of it is exposed, so peers cannot use it",
+            )
+
+
+def _missing(spec: AttachmentSpec) -> str | None:
+    """Return which program or folder of an attachment is not there, or None."""
+    if spec.cwd is not None and not spec.cwd.is_dir():
+        return f"its folder {spec.cwd} is not there"
+    if spec.kind == "python" and spec.python and not spec.python.exists():
+        return f"its interpreter {spec.python} is not there"
+    if spec.kind == "mcp" and spec.command:
+        program = spec.command[0]
+        if shutil.which(program, path=spec.env.get("PATH")) is None:
+            beside = spec.cwd / program if spec.cwd else Path(program)
+            if not beside.exists():
+                return f"the program {program} is not there"
+    return None

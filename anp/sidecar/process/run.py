@@ -1,0 +1,92 @@
+"""One daemon from its start to its signal: lock, API, ready file, and the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from anp.errors import CallError, ErrorKind
+from anp.sidecar.api.app import serve_api
+from anp.sidecar.config.load import Config
+from anp.sidecar.daemon import Daemon
+from anp.sidecar.home.home import ApiAddress, Home, write_ready_file
+from anp.sidecar.operation import reload_daemon
+from anp.sidecar.process.service import ServiceManager
+from anp.sidecar.process.signals import Signals
+from anp.sidecar.process.stop import finish
+from cache.errors import StoreUnavailable
+
+__all__ = ["run_daemon"]
+
+
+async def run_daemon(
+    home: Home,
+    config: Config,
+    *,
+    ready_file: Path | None,
+    on_ready: Callable[[str, str], None],
+    until: Callable[[ApiAddress], Awaitable[None]] | None = None,
+    load: Callable[[], Config] | None = None,
+    on_config: Callable[[Config], None] | None = None,
+) -> None:
+    """Run the daemon of `home` until SIGINT or SIGTERM, and then end it gracefully.
+
+    Args:
+        load: Reads the configuration again, for SIGHUP and `POST /v1/reload`.
+        on_config: Told when a reload changed it.
+        until: Run the daemon until this returns instead, and leave signals alone.
+        ready_file: Gets `url` and `did` as JSON when peers can connect.
+        on_ready: The same for people, with URL and DID.
+
+    Raises:
+        CallError: The home or the port is in use; or `timeout`, calls were cut off.
+        ConfigError: The owner's files are wrong.
+    """
+    home.create()
+    manager = ServiceManager()
+    signals = Signals(on_end=home.remove_api)
+    with home.lock():
+        try:
+            daemon = Daemon(home, config, load=load, on_config=on_config)
+        except StoreUnavailable as exc:
+            raise CallError(ErrorKind.LOCAL_RESOURCE, str(exc)) from exc
+
+        started = asyncio.Event()
+
+        async def reload() -> None:
+            await started.wait()
+            manager.reloading()
+            try:
+                await reload_daemon(daemon)
+            finally:
+                manager.ready(f"{daemon.url}#{daemon.did}")
+
+        async with contextlib.AsyncExitStack() as stack:
+            if until is None:
+                await stack.enter_async_context(signals.handled(reload))
+            async with daemon.running(), serve_api(daemon) as doors:
+                address = ApiAddress(
+                    str(doors.socket),
+                    os.getpid(),
+                    daemon.url,
+                    daemon.did,
+                    doors.url or "",
+                    str(doors.token_file or ""),
+                )
+                home.write_api(address)
+                try:
+                    if ready_file is not None:
+                        write_ready_file(ready_file, url=daemon.url, did=daemon.did)
+                    on_ready(daemon.url, daemon.did)
+                    manager.ready(f"{daemon.url}#{daemon.did}")
+                    started.set()
+                    alive = asyncio.create_task(manager.keep_alive())
+                    stack.callback(alive.cancel)
+                    await (signals.stopped() if until is None else until(address))
+                    manager.stopping("finishing calls in flight")
+                    await finish(daemon)
+                finally:
+                    home.remove_api()

@@ -1,0 +1,1 @@
+"""Counts, spans, live figures and work in progress."""

@@ -1,0 +1,202 @@
+"""What happens, once: as metrics, as spans, and as work that a stop waits for.
+
+The parts of the daemon say what they do to one `Observer`; whether somebody counts or
+traces is nothing they know.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from anp.errors import CallError, ErrorKind
+from anp.sidecar.telemetry.in_flight import Flights
+from anp.sidecar.telemetry.metrics import Metrics
+from anp.sidecar.telemetry.tracing import NoTracing, Span, Tracing
+
+_SILENT = frozenset({"no_answer", "silent", "broken", "timeout", "unreachable"})
+"Outcomes of a model that is away."
+
+_REPLIES = frozenset({"http_4", "http_5"})
+"Statuses that are counted together."
+
+__all__ = ["CallSeen", "NegotiationSeen", "Observer"]
+
+
+@dataclass(slots=True)
+class CallSeen:
+    """A call under way, filled in by who carries it."""
+
+    span: Span
+    "Its span."
+
+    source: str = "none"
+    "What it went through; see the labels of `anpd_calls_total`."
+
+    outcome: str = "ok"
+    "How it ended."
+
+
+@dataclass(slots=True)
+class NegotiationSeen:
+    """A negotiation under way, filled in by who leads it."""
+
+    span: Span
+    "Its span."
+
+    outcome: str = "unexpected"
+    "How it ended."
+
+    rounds: int = 0
+    "Candidates that were on the table."
+
+
+class Observer:
+    """Counts and traces; one for each daemon."""
+
+    def __init__(
+        self, metrics: Metrics | None = None, tracing: Tracing | None = None
+    ) -> None:
+        self.metrics = metrics or Metrics()
+        self.tracing: Tracing = tracing or NoTracing()
+        self.flights = Flights()
+        self.model_answers = True
+        "Whether the last request to the model got an answer; also before the first."
+
+    @contextlib.contextmanager
+    def call_out(self, peer: str, *, mode: str) -> Iterator[CallSeen]:
+        """Watch a call of ours, from the request to the result.
+
+        Raises:
+            CallError: `daemon_unreachable`, the daemon stops.
+        """
+        if self.flights.closed:
+            raise CallError(
+                ErrorKind.DAEMON_UNREACHABLE,
+                "the daemon stops and takes no new calls; call again when it is back",
+                retry_after=5.0,
+            )
+        attributes = {"anp.peer": peer, "anp.mode": mode}
+        with (
+            self.flights.flight(),
+            self.tracing.span("anp.call", attributes, from_caller=True) as span,
+        ):
+            seen = CallSeen(span)
+            yield from self._call("out", seen)
+
+    @contextlib.contextmanager
+    def call_in(self, peer_did: str, *, source: str) -> Iterator[CallSeen]:
+        """Watch a request of a peer's, from its arrival to our answer."""
+        attributes = {"anp.peer": peer_did}
+        with (
+            self.flights.flight(),
+            self.tracing.span("anp.serve", attributes, kind="server") as span,
+        ):
+            yield from self._call("in", CallSeen(span, source))
+
+    @contextlib.contextmanager
+    def negotiation(self, peer_did: str, *, role: str) -> Iterator[NegotiationSeen]:
+        """Watch a negotiation."""
+        if role == "requester":
+            self.looked_up("miss")
+        attributes = {"anp.peer": peer_did, "anp.role": role}
+        with (
+            self.flights.flight(),
+            self.tracing.span("anp.negotiate", attributes) as span,
+        ):
+            seen = NegotiationSeen(span)
+            try:
+                yield seen
+            finally:
+                self.metrics.count(
+                    "anpd_negotiations_total", role=role, outcome=seen.outcome
+                )
+                self.metrics.observe("anpd_negotiation_rounds", seen.rounds)
+                span.set("anp.outcome", seen.outcome)
+                span.set("anp.rounds", seen.rounds)
+
+    @contextlib.contextmanager
+    def tool(self, capability: str) -> Iterator[None]:
+        """Watch one call of a capability of our agent's."""
+        attributes = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": capability,
+        }
+        name = f"execute_tool {capability}"
+        with self.flights.flight(), self.tracing.span(name, attributes):
+            yield
+
+    @contextlib.contextmanager
+    def chat(self, model: str, *, purpose: str) -> Iterator[Span]:
+        """Watch one request to the model; prompts and answers are never in it."""
+        attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": model,
+            "anp.purpose": purpose,
+        }
+        with self.tracing.span(f"chat {model}", attributes, kind="client") as span:
+            yield span
+
+    def model_asked(
+        self,
+        span: Span,
+        *,
+        purpose: str,
+        outcome: str,
+        input_tokens: int = 0,
+        output_tokens: int = 0,
+    ) -> None:
+        """Count one request to the model."""
+        metrics = self.metrics
+        self.model_answers = outcome not in _SILENT and not outcome.startswith("http")
+        if outcome[:6] in _REPLIES and outcome != "http_429":
+            outcome = f"{outcome[:6]}xx"
+        metrics.count("anpd_llm_requests_total", purpose=purpose, outcome=outcome)
+        for kind, tokens in (("input", input_tokens), ("output", output_tokens)):
+            metrics.count("anpd_llm_tokens_total", tokens, purpose=purpose, type=kind)
+            span.set(f"gen_ai.usage.{kind}_tokens", tokens)
+
+    def looked_up(self, result: str) -> None:
+        """Count what was found for a call of ours."""
+        self.metrics.count("anpd_protocol_lookups_total", result=result)
+
+    def handshake(self, role: str, outcome: str) -> None:
+        """Count a handshake that ended."""
+        self.metrics.count("anpd_handshakes_total", role=role, outcome=outcome)
+
+    def sandbox_run(self, outcome: str, seconds: float) -> None:
+        """Count a run of generated code."""
+        self.metrics.count("anpd_sandbox_runs_total", outcome=outcome)
+        self.metrics.observe("anpd_sandbox_duration_seconds", seconds)
+
+    def _call(self, direction: str, seen: CallSeen) -> Iterator[CallSeen]:
+        began = time.monotonic()
+        try:
+            yield seen
+        except BaseException as exc:
+            seen.outcome = _outcome_of(exc)
+            raise
+        finally:
+            self.metrics.count(
+                "anpd_calls_total",
+                direction=direction,
+                source=seen.source,
+                outcome=seen.outcome,
+            )
+            self.metrics.observe(
+                "anpd_call_duration_seconds",
+                time.monotonic() - began,
+                direction=direction,
+            )
+            seen.span.set("anp.source", seen.source)
+            seen.span.set("anp.outcome", seen.outcome)
+
+
+def _outcome_of(exc: BaseException) -> str:
+    if isinstance(exc, CallError):
+        return exc.kind.value
+    if isinstance(exc, Exception):
+        return ErrorKind.UNEXPECTED.value
+    return ErrorKind.INTERRUPTED.value

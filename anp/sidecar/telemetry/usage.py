@@ -1,0 +1,102 @@
+"""Counts calls without a disk access for each, and writes the counts together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from enum import StrEnum
+from typing import Final
+
+from cache.errors import CacheError
+from cache.parts.shelf import key_of
+from cache.records.protocols import UsageRecord
+from cache.records.records import AgreementRecord
+from cache.store import Store
+
+__all__ = ["FLUSH_INTERVAL", "UseCounter", "Way"]
+
+logger = logging.getLogger(__name__)
+
+FLUSH_INTERVAL: Final = 5.0
+"Seconds that counts stay in memory; a crash loses only those."
+
+
+class Way(StrEnum):
+    """How a call went; the names of the counts in a `UsageRecord`."""
+
+    AGREEMENT = "agreement"
+    CONSENSUS = "consensus"
+    NEGOTIATED = "negotiated"
+    NATURAL_LANGUAGE = "natural_language"
+    FAILED = "failed"
+    SERVED = "served"
+
+
+class UseCounter:
+    """How many calls went which way, for each document and in all.
+
+    One write for all calls of `FLUSH_INTERVAL` seconds, whatever their number.
+    """
+
+    def __init__(self, store: Store, *, interval: float = FLUSH_INTERVAL) -> None:
+        self._store = store
+        self._interval = interval
+        self._counted: dict[str | None, UsageRecord] = {}
+        self._uses: dict[str, tuple[AgreementRecord, int, float]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._writing: asyncio.Task[None] | None = None
+
+    def count(
+        self, way: Way, digest: str | None, agreement: AgreementRecord | None = None
+    ) -> None:
+        """Count one call.
+
+        Args:
+            digest: Hash of the document it went through, if it came to one.
+            agreement: What a peer's call went through; calls of ours are counted
+                with their agreement by `Store.mark_used`.
+        """
+        at = time.time()
+        for name in {None, digest}:
+            one = UsageRecord(name, **{way.value: 1}, first_used=at, last_used=at)
+            known = self._counted.get(name)
+            self._counted[name] = one if known is None else known.plus(one)
+        if agreement is not None:
+            _, count, _ = self._uses.get(key_of(agreement), (agreement, 0, 0.0))
+            self._uses[key_of(agreement)] = agreement, count + 1, at
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._interval, self._start)
+
+    async def flush(self) -> None:
+        """Write what is counted; what cannot be written waits for the next time."""
+        counted, self._counted = self._counted, {}
+        uses, self._uses = self._uses, {}
+        if not counted:
+            return
+        try:
+            await asyncio.to_thread(
+                self._store.add_usage, list(counted.values()), list(uses.values())
+            )
+        except CacheError as exc:
+            logger.warning("counts not written yet reason=%s", exc)
+            for name, one in counted.items():
+                known = self._counted.get(name)
+                self._counted[name] = one if known is None else known.plus(one)
+            for key, (agreement, count, at) in uses.items():
+                _, more, last = self._uses.get(key, (agreement, 0, 0.0))
+                self._uses[key] = agreement, count + more, max(at, last)
+
+    async def close(self) -> None:
+        """Write what is left."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._writing is not None:
+            await asyncio.wait([self._writing])
+        await self.flush()
+
+    def _start(self) -> None:
+        self._timer = None
+        self._writing = asyncio.create_task(self.flush())

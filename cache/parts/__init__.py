@@ -1,0 +1,1 @@
+"""The parts of the store, one for each kind of record."""

@@ -1,0 +1,481 @@
+"""The part of the store for what was agreed: documents, halves and agreements."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from cache.disk.database import LOCK_TIMEOUT, Database
+from cache.errors import CacheError, HashPrefixError, RecordError, StoreUnavailable
+from cache.parts.shelf import Damage, Shelf, key_of
+from cache.records.records import (
+    AgreementRecord,
+    DocumentRecord,
+    HalfRecord,
+    Role,
+    State,
+)
+from cache.rows import Backend, Rows
+
+__all__ = ["AgreementStore", "StoreLimits"]
+
+logger = logging.getLogger(__name__)
+
+_HASH_PREFIX = re.compile(r"(?:sha256:)?([0-9a-f]{1,64})", re.IGNORECASE)
+_ACTIVE = frozenset({State.ACTIVE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreLimits:
+    """What others can make grow, and how far."""
+
+    lock_timeout: float = LOCK_TIMEOUT
+    "Seconds to wait for another process that holds the database."
+
+    max_failed_negotiations: int = 1000
+    "Negotiations without agreement that are kept, the newest ones."
+
+    max_failed_bytes: int = 64 * 1024 * 1024
+    "Bytes that those may have together; one transcript can have megabytes."
+
+    max_strangers: int = 1000
+    "Peers kept about whom the owner said nothing, the last seen ones."
+
+    flush_interval: float = 5.0
+    "Seconds that use counts stay in memory, so that a call costs no disk write."
+
+
+class AgreementStore:
+    """What was agreed, on disk (ANP-84, ANP-85).
+
+    Methods block for a disk access; call them in a thread, from as many as you like.
+    Each either did all it says, durable, or raises:
+
+    StoreUnavailable: the disk is full, the file damaged, held by another process.
+    RecordError: what should be stored is not what the record says it is.
+    """
+
+    def __init__(
+        self, place: Path | Backend, limits: StoreLimits | None = None
+    ) -> None:
+        """Open the store in a folder, or make it; or take a back end, and close it."""
+        self._limits = limits or StoreLimits()
+        self._shelf = Shelf()
+        self._uses: dict[str, tuple[int, float]] = {}
+        self._uses_lock = threading.Lock()
+        self._flushed_at = 0.0
+        self._database: Backend = (
+            Database(place, lock_timeout=self._limits.lock_timeout)
+            if isinstance(place, Path)
+            else place
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write what is pending and close the files; a second time does nothing."""
+        if self._database.is_open:
+            try:
+                self.flush()
+            finally:
+                self._database.close()
+
+    @property
+    def damaged(self) -> tuple[Damage, ...]:
+        """Rows found damaged so far; they count as absent, the rest is unharmed."""
+        return self._shelf.damaged
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other daemons may use the same store."""
+        return self._database.is_shared
+
+    def changes(self, area: str) -> int:
+        """Return a number that grows when another daemon changes records of a kind.
+
+        Args:
+            area: `agreement`, `half`, `peer`… Without other daemons it stands still.
+        """
+        return self._database.changes(area)
+
+    def first_time(self, names: Sequence[str], *, keep: float) -> bool:
+        """Remember `names` for `keep` seconds, unless one of them is remembered.
+
+        Returns:
+            Whether none was. All daemons of one store have one memory.
+        """
+        return self._database.first_time(names, keep=keep)
+
+    def check(self) -> tuple[list[str], tuple[Damage, ...]]:
+        """Read everything; return what is wrong with the whole, and damaged rows."""
+        self._database.read(self._shelf.check)
+        return self._database.check(), self.damaged
+
+    def save_agreement(
+        self, document: DocumentRecord, half: HalfRecord, agreement: AgreementRecord
+    ) -> AgreementRecord:
+        """Store the three in one transaction (ANP-84) and return the agreement.
+
+        With `half.revision` 0 the half gets the next number, or that of an active
+        revision with the same text, capabilities and origin.
+
+        Raises:
+            RecordError: they do not belong together, the revision holds another text,
+                or the owner revoked the document.
+        """
+        if not (document.hash == half.hash == agreement.hash):
+            raise RecordError("document, half and agreement have different hashes")
+        if half.role != agreement.role:
+            raise RecordError("half and agreement have different roles")
+
+        def work(cache: Rows) -> AgreementRecord:
+            halves = self._halves(cache, half.hash)
+            if self._is_revoked(cache, half.hash, agreement.peer_did, halves):
+                raise RecordError(f"document {half.hash[:12]} was revoked by the owner")
+            numbered = self._number(cache, half, halves)
+            stored = replace(agreement, revision=numbered.revision)
+            self._shelf.put(cache, document)
+            self._shelf.put(cache, numbered)
+            self._shelf.put(cache, stored)
+            return stored
+
+        stored = self._database.write(work)
+        # Those of the agreement it replaces.
+        with self._uses_lock:
+            self._uses.pop(key_of(stored), None)
+        return stored
+
+    def agreements(
+        self,
+        own_did: str,
+        peer_did: str,
+        role: Role,
+        task_key: str,
+        *,
+        states: Collection[State] = _ACTIVE,
+    ) -> list[AgreementRecord]:
+        """Return the requester's agreements for a task, newest first.
+
+        DIDs are canonical. A provider, which never learns the task, has none here:
+        see `provider_half`.
+        """
+        if role is Role.PROVIDER:
+            return []
+        prefix = f"agreement/requester/{own_did}/{peer_did}/{task_key}/"
+        found = self._database.read(
+            lambda cache: self._shelf.scan(cache, AgreementRecord, prefix)
+        )
+        return self._newest_first(found, states)
+
+    def all_agreements(
+        self, *, states: Collection[State] = frozenset(State)
+    ) -> list[AgreementRecord]:
+        """Return all agreements of both roles, newest first; reads every one."""
+        found = self._database.read(
+            lambda cache: self._shelf.scan(cache, AgreementRecord, "agreement/")
+        )
+        return self._newest_first(found, states)
+
+    def agreements_of(self, hash_: str) -> list[AgreementRecord]:
+        """Return all agreements on the document `hash_`, newest first."""
+        found = self._database.read(
+            lambda cache: self._agreements_of(cache, hash_.lower())
+        )
+        return self._newest_first(found, frozenset(State))
+
+    def provider_half(self, hash_: str, peer_did: str) -> HalfRecord | None:
+        """Return the half to answer `peer_did` with when it offers `hash_`, or None.
+
+        That is the revision agreed with this peer, if there is one, and else the first
+        active one that did not fail its test cases with whom it was agreed. None means:
+        decline, and negotiate.
+        """
+        hash_ = hash_.lower()
+
+        def work(cache: Rows) -> HalfRecord | None:
+            known = self._halves(cache, hash_)
+            halves = [half for half in known if half.role is Role.PROVIDER]
+            if self._is_revoked(cache, hash_, peer_did, halves):
+                return None
+            own = self._shelf.scan(
+                cache, AgreementRecord, f"agreement/provider/{hash_}/{peer_did}/"
+            )
+            active = [half for half in halves if half.state is State.ACTIVE]
+            for agreement in self._newest_first(own, frozenset(State)):
+                # One that was revoked or went stale for this peer is not replaced
+                # behind its back by another peer's revision.
+                if agreement.state is not State.ACTIVE:
+                    return None
+                active = [h for h in active if h.revision == agreement.revision]
+            if not own:
+                flawed = self._failed_revisions(cache, hash_)
+                active = [h for h in active if h.revision not in flawed]
+            return active[0] if active else None
+
+        return self._database.read(work)
+
+    def mark_used(self, agreement: AgreementRecord, *, at: float) -> None:
+        """Count one call through `agreement` at `at`, in seconds since 1970.
+
+        Counts are written together some seconds later; a crash loses only those. A
+        store that cannot be written now fails no call: they wait for the next time.
+        """
+        if not self._database.is_open:
+            raise StoreUnavailable("cache: the store is closed")
+        with self._uses_lock:
+            count, last = self._uses.get(key_of(agreement), (0, 0.0))
+            self._uses[key_of(agreement)] = count + 1, max(last, at)
+            if 0 <= at - self._flushed_at < self._limits.flush_interval:
+                return
+            self._flushed_at = at
+        try:
+            self.flush()
+        except CacheError as exc:
+            logger.warning("uses not written yet reason=%s", exc)
+
+    def flush(self) -> None:
+        """Write the use counts that are still in memory."""
+        with self._uses_lock:
+            pending, self._uses = self._uses, {}
+        if not pending:
+            return
+
+        def work(cache: Rows) -> None:
+            for key, uses in pending.items():
+                record = self._shelf.get(cache, AgreementRecord, key)
+                if record is not None:
+                    self._shelf.put(cache, _with_uses(record, uses))
+
+        try:
+            self._database.write(work)
+        except BaseException:
+            with self._uses_lock:
+                for key, (count, last) in pending.items():
+                    more, later = self._uses.get(key, (0, 0.0))
+                    self._uses[key] = count + more, max(last, later)
+            raise
+
+    # Documents and halves
+
+    def document(self, hash_prefix: str) -> DocumentRecord | None:
+        """Return the document with this hash, or the only one whose hash begins so.
+
+        Raises:
+            HashPrefixError: no hash prefix, or several fit.
+        """
+        matches = self._matching(hash_prefix)
+        if len(matches) > 1:
+            raise _ambiguous(hash_prefix, matches)
+        if not matches:
+            return None
+        return self._database.read(
+            lambda cache: self._shelf.get(
+                cache, DocumentRecord, f"document/{matches[0]}"
+            )
+        )
+
+    def find_hash(self, prefix: str) -> str:
+        """Return the only document hash that begins with `prefix`.
+
+        Raises:
+            HashPrefixError: none fits, or several do.
+        """
+        matches = self._matching(prefix)
+        if not matches:
+            raise HashPrefixError(
+                f"no protocol has a hash that begins with {prefix[:80]!r}; "
+                "`anpd protocols list` shows them"
+            )
+        if len(matches) > 1:
+            raise _ambiguous(prefix, matches)
+        return matches[0]
+
+    def halves(self, hash_: str) -> list[HalfRecord]:
+        """Return all halves of the document: by role, oldest revision first."""
+        return self._database.read(lambda cache: self._halves(cache, hash_.lower()))
+
+    def half(self, hash_: str, role: Role, revision: int) -> HalfRecord | None:
+        """Return one revision of a half, or None."""
+        key = f"half/{hash_.lower()}/{role}/{revision:08d}"
+        return self._database.read(
+            lambda cache: self._shelf.get(cache, HalfRecord, key)
+        )
+
+    def release_failed(self, hash_: str) -> int:
+        """Let the document be agreed anew where its test cases failed.
+
+        Returns:
+            How many agreements changed; they are stale from now on.
+        """
+        hash_ = hash_.lower()
+
+        def work(cache: Rows) -> int:
+            failed = [
+                agreement
+                for agreement in self._agreements_of(cache, hash_)
+                if agreement.state is State.FAILED
+            ]
+            for agreement in failed:
+                self._shelf.put(cache, replace(agreement, state=State.STALE))
+            return len(failed)
+
+        return self._database.write(work)
+
+    def set_tests(
+        self,
+        agreement: AgreementRecord,
+        tests: Mapping[str, Any],
+        *,
+        state: State | None = None,
+    ) -> AgreementRecord:
+        """Replace the test outcomes of one agreement and return it as it is now.
+
+        Args:
+            state: What it is from now on; None leaves that.
+        """
+
+        def work(cache: Rows) -> AgreementRecord:
+            stored = self._shelf.get(cache, AgreementRecord, key_of(agreement))
+            changed = replace(stored or agreement, tests=dict(tests))
+            # What the owner took back meanwhile stays so.
+            if state is not None and changed.state is not State.REVOKED:
+                changed = replace(changed, state=state)
+            if stored is not None:
+                self._shelf.put(cache, changed)
+            return changed
+
+        return self._database.write(work)
+
+    def is_revoked(self, hash_: str, peer_did: str | None = None) -> bool:
+        """Say whether the owner took the document back.
+
+        Args:
+            peer_did: Also for this peer alone, in its canonical form.
+        """
+        hash_ = hash_.lower()
+
+        def work(cache: Rows) -> bool:
+            halves = self._halves(cache, hash_)
+            return self._is_revoked(cache, hash_, peer_did, halves)
+
+        return self._database.read(work)
+
+    # Inside; all of these run in the database's thread.
+
+    def _is_revoked(
+        self,
+        cache: Rows,
+        hash_: str,
+        peer_did: str | None,
+        halves: Iterable[HalfRecord],
+    ) -> bool:
+        # By the key alone: a revocation that is damaged is one all the same.
+        names = ["-"] if peer_did is None else ["-", peer_did]
+        return any(f"revocation/{hash_}/{name}" in cache for name in names) or any(
+            half.state is State.REVOKED for half in halves
+        )
+
+    def _halves(self, cache: Rows, hash_: str) -> list[HalfRecord]:
+        return self._shelf.scan(cache, HalfRecord, f"half/{hash_}/")
+
+    def _failed_revisions(self, cache: Rows, hash_: str) -> set[int]:
+        """Return the provider revisions that failed, and passed with nobody."""
+        known = self._shelf.scan(cache, AgreementRecord, f"agreement/provider/{hash_}/")
+        good = {one.revision for one in known if one.state is State.ACTIVE}
+        return {one.revision for one in known if one.state is State.FAILED} - good
+
+    def _number(
+        self, cache: Rows, half: HalfRecord, halves: list[HalfRecord]
+    ) -> HalfRecord:
+        """Return the half as it is to be stored, with its revision."""
+        halves = [known for known in halves if known.role is half.role]
+        if half.revision:
+            for known in halves:
+                if known.revision == half.revision and known.source != half.source:
+                    raise RecordError(f"revision {half.revision} holds another text")
+            return half
+        for known in halves:
+            if known.state is State.ACTIVE and _same_code(known, half):
+                return known
+        # From the keys, so that the number of a damaged revision is not used again.
+        taken = [
+            int(key.rpartition("/")[2])
+            for key in cache.keys(f"half/{half.hash}/{half.role}/")
+            if key.rpartition("/")[2].isdecimal()
+        ]
+        return replace(half, revision=max(taken, default=0) + 1)
+
+    def _agreements_of(self, cache: Rows, hash_: str) -> list[AgreementRecord]:
+        # Revoking is rare: one pass over the keys instead of an index to keep true.
+        keys = [
+            key
+            for key in cache.keys("agreement/requester/")
+            if key.endswith(f"/{hash_}")
+        ]
+        records = [self._shelf.get(cache, AgreementRecord, key) for key in keys]
+        provided = self._shelf.scan(
+            cache, AgreementRecord, f"agreement/provider/{hash_}/"
+        )
+        return [record for record in records if record is not None] + provided
+
+    def _newest_first(
+        self, records: list[AgreementRecord], states: Collection[State]
+    ) -> list[AgreementRecord]:
+        chosen = [self._with_uses(r) for r in records if r.state in states]
+        return sorted(chosen, key=lambda r: (r.created, r.hash), reverse=True)
+
+    def _with_uses(self, record: AgreementRecord) -> AgreementRecord:
+        with self._uses_lock:
+            uses = self._uses.get(key_of(record))
+        return record if uses is None else _with_uses(record, uses)
+
+    def _matching(self, prefix: str) -> list[str]:
+        match = _HASH_PREFIX.fullmatch(prefix.strip())
+        if match is None:
+            raise HashPrefixError(
+                f"{prefix[:80]!r} is not the beginning of a hash: up to 64 characters "
+                "of 0-9 and a-f"
+            )
+        found = self._database.read(
+            lambda cache: cache.sizes(f"document/{match[1].lower()}")
+        )
+        return [key.removeprefix("document/") for key, _ in found]
+
+
+def _with_uses(record: AgreementRecord, uses: tuple[int, float]) -> AgreementRecord:
+    count, last = uses
+    return replace(
+        record, uses=record.uses + count, last_used=max(last, record.last_used or 0.0)
+    )
+
+
+def _same_code(one: HalfRecord, other: HalfRecord) -> bool:
+    return (one.source, one.origin, one.capabilities) == (
+        other.source,
+        other.origin,
+        other.capabilities,
+    )
+
+
+def _ambiguous(prefix: str, matches: list[str]) -> HashPrefixError:
+    shown = ", ".join(hash_[:12] for hash_ in matches[:5])
+    return HashPrefixError(
+        f"{len(matches)} protocols have a hash that begins with {prefix[:80]!r}: "
+        f"{shown}{', …' if len(matches) > 5 else ''}; give more of it",
+        tuple(matches),
+    )

@@ -1,0 +1,180 @@
+"""The part of the store for short-term keys that outlive their link.
+
+Every change of a counter is one transaction that is on disk when it returns. So a
+counter is reserved by one sender and claimed by one receiver only, also when the
+process is killed in between or several daemons share the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from cache.parts.agreements import AgreementStore
+from cache.parts.shelf import Shelf, key_of
+from cache.records.keys import MAX_KEY_COUNTER, KeyRecord
+from cache.records.records import Role
+from cache.rows import Rows
+
+__all__ = ["KEEP_ENDED", "MAX_KEYS", "MAX_PEER_KEYS", "KeyStore", "end_all_keys"]
+
+MAX_KEYS = 8192
+"Keys kept in all; one more is not kept, and its channel ends with its link."
+
+MAX_PEER_KEYS = 128
+"Keys kept for one peer and role."
+
+KEEP_ENDED = 3600.0
+"""Seconds past its end that a key is remembered: a peer that asks whether one of its
+frames was accepted gets a true answer, even if its clock is slow."""
+
+T = TypeVar("T")
+
+
+class KeyStore(AgreementStore):
+    """Keys for resumption, on disk; see `AgreementStore`. `now` is since 1970.
+
+    A key is named by our role, the peer's DID as the wire has it, and its id.
+    """
+
+    def save_key(self, record: KeyRecord, *, now: float) -> bool:
+        """Store a new key; say whether there was room for it. Old ones go first."""
+
+        def work(cache: Rows) -> bool:
+            area = f"key/{record.role}/{record.peer_did}/"
+            for prefix, most in ((area, MAX_PEER_KEYS), ("key/", MAX_KEYS)):
+                if len(cache.keys(prefix)) >= most:
+                    self._prune(cache, prefix, now)
+                if len(cache.keys(prefix)) >= most:
+                    return False
+            if key_of(record) in cache:
+                return False
+            keep = max(0.0, record.expires - now) + KEEP_ENDED
+            self._shelf.put(cache, record, keep=keep)
+            return True
+
+        return self._database.write(work)
+
+    def key(self, role: Role, peer_did: str, key_id: str) -> KeyRecord | None:
+        """Return a key, or None if it is absent or damaged."""
+        where = _where(role, peer_did, key_id)
+        return self._database.read(
+            lambda cache: self._shelf.get(cache, KeyRecord, where)
+        )
+
+    def keys_with(self, role: Role, peer_did: str, binding: str) -> list[KeyRecord]:
+        """Return the keys with a peer that are bound to a protocol, newest first."""
+        found = self._database.read(
+            lambda cache: self._shelf.scan(cache, KeyRecord, f"key/{role}/{peer_did}/")
+        )
+        fitting = [key for key in found if key.binding == binding and not key.ended]
+        return sorted(fitting, key=lambda key: (key.created, key.id), reverse=True)
+
+    def reserve_key(
+        self, role: Role, peer_did: str, key_id: str, *, size: int, now: float
+    ) -> int | None:
+        """Reserve `size` counters for sending and return the first; None: it ended.
+
+        They are aligned, so that a receiver can claim the same block.
+        """
+
+        def change(known: KeyRecord) -> tuple[KeyRecord, int]:
+            first = -(-known.reserved // size) * size
+            return replace(known, reserved=first + size), first
+
+        return self._change(_where(role, peer_did, key_id), change, now)
+
+    def claim_key(
+        self,
+        role: Role,
+        peer_did: str,
+        key_id: str,
+        *,
+        first: int,
+        last: int,
+        now: float,
+    ) -> bool:
+        """Claim the received counters `first` to `last`; False: they are taken."""
+
+        def change(known: KeyRecord) -> tuple[KeyRecord, bool]:
+            if first <= known.mark:
+                return known, False
+            return replace(known, mark=last), True
+
+        return self._change(_where(role, peer_did, key_id), change, now) or False
+
+    def end_key(
+        self, role: Role, peer_did: str, key_id: str, *, unless_claimed: int = -1
+    ) -> bool:
+        """End a key: nothing is sent or accepted under it from now on.
+
+        Args:
+            unless_claimed: A counter; if it is claimed, the key is left alone. Without
+                it the key ends in any case.
+
+        Returns:
+            Whether neither that counter nor a later one was or will be accepted.
+        """
+        where = _where(role, peer_did, key_id)
+
+        def work(cache: Rows) -> bool:
+            if where not in cache:
+                return True
+            known = self._shelf.get(cache, KeyRecord, where)
+            if known is None:
+                # Damaged: what was accepted under it cannot be told any more.
+                return False
+            if 0 <= unless_claimed <= known.mark:
+                return False
+            if not known.ended:
+                self._shelf.put(cache, replace(known, sealed=""))
+            return True
+
+        return self._database.write(work)
+
+    def drop_key(self, role: Role, peer_did: str, key_id: str) -> None:
+        """Forget a key of which no peer will ask any more."""
+        where = _where(role, peer_did, key_id)
+        self._database.write(lambda cache: cache.delete(where))
+
+    # Inside; these run in the database's thread.
+
+    def _change(
+        self,
+        where: str,
+        change: Callable[[KeyRecord], tuple[KeyRecord, T]],
+        now: float,
+    ) -> T | None:
+        """Apply `change` to a key that has not ended, in one transaction."""
+
+        def work(cache: Rows) -> T | None:
+            known = self._shelf.get(cache, KeyRecord, where)
+            if known is None or known.ended or known.expires <= now:
+                return None
+            changed, answer = change(known)
+            if changed != known:
+                self._shelf.put(cache, changed)
+            return answer
+
+        return self._database.write(work)
+
+    def _prune(self, cache: Rows, prefix: str, now: float) -> None:
+        for record in self._shelf.scan(cache, KeyRecord, prefix):
+            if record.expires + KEEP_ENDED <= now:
+                cache.delete(key_of(record))
+
+
+def end_all_keys(cache: Rows) -> None:
+    """End every key of a store that may have lost its last seconds.
+
+    What was reserved or claimed in them is unknown, so of no counter it is said any
+    more that nothing was accepted from there on.
+    """
+    shelf = Shelf()
+    for record in shelf.scan(cache, KeyRecord, "key/"):
+        shelf.put(cache, replace(record, sealed="", mark=MAX_KEY_COUNTER))
+
+
+def _where(role: Role, peer_did: str, key_id: str) -> str:
+    return f"key/{role}/{peer_did}/{key_id}"

@@ -1,0 +1,311 @@
+"""The part of the store for looking through what was agreed, and clearing it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from cache.parts.agreements import AgreementStore
+from cache.parts.shelf import key_of
+from cache.records.records import AgreementRecord, HalfRecord, Role, State
+from cache.rows import Row, Rows
+
+__all__ = ["MAX_LOOKED", "LookingStore", "Page", "Removed"]
+
+MAX_LOOKED = 2000
+"Rows that one page looks at, so that nobody else waits long for the database."
+
+AREAS = ("agreement/", "half/")
+"Where a page looks, in the order of the keys."
+
+BATCH = 200
+"Agreements dropped in one transaction."
+
+HALF_BATCH = 2000
+"Documents whose halves are dropped in one; each looks at the keys of all agreements."
+
+_Revision = tuple[str, Role, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some of what was agreed, in the order of the keys."""
+
+    agreements: tuple[AgreementRecord, ...]
+    "Agreements."
+
+    unbound: tuple[HalfRecord, ...]
+    "Provider halves of documents that were agreed with nobody here."
+
+    after: str | None
+    "Where the next page begins; None when this is the last one."
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What was dropped, or would be."""
+
+    record: AgreementRecord | HalfRecord | None
+    "The record; None for a document's text."
+
+    hash: str
+    "Hash of the document."
+
+    why: str
+    "In words."
+
+    size: int
+    "Bytes it takes."
+
+
+Verdict = Callable[[AgreementRecord], str | None]
+"Why an agreement may go, or None."
+
+HalfVerdict = Callable[[HalfRecord, bool], str | None]
+"Why a half may go; gets whether an agreement that stays uses it."
+
+
+class LookingStore(AgreementStore):
+    """Pages through the agreements, and prunes; see `AgreementStore`."""
+
+    def page(
+        self,
+        *,
+        after: str = "",
+        limit: int = 100,
+        wanted: Callable[[AgreementRecord], bool] = lambda _: True,
+    ) -> Page:
+        """Return the next agreements, then the halves that serve anybody.
+
+        At most `MAX_LOOKED` rows are looked at, so a page may have fewer than `limit`
+        entries, or none, and still not be the last.
+
+        Args:
+            after: `Page.after` of the page before.
+            wanted: Whether an agreement is to be on the page.
+        """
+
+        def work(cache: Rows) -> Page:
+            agreements: list[AgreementRecord] = []
+            unbound: list[HalfRecord] = []
+            left, last = MAX_LOOKED, after
+            for area in AREAS:
+                if last and last > f"{area}\U0010ffff":
+                    continue
+                begin = last if last.startswith(area) else ""
+                # No more is read at a time than the page may take.
+                while rows := cache.rows(area, limit=min(left, limit), after=begin):
+                    for row in rows:
+                        last = begin = row.key
+                        if area == "agreement/":
+                            one = self._shelf.open(AgreementRecord, row)
+                            if one is not None:
+                                one = self._with_uses(one)
+                                agreements += [one] if wanted(one) else []
+                        elif f"/{Role.PROVIDER}/" in row.key:
+                            half = self._shelf.open(HalfRecord, row)
+                            if half is not None and self._is_unbound(cache, half):
+                                unbound.append(half)
+                        if len(agreements) + len(unbound) >= limit:
+                            return Page(tuple(agreements), tuple(unbound), last)
+                    left -= len(rows)
+                    if left <= 0:
+                        return Page(tuple(agreements), tuple(unbound), last)
+            return Page(tuple(agreements), tuple(unbound), None)
+
+        return self._database.read(work)
+
+    def note_run(
+        self, agreement: AgreementRecord, run: Mapping[str, Any]
+    ) -> AgreementRecord:
+        """Keep with an agreement what came of running its test cases again."""
+
+        def work(cache: Rows) -> AgreementRecord:
+            stored = self._shelf.get(cache, AgreementRecord, key_of(agreement))
+            changed = replace(stored or agreement, last_run=dict(run))
+            if stored is not None:
+                self._shelf.put(cache, changed)
+            return changed
+
+        return self._database.write(work)
+
+    # Clearing out.
+
+    def prune(
+        self,
+        goes: Verdict,
+        half_goes: HalfVerdict,
+        *,
+        keep: frozenset[str],
+        dry_run: bool,
+    ) -> list[Removed]:
+        """Drop agreements, then halves that nobody uses, then texts without either.
+
+        Each record is judged again in the transaction that drops it, so what came into
+        use meanwhile stays. Damaged rows stay too. Revocations and counts stay.
+
+        Args:
+            keep: Hashes of documents of which nothing is dropped.
+            dry_run: Drop nothing, and return what would be.
+        """
+        removed: list[Removed] = []
+        gone: set[str] = set()
+        used: set[_Revision] = set()
+        after: str | None = ""
+        while after is not None:
+            page = self.page(after=after, limit=MAX_LOOKED)
+            found = [one for one in page.agreements if one.hash not in keep]
+            removed += self._prune_agreements(found, goes, gone, dry_run=dry_run)
+            used.update(
+                (one.hash, one.role, one.revision)
+                for one in page.agreements
+                if key_of(one) not in gone
+            )
+            after = page.after
+        hashes = self._likely(half_goes, used) - keep
+        removed += self._prune_halves(hashes, half_goes, gone, dry_run=dry_run)
+        return removed
+
+    def _prune_agreements(
+        self,
+        found: Sequence[AgreementRecord],
+        goes: Verdict,
+        gone: set[str],
+        *,
+        dry_run: bool,
+    ) -> list[Removed]:
+        removed: list[Removed] = []
+        likely = [key_of(one) for one in found if goes(one) is not None]
+
+        def work(cache: Rows, keys: Sequence[str]) -> list[tuple[str, Removed]]:
+            dropped = []
+            for key in keys:
+                record = self._shelf.get(cache, AgreementRecord, key)
+                if record is None:
+                    continue
+                record = self._with_uses(record)
+                why = goes(record)
+                if why is not None:
+                    size = sum(size for name, size in cache.sizes(key) if name == key)
+                    dropped.append((key, Removed(record, record.hash, why, size)))
+                    if not dry_run:
+                        cache.delete(key)
+            return dropped
+
+        for start in range(0, len(likely), BATCH):
+            keys = likely[start : start + BATCH]
+            dropped = self._run(partial(work, keys=keys), dry_run)
+            gone.update(key for key, _ in dropped)
+            removed += [one for _, one in dropped]
+        return removed
+
+    def _prune_halves(
+        self,
+        hashes: set[str],
+        half_goes: HalfVerdict,
+        gone: set[str],
+        *,
+        dry_run: bool,
+    ) -> list[Removed]:
+        removed: list[Removed] = []
+
+        def work(cache: Rows, some: frozenset[str]) -> list[Removed]:
+            used = self._used_revisions(cache, some, gone)
+            dropped = []
+            for hash_ in sorted(some):
+                stays = False
+                sizes = dict(cache.sizes(f"half/{hash_}/"))
+                for half in self._halves(cache, hash_):
+                    key = key_of(half)
+                    in_use = (hash_, half.role, half.revision) in used
+                    why = half_goes(half, in_use)
+                    size = sizes.pop(key)
+                    if why is None:
+                        stays = True
+                        continue
+                    dropped.append(Removed(half, hash_, why, size))
+                    if not dry_run:
+                        cache.delete(key)
+                # What is left in `sizes` is damaged, and stays with its text.
+                bound = any(hash_ == one for one, _, _ in used)
+                if stays or sizes or bound:
+                    continue
+                key = f"document/{hash_}"
+                for name, size in cache.sizes(key):
+                    if name == key:
+                        dropped.append(Removed(None, hash_, "nothing uses it", size))
+                        if not dry_run:
+                            cache.delete(key)
+            return dropped
+
+        names = sorted(hashes)
+        for start in range(0, len(names), HALF_BATCH):
+            some = frozenset(names[start : start + HALF_BATCH])
+            removed += self._run(partial(work, some=some), dry_run)
+        return removed
+
+    def _run(self, work: Callable[[Rows], list[Any]], dry_run: bool) -> list[Any]:
+        return self._database.read(work) if dry_run else self._database.write(work)
+
+    def _likely(self, half_goes: HalfVerdict, used: set[_Revision]) -> set[str]:
+        """Return the documents of which a half or the text seems to be unused."""
+        likely: set[str] = set()
+        held: set[str] = set()
+        after = ""
+        while True:
+            rows = self._database.read(partial(_half_rows, after=after))
+            for row in rows:
+                half = self._shelf.open(HalfRecord, row)
+                held.add(row.key.split("/")[1])
+                if half is None:
+                    continue
+                is_used = (half.hash, half.role, half.revision) in used
+                if half_goes(half, is_used) is not None:
+                    likely.add(half.hash)
+            if len(rows) < MAX_LOOKED:
+                break
+            after = rows[-1].key
+        texts = self._database.read(lambda cache: cache.sizes("document/"))
+        return likely | ({key.split("/")[1] for key, _ in texts} - held)
+
+    # Inside; these run in the database's thread.
+
+    def _is_unbound(self, cache: Rows, half: HalfRecord) -> bool:
+        if half.state not in {State.ACTIVE, State.REVOKED}:
+            return False
+        return not cache.rows(f"agreement/provider/{half.hash}/", limit=1)
+
+    def _used_revisions(
+        self, cache: Rows, hashes: frozenset[str], gone: set[str]
+    ) -> set[_Revision]:
+        """Return the revisions that agreements use which are not in `gone`.
+
+        A damaged agreement counts as one that uses every revision.
+        """
+        keys = [
+            key
+            for area in ("agreement/requester/", "agreement/provider/")
+            for key, _ in cache.sizes(area)
+            if key not in gone and _hash_in(key) in hashes
+        ]
+        used: set[_Revision] = set()
+        for key in keys:
+            record = self._shelf.get(cache, AgreementRecord, key)
+            if record is not None:
+                used.add((record.hash, record.role, record.revision))
+                continue
+            for half in self._halves(cache, _hash_in(key)):
+                used.add((half.hash, half.role, half.revision))
+        return used
+
+
+def _half_rows(cache: Rows, *, after: str) -> list[Row]:
+    return cache.rows("half/", limit=MAX_LOOKED, after=after)
+
+
+def _hash_in(key: str) -> str:
+    """Return the document's hash in the key of an agreement."""
+    parts = key.split("/")
+    return parts[2] if parts[1] == Role.PROVIDER else parts[-1]

@@ -1,0 +1,189 @@
+"""Records in the database: their keys, their envelopes, and what is damaged."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TypeVar
+
+from cache.errors import RecordError
+from cache.records.dids import DidKeysRecord
+from cache.records.keys import KeyRecord
+from cache.records.protocols import RevocationRecord, UsageRecord
+from cache.records.records import (
+    AgreementRecord,
+    DocumentRecord,
+    HalfRecord,
+    NegotiationRecord,
+    PeerRecord,
+    PinRecord,
+    Record,
+    Role,
+    StandingRecord,
+    open_envelope,
+    seal,
+)
+from cache.records.spending import ModelCallRecord, SpendRecord
+from cache.rows import Row, Rows
+
+__all__ = ["KINDS", "Damage", "Shelf", "key_of"]
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R", bound=Record)
+
+KINDS: dict[str, type[Record]] = {
+    kind.kind: kind
+    for kind in (
+        DocumentRecord,
+        HalfRecord,
+        AgreementRecord,
+        NegotiationRecord,
+        StandingRecord,
+        PeerRecord,
+        PinRecord,
+        DidKeysRecord,
+        SpendRecord,
+        ModelCallRecord,
+        KeyRecord,
+        RevocationRecord,
+        UsageRecord,
+    )
+}
+"""Every kind of record; the first part of a key is its name."""
+
+_MAX_DAMAGED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A row that holds no record of ours and counts as absent."""
+
+    key: str
+    "Its key."
+
+    reason: str
+    "What does not fit; quotes nothing of the row."
+
+
+def key_of(record: Record) -> str:
+    """Return the key `record` lies under.
+
+    Keys are made so that each lookup is one range: a requester asks by task, a
+    provider, which never learns the task, by hash.
+    """
+    match record:
+        case DocumentRecord():
+            return f"document/{record.hash}"
+        case HalfRecord():
+            return f"half/{record.hash}/{record.role}/{record.revision:08d}"
+        case AgreementRecord(role=Role.PROVIDER):
+            parts = record.hash, record.peer_did, record.own_did
+            return f"agreement/provider/{'/'.join(parts)}"
+        case AgreementRecord():
+            if record.task_key is None:
+                raise RecordError("a requester's agreement needs a task key")
+            parts = record.own_did, record.peer_did, record.task_key
+            return f"agreement/requester/{'/'.join(parts)}/{record.hash}"
+        case NegotiationRecord():
+            area = "agreed" if record.agreed else "other"
+            microseconds = int(record.started * 1e6)
+            return f"negotiation/{area}/{microseconds:020d}/{record.id}"
+        case StandingRecord():
+            microseconds = int(record.created * 1e6)
+            return f"standing/{record.peer_did}/{microseconds:020d}/{record.id}"
+        case PeerRecord():
+            return f"peer/{record.did}"
+        case PinRecord():
+            return f"pin/{record.url}"
+        case DidKeysRecord():
+            return f"did_keys/{record.did}"
+        case SpendRecord():
+            return f"spend/{record.day}/{record.account}"
+        case ModelCallRecord():
+            microseconds = int(record.at * 1e6)
+            return f"model_call/{record.day}/{microseconds:020d}/{record.id}"
+        case KeyRecord():
+            return f"key/{record.role}/{record.peer_did}/{record.id}"
+        case RevocationRecord():
+            return f"revocation/{record.hash}/{record.peer_did or '-'}"
+        case UsageRecord():
+            return f"usage/{record.hash or '-'}"
+        case _:
+            raise TypeError(f"no key for {type(record).__name__}")
+
+
+class Shelf:
+    """Reads and writes records; a row that does not fit is noted and passed over."""
+
+    def __init__(self) -> None:
+        self._damaged: dict[str, Damage] = {}
+
+    @property
+    def damaged(self) -> tuple[Damage, ...]:
+        """The damaged rows met so far, at most 1,000."""
+        return tuple(self._damaged.values())
+
+    def put(self, cache: Rows, record: Record, *, keep: float | None = None) -> None:
+        """Store `record`; RecordError if it could not be read again.
+
+        Args:
+            keep: See `Rows.set`.
+        """
+        key = key_of(record)
+        cache.set(key, seal(record, key), keep=keep)
+        self._damaged.pop(key, None)
+
+    def get(self, cache: Rows, kind: type[R], key: str) -> R | None:
+        """Return the record under `key`, or None if it is absent or damaged."""
+        try:
+            value = cache.get(key)
+        except RecordError as exc:
+            self._note(Damage(key, str(exc)))
+            return None
+        return None if value is None else self.open(kind, Row(key, value, None))
+
+    def scan(
+        self,
+        cache: Rows,
+        kind: type[R],
+        prefix: str,
+        *,
+        limit: int = -1,
+        descending: bool = False,
+    ) -> list[R]:
+        """Return the intact ones of the first `limit` records below `prefix`."""
+        rows = cache.rows(prefix, limit=limit, descending=descending)
+        records = (self.open(kind, row) for row in rows)
+        return [record for record in records if record is not None]
+
+    def open(self, kind: type[R], row: Row) -> R | None:
+        """Return the record in `row`, or None after noting what is wrong with it."""
+        try:
+            if row.damage is not None:
+                raise RecordError(row.damage)
+            record = open_envelope(kind, row.key, row.value)
+            if key_of(record) != row.key:
+                raise RecordError("lies under the key of another")
+        except RecordError as exc:
+            self._note(Damage(row.key, str(exc)))
+            return None
+        return record
+
+    def check(self, cache: Rows) -> None:
+        """Read every row, so that `damaged` is complete."""
+        for key in cache.keys(""):
+            kind = KINDS.get(key.partition("/")[0])
+            if kind is None or not key.isascii():
+                self._note(Damage(key, "of no known kind"))
+            elif self.get(cache, kind, key) is None:
+                # Listed, and not there when asked for; what is known stays.
+                self._note(Damage(key, "not found under its key"))
+
+    def _note(self, damage: Damage) -> None:
+        if damage.key in self._damaged or len(self._damaged) >= _MAX_DAMAGED:
+            return
+        self._damaged[damage.key] = damage
+        logger.error(
+            "record damaged key=%r reason=%r", damage.key[:200], damage.reason[:200]
+        )

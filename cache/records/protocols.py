@@ -1,0 +1,107 @@
+"""Records about agreed protocols that outlive them: taken back, and how often used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from cache.records.records import Record, State
+
+__all__ = ["COUNTS", "MAX_REASON", "RevocationRecord", "UsageRecord"]
+
+MAX_REASON = 1000
+"Most characters of the owner's reason."
+
+_Hash = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
+_Did = Annotated[str, Field(pattern=r"\Adid:[!-.0-~]+\z", max_length=1024)]
+_Seconds = Annotated[float, Field(ge=0, lt=1e11)]
+_Count = Annotated[int, Field(ge=0)]
+
+
+@dataclass(frozen=True)
+class RevocationRecord(Record):
+    """The owner took a document back (DESIGN.md, Links and channels: Revoked).
+
+    It stays when everything else about the document is pruned, so that the same text
+    is not agreed anew.
+    """
+
+    kind: ClassVar[str] = "revocation"
+
+    hash: _Hash
+    "Hash of the document."
+
+    peer_did: _Did | None
+    "For this peer alone, in its canonical form; None is for all."
+
+    at: _Seconds
+    "Seconds since 1970."
+
+    reason: Annotated[str, Field(max_length=MAX_REASON)] = ""
+    "The owner's words; never sent."
+
+    kept: dict[str, State] = field(default_factory=dict)
+    "What else than active the records were, by their keys, for when it is given back."
+
+
+@dataclass(frozen=True)
+class UsageRecord(Record):
+    """How many calls went which way: through one document, or all together."""
+
+    kind: ClassVar[str] = "usage"
+
+    hash: _Hash | None
+    "Hash of the document; None counts all calls."
+
+    agreement: _Count = 0
+    "Calls of ours through what was agreed before."
+
+    consensus: _Count = 0
+    "Calls of ours through a protocol that is known by its URI."
+
+    negotiated: _Count = 0
+    "Calls of ours that negotiated first."
+
+    natural_language: _Count = 0
+    "Calls of ours in words."
+
+    failed: _Count = 0
+    "Calls of ours that got no answer, negotiations without agreement among them."
+
+    served: _Count = 0
+    "Calls of peers that were answered."
+
+    first_used: _Seconds | None = None
+    "When the first of them ended, in seconds since 1970."
+
+    last_used: _Seconds | None = None
+    "When the last of them ended."
+
+    @property
+    def hit_rate(self) -> float | None:
+        """Share of our calls through protocols that needed no negotiation, or None."""
+        hits = self.agreement + self.consensus
+        calls = hits + self.negotiated
+        return hits / calls if calls else None
+
+    def plus(self, other: UsageRecord) -> UsageRecord:
+        """Return both together, under the hash of this one."""
+        firsts = [t for t in (self.first_used, other.first_used) if t is not None]
+        lasts = [t for t in (self.last_used, other.last_used) if t is not None]
+        sums = {name: getattr(self, name) + getattr(other, name) for name in COUNTS}
+        return replace(
+            self,
+            **sums,
+            first_used=min(firsts, default=None),
+            last_used=max(lasts, default=None),
+        )
+
+
+COUNTS = tuple(
+    each.name
+    for each in fields(UsageRecord)
+    if each.name not in {"hash", "first_used", "last_used"}
+)
+"Names of what is counted."

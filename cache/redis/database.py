@@ -1,0 +1,322 @@
+"""A store on Redis or Valkey: transactions without locks, and outages survived.
+
+What a transaction looks at is watched: single rows by themselves, ranges by the number
+of changes to their area. If any of it changes before the end, the server refuses the
+whole and the work runs again. A process that is killed in the middle changed nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from cache.errors import StoreUnavailable
+from cache.redis.memory import Remembered, RememberedReader
+from cache.redis.place import RedisPlace
+from cache.redis.rows import Names, RedisRows, area_of
+from cache.redis.server import (
+    Conflict,
+    Dial,
+    RedisTimes,
+    Standing,
+    Wire,
+    dial,
+    examine,
+    explain,
+    is_failure,
+    is_outage,
+)
+from cache.rows import Rows
+
+__all__ = ["RedisDatabase"]
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class RedisDatabase:
+    """See `cache.rows.Backend`.
+
+    All work runs in one thread over one connection, so that callers from any thread
+    take turns. While the server is away every call fails at once, except that it is
+    tried again now and then.
+    """
+
+    def __init__(
+        self,
+        place: RedisPlace,
+        *,
+        owner: str = "",
+        times: RedisTimes | None = None,
+        on_loss: Callable[[Rows], None] = lambda rows: None,
+        dial: Dial = dial,
+    ) -> None:
+        """Connect, and take the prefix for `owner`.
+
+        Args:
+            owner: Whose store it is, such as a DID; a prefix that belongs to another
+                is refused. Empty takes any.
+            on_loss: Changes what may not be trusted any more when the server may have
+                lost its last seconds: it was started anew, or another took its place.
+
+        Raises:
+            StoreUnavailable: with what the owner has to do.
+        """
+        self._place = place
+        self._owner = owner
+        self._times = times or RedisTimes()
+        self._on_loss = on_loss
+        self._dial = dial
+        self._names = Names(place.prefix)
+        self._remembered = Remembered()
+        self._wire: Wire | None = None
+        self._standing: Standing | None = None
+        self._away_since: float | None = None
+        self._next_try = 0.0
+        self._is_open = True
+        self._closing = threading.Lock()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="anpd-store")
+        try:
+            self._in_thread(lambda wire: None)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def is_open(self) -> bool:
+        """See `Backend.is_open`."""
+        return self._is_open
+
+    @property
+    def is_shared(self) -> bool:
+        """See `Backend.is_shared`."""
+        return True
+
+    def read(self, work: Callable[[Rows], T]) -> T:
+        """See `Backend.read`; in an outage what was read lately is read again."""
+
+        def remember(exc: _Away) -> T:
+            if exc.since + self._times.away < time.monotonic():
+                raise exc
+            return work(RedisRows(RememberedReader(self._remembered, exc)))
+
+        return self._in_thread(
+            lambda wire: work(RedisRows(self._reader(wire, watching=False))), remember
+        )
+
+    def write(self, work: Callable[[Rows], T]) -> T:
+        """See `Backend.write`."""
+        return self._in_thread(lambda wire: self._repeat(wire, work))
+
+    def first_time(self, names: Sequence[str], *, keep: float) -> bool:
+        """See `Backend.first_time`; by the server's clock, so daemons agree."""
+        wanted = [self._names.seen(name) for name in names]
+        milliseconds = max(1, int(keep * 1000))
+
+        def work(wire: Wire) -> bool:
+            for name in wanted:
+                wire.watch(name)
+            if wire.call("EXISTS", *wanted):
+                wire.unwatch()
+                return False
+            try:
+                wire.change([("SET", name, "", "PX", milliseconds) for name in wanted])
+            except Conflict:
+                return False
+            return True
+
+        return self._in_thread(work)
+
+    def changes(self, area: str) -> int:
+        """See `Backend.changes`."""
+        name = self._names.version(area)
+        return self._in_thread(lambda wire: int(wire.call("GET", name) or 0))
+
+    def check(self) -> list[str]:
+        """See `Backend.check`: what the server is not set up for."""
+        standing = self._in_thread(lambda wire: self._standing)
+        return [] if standing is None else list(standing.warnings)
+
+    def close(self) -> None:
+        """See `Backend.close`."""
+        with self._closing:
+            was_open, self._is_open = self._is_open, False
+        if was_open:
+            self._thread.submit(self._hang_up).result()
+            self._thread.shutdown()
+
+    # Inside; all of these but `_in_thread` run in our thread.
+
+    def _in_thread(
+        self,
+        work: Callable[[Wire], T],
+        when_away: Callable[[_Away], T] | None = None,
+    ) -> T:
+        def guarded() -> T:
+            try:
+                result = work(self._connected())
+            except Exception as exc:
+                if isinstance(exc, _Away):
+                    away: StoreUnavailable = exc
+                elif is_failure(exc):
+                    away = self._note_failure(exc)
+                else:
+                    raise
+            else:
+                self._note_success()
+                return result
+            if isinstance(away, _Away) and when_away is not None:
+                return when_away(away)
+            raise away
+
+        if not self._is_open:
+            raise StoreUnavailable(f"cache: {self._place.shown} is closed")
+        return self._thread.submit(guarded).result()
+
+    def _connected(self) -> Wire:
+        """Return the connection; a new one only after a look at the server."""
+        if self._wire is not None:
+            return self._wire
+        if self._away_since is not None and time.monotonic() < self._next_try:
+            raise _Away(
+                f"cache: {self._place.shown} is away; check that the server runs",
+                self._away_since,
+            )
+        self._wire = wire = self._dial(self._place, self._times)
+        standing = examine(wire, self._names, self._place, owner=self._owner)
+        if not standing.is_known:
+            logger.warning(
+                "store may have lost its last seconds, kept keys end url=%s",
+                self._place.shown,
+            )
+            self._repeat(wire, self._on_loss)
+            wire.call("HSET", self._names.about, "run_id", standing.run_id)
+        if self._standing is None or self._standing.warnings != standing.warnings:
+            for line in standing.warnings:
+                logger.warning("store at risk url=%s %s", self._place.shown, line)
+        self._standing = standing
+        return wire
+
+    def _repeat(self, wire: Wire, work: Callable[[Rows], T]) -> T:
+        give_up = time.monotonic() + self._times.contention
+        longest = 0.001
+        while True:
+            try:
+                return self._transact(wire, work)
+            except Conflict:
+                if time.monotonic() > give_up:
+                    raise StoreUnavailable(
+                        f"cache: other daemons at {self._place.shown} change the same "
+                        "all the time; try again"
+                    ) from None
+            # Those who collided must not do so again in step.
+            time.sleep(random.uniform(0, longest))
+            longest = min(0.05, longest * 2)
+
+    def _transact(self, wire: Wire, work: Callable[[Rows], T]) -> T:
+        """Try `work` and its changes once."""
+        rows = RedisRows(self._reader(wire, watching=True))
+        try:
+            result = work(rows)
+        except Exception as exc:
+            if not is_failure(exc):
+                # What it complains of may be half of another's change: look again.
+                wire.change([("PING",)])
+            raise
+        # Forgotten first: when the answer is lost, either may be true.
+        self._remembered.forget(rows.written)
+        wire.change(rows.commands(self._names) or [("PING",)])
+        return result
+
+    def _reader(self, wire: Wire, *, watching: bool) -> _WireReader:
+        return _WireReader(wire, self._names, self._remembered, watching=watching)
+
+    def _note_failure(self, exc: Exception) -> StoreUnavailable:
+        # Also when only a command failed: whatever was watched is so no more.
+        self._hang_up()
+        said = explain(exc, self._place)
+        if self._standing is None or not is_outage(exc):
+            return StoreUnavailable(said)
+        now = time.monotonic()
+        self._next_try = now + self._times.retry
+        if self._away_since is None:
+            self._away_since = now
+            logger.error("store away reason=%s", said)
+        return _Away(said, self._away_since)
+
+    def _note_success(self) -> None:
+        since, self._away_since = self._away_since, None
+        if since is not None:
+            logger.warning(
+                "store back url=%s after=%.1f",
+                self._place.shown,
+                time.monotonic() - since,
+            )
+
+    def _hang_up(self) -> None:
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            wire.close()
+
+
+class _WireReader:
+    """See `cache.redis.rows.Reader`."""
+
+    def __init__(
+        self, wire: Wire, names: Names, remembered: Remembered, *, watching: bool
+    ) -> None:
+        self._wire = wire
+        self._names = names
+        self._remembered = remembered
+        self._watching = watching
+
+    def stored(self, keys: Sequence[str]) -> list[bytes | None]:
+        """See `Reader.stored`."""
+        if not keys:
+            return []
+        names = [self._names.row(key) for key in keys]
+        # Rows of a range are watched by their area.
+        if self._watching and len(names) == 1:
+            self._wire.watch(names[0])
+        found: list[bytes | None] = self._wire.call("MGET", *names)
+        for key, data in zip(keys, found, strict=True):
+            self._remembered.note_row(key, data)
+        return found
+
+    def keys(self, prefix: str) -> list[str]:
+        """See `Reader.keys`."""
+        if self._watching:
+            self._wire.watch(self._names.version(area_of(prefix)))
+        low, high = _range(prefix)
+        found: list[bytes] = self._wire.call(
+            "ZRANGEBYLEX", self._names.index, low, high
+        )
+        keys = [name.decode("utf-8", "backslashreplace") for name in found]
+        self._remembered.note_range(prefix, keys)
+        return keys
+
+    def sizes(self, keys: Sequence[str]) -> list[int]:
+        """See `Reader.sizes`."""
+        return self._wire.batch([("STRLEN", self._names.row(key)) for key in keys])
+
+
+class _Away(StoreUnavailable):
+    """The server cannot be reached now."""
+
+    def __init__(self, said: str, since: float) -> None:
+        super().__init__(said)
+        self.since = since
+
+
+def _range(prefix: str) -> tuple[str | bytes, str | bytes]:
+    if not prefix:
+        return "-", "+"
+    data = prefix.encode()
+    # 0xFF is no byte of UTF-8, so it comes after every key that begins so.
+    return b"[" + data, b"(" + data + b"\xff"

@@ -1,0 +1,160 @@
+"""Bytes against the document: what a message says, and whether it fits.
+
+JSON is read by the validator and by our own reader; any other bytes by `read_message`
+of the half, which the half's acceptance held against the worked examples (DESIGN.md,
+The module contract; ANP-70).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from negotiation.document.layout import (
+    ResponseLayout,
+    error_response_schema,
+    read_layout,
+)
+from negotiation.document.shape import Document, MessageKind
+from negotiation.errors import DocumentError, HalfError, JsonError
+from negotiation.need import Schema
+from negotiation.runner import MessageParser, Validator
+from negotiation.strict_json import Json, canonical_json, parse_json
+
+__all__ = ["MessageJudge", "find", "says_good"]
+
+MAX_VALUES: Final = 4 * 1024 * 1024
+"Most bytes of a message's values as JSON; packed bytes grow when they are read."
+
+RAISED: Final = "error"
+"The outcome of a half that raised, as against one that had to be ended."
+
+
+class MessageJudge:
+    """Reads and judges the messages of one document."""
+
+    def __init__(
+        self, document: Document, half: MessageParser, validator: Validator
+    ) -> None:
+        self._document = document
+        self._half = half
+        self._validator = validator
+        self.error_schema: Schema = error_response_schema(document.of_values)
+        "Of a response that says error in the document's own way."
+        try:
+            self._response: ResponseLayout | None = read_layout(
+                document.of_values
+            ).response
+        except DocumentError:
+            self._response = None
+
+    async def values(self, kind: MessageKind, data: bytes) -> Json:
+        """Return what the schemas describe; an object when the bytes are not JSON.
+
+        Raises:
+            JsonError: The bytes should be JSON and are not.
+            HalfError: The half cannot read them, or gives what is no JSON object.
+        """
+        if self._document.is_json:
+            return parse_json(data, max_size=MAX_VALUES)
+        values = await self._half.read_message(kind.value, data)
+        if not isinstance(values, dict):
+            raise HalfError(RAISED, "read_message did not return a dict")
+        try:
+            # What comes out is generated code's: plain, shallow and small, or nothing.
+            return parse_json(canonical_json(values), max_size=MAX_VALUES)
+        except JsonError as exc:
+            raise HalfError(
+                RAISED, f"read_message gives what is no JSON: {exc}"
+            ) from None
+
+    async def findings(
+        self, kind: MessageKind, schema: Schema, data: bytes
+    ) -> list[str]:
+        """Return what speaks against `data` as a message with values of `schema`.
+
+        Raises:
+            HalfError: The half had to be ended; that says nothing about the bytes.
+        """
+        if self._document.is_json:
+            return await self._validator.validate_json(schema, data)
+        read = await self._read(kind, data)
+        if isinstance(read, _Unreadable):
+            return [read.reason]
+        return await self._validator.validate(schema, read.value)
+
+    async def judge(self, kind: MessageKind, data: bytes) -> list[str]:
+        """Return what speaks against `data` as a message of the document.
+
+        A response that says error need not carry the result, one that says good has to
+        (DESIGN.md, How a call flows). Where nobody can tell which of the two it is,
+        either will do.
+
+        Raises:
+            HalfError: See `findings`.
+        """
+        if kind is MessageKind.REQUEST:
+            return await self.findings(kind, self._document.request_schema, data)
+        read = await self._read(kind, data)
+        if isinstance(read, _Unreadable):
+            return [read.reason]
+        good, values = self._document.response_schema, read.value
+        if self._response is None:
+            findings = await self._validator.validate(good, values)
+            if findings and not await self._validator.validate(
+                self.error_schema, values
+            ):
+                return []
+            return findings
+        if not says_good(self._response, values):
+            return await self._validator.validate(self.error_schema, values)
+        findings = await self._validator.validate(good, values)
+        place = self._response.places[0]
+        if not findings and place.path and not _has(values, place.path):
+            findings = [f"it says good and has no result in {place.path[0]!r}"]
+        return findings
+
+    async def _read(self, kind: MessageKind, data: bytes) -> _Readable | _Unreadable:
+        try:
+            return _Readable(await self.values(kind, data))
+        except JsonError as exc:
+            return _Unreadable(str(exc))
+        except HalfError as exc:
+            if exc.outcome != RAISED:
+                raise
+            return _Unreadable(f"the message cannot be read: {exc.reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Readable:
+    value: Json
+
+
+@dataclass(frozen=True, slots=True)
+class _Unreadable:
+    reason: str
+
+
+def says_good(response: ResponseLayout, values: Json) -> bool:
+    """Return whether the values of a response say good."""
+    if response.error is not None and find(values, (response.error,)):
+        return False
+    return all(
+        (found := find(values, mark.path)) in mark.good
+        or (found is None and not mark.required)
+        for mark in response.marks
+    )
+
+
+def find(message: Json, path: Sequence[str]) -> Json:
+    """Return the value at `path`, None when there is none."""
+    for name in path:
+        if not isinstance(message, dict):
+            return None
+        message = message.get(name)
+    return message
+
+
+def _has(values: Json, path: Sequence[str]) -> bool:
+    return isinstance(values, dict) and path[0] in values

@@ -1,0 +1,153 @@
+"""Reads a candidate: which of its JSON Schemas is the request, which the response.
+
+Written for texts of people and models, in English or Chinese, with or without code
+fences, as in the seed's example (ANP-24, ANP-25, ANP-35).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from negotiation.document.bases import named_base
+from negotiation.document.encodings import JSON, encoding_of
+from negotiation.document.examples import looks_like_schema, read_examples
+from negotiation.document.headings import NEED_WORDS, Part, part_said
+from negotiation.document.markdown import JsonText, Outline, Section, read_outline
+from negotiation.document.shape import (
+    MAX_DOCUMENT_SIZE,
+    Document,
+    WorkedExample,
+    encoded,
+)
+from negotiation.errors import DocumentError, JsonError, SchemaError
+from negotiation.need import Schema
+from negotiation.schema.intake import SchemaLimits, prepared
+from negotiation.schema.keywords import cut
+from negotiation.strict_json import Json, parse_json
+
+__all__ = ["read_document"]
+
+MAX_REQUIREMENT: Final = 16 * 1024
+"Longest requirement kept of a text that is not ours, in characters."
+
+LIMITS: Final = SchemaLimits()
+MAX_SCHEMA_TEXT: Final = 4 * LIMITS.max_size
+"Largest JSON text read as a schema, in bytes: indentation comes on top of its size."
+
+
+def read_document(text: str) -> Document:
+    """Return what `text` says.
+
+    Raises:
+        DocumentError: With a reason in words that the peer may see: the text is too
+            large, holds no schema of the request or of the response, holds one over
+            the limits, builds on a protocol that we do not hold (ANP-26), or says that
+            its bytes are not JSON without a worked example of each message (ANP-70).
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise DocumentError("the candidate is empty")
+    if len(text) > MAX_DOCUMENT_SIZE or len(encoded(text)) > MAX_DOCUMENT_SIZE:
+        raise DocumentError(f"the candidate has more than {MAX_DOCUMENT_SIZE} bytes")
+    outline = read_outline(text)
+    base = named_base(outline)
+    base_uri = base.uri if base is not None else None
+    encoding = encoding_of(outline)
+    examples: tuple[WorkedExample, ...] = ()
+    shown: frozenset[int] = frozenset()
+    if encoding != JSON:
+        examples, shown = read_examples(outline)
+    request, response = _schemas(outline, base_uri, shown)
+    return Document(
+        text=text,
+        requirement=_requirement(outline),
+        request_schema=request,
+        response_schema=response,
+        encoding=encoding,
+        base_uri=base_uri,
+        examples=examples,
+    )
+
+
+def read_requirement(text: str) -> str:
+    """Return the requirement of a text that is perhaps no document at all."""
+    return _requirement(read_outline(text[:MAX_DOCUMENT_SIZE]))
+
+
+def _schemas(
+    outline: Outline, base_uri: str | None, shown: frozenset[int]
+) -> tuple[Schema, Schema]:
+    """Return both schemas; at the positions `shown` are values of examples."""
+    found: dict[Part, list[dict[str, Json]]] = {part: [] for part in Part}
+    broken = ""
+    for place in outline.jsons:
+        if place.position in shown:
+            continue
+        try:
+            value = parse_json(place.text, max_size=MAX_SCHEMA_TEXT)
+        except JsonError as exc:
+            # Prose may hold braces, so this counts only if a schema is missing later.
+            broken = broken or f"; a JSON text cannot be read: {exc}"
+            continue
+        if isinstance(value, dict) and looks_like_schema(value):
+            found[_part(place, value)].append(value)
+    unclear = iter(found[Part.UNCLEAR])
+    request = next(iter(found[Part.REQUEST]), None) or next(unclear, None)
+    response = next(iter([*found[Part.RESPONSE], *unclear, *found[Part.ERROR]]), None)
+    if request is None or response is None:
+        what = " and ".join(
+            name
+            for name, schema in (("request", request), ("response", response))
+            if schema is None
+        )
+        raise DocumentError(_missing(what, base_uri, outline) + broken)
+    return _checked("request", request), _checked("response", response)
+
+
+def _missing(what: str, base_uri: str | None, outline: Outline) -> str:
+    if base_uri is not None:
+        return (
+            f"the candidate builds on {cut(base_uri)}, which is not held here, and has "
+            f"no JSON Schema of the {what}; send the whole protocol"
+        )
+    size = "" if outline.complete else " in the part that was looked at"
+    return (
+        f"no JSON Schema of the {what}{size}; put one under a heading of its own, such "
+        "as 'Request message' and 'Response message'"
+    )
+
+
+def _checked(what: str, schema: dict[str, Json]) -> Schema:
+    try:
+        return prepared(schema, LIMITS)
+    except SchemaError as exc:
+        raise DocumentError(f"the {what} schema cannot be used: {exc}") from None
+
+
+def _part(place: JsonText, schema: dict[str, Json]) -> Part:
+    """Return what a schema describes, by the nearest words that say so."""
+    title = schema.get("title")
+    clues = [
+        *place.headings[:1],
+        place.intro,
+        title if isinstance(title, str) else "",
+        *place.headings[1:],
+    ]
+    for clue in clues:
+        part = part_said(clue)
+        if part is not Part.UNCLEAR:
+            return part
+    return Part.UNCLEAR
+
+
+def _requirement(outline: Outline) -> str:
+    for section in outline.sections:
+        if NEED_WORDS.fullmatch(section.title[:200]):
+            return _text_of(section)
+    return ""
+
+
+def _text_of(section: Section) -> str:
+    quoted = [line for line in section.lines if line.startswith(">")]
+    if quoted and all(line.startswith(">") for line in section.lines if line.strip()):
+        return "\n".join(line[2:] if line[1:2] == " " else line[1:] for line in quoted)
+    return "\n".join(section.lines).strip()[:MAX_REQUIREMENT]

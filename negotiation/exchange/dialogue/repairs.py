@@ -1,0 +1,361 @@
+"""Reports of errors and the repairs that follow (ANP-56 to ANP-61, ANP-Q25).
+
+The seed gives a report neither number nor direction, so the status alone tells whose
+matter a message belongs to: `negotiating` is always a claim of who sends it, and
+`accepted` and `rejected` always answer a claim of who receives them. The two directions
+never wait for each other: both sides may report at the same time, about different
+messages or about the same one, and both may admit a fault (ANP-61). This also works
+with a peer that leaves the reference out. A claim about the message that we have
+reported ourselves is the peer's next word in the same matter: it counts as a round of
+it, and the peer gets our full time again before it has to answer our report.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from negotiation.errors import CommunicationEnded, MessageDropped, MisuseError
+from negotiation.exchange import wording
+from negotiation.exchange.dialogue.answers import Fault, OurFault, PeerFault
+from negotiation.exchange.dialogue.descriptions import headed, read_description
+from negotiation.exchange.dialogue.events import (
+    MessageRefused,
+    NeedFault,
+    NeedRepair,
+    PeerRepaired,
+    PeerRepairs,
+    RefusalUnsent,
+    RepairEvent,
+    RepairFailed,
+    ReportRefused,
+)
+from negotiation.exchange.dialogue.limits import DialogueLimits
+from negotiation.messages import (
+    MAX_TEXT_SIZE,
+    CodeGeneration,
+    CodeStatus,
+    FixErrorNegotiation,
+    Status,
+    cut_text,
+)
+
+__all__ = ["FIXES", "Repairs"]
+
+FIXES: Final = "fixErrorNegotiation"
+"The capability that both sides must have listed (ANP-81)."
+
+UNJUDGED_REASON: Final = "This side could not find out in time whose fault it is."
+"What the peer sees when our side gave no judgement."
+
+
+@dataclass(slots=True)
+class _Report:
+    """A report of ours that the peer knows of."""
+
+    reference: str | None
+    deadline: float
+    ends: float
+    accepted: bool = False
+
+
+@dataclass(slots=True)
+class _Claim:
+    """A report of the peer."""
+
+    reference: str | None
+    description: str
+    deadline: float
+    admitted: bool = False
+
+
+class Repairs:
+    """The reports of one channel, one open at a time in each direction.
+
+    Part of a machine: what it wants sent and told goes to the two callables.
+    """
+
+    def __init__(
+        self,
+        limits: DialogueLimits,
+        *,
+        common: bool,
+        send: Callable[[FixErrorNegotiation | CodeGeneration], None],
+        tell: Callable[[RepairEvent], None],
+    ) -> None:
+        self._limits = limits
+        self._common = common
+        self._send = send
+        self._tell = tell
+        self._report: _Report | None = None
+        self._waiting: deque[tuple[str | None, str]] = deque()
+        self._claim: _Claim | None = None
+        self._claims = 0
+        self._repairs = 0
+        # Reference to (rounds, when they are forgotten), the last used at the end.
+        self._matters: OrderedDict[str | None, tuple[int, float]] = OrderedDict()
+
+    @property
+    def holding(self) -> bool:
+        """Whether a repair is being made, on either side (ANP-Q25)."""
+        return (self._report is not None and self._report.accepted) or (
+            self._claim is not None and self._claim.admitted
+        )
+
+    # Our own side.
+
+    def report(self, reference: str | None, description: str, *, now: float) -> None:
+        """Tell the peer that its message is wrong, now or when it is its turn."""
+        if not self._common:
+            self._drop(reference, f"the peer does not have {FIXES}")
+        elif self._report is None:
+            self._send_report(reference, description, now)
+        elif len(self._waiting) >= self._limits.max_reports:
+            self._drop(reference, f"{len(self._waiting)} reports wait already")
+        else:
+            self._waiting.append((reference, description))
+
+    def refuse(self, reference: str, reason: str) -> None:
+        """Tell the peer that its message gets no answer, or that this cannot be."""
+        if self._common:
+            self._say(reference, reason or "no reason is known", Status.REJECTED)
+        else:
+            self._tell(RefusalUnsent(reference, reason))
+
+    def judged(self, fault: Fault, *, number: int | None, now: float) -> None:
+        """Answer the peer's report; without effect when it is not open any more."""
+        claim = self._claim
+        if claim is None or claim.admitted or number not in {None, self._claims}:
+            return
+        match fault:
+            case OurFault(findings):
+                words = "; ".join(findings) or "this side is at fault"
+                self._say(claim.reference, words, Status.ACCEPTED)
+                self._begin_repair(claim, now)
+            case PeerFault(reason):
+                self._claim = None
+                words = reason if reason.strip() else "the message is good"
+                self._say(claim.reference, words, Status.REJECTED)
+
+    def repair_ready(self) -> None:
+        """Announce our new code (ANP-60).
+
+        Raises:
+            MisuseError: No repair of ours was asked for.
+        """
+        claim = self._admitted()
+        self._claim = None
+        self._repairs += 1
+        self._matters.pop(claim.reference, None)
+        self._send(CodeGeneration(status=CodeStatus.GENERATED))
+
+    def repair_failed(self, reason: str) -> NoReturn:
+        """Give our repair up.
+
+        Raises:
+            MisuseError: No repair of ours was asked for.
+            CommunicationEnded: Always: it ends the communication (ANP-46).
+        """
+        claim = self._admitted()
+        self._claim = None
+        self._send(CodeGeneration(status=CodeStatus.ERROR))
+        self._tell(RepairFailed(claim.reference, reason, by_peer=False))
+        raise CommunicationEnded(f"our repair failed: {reason}", by_peer=False)
+
+    # The peer's messages.
+
+    def receive(self, message: FixErrorNegotiation, *, now: float) -> None:
+        """Handle a claim of the peer or its answer to ours.
+
+        Raises:
+            MessageDropped: It is of no use.
+        """
+        if not self._common:
+            raise MessageDropped(f"{FIXES} is not common")
+        reference, text = read_description(message.error_description)
+        match message.status:
+            case Status.NEGOTIATING:
+                self._handle_claim(reference, text, now)
+            case Status.ACCEPTED:
+                self._handle_accepted(reference, now)
+            case Status.REJECTED:
+                self._handle_rejected(reference, text, now)
+
+    def receive_code(self, message: CodeGeneration, *, now: float) -> None:
+        """Handle the end of the peer's repair.
+
+        Raises:
+            MessageDropped: Nobody waits for it.
+            CommunicationEnded: The repair failed (ANP-46).
+        """
+        report = self._report
+        if report is None or not report.accepted:
+            raise MessageDropped("codeGeneration that nobody waits for")
+        if message.status is CodeStatus.ERROR:
+            self._fail_report("the peer could not make new code")
+        self._matters.pop(report.reference, None)
+        self._tell(PeerRepaired(report.reference))
+        self._next_report(now)
+
+    def refuse_large(self) -> None:
+        """Answer a message of the peer whose text is over a limit (ANP-Q30).
+
+        Raises:
+            MessageDropped: The peer has a claim open or nothing in common with us.
+        """
+        if not self._common or self._claim is not None:
+            raise MessageDropped(f"{FIXES} that is too large and out of turn")
+        self._say(None, f"the text is over {MAX_TEXT_SIZE} bytes", Status.REJECTED)
+
+    # Time and end.
+
+    def get_timer(self) -> float | None:
+        """Return when `handle_timer` is due, or None."""
+        return min(
+            (one.deadline for one in (self._report, self._claim) if one is not None),
+            default=None,
+        )
+
+    def handle_timer(self, *, now: float) -> None:
+        """Give up what is due.
+
+        Raises:
+            CommunicationEnded: A repair took too long, which counts as failed (ANP-44).
+        """
+        limits = self._limits
+        if self._claim is not None and now >= self._claim.deadline:
+            if self._claim.admitted:
+                self.repair_failed(f"no new code in {limits.repair_timeout:g} s")
+            self._say(self._claim.reference, UNJUDGED_REASON, Status.REJECTED)
+            self._claim = None
+        if self._report is not None and now >= self._report.deadline:
+            if self._report.accepted:
+                seconds = f"{limits.repair_timeout:g} s"
+                self._fail_report(f"no codeGeneration of the peer in {seconds}")
+            self._tell(
+                ReportRefused(
+                    self._report.reference,
+                    f"no answer in {limits.report_timeout:g} s",
+                    by_peer=True,
+                )
+            )
+            self._next_report(now)
+
+    def close(self, reason: str) -> None:
+        """Give up everything without a word to the peer."""
+        report, self._report = self._report, None
+        claim, self._claim = self._claim, None
+        if claim is not None and claim.admitted:
+            self._tell(RepairFailed(claim.reference, reason, by_peer=False))
+        if report is not None and report.accepted:
+            self._tell(RepairFailed(report.reference, reason, by_peer=True))
+        elif report is not None:
+            self._drop(report.reference, reason)
+        while self._waiting:
+            self._drop(self._waiting.popleft()[0], reason)
+
+    # Steps of our direction.
+
+    def _send_report(self, reference: str | None, text: str, now: float) -> None:
+        rounds = self._count(reference, now)
+        if rounds > self._limits.max_rounds:
+            self._drop(reference, self._too_many())
+            return
+        wait = self._limits.report_timeout
+        # The peer may put its answer off by claims of its own, but not for ever.
+        ends = now + wait * self._limits.max_rounds
+        self._report = _Report(reference, now + wait, ends)
+        words = text if text.strip() else "the message breaks the protocol"
+        self._say(reference, words, Status.NEGOTIATING)
+
+    def _next_report(self, now: float) -> None:
+        self._report = None
+        while self._report is None and self._waiting:
+            self._send_report(*self._waiting.popleft(), now)
+
+    def _handle_accepted(self, reference: str | None, now: float) -> None:
+        report = self._report
+        if report is None or report.accepted or not _same(reference, report):
+            raise MessageDropped("there is no report of ours to accept")
+        report.accepted = True
+        report.deadline = now + self._limits.repair_timeout
+        self._tell(PeerRepairs(report.reference))
+
+    def _handle_rejected(self, reference: str | None, text: str, now: float) -> None:
+        report = self._report
+        reason = cut_text(text, wording.MAX_REASON) or "the peer gave no reason"
+        if report is not None and not report.accepted and _same(reference, report):
+            self._tell(ReportRefused(report.reference, reason, by_peer=True))
+            self._next_report(now)
+        elif reference is not None and (
+            report is None or reference != report.reference
+        ):
+            self._tell(MessageRefused(reference, reason))
+        else:
+            raise MessageDropped("a refusal that belongs to no message")
+
+    def _fail_report(self, reason: str) -> NoReturn:
+        assert self._report is not None
+        self._tell(RepairFailed(self._report.reference, reason, by_peer=True))
+        self._report = None
+        raise CommunicationEnded(f"the peer's repair failed: {reason}", by_peer=True)
+
+    def _drop(self, reference: str | None, reason: str) -> None:
+        self._tell(ReportRefused(reference, reason, by_peer=False))
+
+    # Steps of the peer's direction.
+
+    def _handle_claim(self, reference: str | None, text: str, now: float) -> None:
+        if self._claim is not None:
+            raise MessageDropped("a second report while one is open")
+        rounds = self._count(reference, now)
+        if rounds > self._limits.max_rounds:
+            self._say(reference, self._too_many(), Status.REJECTED)
+            raise MessageDropped("too many reports of one message")
+        report = self._report
+        if report is not None and not report.accepted and report.reference == reference:
+            report.deadline = min(now + self._limits.report_timeout, report.ends)
+        self._claims += 1
+        self._claim = _Claim(reference, text, now + self._limits.fault_timeout)
+        self._tell(NeedFault(reference, text, rounds, self._claims))
+
+    def _begin_repair(self, claim: _Claim, now: float) -> None:
+        claim.admitted = True
+        claim.deadline = now + self._limits.repair_timeout
+        if self._repairs >= self._limits.max_repairs:
+            # A repair may cost model calls, and this many have not helped.
+            self.repair_failed(f"repaired {self._repairs} times already")
+        self._tell(NeedRepair(claim.reference, claim.description))
+
+    def _admitted(self) -> _Claim:
+        if self._claim is None or not self._claim.admitted:
+            raise MisuseError("no repair of ours is asked for")
+        return self._claim
+
+    # Both directions.
+
+    def _count(self, reference: str | None, now: float) -> int:
+        """Count a round about a message and return how many there were."""
+        rounds, expires = self._matters.pop(reference, (0, now))
+        rounds = rounds + 1 if now < expires else 1
+        self._matters[reference] = (rounds, now + self._limits.matter_lifetime)
+        while len(self._matters) > self._limits.max_matters:
+            self._matters.popitem(last=False)
+        return rounds
+
+    def _too_many(self) -> str:
+        return f"no end within {self._limits.max_rounds} rounds about this message"
+
+    def _say(self, reference: str | None, text: str, status: Status) -> None:
+        self._send(
+            FixErrorNegotiation(
+                error_description=headed(reference, text), status=status
+            )
+        )
+
+
+def _same(reference: str | None, report: _Report) -> bool:
+    """Return whether an answer may belong to `report`: it names it, or names none."""
+    return reference is None or reference == report.reference

@@ -1,0 +1,1 @@
+"""One question to a language model: its text, its answer, its cost."""

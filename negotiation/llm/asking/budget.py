@@ -1,0 +1,359 @@
+"""What may be spent on models: reserved before a call, settled after it. Pure.
+
+A day belongs to two sides that never draw on each other: our own calls, and all peers
+together. Within the second each listed peer has a limit, and all unlisted peers share
+one, whatever DIDs they bring (DESIGN.md, Trust). Every negotiation has a limit besides.
+
+Calls never pass a limit. Tokens are reserved at their most (`Request.most_tokens`), so
+they do not either, unless a server uses more than it was allowed; then nothing more is
+granted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from negotiation.errors import MindError, MisuseError
+from negotiation.llm.asking.replies import Usage
+
+__all__ = [
+    "OWNER",
+    "UNLISTED",
+    "Budget",
+    "BudgetExhausted",
+    "BudgetLimits",
+    "Purse",
+    "Reservation",
+    "Spent",
+    "utc_day",
+]
+
+OWNER: Final = "owner"
+"The account of our own calls."
+
+UNLISTED: Final = "unlisted"
+"The account of all peers that nobody listed. A listed peer's account is its DID."
+
+
+class BudgetExhausted(MindError):
+    """A budget has no room for a call; the text says which, and until when."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetLimits:
+    """What may be spent; a day is one of UTC."""
+
+    negotiation_calls: int = 8
+    "Calls in one negotiation."
+
+    negotiation_tokens: int = 200_000
+    "Tokens in one negotiation."
+
+    peer_calls: int = 40
+    "Calls for one listed peer in a day."
+
+    peer_tokens: int = 400_000
+    "Tokens for one listed peer in a day."
+
+    unlisted_calls: int = 20
+    "Calls for all unlisted peers together in a day."
+
+    unlisted_tokens: int = 200_000
+    "Tokens for all unlisted peers together in a day."
+
+    day_calls: int = 200
+    "Calls for everything in a day."
+
+    day_tokens: int = 2_000_000
+    "Tokens for everything in a day."
+
+    owner_share: float = 0.5
+    "Part of the day's calls and tokens for our own calls; peers have the rest."
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.owner_share <= 1:
+            raise MisuseError("budget.owner_share must be between 0 and 1")
+
+    @property
+    def owner_calls(self) -> int:
+        """Calls of our own in a day."""
+        return math.ceil(self.day_calls * self.owner_share)
+
+    @property
+    def owner_tokens(self) -> int:
+        """Tokens of our own calls in a day."""
+        return math.ceil(self.day_tokens * self.owner_share)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What one account used on one day."""
+
+    day: str
+    "The day, `2026-01-31`."
+
+    account: str
+    "`owner`, `unlisted`, or the DID of a listed peer."
+
+    calls: int = 0
+    "Calls, those under way included."
+
+    input_tokens: int = 0
+    "Tokens of prompts, of settled calls."
+
+    output_tokens: int = 0
+    "Tokens of answers, of settled calls."
+
+    held_tokens: int = 0
+    "Tokens reserved for calls under way, or whose end was never recorded."
+
+    cost: float = 0.0
+    "Money, by the owner's prices at the time; 0 without prices."
+
+
+@dataclass(slots=True)
+class Purse:
+    """What one limit has seen; a negotiation holds one of its own."""
+
+    calls: int = 0
+    "Calls, those under way included."
+
+    tokens: int = 0
+    "Tokens of settled calls."
+
+    held: int = 0
+    "Tokens reserved for calls under way."
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """One limit on one purse."""
+
+    purse: Purse
+    whose: str
+    name: str
+    "How its settings begin: `peer` for `budget.peer_calls` and `budget.peer_tokens`."
+
+    calls: int
+    tokens: int
+
+
+@dataclass(slots=True)
+class _Account:
+    """One account's day."""
+
+    day: str
+    name: str
+    purse: Purse = field(default_factory=Purse)
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+
+    @property
+    def spent(self) -> Spent:
+        return Spent(
+            self.day,
+            self.name,
+            calls=self.purse.calls,
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            held_tokens=self.purse.held,
+            cost=self.cost,
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Reservation:
+    """Room for one call; settle or release it exactly once."""
+
+    account: _Account
+    purses: tuple[Purse, ...]
+    tokens: int
+    open: bool = True
+
+    @property
+    def spent(self) -> Spent:
+        """What its account used on the day of the reservation, this call included."""
+        return self.account.spent
+
+
+class Budget:
+    """Grants calls within the limits; the caller tells the day and keeps the records.
+
+    Args:
+        day: The day it is.
+        spent: What was recorded for that day, such as before a restart.
+    """
+
+    def __init__(
+        self, limits: BudgetLimits, *, day: str, spent: Iterable[Spent] = ()
+    ) -> None:
+        self._limits = limits
+        self._day = day
+        self._accounts: dict[str, _Account] = {}
+        self._peers = Purse()
+        self._load(spent)
+
+    @property
+    def day(self) -> str:
+        """The day whose limits count."""
+        return self._day
+
+    def start_day(self, day: str, *, spent: Iterable[Spent] = ()) -> None:
+        """Begin a later day; calls under way are settled in theirs.
+
+        An earlier one changes nothing: a clock set back must not grant anything anew.
+        """
+        if day > self._day:
+            self._day = day
+            self._accounts = {}
+            self._peers = Purse()
+            self._load(spent)
+
+    def reserve(self, account: str, purse: Purse, tokens: int) -> Reservation:
+        """Take room for one call of at most `tokens`.
+
+        Args:
+            account: Who pays: `OWNER`, `UNLISTED` or the DID of a listed peer.
+            purse: That of the negotiation.
+
+        Raises:
+            BudgetExhausted: Naming the setting; nothing was taken.
+        """
+        if tokens < 0:
+            raise MisuseError("a call cannot have less than no tokens")
+        known = self._accounts.get(account) or _Account(self._day, account)
+        limits = self._limits_of(known, purse)
+        for limit in limits:
+            self._require(limit, tokens)
+        self._accounts[account] = known
+        for limit in limits:
+            limit.purse.calls += 1
+            limit.purse.held += tokens
+        return Reservation(known, tuple(limit.purse for limit in limits), tokens)
+
+    def settle(
+        self, reservation: Reservation, usage: Usage | None, *, cost: float = 0.0
+    ) -> None:
+        """Replace what was reserved by what was used.
+
+        Args:
+            usage: None when nobody knows: then all that was reserved counts as used.
+            cost: Money, in the currency of the prices.
+        """
+        self._close(reservation)
+        account = reservation.account
+        used = usage or Usage(reservation.tokens, 0)
+        account.input_tokens += used.input_tokens
+        account.output_tokens += used.output_tokens
+        account.cost += cost
+        for purse in reservation.purses:
+            purse.tokens += used.total
+
+    def release(self, reservation: Reservation) -> None:
+        """Give back all of it: the call was never sent."""
+        self._close(reservation)
+        for purse in reservation.purses:
+            purse.calls -= 1
+
+    def spent(self) -> list[Spent]:
+        """Return what every account used today, by name."""
+        return [self._accounts[name].spent for name in sorted(self._accounts)]
+
+    def _close(self, reservation: Reservation) -> None:
+        if not reservation.open:
+            raise MisuseError("a reservation is settled or released once")
+        reservation.open = False
+        for purse in reservation.purses:
+            purse.held -= reservation.tokens
+
+    def _load(self, spent: Iterable[Spent]) -> None:
+        for record in spent:
+            if record.day != self._day:
+                continue
+            # Held by a process that is gone: what the call cost is not known, and it
+            # may have been all of it.
+            tokens = record.input_tokens + record.output_tokens + record.held_tokens
+            self._accounts[record.account] = _Account(
+                record.day,
+                record.account,
+                Purse(record.calls, tokens),
+                input_tokens=record.input_tokens + record.held_tokens,
+                output_tokens=record.output_tokens,
+                cost=record.cost,
+            )
+            if record.account != OWNER:
+                self._peers.calls += record.calls
+                self._peers.tokens += tokens
+
+    def _limits_of(self, account: _Account, purse: Purse) -> list[_Limit]:
+        """Return every limit that a call of `account` has to keep."""
+        set_ = self._limits
+        of_negotiation = _Limit(
+            purse,
+            "of this negotiation",
+            "negotiation",
+            set_.negotiation_calls,
+            set_.negotiation_tokens,
+        )
+        if account.name == OWNER:
+            whose, calls, tokens = (
+                "for our own calls",
+                set_.owner_calls,
+                set_.owner_tokens,
+            )
+            own = _Limit(account.purse, whose, "day", calls, tokens)
+            return [of_negotiation, own]
+        if account.name == UNLISTED:
+            of_account = _Limit(
+                account.purse,
+                "for unlisted peers",
+                "unlisted",
+                set_.unlisted_calls,
+                set_.unlisted_tokens,
+            )
+        else:
+            of_account = _Limit(
+                account.purse,
+                f"for {account.name}",
+                "peer",
+                set_.peer_calls,
+                set_.peer_tokens,
+            )
+        of_peers = _Limit(
+            self._peers,
+            "for all peers together",
+            "day",
+            set_.day_calls - set_.owner_calls,
+            set_.day_tokens - set_.owner_tokens,
+        )
+        return [of_negotiation, of_account, of_peers]
+
+    def _require(self, limit: _Limit, tokens: int) -> None:
+        """Raise if a call of `tokens` has no room within `limit`."""
+        room = max(0, limit.tokens - limit.purse.tokens - limit.purse.held)
+        if limit.purse.calls >= limit.calls:
+            lack, allowed, left = "calls", limit.calls, ""
+        elif tokens > room:
+            lack, allowed = "tokens", limit.tokens
+            left = f": the next call may take {tokens} tokens, {room} are left"
+        else:
+            return
+        setting = f"{limit.name}_{lack}"
+        until = "" if limit.name == "negotiation" else " until 00:00 UTC"
+        share = ""
+        if limit.name == "day":
+            share = f", {allowed} of them {limit.whose} (budget.owner_share)"
+        raise BudgetExhausted(
+            f"the budget {limit.whose} is used up{until}{left}; "
+            f"budget.{setting} = {getattr(self._limits, setting)}{share}"
+        )
+
+
+def utc_day(now: float) -> str:
+    """Return the day of `now`, seconds since 1970, as `2026-01-31`."""
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")

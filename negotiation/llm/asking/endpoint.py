@@ -1,0 +1,311 @@
+"""Any OpenAI-compatible endpoint as a `Model`: asks, checks, asks again, gives up."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from negotiation.errors import MindError, MisuseError
+from negotiation.llm.asking.answers import TOKENS_NAMES, Form, Forms, response_format
+from negotiation.llm.asking.attempts import (
+    Answered,
+    Asking,
+    AskingLimits,
+    Check,
+    Failed,
+    Send,
+)
+from negotiation.llm.asking.meter import FREE, Charge, Meter, Request
+from negotiation.llm.asking.questions import Question
+from negotiation.llm.asking.replies import Reply, ServerError
+from negotiation.llm.asking.wire import Trouble, Unreadable, Wire
+from negotiation.need import Schema
+from negotiation.strict_json import Json
+
+if TYPE_CHECKING:
+    import httpx2
+
+__all__ = ["OPENAI_URL", "Endpoint", "EndpointSettings", "Validate"]
+
+logger = logging.getLogger(__name__)
+
+OPENAI_URL: Final = "https://api.openai.com/v1"
+"Where questions go when no other address is set."
+
+KEY: Final = re.compile(r"[!-~]{1,4096}")
+"A key that can stand in a header."
+
+MIN_SECRET: Final = 8
+"A shorter value of a header is no secret, and would be found in any text."
+
+MAX_MODEL_NAME: Final = 100
+"Longest name of a model that is kept, in characters."
+
+MAX_MODELS: Final = 16
+"Most names of models that are told apart in the log."
+
+Validate = Callable[[Schema, Any], Awaitable[list[str]]]
+"Judges a value by a schema and returns findings; the daemon's runs in a worker."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointSettings:
+    """Which model is asked, where, and how."""
+
+    model: str
+    "Its name at the endpoint."
+
+    base_url: str = OPENAI_URL
+    "Address of the API, as a rule ending in `/v1`."
+
+    api_key: str | None = field(default=None, repr=False)
+    "The key, or None to send none."
+
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    "More headers for every request; their values count as secrets."
+
+    timeout: float = 60.0
+    "Seconds for one question with all its repetitions."
+
+    tokens_name: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
+    "What the endpoint calls the most tokens of an answer; `auto` finds out."
+
+    temperature: float | None = None
+    "Sent if set."
+
+    seed: int | None = None
+    "Sent if set."
+
+    reasoning_effort: str | None = None
+    "Sent if set."
+
+    form: Form = Form.JSON_SCHEMA
+    "The strongest form in which answers are asked for."
+
+    limits: AskingLimits = field(default_factory=AskingLimits)
+    "How much one question may cost."
+
+    def __post_init__(self) -> None:
+        if self.api_key is not None and KEY.fullmatch(self.api_key) is None:
+            raise MisuseError("the key holds a character that no header may have")
+        if not self.timeout > 0:
+            raise MisuseError("llm.timeout must be > 0 s")
+
+
+class Endpoint:
+    """Answers questions through one endpoint; `close` it at the end.
+
+    Every request passes a `Meter` first. `ask` by itself counts nothing, so the daemon
+    asks through a spender that gives its meter.
+
+    Args:
+        validate: Judges answers. Schemas are ours, but an `enum` may hold words of a
+            peer, so in the daemon this runs in a worker.
+        transport: In place of the network, for tests.
+    """
+
+    def __init__(
+        self,
+        settings: EndpointSettings,
+        validate: Validate,
+        *,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._settings = settings
+        self._validate = validate
+        self._transport = transport
+        self._wire: Wire | None = None
+        self._closed = False
+        # OpenAI's own models know the newer name only; most other servers the older.
+        names: tuple[str, ...] = TOKENS_NAMES
+        if settings.base_url == OPENAI_URL:
+            names = TOKENS_NAMES[::-1]
+        if settings.tokens_name != "auto":
+            names = (settings.tokens_name,)
+        self._forms = Forms(settings.form, tokens_names=names)
+        secrets = {settings.api_key or "", *settings.headers.values()}
+        # Longest first, or a part that is a secret too would leave the rest readable.
+        self._secrets = sorted(
+            (secret for secret in secrets if len(secret) >= MIN_SECRET),
+            key=lambda secret: (-len(secret), secret),
+        )
+        self._seen_models = {settings.model}
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self._settings.model!r} at {self._settings.base_url!r})"
+
+    @property
+    def model(self) -> str:
+        """The model that is asked."""
+        return self._settings.model
+
+    async def close(self) -> None:
+        """Close the connections; a question under way or later fails."""
+        self._closed = True
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            await wire.close()
+
+    async def ask(self, question: Question, meter: Meter = FREE) -> Json:
+        """Return the answer to `question`; see `Model.ask`.
+
+        Args:
+            meter: Allows and counts every single request.
+        """
+        asking = Asking(question, self._forms, self._settings.limits)
+        timeout = self._settings.timeout
+        deadline = asyncio.timeout(timeout)
+        try:
+            async with deadline:
+                return await self._run(asking, question, meter, deadline)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            last = asking.next_action
+            before = f"; before that: {last.why}" if isinstance(last, Send) else ""
+            reason = f"no answer within the {timeout:g} s of llm.timeout{before}"
+            raise self._failure(question, reason) from None
+
+    async def _run(
+        self,
+        asking: Asking,
+        question: Question,
+        meter: Meter,
+        deadline: asyncio.Timeout,
+    ) -> Json:
+        while True:
+            match asking.next_action:
+                case Send() as send:
+                    await self._wait(send, question, deadline)
+                    async with meter.charge(question, send.request) as charge:
+                        await self._exchange(asking, question, send.request, charge)
+                case Answered(value):
+                    return value
+                case Failed(reason):
+                    raise self._failure(question, reason)
+                case Check():
+                    raise MisuseError("an answer is checked within its request")
+
+    async def _wait(
+        self, send: Send, question: Question, deadline: asyncio.Timeout
+    ) -> None:
+        """Wait before a repetition, or fail at once if the deadline comes earlier."""
+        if not send.wait:
+            return
+        end = deadline.when()
+        if end is not None:
+            left = end - asyncio.get_running_loop().time()
+            if send.wait >= left:
+                reason = (
+                    f"{send.why}; the next try would be in {send.wait:g} s, past the "
+                    f"{self._settings.timeout:g} s of llm.timeout"
+                )
+                raise self._failure(question, reason)
+        await asyncio.sleep(send.wait)
+
+    async def _exchange(
+        self, asking: Asking, question: Question, request: Request, charge: Charge
+    ) -> None:
+        """Send one request, check what comes back, and fill in `charge`."""
+        if self._closed:
+            raise self._failure(question, "the daemon is shutting down")
+        # Until something says that it did not arrive, it may have.
+        charge.sent = True
+        charge.outcome = "no_answer"
+        match await self._send(question, request):
+            case Reply() as reply:
+                charge.usage = reply.usage
+                self._refuse_secrets(question, reply, charge)
+                charge.answer, charge.model = reply.text, reply.model[:MAX_MODEL_NAME]
+                self._note_model(charge.model)
+                asking.receive_reply(reply)
+            case ServerError() as error:
+                charge.no_cost()
+                asking.receive_error(error)
+            case Unreadable(reason):
+                asking.receive_unreadable(reason)
+            case Trouble(outcome, reason, sent):
+                charge.sent = sent
+                asking.receive_trouble(outcome, reason)
+        if isinstance(check := asking.next_action, Check):
+            asking.receive_findings(await self._validate(question.schema, check.value))
+        charge.outcome = asking.outcome
+
+    async def _send(
+        self, question: Question, request: Request
+    ) -> Reply | ServerError | Unreadable | Trouble:
+        settings = self._settings
+        optional = {
+            "response_format": response_format(request.form, question),
+            "temperature": settings.temperature,
+            "seed": settings.seed,
+            "reasoning_effort": settings.reasoning_effort,
+        }
+        body = {
+            "model": settings.model,
+            "messages": [
+                {"role": message.role, "content": message.content}
+                for message in request.messages
+            ],
+            request.tokens_name: request.max_tokens,
+            **{name: value for name, value in optional.items() if value is not None},
+        }
+        try:
+            return await (await self._open()).send(body)
+        except Exception as exc:  # noqa: BLE001  one question must not end the daemon
+            # Neither its text nor its traceback: both could hold a header.
+            name = type(exc).__name__
+            logger.error("model request failed step=%s error=%s", question.step, name)
+            raise self._failure(question, f"the request failed ({name})") from None
+
+    async def _open(self) -> Wire:
+        if self._wire is None:
+            # Half a second to import, which the loop has no reason to wait for.
+            await asyncio.to_thread(importlib.import_module, "openai")
+        if self._wire is None:
+            self._wire = Wire(
+                self._settings.base_url,
+                api_key=self._settings.api_key,
+                headers=self._settings.headers,
+                timeout=self._settings.timeout,
+                clean=self._redacted,
+                transport=self._transport,
+            )
+        return self._wire
+
+    def _refuse_secrets(self, question: Question, reply: Reply, charge: Charge) -> None:
+        """Raise if an answer holds our key: it could end up in a document."""
+        said = (reply.text, reply.refusal, reply.model)
+        if any(secret in text for secret in self._secrets for text in said):
+            charge.outcome = "secret"
+            raise self._failure(
+                question, "the answer holds the key or a header's value"
+            )
+
+    def _note_model(self, model: str) -> None:
+        """Say once that a model of another name answers; a dated name is usual."""
+        if not model or model in self._seen_models:
+            return
+        if len(self._seen_models) < MAX_MODELS:
+            self._seen_models.add(model)
+            level = (
+                logging.INFO
+                if model.startswith(self._settings.model)
+                else logging.WARNING
+            )
+            asked = self._settings.model
+            logger.log(level, "model answers as asked=%r got=%r", asked, model)
+
+    def _failure(self, question: Question, reason: str) -> MindError:
+        return MindError(f"model, {question.step}: {self._redacted(reason)}")
+
+    def _redacted(self, text: str) -> str:
+        """Return `text` without our secrets, which a server may repeat."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text

@@ -1,0 +1,1 @@
+"""Links from values to values, and the source text that is rendered from them."""

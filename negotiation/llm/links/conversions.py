@@ -1,0 +1,489 @@
+"""The small set of ways in which one value becomes another.
+
+A model names the way and its few parameters; whether it can work for every value is
+proved here from the schemas, as `mapping` does it for values that only change names.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any, Final
+
+from negotiation.errors import JsonError
+from negotiation.llm.links.spots import Spot, bare_kind, nullable, without_null
+from negotiation.need import Schema
+from negotiation.schema.keywords import cut
+from negotiation.schema.mapping import Drop, Proof, compare
+from negotiation.schema.plan import KEEP, Step
+from negotiation.schema.reasons import Mismatch, values_of, words
+from negotiation.schema.values import contradiction, types_of
+from negotiation.strict_json import Json, parse_json
+
+__all__ = ["HOW_WORDS", "Conversion", "How", "LinkError", "convert"]
+
+MAX_ARGUMENT: Final = 1_000
+"Longest parameter of a conversion, in characters."
+
+MAX_PAIRS: Final = 64
+"Most pairs of a table of values."
+
+MAX_EXPRESSION: Final = 800
+"Longest Python expression, in characters."
+
+NUMBER: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,12})?(?:/[1-9][0-9]{0,11})?")
+DATE_FORMAT: Final = re.compile(r"(?:%[YmdHMSfzjbBypI]|[ T/.,:_-]|[年月日时分秒])+")
+EXAMPLE_MOMENT: Final = datetime(2031, 5, 17, 12, 30, tzinfo=UTC)
+EXAMPLE_DATES: Final = {"date": "2031-05-17", "date-time": "2031-05-17T12:30:00Z"}
+DATE_WORDS: Final = ("date", "date-time", "unix-seconds", "unix-milliseconds")
+
+
+class How(StrEnum):
+    """How a value is made."""
+
+    COPY = "copy"
+    CONSTANT = "constant"
+    SCALE = "scale"
+    TEXT = "text"
+    NUMBER = "number"
+    DATE = "date"
+    VALUES = "values"
+    JOIN = "join"
+    SPLIT = "split"
+    FIRST = "first"
+    LIST = "list"
+    COUNT = "count"
+    PYTHON = "python"
+
+
+HOW_WORDS: Final = "\n".join(
+    (
+        "copy: the value as it is; `args` empty",
+        "constant: a fixed value, `from` empty; `args` one JSON value, such as 3, "
+        'true or "km"',
+        "scale: number times factor plus offset; `args` factor and offset, decimals or "
+        'fractions: ["9/5", "32"]',
+        "text: a number or truth value written as text; `args` empty",
+        "number: a text read as a number; `args` empty",
+        "date: a point in time in another form; `args` the form it has and the form it "
+        "gets, each one of date, date-time, unix-seconds, unix-milliseconds, or a "
+        "strptime pattern such as %d.%m.%Y",
+        "values: one listed value for another; `args` alternate: given, becomes, "
+        "given, becomes; one more at the end stands for all others",
+        "join: several texts in one; `args` the text between them",
+        "split: one part of a text; `args` the separator and the number of the part, "
+        "from 0, or from the end as -1",
+        "first: the first item of a list; `args` empty",
+        "list: one value as a list of one; `args` empty",
+        "count: how many items a list has; `args` empty",
+        "python: only if nothing above will do: one Python expression of a, b, c, the "
+        "values in `from` in their order; `args` that expression, one line of at most "
+        f"{MAX_EXPRESSION} characters. These names are there, and nothing can be "
+        "imported: json, math, re, struct, base64, html, the classes datetime, "
+        "timedelta, timezone and Decimal, and fromstring, which reads XML. It may "
+        "raise ValueError for a text that it cannot read. If one of the values is a "
+        "text in a form of its own (a date, a code, base64, XML), `args` goes on with "
+        "an example of each value in `from`, in their order, that the expression can "
+        "read",
+    )
+)
+"What each way does, for a prompt."
+
+
+class LinkError(ValueError):
+    """A link cannot be used; the text says why, in words that a peer may see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """One value made from others, proved for every value of their schemas."""
+
+    how: How
+    "The way."
+
+    sources: tuple[Spot, ...] = ()
+    "What it is made from."
+
+    values: tuple[Json, ...] = ()
+    "Its parameters as checked plain values."
+
+    step: Step = KEEP
+    "What happens inside a copied object or list."
+
+    unsure: tuple[Spot, ...] = ()
+    "Sources that may be absent, or null where null is of no use."
+
+    texts: tuple[tuple[Spot, str], ...] = ()
+    "Sources of which the schema allows any text, each with one that can be read."
+
+
+def convert(
+    how: How,
+    sources: tuple[Spot, ...],
+    args: Sequence[str],
+    target: Schema,
+    *,
+    drop: Drop,
+    proof: Proof,
+) -> Conversion:
+    """Return how `sources` become a value of `target`.
+
+    Raises:
+        LinkError: They do not, or not in this way.
+    """
+    if any(len(one) > MAX_ARGUMENT for one in args):
+        raise LinkError(f"{how}: a parameter is too long")
+    if how is How.COPY:
+        _count(how, sources, args, 0)
+        return _copied(sources[0], target, drop, proof)
+    made = _MAKERS[how](sources, args, target, proof)
+    _must_fit(how, made.gives, target, proof)
+    unsure = tuple(one for one in sources if not one.sure or _null(one.schema))
+    return Conversion(how, sources, made.values, unsure=unsure, texts=made.texts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    values: tuple[Json, ...]
+    gives: Schema
+    texts: tuple[tuple[Spot, str], ...] = ()
+
+
+def _copied(source: Spot, target: Schema, drop: Drop, proof: Proof) -> Conversion:
+    plan = compare(source.schema, target, drop=drop, proof=proof)
+    null = False
+    if isinstance(plan, Mismatch) and nullable(source.schema):
+        inner = compare(without_null(source.schema), target, drop=drop, proof=proof)
+        plan, null = (plan, False) if isinstance(inner, Mismatch) else (inner, True)
+    if isinstance(plan, Mismatch):
+        raise LinkError(f"{source.name} cannot be copied: {plan}")
+    unsure = () if source.sure and not null else (source,)
+    return Conversion(How.COPY, (source,), step=plan.step, unsure=unsure)
+
+
+def _must_fit(how: How, gives: Schema, target: Schema, proof: Proof) -> None:
+    found = compare(gives, target, proof=proof)
+    if isinstance(found, Mismatch):
+        raise LinkError(f"{how}: {found}")
+
+
+def _count(
+    how: How, sources: tuple[Spot, ...], args: Sequence[str], wanted: int
+) -> None:
+    if len(sources) != 1:
+        raise LinkError(f"{how} takes one source, got {len(sources)}")
+    if len(args) != wanted:
+        raise LinkError(f"{how} takes {wanted} parameters, got {len(args)}")
+
+
+def _kind(source: Spot, *kinds: str) -> str:
+    """Return the one type of a source, which has to be one of `kinds`."""
+    inner = without_null(source.schema)
+    types = types_of(inner)
+    if types == {"integer", "number"}:
+        return "number"
+    kind = bare_kind(inner)
+    if kind not in kinds:
+        raise LinkError(f"{source.name} is {words(inner)}, not {' or '.join(kinds)}")
+    return kind
+
+
+def _null(schema: Schema) -> bool:
+    return nullable(schema)
+
+
+def _constant(
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+) -> _Made:
+    if sources or len(args) != 1:
+        raise LinkError("constant takes no source and one parameter")
+    tried: list[Json] = []
+    with contextlib.suppress(JsonError):
+        tried.append(parse_json(args[0], max_size=4 * MAX_ARGUMENT))
+    # A text need not be written as JSON, and 3 may be meant as the text "3".
+    tried.append(args[0])
+    for value in tried:
+        if contradiction(target, value) is None:
+            return _Made((value,), {"const": value})
+    raise LinkError(f"the constant {cut(args[0])} is no value of {words(target)}")
+
+
+def _scale(
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+) -> _Made:
+    _count(How.SCALE, sources, args, 2)
+    kind = _kind(sources[0], "number", "integer")
+    if not all(NUMBER.fullmatch(one) for one in args):
+        raise LinkError(f"scale takes two numbers, got {cut(list(args))}")
+    factor, offset = (_fraction(one) for one in args)
+    whole = "number" not in types_of(without_null(target))
+    if factor == 0:
+        raise LinkError("scale by 0 loses the value")
+    # round(value * a / c + b / c) with whole a, b, c: one division, one rounding.
+    over = factor.denominator * offset.denominator
+    times = factor.numerator * offset.denominator
+    plus = offset.numerator * factor.denominator
+    gives: dict[str, Any] = {"type": "integer" if whole else "number"}
+    exact = kind == "integer" and over == 1
+    if exact:
+        gives = {"type": "integer"}
+    inner = without_null(sources[0].schema)
+    bounds = inner if isinstance(inner, dict) else {}
+    for names, low in (
+        (("minimum", "exclusiveMinimum"), True),
+        (("maximum", "exclusiveMaximum"), False),
+    ):
+        for name in names:
+            if name in bounds:
+                limit = _limit(bounds[name], factor, offset)
+                keyword = "minimum" if low == (factor > 0) else "maximum"
+                gives[keyword] = round(limit) if whole else round(limit, 9)
+    return _Made((times, plus, over, whole or exact), gives)
+
+
+def _limit(bound: float, factor: Fraction, offset: Fraction) -> float:
+    try:
+        return float(Fraction(str(bound)) * factor + offset)
+    except OverflowError:
+        raise LinkError(f"scale: the limit {cut(bound)} is too large") from None
+
+
+def _fraction(text: str) -> Fraction:
+    above, _, below = text.partition("/")
+    return Fraction(above) / Fraction(below or "1")
+
+
+def _text(
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+) -> _Made:
+    _count(How.TEXT, sources, args, 0)
+    _kind(sources[0], "number", "integer", "boolean", "string")
+    inner = without_null(sources[0].schema)
+    listed = values_of(inner) if isinstance(inner, dict) else []
+    # As the half writes it: see `anp_text` in `helpers`.
+    texts = [
+        ("true" if one else "false") if isinstance(one, bool) else str(one)
+        for one in listed
+    ]
+    if bare_kind(inner) == "boolean":
+        texts = ["true", "false"]
+    return _Made((), {"enum": texts} if texts else {"type": "string", "minLength": 1})
+
+
+def _number(
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+) -> _Made:
+    _count(How.NUMBER, sources, args, 0)
+    _kind(sources[0], "string")
+    whole = "number" not in types_of(without_null(target))
+    _readable(sources[0], "a number", proof)
+    return _Made((whole,), {"type": "integer" if whole else "number"})
+
+
+def _date(
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+) -> _Made:
+    _count(How.DATE, sources, args, 2)
+    before, after = args
+    for form in args:
+        if form not in DATE_WORDS and not DATE_FORMAT.fullmatch(form):
+            raise LinkError(f"date: {cut(form)} is no form of a date")
+    texts: tuple[tuple[Spot, str], ...] = ()
+    if before.startswith("unix"):
+        _kind(sources[0], "integer", "number")
+    else:
+        _kind(sources[0], "string")
+        texts = _texts(sources[0], EXAMPLE_DATES.get(before) or _written_as(before))
+        inner = without_null(sources[0].schema)
+        stated = inner.get("format") if isinstance(inner, dict) else None
+        if stated in DATE_WORDS[:2] and stated != before:
+            raise LinkError(f"{sources[0].name} has the form {stated}, not {before}")
+    gives: Schema = {"type": "string", "minLength": 1}
+    if after.startswith("unix"):
+        gives = {"type": "integer"}
+    elif after in DATE_WORDS:
+        gives = {"type": "string", "format": after, "minLength": 1}
+    return _Made((before, after), gives, texts)
+
+
+def _written_as(form: str) -> str:
+    return EXAMPLE_MOMENT.strftime(form)
+
+
+def _readable(source: Spot, what: str, proof: Proof) -> None:
+    """Refuse a text of which nothing says that it can be read as `what`."""
+    if proof is Proof.FULL and _texts(source, ""):
+        raise LinkError(
+            f"{source.name} may be any text, which need not be {what}: its schema "
+            "says neither format nor pattern; if it always is one, read it by python "
+            "and give an example"
+        )
+
+
+def _texts(source: Spot, example: str) -> tuple[tuple[Spot, str], ...]:
+    """Return an example for a text of which the schema does not say the form."""
+    inner = without_null(source.schema)
+    told = {"format", "pattern", "enum", "const", "examples"}
+    if isinstance(inner, dict) and not told & inner.keys():
+        return ((source, example),)
+    return ()
+
+
+def _values(
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+) -> _Made:
+    if len(sources) != 1 or len(args) < 2 or len(args) > 2 * MAX_PAIRS + 1:
+        raise LinkError("values takes one source and pairs of values")
+    source, others = sources[0].schema, len(args) % 2
+    inner = without_null(source)
+    listed = values_of(inner) if isinstance(inner, dict) else []
+    if not listed and types_of(inner) == {"boolean"}:
+        listed = [True, False]
+    wanted = without_null(target)
+    outcomes = values_of(wanted) if isinstance(wanted, dict) else []
+    pairs: list[Json] = []
+    for given, becomes in zip(args[0::2], args[1::2], strict=False):
+        pairs.append([_meant(given, listed, inner), _meant(becomes, outcomes, wanted)])
+    default = [_meant(args[-1], outcomes, wanted)] if others else []
+    known = [pair[0] for pair in pairs if isinstance(pair, list)]
+    missing = [one for one in listed if one not in known]
+    if not default and (missing or (not listed and proof is Proof.FULL)):
+        what = cut(missing) if missing else "values that are not listed"
+        raise LinkError(f"values: nothing is said for {what} of {sources[0].name}")
+    gives = [pair[1] for pair in pairs if isinstance(pair, list)] + default
+    return _Made((pairs, default), {"enum": gives})
+
+
+def _meant(text: str, listed: Sequence[Json], schema: Schema) -> Json:
+    """Return the value that a parameter stands for."""
+    for value in listed:
+        if text == value or text == _written(value):
+            return value
+    if listed:
+        raise LinkError(f"values: {cut(text)} is not one of {cut(list(listed))}")
+    if "string" in types_of(schema):
+        return text
+    try:
+        return parse_json(text, max_size=4 * MAX_ARGUMENT)
+    except JsonError:
+        raise LinkError(f"values: {cut(text)} is no value of {words(schema)}") from None
+
+
+def _written(value: Json) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "null" if value is None else str(value)
+
+
+def _join(
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+) -> _Made:
+    if not 2 <= len(sources) <= 8 or len(args) != 1:
+        raise LinkError("join takes two to eight sources and one parameter")
+    for source in sources:
+        _kind(source, "string", "integer")
+    return _Made((args[0],), {"type": "string", "minLength": len(args[0])})
+
+
+def _split(
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+) -> _Made:
+    _count(How.SPLIT, sources, args, 2)
+    _kind(sources[0], "string")
+    separator, place = args
+    if not separator or not re.fullmatch(r"-?[0-9]{1,2}", place):
+        raise LinkError("split takes a separator and the number of a part")
+    if int(place) not in (0, -1):
+        # Only the first and the last part are there in every text.
+        _readable(sources[0], f"a text of parts with {cut(separator)}", proof)
+    return _Made((separator, int(place)), {"type": "string"})
+
+
+def _first(
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+) -> _Made:
+    _count(How.FIRST, sources, args, 0)
+    _kind(sources[0], "array")
+    inner = without_null(sources[0].schema)
+    assert isinstance(inner, dict)
+    if not inner.get("minItems") and proof is Proof.FULL:
+        raise LinkError(f"{sources[0].name} may be empty, so it need not have a first")
+    return _Made((), inner.get("items", True))
+
+
+def _list(
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+) -> _Made:
+    _count(How.LIST, sources, args, 0)
+    items = without_null(sources[0].schema)
+    return _Made((), {"type": "array", "items": items, "minItems": 1, "maxItems": 1})
+
+
+def _items(
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+) -> _Made:
+    _count(How.COUNT, sources, args, 0)
+    _kind(sources[0], "array")
+    return _Made((), {"type": "integer", "minimum": 0})
+
+
+def _python(
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+) -> _Made:
+    if not 1 <= len(sources) <= 3 or len(args) not in (1, 1 + len(sources)):
+        raise LinkError(
+            "python takes one to three sources, and one expression with an example of "
+            "each source or without"
+        )
+    text, *examples = args
+    text = text.strip()
+    if len(text) > MAX_EXPRESSION:
+        raise LinkError(
+            f"python: the expression has {len(text)} characters, at most "
+            f"{MAX_EXPRESSION} are taken"
+        )
+    if problem := _no_expression(text):
+        raise LinkError(f"python takes one expression in one line: {problem}")
+    texts = [
+        one
+        for source, example in zip(sources, examples, strict=False)
+        if bare_kind(without_null(source.schema)) == "string"
+        and contradiction(source.schema, example) is None
+        for one in _texts(source, example)
+    ]
+    # What it gives is not proved; the half's samples are checked against the schema.
+    return _Made((text,), target, tuple(texts))
+
+
+def _no_expression(text: str) -> str:
+    """Return why `text` is not one expression, empty when it is."""
+    if len(text.splitlines()) != 1:
+        return "there is a line break in it"
+    try:
+        ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as exc:
+        return str(exc)[:100] or "it cannot be read"
+    return ""
+
+
+_Maker = Callable[[tuple[Spot, ...], Sequence[str], Schema, Proof], _Made]
+_MAKERS: Final[dict[How, _Maker]] = {
+    How.CONSTANT: _constant,
+    How.SCALE: _scale,
+    How.TEXT: _text,
+    How.NUMBER: _number,
+    How.DATE: _date,
+    How.VALUES: _values,
+    How.JOIN: _join,
+    How.SPLIT: _split,
+    How.FIRST: _first,
+    How.LIST: _list,
+    How.COUNT: _items,
+    How.PYTHON: _python,
+}

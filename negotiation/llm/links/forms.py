@@ -1,0 +1,151 @@
+"""Links as a model writes them: the schema for them, and how they are read.
+
+Places and ways are enums, so an answer can name nothing that was not shown. What the
+enums cannot say (a target of one capability with another's call) is checked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from negotiation.document.parts import Place
+from negotiation.llm.asking.forms import TEXT, choice, many, record
+from negotiation.llm.links.conversions import How
+from negotiation.llm.links.spots import Root, Spot, spots_of
+from negotiation.llm.links.trees import Link
+from negotiation.need import Schema
+from negotiation.schema.keywords import cut
+
+__all__ = ["Shown", "link_schema", "read_links", "shown_root", "shown_values"]
+
+MAX_LINKS: Final = 80
+"Most links in one list."
+
+MAX_SOURCES: Final = 8
+"Most sources of one link."
+
+MAX_ARGS: Final = 129
+"Most parameters of one link."
+
+
+class Shown:
+    """The places of one value as a prompt shows them."""
+
+    def __init__(self, root: Root, spots: Iterable[Spot], place: Place | None) -> None:
+        self.root = root
+        self.spots = tuple(spots)
+        self._by_name = {spot.name: spot for spot in self.spots}
+        # Set when the spots are already counted from the place of the values.
+        self._settled = place is not None
+
+    @property
+    def names(self) -> list[str]:
+        """The names that stand in an enum."""
+        return [spot.name for spot in self.spots]
+
+    def shows(self, name: str) -> bool:
+        """Return whether a prompt shows this place."""
+        return name in self._by_name
+
+    def find(self, name: str, place: Place | None = None) -> Spot | None:
+        """Return the place that an answer names, None when it was not shown.
+
+        Args:
+            place: Where the values turned out to be; the result counts from there, and
+                is None for a place that is not among the values.
+        """
+        spot = self._by_name.get(name)
+        if spot is None or place is None or self._settled:
+            return spot
+        depth = len(place.path)
+        if spot.path[:depth] != place.path:
+            return None
+        inside = spots_of(Root(self.root.name, place.schema))
+        return next((one for one in inside if one.path == spot.path[depth:]), None)
+
+
+def shown_values(
+    name: str, schema: Schema, place: Place | None, *, whole: bool = False
+) -> Shown:
+    """Return the places of a message to be shown.
+
+    Args:
+        schema: Schema of the whole message.
+        place: Where its values are, if that is known.
+        whole: Whether the value as a whole is a place too.
+    """
+    root = Root(name, schema if place is None else place.schema)
+    return Shown(root, spots_of(root, whole=whole), place)
+
+
+def shown_root(name: str, schema: Schema, *, whole: bool = False) -> Shown:
+    """Return the places of a value that is no message: an output, or arguments."""
+    root = Root(name, schema)
+    return Shown(root, spots_of(root, whole=whole), None)
+
+
+def link_schema(targets: Sequence[str], sources: Sequence[str]) -> dict[str, Any]:
+    """Return the schema of a list of links."""
+    if not targets:
+        return many(TEXT, most=0)
+    one = record(
+        **{
+            "to": choice(targets),
+            "how": choice(How),
+            "from": many(choice(sources) if sources else TEXT, most=MAX_SOURCES),
+            "args": many(TEXT, most=MAX_ARGS),
+        }
+    )
+    return many(one, most=MAX_LINKS)
+
+
+def read_links(
+    items: Sequence[Mapping[str, Any]],
+    targets: Shown,
+    sources: Sequence[Shown],
+    *,
+    target_place: Place | None = None,
+    source_places: Mapping[str, Place] | None = None,
+) -> tuple[list[Link], list[str]]:
+    """Return the links of an answer, and what is wrong with the others.
+
+    Args:
+        target_place: Where the values of the target turned out to be.
+        source_places: The same for sources, by the name of their root.
+    """
+    links: list[Link] = []
+    problems: list[str] = []
+    places = source_places or {}
+    for item in items[:MAX_LINKS]:
+        target = targets.find(item["to"], target_place)
+        if target is None and targets.shows(item["to"]):
+            # A field that the frame fills in, such as the message id.
+            continue
+        if target is None:
+            problems.append(f"{cut(item['to'])} is no place to be filled here")
+            continue
+        found: list[Spot] = []
+        for name in item["from"]:
+            spot = _find(name, sources, places)
+            if spot is None:
+                problems.append(
+                    f"{target.pointer}: {cut(name)} is not there to be used"
+                )
+            else:
+                found.append(spot)
+        if len(found) == len(item["from"]):
+            links.append(
+                Link(target.path, How(item["how"]), tuple(found), tuple(item["args"]))
+            )
+    return links, problems
+
+
+def _find(
+    name: str, sources: Sequence[Shown], places: Mapping[str, Place]
+) -> Spot | None:
+    for shown in sources:
+        spot = shown.find(name, places.get(shown.root.name))
+        if spot is not None:
+            return spot
+    return None

@@ -1,0 +1,274 @@
+"""Writes halves from plans: the frame in fixed lines, the values as links say.
+
+The text is a module in the contract of DESIGN.md. When the bytes are not JSON it holds
+a codec, `read_message` and `write_message`; everything else is the same, so a model
+that writes a codec writes no more than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from negotiation.document.parts import Fixed, Mark, Message, Slot
+from negotiation.errors import HalfError
+from negotiation.llm.links.frames import Frame
+from negotiation.llm.links.plans import ProviderPlan, RequesterPlan
+from negotiation.llm.links.source import Source, indented, names_literal
+from negotiation.llm.links.trees import Node, example_texts
+from negotiation.mind import HalfSource
+from negotiation.rules.halves import literal
+from negotiation.schema.values import types_of
+from negotiation.strict_json import Json
+from negotiation.trial.module_examples import examples_line
+
+__all__ = ["ORIGIN", "provider_half", "requester_half"]
+
+ORIGIN: Final = "model"
+"Who wrote a half whose mapping a model gave."
+
+UNUSABLE: Final = "(ArithmeticError, LookupError, TypeError, ValueError)"
+"What a conversion raises that cannot read a value."
+
+MAX_SOURCE: Final = 64 * 1024
+"Largest half, in bytes; the sandbox takes no more."
+
+
+def provider_half(plan: ProviderPlan, protocol: str) -> HalfSource:
+    """Return the provider half of `plan`; `protocol` is the hash, for the docstring.
+
+    Raises:
+        HalfError: It would be too large.
+    """
+    source = Source()
+    frame, response = plan.frame, plan.frame.layout.response
+    roots = {"request": "values"}
+    calls = []
+    for number, one in enumerate(plan.calls, start=1):
+        arguments = source.builder(one.arguments, roots)
+        if number == 1:
+            # What the peer sent decides it, so the peer is told what is wrong.
+            calls += [
+                "try:",
+                f"    given = {arguments}",
+                f"except {UNUSABLE} as problem:",
+                '    raise CapabilityError("400", "the request cannot be used: " + '
+                "str(problem)[:200])",
+            ]
+            arguments = "given"
+        calls.append(f"output_{number} = yield call({one.capability!r}, {arguments})")
+        # A name comes last when it is called again: what it gave last is meant.
+        roots.pop(one.capability, None)
+        roots[one.capability] = f"output_{number}"
+    result = source.builder(plan.result, roots)
+    slots = {
+        Slot.MESSAGE_ID: "message_id",
+        Slot.ACTION: literal(plan.action),
+        Slot.TEXT: "str(error.message)",
+        Slot.CODE: "anp_status(error)",
+        Slot.CODE_TEXT: "str(anp_status(error))",
+    }
+    own = {frame.code_path: _own_code(frame)} if frame.code_path else {}
+    place = frame.response_place
+    lines = [
+        f"request = anp_expect({_read('request', plan.codec)}, dict)",
+        *_message_id(frame.request_id, "request"),
+        *_values(frame, "request"),
+        "try:",
+        *indented(calls),
+        "except CapabilityError as error:",
+        *indented([*_message(response.bad, slots, own=own), _sent("response", plan)]),
+        f"result = {result}",
+        *_message(response.good, slots, path=place.path, values="result"),
+        _sent("response", plan),
+    ]
+    source.function("handle_request(data)", lines)
+    names = tuple(dict.fromkeys(one.capability for one in plan.calls))
+    nodes = [*(one.arguments for one in plan.calls), plan.result]
+    about = f"Provider half of protocol {protocol}"
+    return _half(source, plan.codec, about, names, nodes)
+
+
+def requester_half(plan: RequesterPlan, protocol: str) -> HalfSource:
+    """Return the requester half of `plan`; `protocol` is the hash, for the docstring.
+
+    Raises:
+        HalfError: It would be too large.
+    """
+    source = Source()
+    _encode_request(source, plan)
+    _decode_response(source, plan)
+    about = f"Requester half of protocol {protocol}"
+    return _half(source, plan.codec, about, (), [plan.request, plan.result])
+
+
+def _encode_request(source: Source, plan: RequesterPlan) -> None:
+    frame = plan.frame
+    values = source.builder(plan.request, {"arguments": "arguments"})
+    slots = {Slot.MESSAGE_ID: "message_id", Slot.ACTION: literal(plan.action)}
+    lines = [
+        "for name in anp_expect(arguments, dict):",
+        f"    if name not in {names_literal(plan.known)}:",
+        '        raise ValueError("the protocol has no place for " + name)',
+        f"values = {values}",
+        *_message(
+            frame.layout.request.fields,
+            slots,
+            path=frame.request_place.path,
+            values="values",
+        ),
+        _sent("request", plan),
+    ]
+    source.function("encode_request(message_id, arguments)", lines)
+
+
+def _decode_response(source: Source, plan: RequesterPlan) -> None:
+    frame, response = plan.frame, plan.frame.layout.response
+    result = source.builder(plan.result, {"response": "values"})
+    checks = [_check(mark) for mark in response.marks]
+    if response.error is not None:
+        checks.append(f"not response.get({response.error!r})")
+    texts = [f"anp_find(response, {names_literal(path)})" for path in response.texts]
+    lines = [
+        f"response = anp_expect({_read('response', plan.codec)}, dict)",
+        *_message_id(frame.response_id, "response"),
+        f"good = {' and '.join(checks)}",
+        "if not good:",
+        f"    code = {_error_code(frame)}",
+        '    if code == "" or not isinstance(code, (int, str)):',
+        '        code = "error"',
+        f"    text = str({' or '.join([*texts, literal('no reason given')])})",
+        '    return {"message_id": message_id, "error": '
+        '{"code": code, "message": text}}',
+        *_values(frame, "response"),
+        f'return {{"message_id": message_id, "result": {result}}}',
+    ]
+    source.function("decode_response(data)", lines)
+
+
+def _message(
+    fields: Message,
+    slots: Mapping[Slot, str],
+    *,
+    own: Mapping[tuple[str, ...], str] | None = None,
+    path: Sequence[str] = (),
+    values: str | None = None,
+) -> list[str]:
+    """Return the lines that build `message`.
+
+    Args:
+        own: Expressions for fields that the frame fills in its own way.
+    """
+    tree: dict[str, Any] = {}
+    for names, leaf in fields:
+        inner = tree
+        for name in names[:-1]:
+            inner = inner.setdefault(name, {})
+        if own is not None and names in own:
+            inner[names[-1]] = own[names]
+        else:
+            inner[names[-1]] = (
+                literal(leaf.value) if isinstance(leaf, Fixed) else slots[leaf]
+            )
+    if values is not None and path:
+        tree[path[0]] = values
+    lines = _tree(tree)
+    if values is not None and not path:
+        # The fields of the protocol come last, so no value can take their place.
+        lines.insert(0, f"**{values},")
+    return ["message = {", *indented(lines), "}"]
+
+
+def _tree(tree: Mapping[str, Any]) -> list[str]:
+    lines = []
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            lines += [f"{name!r}: {{", *indented(_tree(value)), "},"]
+        else:
+            lines.append(f"{name!r}: {value},")
+    return lines
+
+
+def _values(frame: Frame, message: str) -> list[str]:
+    """Return the lines that read the values of a message."""
+    request = message == "request"
+    place = frame.request_place if request else frame.response_place
+    part = frame.layout.request if request else frame.layout.response
+    if place.path and place.optional and request:
+        lines = [f"values = {message}.get({place.path[0]!r}, {{}})"]
+    elif place.path:
+        lines = [f"values = {message}[{place.path[0]!r}]"]
+    else:
+        others = f"if name not in {names_literal(sorted(part.taken))}"
+        lines = [f"values = {{name: {message}[name] for name in {message} {others}}}"]
+    if place.path and types_of(place.schema) == {"object"}:
+        lines.append("anp_expect(values, dict)")
+    return lines
+
+
+def _message_id(name: str | None, message: str) -> list[str]:
+    if name is None:
+        return ["message_id = None"]
+    return [f"message_id = anp_expect({message}[{name!r}], str)"]
+
+
+def _check(mark: Mark) -> str:
+    """Return the expression that is true when `mark` says good."""
+    good = ", ".join(map(literal, mark.good)) + ","
+    if mark.required:
+        return f"response{''.join(f'[{name!r}]' for name in mark.path)} in ({good})"
+    return f'anp_find(response, {names_literal(mark.path)}) in ("", {good})'
+
+
+def _error_code(frame: Frame) -> str:
+    """Return the expression for the code of an error, the most telling one."""
+    response = frame.layout.response
+    paths = [frame.code_path] if frame.code_path else []
+    paths += [
+        path
+        for path, leaf in response.bad
+        if leaf in (Slot.CODE, Slot.CODE_TEXT) and path not in paths
+    ]
+    if not paths:
+        return literal("error")
+    found = f"anp_find(response, {names_literal(paths[0])})"
+    # A word such as "error" says nothing; 0 and "" are no codes.
+    return f'{found} or "error"'
+
+
+def _own_code(frame: Frame) -> str:
+    codes: dict[str, Json] = dict(frame.codes)
+    return f"anp_coded(error, {literal(codes)}, {literal(frame.default_code)})"
+
+
+def _read(kind: str, codec: str) -> str:
+    if codec:
+        return f'read_message("{kind}", data)'
+    return 'json.loads(data.decode("utf-8"))'
+
+
+def _sent(kind: str, plan: ProviderPlan | RequesterPlan) -> str:
+    if plan.codec:
+        return f'return write_message("{kind}", message)'
+    return 'return json.dumps(message).encode("utf-8")'
+
+
+def _half(
+    source: Source,
+    codec: str,
+    about: str,
+    capabilities: tuple[str, ...],
+    nodes: Sequence[Node],
+) -> HalfSource:
+    examples: dict[str, str] = {}
+    for node in nodes:
+        examples |= example_texts(node)
+    line = examples_line(examples) if examples else ""
+    before = "\n\n\n".join(part for part in (line, codec.strip()) if part)
+    text = source.text(f"{about}, its mapping by a model.", before=before)
+    size = len(text.encode("utf-8", "replace"))
+    if size > MAX_SOURCE:
+        raise HalfError(
+            "rejected", f"the half has {size} bytes, at most {MAX_SOURCE} are taken"
+        )
+    return HalfSource(text, ORIGIN, capabilities)

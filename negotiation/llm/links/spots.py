@@ -1,0 +1,173 @@
+"""The places of a schema that values can be taken from or put into, each with a name.
+
+A model maps names only through these: what it answers is looked up, never taken apart.
+A name is `root:/pointer`; `*` stands for each item of a list.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from negotiation.llm.asking.prompts import one_line
+from negotiation.need import Schema
+from negotiation.schema.keywords import pointer
+from negotiation.schema.reasons import values_of, words
+from negotiation.schema.unions import alternatives
+from negotiation.schema.values import types_of
+
+__all__ = [
+    "ITEMS",
+    "Root",
+    "Spot",
+    "bare_kind",
+    "covers",
+    "described",
+    "nullable",
+    "spots_of",
+    "without_null",
+]
+
+ITEMS: Final = "*"
+"The step of a path from a list to each of its items."
+
+MAX_SPOTS: Final = 150
+"Most places of one schema that are named; what lies deeper is not shown."
+
+MAX_NAME: Final = 160
+"Longest name of a place, in characters; a property with a longer one is not shown."
+
+MAX_LISTED: Final = 800
+"Most characters of the values that a place lists."
+
+MAX_LEVELS: Final = 8
+"Deepest place that is named."
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A value that is there as a whole, with its schema."""
+
+    name: str
+    "How prompts call it: `request`, `arguments`, or the name of a capability."
+
+    schema: Schema
+    "Its schema, inlined."
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """One place in a value; its root and path are what it is."""
+
+    root: str
+    "Name of the value it is in."
+
+    path: tuple[str, ...]
+    "Property names from the top, `ITEMS` for each item of a list."
+
+    schema: Schema = field(compare=False)
+    "Its schema."
+
+    sure: bool = field(compare=False)
+    "True when it is there in every value, or in every item that it is in."
+
+    @property
+    def name(self) -> str:
+        """How prompts and answers call it."""
+        return f"{self.root}:{self.pointer}"
+
+    @property
+    def pointer(self) -> str:
+        """Its path as text, empty for the whole value."""
+        return "".join(f"/{_token(step)}" for step in self.path)
+
+
+def spots_of(root: Root, *, whole: bool = True) -> tuple[Spot, ...]:
+    """Return the places of a value, each before those inside it.
+
+    Args:
+        whole: Whether the value as a whole is one of them.
+    """
+    found: list[Spot] = []
+    for spot in _walk(root.name, (), root.schema, sure=True):
+        if len(found) >= MAX_SPOTS:
+            break
+        if (spot.path or whole) and len(spot.name) <= MAX_NAME:
+            found.append(spot)
+    return tuple(found)
+
+
+def _walk(
+    root: str, path: tuple[str, ...], schema: Schema, *, sure: bool
+) -> Iterator[Spot]:
+    yield Spot(root, path, schema, sure)
+    inner = without_null(schema)
+    if not isinstance(inner, dict) or len(path) >= MAX_LEVELS:
+        return
+    stays = sure and not nullable(schema)
+    kind = bare_kind(inner)
+    if kind == "object":
+        required = inner.get("required", ())
+        for name, one in inner.get("properties", {}).items():
+            # The star is ours; a property of that name cannot be told from it.
+            if name != ITEMS:
+                there = stays and name in required
+                yield from _walk(root, (*path, name), one, sure=there)
+    elif kind == "array" and isinstance(inner.get("items"), dict):
+        yield from _walk(root, (*path, ITEMS), inner["items"], sure=stays)
+
+
+def nullable(schema: Schema) -> bool:
+    """Return whether null is one of the values, beside others."""
+    branches = alternatives(schema)
+    return len(branches) > 1 and any(types_of(one) == {"null"} for one in branches)
+
+
+def without_null(schema: Schema) -> Schema:
+    """Return `schema` without null, if one schema remains then."""
+    branches = [one for one in alternatives(schema) if types_of(one) != {"null"}]
+    return branches[0] if len(branches) == 1 else schema
+
+
+def bare_kind(schema: Schema) -> str:
+    """Return the one JSON type of `schema`, empty when it has several."""
+    types = types_of(schema)
+    return next(iter(types)) if len(types) == 1 else ""
+
+
+def covers(outer: Spot, inner: Spot) -> bool:
+    """Return whether `inner` is `outer` or lies in it."""
+    return outer.root == inner.root and inner.path[: len(outer.path)] == outer.path
+
+
+def described(spots: Iterable[Spot]) -> str:
+    """Return a list of places in words, one a line."""
+    lines = []
+    for spot in spots:
+        about = spot.schema if isinstance(spot.schema, dict) else {}
+        said = [_kind_words(spot.schema)]
+        said += [
+            f"{word} {one_line(str(about[word]), 60)}"
+            for word in ("format", "minimum", "maximum", "pattern", "default")
+            if word in about
+        ]
+        said += [] if spot.sure or not spot.path else ["optional"]
+        text = about.get("description") or about.get("title")
+        more = f" - {one_line(text)}" if isinstance(text, str) else ""
+        lines.append(f"{one_line(spot.name)} ({', '.join(said)}){more}")
+    return "\n".join(lines) or "(nothing)"
+
+
+def _kind_words(schema: Schema) -> str:
+    """Return what a schema takes; listed values in full, for they have to be mapped."""
+    listed = values_of(schema) if isinstance(schema, dict) else []
+    if not listed:
+        return words(schema)
+    values = json.dumps(listed, ensure_ascii=False)
+    return f"one of {one_line(values, MAX_LISTED)}"
+
+
+def _token(step: str) -> str:
+    return step if step == ITEMS else pointer(step)

@@ -1,0 +1,440 @@
+"""Links put together: how a whole value is made, or what is missing for it.
+
+Each link says where one place of the target comes from. Lists are walked where a link
+has `*` on both sides. What no link speaks of is taken from a property of the same name
+if its schema proves that it fits; what is required and comes from nowhere is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from negotiation.llm.links.conversions import Conversion, How, LinkError, convert
+from negotiation.llm.links.spots import (
+    ITEMS,
+    Root,
+    Spot,
+    bare_kind,
+    covers,
+    spots_of,
+    without_null,
+)
+from negotiation.need import Schema
+from negotiation.schema.keywords import pointer
+from negotiation.schema.mapping import Drop, Proof, normal_name
+from negotiation.schema.reasons import words
+from negotiation.strict_json import Json
+
+__all__ = [
+    "Each",
+    "Leaf",
+    "Link",
+    "Made",
+    "Node",
+    "Tree",
+    "build_tree",
+    "lost",
+    "used_spots",
+]
+
+MAX_REASONS: Final = 12
+"Most reasons that are kept."
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Where one place of the target comes from, as a model said it."""
+
+    target: tuple[str, ...]
+    "Path of the place."
+
+    how: How
+    "How it is made."
+
+    sources: tuple[Spot, ...]
+    "What it is made from."
+
+    args: tuple[str, ...]
+    "Parameters of the way."
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A value made from others."""
+
+    conversion: Conversion
+    "How."
+
+    needs: tuple[Spot, ...]
+    "What has to be there for it."
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """An object made property by property."""
+
+    fields: tuple[Made, ...]
+    "Its properties, in order."
+
+    needs: tuple[Spot, ...]
+    "What has to be there for those that it cannot do without."
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """A list made item by item from another."""
+
+    items: Spot
+    "The list, and what is in it, as the place of its items."
+
+    node: Node
+    "What each item becomes."
+
+    needs: tuple[Spot, ...]
+    "What has to be there for it."
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """One property of an object that is made."""
+
+    name: str
+    "Its name."
+
+    node: Node
+    "How it is made."
+
+    default: tuple[Json, ...] = ()
+    "What it gets when something it needs is not there: one value, or none."
+
+
+Node = Leaf | Tree | Each
+
+
+@dataclass(slots=True)
+class _Builder:
+    links: Sequence[Link]
+    sources: Mapping[str, Root]
+    drop: Drop
+    proof: Proof
+    reasons: list[str] = field(default_factory=list)
+
+    def node(
+        self,
+        schema: Schema,
+        path: tuple[str, ...],
+        beside: Sequence[Spot],
+        lists: tuple[tuple[str, ...], ...],
+    ) -> Node | None:
+        """Return how the place at `path` is made, None when nothing says it.
+
+        Args:
+            beside: Places whose names count as those of this place's own properties.
+            lists: The lists walked so far, as root and path of their items.
+        """
+        exact = [link for link in self.links if link.target == path]
+        if exact:
+            return self._leaf(exact[-1], schema, lists)
+        inner = without_null(schema)
+        below = [link for link in self.links if link.target[: len(path)] == path]
+        kind = bare_kind(inner)
+        if kind == "object" and isinstance(inner, dict):
+            return self._object(inner, path, beside, lists, linked=bool(below))
+        if kind == "array" and isinstance(inner, dict) and below:
+            return self._each(inner, path, below, lists)
+        return None
+
+    def _leaf(
+        self, link: Link, schema: Schema, lists: tuple[tuple[str, ...], ...]
+    ) -> Leaf | None:
+        for source in link.sources:
+            if not _lines_up(source, lists):
+                self._reason(link.target, f"{source.name} is in another list")
+                return None
+        try:
+            made = convert(
+                link.how,
+                link.sources,
+                link.args,
+                schema,
+                drop=self.drop,
+                proof=self.proof,
+            )
+        except LinkError as exc:
+            self._reason(link.target, str(exc))
+            return None
+        return Leaf(made, made.unsure)
+
+    def _object(
+        self,
+        schema: dict[str, Any],
+        path: tuple[str, ...],
+        beside: Sequence[Spot],
+        lists: tuple[tuple[str, ...], ...],
+        *,
+        linked: bool,
+    ) -> Tree | None:
+        properties: dict[str, Schema] = dict(schema.get("properties", {}))
+        required = list(schema.get("required", ()))
+        for name in required:
+            properties.setdefault(name, True)
+        if not properties and not linked:
+            return Tree((), ()) if not path else None
+        fields: list[Made] = []
+        needs: list[Spot] = []
+        for name in sorted(properties):
+            made = self._field(
+                name, properties[name], path, beside, lists, needed=name in required
+            )
+            if made is None:
+                continue
+            fields.append(made)
+            if name in required and not made.default:
+                needs += made.node.needs
+        return Tree(tuple(fields), tuple(dict.fromkeys(needs)))
+
+    def _field(
+        self,
+        name: str,
+        schema: Schema,
+        path: tuple[str, ...],
+        beside: Sequence[Spot],
+        lists: tuple[tuple[str, ...], ...],
+        *,
+        needed: bool,
+    ) -> Made | None:
+        place = (*path, name)
+        known = len(self.reasons)
+        meant = [spot for spot in beside if _same_name(spot, name)]
+        inner = [
+            one
+            for spot in meant
+            for one in spots_of(Root(spot.root, self.sources[spot.root].schema))
+            if covers(spot, one) and len(one.path) == len(spot.path) + 1
+        ]
+        node = self.node(schema, place, inner, lists)
+        said = any(link.target[: len(place)] == place for link in self.links)
+        if isinstance(node, Tree) and not said and not needed and not node.fields:
+            node = None
+        failed = len(self.reasons) > known
+        if (node is None or failed) and not said:
+            # Nothing was said about it, so what is called the same will do.
+            del self.reasons[known:]
+            node = self._same(meant, schema, lists)
+            failed = False
+        default = _default(schema) if needed else ()
+        if node is not None and not failed:
+            return Made(name, node, default if node.needs else ())
+        if default:
+            del self.reasons[known:]
+            constant = Conversion(How.CONSTANT, values=default)
+            return Made(name, Leaf(constant, ()))
+        if needed and not failed:
+            self._reason(place, f"nothing gives this {words(schema)}")
+        return None
+
+    def _same(
+        self,
+        meant: Sequence[Spot],
+        schema: Schema,
+        lists: tuple[tuple[str, ...], ...],
+    ) -> Leaf | None:
+        fitting: list[Leaf] = []
+        for spot in meant:
+            if not _lines_up(spot, lists):
+                continue
+            try:
+                made = convert(
+                    How.COPY, (spot,), (), schema, drop=self.drop, proof=self.proof
+                )
+            except LinkError:
+                continue
+            fitting.append(Leaf(made, made.unsure))
+        if not fitting:
+            return None
+        return fitting[-1]
+
+    def _each(
+        self,
+        schema: dict[str, Any],
+        path: tuple[str, ...],
+        below: Sequence[Link],
+        lists: tuple[tuple[str, ...], ...],
+    ) -> Each | None:
+        depth = len(lists)
+        walked = {
+            (source.root, *_to_star(source.path, depth))
+            for link in below
+            for source in link.sources
+            if source.path.count(ITEMS) > depth
+        }
+        if len(walked) != 1:
+            self._reason(path, "its items come from no list, or from several")
+            return None
+        (walk,) = walked
+        root, *steps = walk
+        items = next(
+            (
+                spot
+                for spot in spots_of(self.sources[root])
+                if spot.path == tuple(steps)
+            ),
+            None,
+        )
+        if items is None:
+            self._reason(path, "its items come from a list that is not there")
+            return None
+        inner = [
+            one for one in spots_of(self.sources[root]) if one.path[:-1] == items.path
+        ]
+        node = self.node(
+            schema.get("items", True), (*path, ITEMS), inner, (*lists, walk)
+        )
+        if node is None:
+            return None
+        # Inside an item everything is asked of that item, outside of the whole.
+        local = [
+            one for one in node.needs if _lines_up(one, (*lists, walk), inside=True)
+        ]
+        if local:
+            names = ", ".join(one.name for one in local)
+            self._reason(path, f"each item needs {names}, which may be absent")
+            return None
+        if schema.get("minItems") or "maxItems" in schema or schema.get("uniqueItems"):
+            self._reason(path, "the number of its items cannot be promised")
+            return None
+        above = Spot(root, tuple(steps[:-1]), True, items.sure)
+        needs = () if items.sure else (above,)
+        return Each(items, node, tuple(dict.fromkeys((*needs, *node.needs))))
+
+    def _reason(self, path: Sequence[str], why: str) -> None:
+        where = "".join(f"/{pointer(step)}" for step in path) or "/"
+        text = f"{where}: {why}"
+        if text not in self.reasons and len(self.reasons) < MAX_REASONS:
+            self.reasons.append(text)
+
+
+def build_tree(
+    target: Schema,
+    links: Sequence[Link],
+    sources: Iterable[Root],
+    *,
+    drop: Drop,
+    proof: Proof = Proof.FULL,
+) -> Node | list[str]:
+    """Return how a value of `target` is made, or the reasons why it cannot be.
+
+    Args:
+        target: Schema of what is made, inlined.
+        links: What was said; each names places of `sources`.
+        sources: What there is; in case of doubt the last one with a name wins.
+        drop: What may be left out inside what is copied.
+        proof: How much the schemas of the sources promise.
+    """
+    roots = {root.name: root for root in sources}
+    builder = _Builder(links, roots, drop, proof)
+    beside = [
+        spot
+        for root in roots.values()
+        for spot in spots_of(root)
+        if len(spot.path) == 1
+    ]
+    node = builder.node(target, (), beside, ())
+    if node is None and not builder.reasons:
+        node = builder._same(
+            [Spot(root.name, (), root.schema, True) for root in roots.values()],
+            target,
+            (),
+        )
+        if node is None:
+            return [f"/: nothing gives this {words(target)}"]
+    if builder.reasons or node is None:
+        return builder.reasons[:MAX_REASONS]
+    if node.needs:
+        names = ", ".join(sorted({one.name for one in node.needs}))
+        return [f"/: it needs {names}, which may be absent"]
+    return node
+
+
+def used_spots(node: Node) -> list[Spot]:
+    """Return the places that are read to make a value."""
+    match node:
+        case Leaf(conversion):
+            return list(conversion.sources)
+        case Tree(fields):
+            return [spot for one in fields for spot in used_spots(one.node)]
+        case Each(items, inner):
+            return [items, *used_spots(inner)]
+
+
+def example_texts(node: Node) -> dict[str, str]:
+    """Return examples for the places that are read, by their names."""
+    match node:
+        case Leaf(conversion):
+            return {spot.name: text for spot, text in conversion.texts}
+        case Tree(fields):
+            found: dict[str, str] = {}
+            for one in fields:
+                found |= example_texts(one.node)
+            return found
+        case Each(_, inner):
+            return example_texts(inner)
+
+
+def lost(root: Root, used: Sequence[Spot], drop: Drop) -> list[str]:
+    """Return which places of `root` go nowhere although they may count, in words.
+
+    Args:
+        used: Places that are read.
+        drop: `OPTIONAL` allows optional ones to be lost, `NONE` allows nothing.
+    """
+    reasons = []
+    for spot in spots_of(root, whole=False):
+        if len(spot.path) != 1 or not (spot.sure or drop is Drop.NONE):
+            continue
+        if _is_constant(spot.schema):
+            continue
+        if not any(covers(one, spot) or covers(spot, one) for one in used):
+            reasons.append(f"{spot.pointer}: nothing takes this {words(spot.schema)}")
+    return reasons
+
+
+def _is_constant(schema: Schema) -> bool:
+    return isinstance(schema, dict) and "const" in schema
+
+
+def _same_name(spot: Spot, name: str) -> bool:
+    return bool(spot.path) and normal_name(spot.path[-1]) == normal_name(name)
+
+
+def _lines_up(
+    spot: Spot, lists: tuple[tuple[str, ...], ...], *, inside: bool = False
+) -> bool:
+    """Return whether `spot` can be reached from inside `lists`.
+
+    Args:
+        inside: Whether it has to lie in the innermost of them.
+    """
+    stars = spot.path.count(ITEMS)
+    if stars > len(lists) or (inside and stars < len(lists)):
+        return False
+    return all(
+        (spot.root, *_to_star(spot.path, place)) == lists[place]
+        for place in range(stars)
+    )
+
+
+def _to_star(path: tuple[str, ...], place: int) -> tuple[str, ...]:
+    """Return `path` up to its star number `place`, counted from 0."""
+    stars = [index for index, step in enumerate(path) if step == ITEMS]
+    return path[: stars[place] + 1]
+
+
+def _default(schema: Schema) -> tuple[Json, ...]:
+    if not isinstance(schema, dict):
+        return ()
+    if "const" in schema:
+        return (schema["const"],)
+    return (schema["default"],) if "default" in schema else ()

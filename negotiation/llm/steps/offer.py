@@ -1,0 +1,340 @@
+"""The provider's question about a candidate: which capabilities serve it, and how.
+
+One question holds everything: the calls, where each of their arguments comes from and
+where each field of the response does. Whether that works is decided here, from the
+schemas; a capability that was not shown cannot be named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from negotiation.document.shape import Document
+from negotiation.errors import SchemaError
+from negotiation.llm.asking.forms import BOOLEAN, TEXT, choice, many, record
+from negotiation.llm.asking.prompts import ask_with, fenced, one_line
+from negotiation.llm.asking.questions import Question
+from negotiation.llm.links.conversions import HOW_WORDS
+from negotiation.llm.links.forms import (
+    Shown,
+    link_schema,
+    read_links,
+    shown_root,
+    shown_values,
+)
+from negotiation.llm.links.frames import Frame, FrameForm, frame_form, read_frame
+from negotiation.llm.links.plans import PlannedCall, ProviderPlan, action_for
+from negotiation.llm.links.spots import Root, Spot, described
+from negotiation.llm.links.trees import Node, build_tree, lost, used_spots
+from negotiation.llm.steps.codecs import codec_part, read_codec
+from negotiation.llm.steps.phrases import (
+    MAX_TEXT,
+    codec_words,
+    document_words,
+    frame_words,
+    hint_words,
+    problem_words,
+)
+from negotiation.mind import Offer
+from negotiation.need import Capability, Role
+from negotiation.rules.names import short_name
+from negotiation.schema.intake import prepared
+from negotiation.schema.mapping import Drop
+
+__all__ = [
+    "OfferForm",
+    "Unmapped",
+    "Unserved",
+    "choosing_question",
+    "offer_form",
+    "offer_question",
+    "read_choice",
+    "read_offer",
+]
+
+MAX_CALLS: Final = 3
+"Most capability calls for one request."
+
+MAX_SHOWN: Final = 300
+"Most places in one question; with more the capabilities are chosen first."
+
+MAX_TOKENS: Final = 3_000
+CODEC_TOKENS: Final = 6_000
+RESERVED: Final = frozenset({"request", "result", "response", "arguments"})
+
+
+@dataclass(frozen=True, slots=True)
+class Unserved:
+    """Nothing that is exposed serves the request."""
+
+    missing: str
+    "What is missing, in the model's words, one line; may be empty."
+
+
+@dataclass(frozen=True, slots=True)
+class Unmapped:
+    """Capabilities serve it, but not with this document as it stands."""
+
+    reasons: tuple[str, ...]
+    "Why, in words that the peer may see."
+
+    capabilities: tuple[str, ...]
+    "Those that were meant, in the order of their calls."
+
+
+@dataclass(frozen=True, slots=True)
+class OfferForm:
+    """What is asked about one candidate, and what an answer is held against."""
+
+    document: Document
+    "The candidate."
+
+    offer: Offer
+    "What may be used."
+
+    frame: FrameForm
+    "What is asked about the fields of its messages."
+
+    request: Shown
+    "What the request gives."
+
+    result: Shown
+    "What the response has to hold."
+
+    takes: Mapping[str, Shown]
+    "Places of each capability's arguments, by its name."
+
+    gives: Mapping[str, Shown]
+    "Places of each capability's output, by its name."
+
+    @property
+    def too_large(self) -> bool:
+        """Whether the capabilities have to be chosen first."""
+        every = [*self.takes.values(), *self.gives.values()]
+        return len(self.takes) > 1 and sum(len(one.spots) for one in every) > MAX_SHOWN
+
+
+def offer_form(document: Document, offer: Offer) -> OfferForm:
+    """Return what there is to ask about `document`.
+
+    Raises:
+        DocumentError: A message of it is no object.
+    """
+    frame = frame_form(document, Role.PROVIDER)
+    layout = frame.layout
+    takes: dict[str, Shown] = {}
+    gives: dict[str, Shown] = {}
+    for one in sorted(offer.capabilities, key=lambda capability: capability.name):
+        if one.name in RESERVED:
+            continue
+        try:
+            given, gained = prepared(one.input_schema), prepared(one.output_schema)
+        except SchemaError:
+            # It could not be called by a half of ours either.
+            continue
+        takes[one.name] = shown_root(one.name, given)
+        gives[one.name] = shown_root(one.name, gained, whole=True)
+    return OfferForm(
+        document,
+        offer,
+        frame,
+        shown_values(
+            "request",
+            document.request_schema,
+            layout.request.places[0] if layout is not None else None,
+        ),
+        shown_values(
+            "result",
+            document.response_schema,
+            layout.response.places[0] if layout is not None else None,
+            whole=True,
+        ),
+        takes,
+        gives,
+    )
+
+
+def offer_question(
+    form: OfferForm,
+    *,
+    problems: Sequence[str] = (),
+    previous: Mapping[str, Any] | None = None,
+) -> Question:
+    """Return the question about a candidate.
+
+    Args:
+        problems: What was wrong with an answer before, or with the half made of it.
+        previous: That answer.
+    """
+    names = list(form.takes)
+    sources = [*form.request.names, *_names(form.gives)]
+    call = record(
+        capability=choice(names),
+        arguments=link_schema(_names(form.takes), sources),
+    )
+    schema = record(
+        serves=BOOLEAN,
+        missing=TEXT,
+        calls=many(call, most=MAX_CALLS),
+        result=link_schema(form.result.names, sources),
+        **form.frame.properties(),
+        **codec_part(form.document),
+    )
+    return ask_with(
+        "offer",
+        {
+            "requirement": fenced(form.document.requirement, limit=4_000),
+            "document": document_words(form.document),
+            "capabilities": fenced(_capabilities(form), limit=4 * MAX_TEXT),
+            "request": fenced(described(form.request.spots), limit=MAX_TEXT),
+            "result": fenced(described(form.result.spots), limit=MAX_TEXT),
+            "ways": HOW_WORDS,
+            "frame": frame_words(form.frame),
+            "codec": codec_words(form.document),
+            "hints": hint_words(form.offer.hints),
+            "problems": problem_words(problems, previous),
+        },
+        schema=schema,
+        max_tokens=MAX_TOKENS if form.document.is_json else CODEC_TOKENS,
+    )
+
+
+def read_offer(
+    form: OfferForm, answer: Mapping[str, Any]
+) -> ProviderPlan | Unserved | Unmapped:
+    """Return what an answer comes to."""
+    calls = [one for one in answer["calls"] if one["capability"] in form.takes]
+    if not answer["serves"] or not calls:
+        return Unserved(one_line(answer["missing"], 300))
+    meant = tuple(dict.fromkeys(one["capability"] for one in calls))
+    frame = read_frame(form.frame, answer)
+    if isinstance(frame, list):
+        return Unmapped(tuple(frame), meant)
+    codec = read_codec(form.document, answer)
+    if isinstance(codec, list):
+        return Unmapped(tuple(codec), meant)
+    reader = _Reader(form, frame)
+    planned = [reader.call(one) for one in calls[:MAX_CALLS]]
+    result = reader.result(answer["result"])
+    try:
+        action = action_for(
+            frame.layout.response.action_schema, [short_name(meant[0]), meant[0]]
+        )
+    except ValueError as exc:
+        reader.reasons.append(str(exc))
+        action = None
+    ready = tuple(one for one in planned if one is not None)
+    if reader.reasons or result is None or len(ready) != len(calls[:MAX_CALLS]):
+        return Unmapped(tuple(dict.fromkeys(reader.reasons)), meant)
+    return ProviderPlan(frame, ready, result, action, codec)
+
+
+class _Reader:
+    """Makes the parts of a plan, and keeps what stands against it."""
+
+    def __init__(self, form: OfferForm, frame: Frame) -> None:
+        self._form = form
+        self._frame = frame
+        place = frame.request_place
+        self._roots = [Root("request", place.schema)]
+        self._shown = [form.request]
+        self._used: list[Spot] = []
+        self.reasons: list[str] = []
+
+    def call(self, item: Mapping[str, Any]) -> PlannedCall | None:
+        """Return one call; what it gives can be used from then on."""
+        name = item["capability"]
+        links, problems = read_links(
+            item["arguments"],
+            self._form.takes[name],
+            self._shown,
+            source_places={"request": self._frame.request_place},
+        )
+        node = build_tree(
+            self._form.takes[name].root.schema,
+            links,
+            self._roots,
+            drop=Drop.OPTIONAL,
+        )
+        self.reasons += [f"{name}: {one}" for one in problems]
+        self._shown = [one for one in self._shown if one.root.name != name]
+        self._roots = [one for one in self._roots if one.name != name]
+        self._shown.append(self._form.gives[name])
+        self._roots.append(self._form.gives[name].root)
+        if isinstance(node, list):
+            self.reasons += [f"{name}: {one}" for one in node]
+            return None
+        self._used += used_spots(node)
+        return PlannedCall(name, node)
+
+    def result(self, items: Sequence[Mapping[str, Any]]) -> Node | None:
+        """Return how the result is made, or None."""
+        place = self._frame.response_place
+        links, problems = read_links(
+            items,
+            self._form.result,
+            self._shown,
+            target_place=place,
+            source_places={"request": self._frame.request_place},
+        )
+        self.reasons += problems
+        node = build_tree(place.schema, links, self._roots, drop=Drop.ALL)
+        if isinstance(node, list):
+            self.reasons += node
+            return None
+        if self.reasons:
+            # A link that was refused leaves its places unused; that is no news.
+            return node
+        given = Root("request", self._frame.request_place.schema)
+        self.reasons += lost(given, [*self._used, *used_spots(node)], Drop.OPTIONAL)
+        return node
+
+
+def choosing_question(form: OfferForm) -> Question:
+    """Return the question which capabilities come into play, when there are many."""
+    lines = [
+        f"{one.name}: {one_line(one.description)}"
+        for one in sorted(form.offer.capabilities, key=lambda one: one.name)
+        if one.name in form.takes
+    ]
+    return ask_with(
+        "choose",
+        {
+            "requirement": fenced(form.document.requirement, limit=4_000),
+            "capabilities": fenced("\n".join(lines), limit=4 * MAX_TEXT),
+            "hints": hint_words(form.offer.hints),
+        },
+        schema=record(
+            capabilities=many(choice(form.takes), most=2 * MAX_CALLS), missing=TEXT
+        ),
+        max_tokens=500,
+    )
+
+
+def read_choice(form: OfferForm, answer: Mapping[str, Any]) -> Offer | Unserved:
+    """Return the part of the offer that comes into play."""
+    meant = [one for one in answer["capabilities"] if one in form.takes]
+    chosen = tuple(one for one in form.offer.capabilities if one.name in meant)
+    if not chosen:
+        return Unserved(one_line(answer["missing"], 300))
+    return Offer(chosen, form.offer.hints)
+
+
+def _capabilities(form: OfferForm) -> str:
+    parts = []
+    by_name: dict[str, Capability] = {one.name: one for one in form.offer.capabilities}
+    for name in form.takes:
+        one = by_name[name]
+        effect = "changes nothing" if one.read_only else "not marked read-only"
+        parts.append(
+            f"{one_line(name)} ({effect}): {one_line(one.description, 1_000)}\n"
+            f"takes:\n{described(form.takes[name].spots)}\n"
+            f"gives:\n{described(form.gives[name].spots)}"
+        )
+    return "\n\n".join(parts) or "(no capability is offered)"
+
+
+def _names(shown: Mapping[str, Shown]) -> list[str]:
+    return [name for one in shown.values() for name in one.names]

@@ -1,0 +1,97 @@
+"""Parts of prompts that several questions share."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from negotiation.document.renderer import render_document
+from negotiation.document.shape import Document
+from negotiation.errors import DocumentError
+from negotiation.llm.asking.prompts import fenced, one_line
+from negotiation.llm.links.frames import FAILURE_WORDS, ROLE_WORDS, FrameForm
+from negotiation.llm.links.spots import described
+
+__all__ = [
+    "MAX_TEXT",
+    "codec_words",
+    "document_words",
+    "frame_words",
+    "hint_words",
+    "problem_words",
+]
+
+MAX_TEXT: Final = 16_000
+"Most characters of a document that a prompt shows."
+
+
+def document_words(document: Document) -> str:
+    """Return a document for a prompt; of one in our own shape the fields are enough."""
+    given, wanted = document.input_schema, document.output_schema
+    if given is not None and wanted is not None:
+        with contextlib.suppress(DocumentError):
+            if document.text == render_document(document.requirement, given, wanted):
+                return (
+                    "(JSON messages in the usual shape, with nothing in words beyond "
+                    "the requirement; the fields are below)"
+                )
+    return fenced(document.text, limit=MAX_TEXT)
+
+
+def frame_words(form: FrameForm) -> str:
+    """Return what a prompt says about the fields of the messages."""
+    parts = []
+    if form.fields:
+        parts += [
+            "`roles`: what each of these fields of the messages is for. `good`: the "
+            "values of good_or_bad that say good.",
+            fenced(described(form.fields), limit=MAX_TEXT),
+            "The roles:",
+            ROLE_WORDS,
+        ]
+    if form.codes:
+        parts += [
+            "`failures`: which code of the document stands for each kind of failure. "
+            "Give 500 the code for anything else; kinds left out use that one too.",
+            FAILURE_WORDS,
+        ]
+    return "\n".join(parts) or "(nothing is asked here)"
+
+
+def codec_words(document: Document) -> str:
+    """Return what a prompt says about bytes that are not JSON."""
+    if document.is_json:
+        return "The messages are JSON; there is nothing to do for their bytes."
+    return (
+        "The bytes are not JSON. `codec` is Python source with two pure functions, "
+        "`read_message(kind, data)`, which returns the values of the document's "
+        "schemas as a dict, and `write_message(kind, values)`, which returns bytes; "
+        "kind is 'request' or 'response'. See the rules for Python above. They must "
+        "give exactly the worked examples, both ways, and read_message must raise "
+        "ValueError for bytes that are cut, left over or not of this format."
+    )
+
+
+def hint_words(hints: Sequence[str]) -> str:
+    """Return the owner's words for a prompt."""
+    return "\n".join(f"- {one_line(one, 500)}" for one in hints) or "(nothing)"
+
+
+def problem_words(
+    problems: Sequence[str], previous: Mapping[str, Any] | None = None
+) -> str:
+    """Return what was wrong with the answer before, for a prompt.
+
+    Args:
+        previous: That answer; without it a model would mend what it cannot see.
+    """
+    if not problems:
+        return "(this is the first answer)"
+    lines = "\n".join(f"- {one_line(one, 500)}" for one in problems[:20])
+    words = fenced(lines, limit=8_000)
+    if previous is None:
+        return words
+    answer = json.dumps(previous, ensure_ascii=False)
+    return f"Your answer:\n{fenced(answer, limit=MAX_TEXT)}\nWhat it lacks:\n{words}"

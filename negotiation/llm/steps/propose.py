@@ -1,0 +1,270 @@
+"""The first document for a task: a model names the fields, code writes the text.
+
+A schema that the caller gave is used as it is. For what it left open the model lists
+fields with types and descriptions, and code makes a schema of the list (ANP-4).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from negotiation.document import (
+    ErrorCode,
+    ExampleKind,
+    WorkedExample,
+    read_document,
+    render_document,
+    render_encoded_document,
+)
+from negotiation.document.layout import error_response_schema
+from negotiation.document.shape import own_request_schema, own_response_schema
+from negotiation.errors import DocumentError, JsonError, SchemaError
+from negotiation.llm.asking.forms import BOOLEAN, TEXT, choice, many, record
+from negotiation.llm.asking.prompts import ask_with, fenced
+from negotiation.llm.asking.questions import Question
+from negotiation.llm.links.spots import Root, described, spots_of
+from negotiation.llm.steps.base import with_base
+from negotiation.llm.steps.codecs import read_codec
+from negotiation.llm.steps.phrases import hint_words
+from negotiation.messages import cut_text
+from negotiation.mind import Need
+from negotiation.need import Schema, infer_schema
+from negotiation.rules.fit import closed
+from negotiation.schema.intake import prepared
+from negotiation.schema.values import contradiction
+from negotiation.strict_json import parse_json
+
+__all__ = ["needs_model", "propose_question", "read_proposal"]
+
+TYPES: Final = ("string", "integer", "number", "boolean", "date", "date-time", "object")
+FORMATS: Final = ("json", "xml", "binary", "other")
+
+NAME_ONLY: Final = re.compile(r"[\w./-]{1,64}")
+"A requirement that is only the name of a capability."
+
+OTHER_FORMAT: Final = re.compile(
+    r"xml|binary|packed|bytes?\b|csv|msgpack|cbor|protobuf|二进制|字节", re.IGNORECASE
+)
+"Words of a task that may ask for messages which are not JSON."
+
+OWN_CODES: Final = re.compile(
+    r"error[ _-]?codes?|codes? for (?:errors|failures)|错误码|错误代码", re.IGNORECASE
+)
+"Words of a task that may ask for error codes of its own."
+
+ERROR_CODE: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
+GOOD_CODES: Final = frozenset({"0", "200", "ok"})
+
+STEP: Final = re.compile(r"[^\W\d][\w-]{0,63}(?:\[\])?")
+
+MAX_FIELDS: Final = 60
+MAX_CODES: Final = 20
+MAX_REQUIREMENT: Final = 4_000
+MAX_EXAMPLE: Final = 16 * 1024
+MAX_TOKENS: Final = 2_500
+
+
+def needs_model(need: Need) -> bool:
+    """Return whether a model has something to add to what the caller gave."""
+    task = need.task
+    if OTHER_FORMAT.search(task.requirement) or OWN_CODES.search(task.requirement):
+        return True
+    if NAME_ONLY.fullmatch(task.requirement.strip()):
+        return False
+    # Without data and schemas the task is all in its words, which the provider reads
+    # anyway; what the response holds is then best left to what it has.
+    told = task.input_schema is not None or bool(need.arguments)
+    return task.output_schema is None and told
+
+
+def propose_question(need: Need) -> Question:
+    """Return the question for the parts of a document."""
+    task = need.task
+    given = _given(need)
+    field = record(
+        path=TEXT,
+        type=choice(TYPES),
+        description=TEXT,
+        required=BOOLEAN,
+        values=many(TEXT, most=20),
+    )
+    example = record(kind=choice(ExampleKind), values=TEXT, bytes=TEXT, hex=BOOLEAN)
+    return ask_with(
+        "propose",
+        {
+            "task": fenced(task.requirement, limit=8_000),
+            "given": fenced(_words("input", given), limit=12_000),
+            "wanted": (
+                "(nothing is said: list the fields of the response)"
+                if task.output_schema is None
+                else "(settled: `response` stays empty)\n"
+                + fenced(_words("output", task.output_schema), limit=12_000)
+            ),
+            "hints": hint_words(need.hints),
+        },
+        schema=record(
+            requirement=TEXT,
+            response=many(field, most=MAX_FIELDS),
+            errors=many(record(code=TEXT, meaning=TEXT), most=MAX_CODES),
+            format=choice(FORMATS),
+            encoding=TEXT,
+            codec=TEXT,
+            examples=many(example, most=6),
+        ),
+        max_tokens=MAX_TOKENS,
+    )
+
+
+def read_proposal(
+    need: Need, answer: Mapping[str, Any], held: Mapping[str, str]
+) -> tuple[str, str]:
+    """Return the document that an answer makes, and its codec if it is not JSON.
+
+    Args:
+        held: Texts of protocols that we hold, by URI; one that the task names is said
+            to be the base (ANP-26).
+
+    What cannot be used of it is left out: the caller's own words and schemas are a
+    document already.
+
+    Raises:
+        DocumentError: The caller's own schemas cannot be put into a document.
+    """
+    task = need.task
+    wanted = task.output_schema
+    if wanted is None:
+        wanted = _schema(answer["response"])
+    given = _given(need)
+    requirement = _requirement(task.requirement, answer["requirement"])
+    if answer["format"] != "json":
+        # Better the same values as JSON than no proposal; the peer may counter.
+        with contextlib.suppress(DocumentError):
+            text = _encoded(requirement, given, wanted, answer)
+            codec = read_codec(read_document(text), answer)
+            return text, codec if isinstance(codec, str) else ""
+    errors = _errors(answer["errors"])
+    text = render_document(requirement, given, wanted, errors=errors)
+    return with_base(text, task.requirement, held), ""
+
+
+def _given(need: Need) -> Schema:
+    task = need.task
+    if task.input_schema is not None:
+        return task.input_schema
+    # The data at hand decides its shape, whatever a model would like it to be.
+    return closed(infer_schema(need.arguments))
+
+
+def _requirement(ours: str, words: str) -> str:
+    """Return the task's own words, and the model's below them when they add some."""
+    more = cut_text(words.strip(), MAX_REQUIREMENT)
+    if not more or more == ours.strip() or NAME_ONLY.fullmatch(ours.strip()):
+        return ours
+    return f"{ours.strip()}\n\n{more}"
+
+
+def _errors(listed: Sequence[Mapping[str, Any]]) -> tuple[ErrorCode, ...]:
+    """Return the codes that can be told apart; one for each code."""
+    found = {
+        code: ErrorCode(code, cut_text(one["meaning"].strip(), 200))
+        for one in listed[:MAX_CODES]
+        if ERROR_CODE.fullmatch(code := one["code"].strip())
+        and code.casefold() not in GOOD_CODES
+    }
+    return tuple(found.values())
+
+
+def _schema(fields: Sequence[Mapping[str, Any]]) -> Schema:
+    """Return the schema of an object with the listed fields; `{}` without any."""
+    root: dict[str, Any] = {}
+    for one in fields[:MAX_FIELDS]:
+        steps = one["path"].strip().split(".")
+        if len(steps) <= 6 and all(STEP.fullmatch(step) for step in steps):
+            _put(root, steps, one)
+    try:
+        return prepared(root)
+    except SchemaError:
+        return {}
+
+
+def _put(schema: dict[str, Any], steps: list[str], one: Mapping[str, Any]) -> None:
+    for place, step in enumerate(steps):
+        last = place == len(steps) - 1
+        name = step.removesuffix("[]")
+        schema.setdefault("type", "object")
+        if schema["type"] != "object":
+            return
+        properties = schema.setdefault("properties", {})
+        required = schema.setdefault("required", [])
+        new = name not in properties
+        inner: dict[str, Any] = properties.setdefault(name, {})
+        # An object is always there unless the field itself says otherwise.
+        if new and (one["required"] or not last):
+            required.append(name)
+        if step.endswith("[]"):
+            inner.setdefault("type", "array")
+            if last:
+                inner["description"] = one["description"]
+            inner = inner.setdefault("items", {})
+        if last and "type" not in inner:
+            inner.update(_leaf(one, described_=not step.endswith("[]")))
+        schema = inner
+
+
+def _leaf(one: Mapping[str, Any], *, described_: bool) -> dict[str, Any]:
+    kind = one["type"]
+    leaf: dict[str, Any] = {"type": kind}
+    if kind in {"date", "date-time"}:
+        leaf = {"type": "string", "format": kind}
+    if kind == "string" and one["values"]:
+        leaf["enum"] = list(dict.fromkeys(one["values"]))
+    if described_ and one["description"]:
+        leaf["description"] = cut_text(one["description"], 300)
+    return leaf
+
+
+def _encoded(
+    requirement: str, given: Schema, wanted: Schema, answer: Mapping[str, Any]
+) -> str:
+    errors = _errors(answer["errors"])
+    request = own_request_schema(given)
+    response = own_response_schema(wanted, errors)
+    plain = read_document(render_document(requirement, given, wanted, errors=errors))
+    schemas = {
+        ExampleKind.REQUEST: plain.request_schema,
+        ExampleKind.RESPONSE: plain.response_schema,
+        ExampleKind.ERROR: error_response_schema(plain),
+    }
+    examples = []
+    for one in answer["examples"]:
+        kind = ExampleKind(one["kind"])
+        try:
+            values = parse_json(one["values"], max_size=MAX_EXAMPLE)
+            text = one["bytes"]
+            data = (
+                bytes.fromhex("".join(text.split()))
+                if one["hex"]
+                else text.encode("utf-8")
+            )
+        except (JsonError, ValueError) as exc:
+            raise DocumentError(f"a worked example cannot be read: {exc}") from None
+        if not isinstance(values, dict) or not data or len(data) > MAX_EXAMPLE:
+            raise DocumentError("a worked example has no values or no bytes")
+        if reason := contradiction(schemas[kind], values):
+            raise DocumentError(f"a worked {kind} does not fit its schema: {reason}")
+        examples.append(WorkedExample(kind, values, data))
+    if {one.kind for one in examples} != set(ExampleKind):
+        raise DocumentError("each message needs a worked example")
+    return render_encoded_document(
+        requirement, request, response, encoding=answer["encoding"], examples=examples
+    )
+
+
+def _words(name: str, schema: Schema) -> str:
+    try:
+        return described(spots_of(Root(name, prepared(schema))))
+    except SchemaError:
+        return "(a schema that cannot be shown)"

@@ -1,0 +1,229 @@
+"""The requester's question about a document that is not in the task's own terms.
+
+Where the request's fields come from in the caller's arguments, and where the caller's
+result comes from in the response. What the task's schemas cannot give is a reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from negotiation.document.parts import Place
+from negotiation.document.shape import Document
+from negotiation.errors import DocumentError, SchemaError
+from negotiation.llm.asking.forms import BOOLEAN, TEXT, record
+from negotiation.llm.asking.prompts import ask_with, fenced, one_line
+from negotiation.llm.asking.questions import Question
+from negotiation.llm.links.conversions import HOW_WORDS
+from negotiation.llm.links.forms import (
+    Shown,
+    link_schema,
+    read_links,
+    shown_root,
+    shown_values,
+)
+from negotiation.llm.links.frames import FrameForm, frame_form, read_frame
+from negotiation.llm.links.plans import RequesterPlan, action_for
+from negotiation.llm.links.spots import Root, described
+from negotiation.llm.links.trees import build_tree, lost, used_spots
+from negotiation.llm.steps.codecs import codec_part, read_codec
+from negotiation.llm.steps.offer import CODEC_TOKENS, MAX_TOKENS, Unmapped, Unserved
+from negotiation.llm.steps.phrases import (
+    MAX_TEXT,
+    codec_words,
+    document_words,
+    frame_words,
+    hint_words,
+    problem_words,
+)
+from negotiation.mind import Need
+from negotiation.need import Role, Schema, infer_schema
+from negotiation.rules.fit import closed
+from negotiation.schema.intake import prepared
+from negotiation.schema.mapping import Drop, Proof
+from negotiation.strict_json import canonical_json
+
+__all__ = ["ReplyForm", "read_reply", "reply_form", "reply_question"]
+
+NAME: Final = re.compile(r"[\w./-]{1,64}")
+
+MAX_DATA: Final = 4_000
+"Most characters of the data at hand that a prompt shows."
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyForm:
+    """What is asked about one document, and what an answer is held against."""
+
+    document: Document
+    "The document."
+
+    need: Need
+    "What the caller wants."
+
+    frame: FrameForm
+    "What is asked about the fields of its messages."
+
+    arguments: Shown
+    "What the caller gives."
+
+    request: Shown
+    "What the request has to hold."
+
+    response: Shown
+    "What the response gives."
+
+    result: Shown
+    "What the caller wants back."
+
+    proof: Proof
+    "How much the schema of the arguments promises."
+
+
+def reply_form(document: Document, need: Need) -> ReplyForm:
+    """Return what there is to ask about `document`.
+
+    Raises:
+        DocumentError: A message of it is no object, or the task's schemas are over the
+            limits.
+    """
+    frame = frame_form(document, Role.REQUESTER)
+    layout = frame.layout
+    task = need.task
+    inferred = task.input_schema is None
+    try:
+        given = prepared(
+            closed(infer_schema(need.arguments))
+            if task.input_schema is None
+            else task.input_schema
+        )
+        wanted = prepared(True if task.output_schema is None else task.output_schema)
+    except SchemaError as exc:
+        raise DocumentError(f"the task's schema cannot be used: {exc}") from None
+    return ReplyForm(
+        document,
+        need,
+        frame,
+        shown_root("arguments", given),
+        shown_values(
+            "request",
+            document.request_schema,
+            layout.request.places[0] if layout is not None else None,
+        ),
+        shown_values(
+            "response",
+            document.response_schema,
+            layout.response.places[0] if layout is not None else None,
+            whole=True,
+        ),
+        shown_root("result", wanted, whole=True),
+        Proof.SHAPE if inferred else Proof.FULL,
+    )
+
+
+def reply_question(
+    form: ReplyForm,
+    *,
+    problems: Sequence[str] = (),
+    previous: Mapping[str, Any] | None = None,
+) -> Question:
+    """Return the question about a document.
+
+    Args:
+        problems: What was wrong with an answer before, or with the half made of it.
+        previous: That answer.
+    """
+    schema = record(
+        usable=BOOLEAN,
+        missing=TEXT,
+        request=link_schema(form.request.names, form.arguments.names),
+        result=link_schema(form.result.names, form.response.names),
+        **form.frame.properties(),
+        **codec_part(form.document),
+    )
+    # With a schema of the caller's the data of one call says nothing more, and it is
+    # the caller's own.
+    data = "(not shown: the schema of the arguments says what they are)"
+    if form.need.task.input_schema is None:
+        shown = canonical_json(form.need.arguments).decode("utf-8")
+        data = fenced(shown, limit=MAX_DATA)
+    return ask_with(
+        "reply",
+        {
+            "task": fenced(form.need.task.requirement, limit=4_000),
+            "data": data,
+            "document": document_words(form.document),
+            "arguments": fenced(described(form.arguments.spots), limit=MAX_TEXT),
+            "request": fenced(described(form.request.spots), limit=MAX_TEXT),
+            "response": fenced(described(form.response.spots), limit=MAX_TEXT),
+            "result": fenced(described(form.result.spots), limit=MAX_TEXT),
+            "ways": HOW_WORDS,
+            "frame": frame_words(form.frame),
+            "codec": codec_words(form.document),
+            "hints": hint_words(form.need.hints),
+            "problems": problem_words(problems, previous),
+        },
+        schema=schema,
+        max_tokens=MAX_TOKENS if form.document.is_json else CODEC_TOKENS,
+    )
+
+
+def read_reply(
+    form: ReplyForm, answer: Mapping[str, Any]
+) -> RequesterPlan | Unserved | Unmapped:
+    """Return what an answer comes to."""
+    if not answer["usable"]:
+        return Unserved(one_line(answer["missing"], 300))
+    frame = read_frame(form.frame, answer)
+    if isinstance(frame, list):
+        return Unmapped(tuple(frame), ())
+    codec = read_codec(form.document, answer)
+    if isinstance(codec, list):
+        return Unmapped(tuple(codec), ())
+    reasons: list[str] = []
+    given = form.arguments.root
+    request = frame.request_place
+    links, problems = read_links(
+        answer["request"], form.request, [form.arguments], target_place=request
+    )
+    reasons += problems
+    sent = build_tree(request.schema, links, [given], drop=Drop.NONE, proof=form.proof)
+    if isinstance(sent, list):
+        reasons += sent
+    else:
+        reasons += lost(given, used_spots(sent), Drop.NONE)
+    response = frame.response_place
+    links, problems = read_links(
+        answer["result"],
+        form.result,
+        [form.response],
+        source_places={"response": response},
+    )
+    reasons += problems
+    gained = build_tree(
+        form.result.root.schema, links, [_root(response)], drop=Drop.ALL
+    )
+    if isinstance(gained, list):
+        reasons += gained
+    name = form.need.task.requirement.strip()
+    names = [name] if NAME.fullmatch(name) else ["call"]
+    action = None
+    try:
+        action = action_for(frame.layout.request.action_schema, names)
+    except ValueError as exc:
+        reasons.append(str(exc))
+    if reasons or isinstance(sent, list) or isinstance(gained, list):
+        return Unmapped(tuple(dict.fromkeys(reasons)), ())
+    return RequesterPlan(frame, sent, gained, _known(given.schema), action, codec)
+
+
+def _root(place: Place) -> Root:
+    return Root("response", place.schema)
+
+
+def _known(schema: Schema) -> tuple[str, ...]:
+    properties = schema.get("properties", {}) if isinstance(schema, dict) else {}
+    return tuple(properties)

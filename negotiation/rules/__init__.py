@@ -1,0 +1,1 @@
+"""The mind that works from JSON Schemas alone, without a model."""

@@ -1,0 +1,234 @@
+"""Does a document serve this task, or this capability, and how do the values cross?
+
+The result of a fit is everything a half needs; `halves` only writes it out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from negotiation.document.layout import Layout, read_layout
+from negotiation.document.parts import Place
+from negotiation.document.shape import Document
+from negotiation.errors import DocumentError, SchemaError
+from negotiation.mind import Need
+from negotiation.need import Capability, Schema, infer_schema
+from negotiation.rules.chains import Chain
+from negotiation.rules.names import short_name
+from negotiation.schema.intake import prepared
+from negotiation.schema.keywords import cut
+from negotiation.schema.mapping import Drop, Proof, compare, normal_name
+from negotiation.schema.plan import Plan, PlanError
+from negotiation.schema.reasons import Mismatch, Reason, values_of
+from negotiation.schema.values import contradiction
+
+__all__ = [
+    "Crossing",
+    "Fit",
+    "closed",
+    "fit_provider",
+    "fit_requester",
+]
+
+ACTION_NAME: Final = re.compile(r"[\w./-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """How the values of one message cross between the document and our side."""
+
+    place: Place
+    "Where the document has them."
+
+    plan: Plan
+    "What becomes of them on their way."
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A document serves one side."""
+
+    layout: Layout
+    "What the fields of its messages are for."
+
+    request: Crossing
+    "The arguments."
+
+    response: Crossing
+    "The result."
+
+    action: str | None = None
+    "What to write into a free `action`."
+
+    capability: Capability | None = None
+    "The capability that is called; None on the requester's side."
+
+    chain: Chain | None = None
+    "The calls behind `capability`, when it stands for several."
+
+
+def fit_requester(document: Document, need: Need) -> Fit | Mismatch:
+    """Return how the task of `need` is served by `document`, or what stands against it.
+
+    A task without an input schema is served when the data at hand fits the document's
+    request format (DESIGN.md, Tasks and schemas).
+    """
+    task = need.task
+    try:
+        layout = read_layout(document)
+        inferred = task.input_schema is None
+        source = prepared(
+            closed(infer_schema(need.arguments))
+            if task.input_schema is None
+            else task.input_schema
+        )
+        wanted = prepared(True if task.output_schema is None else task.output_schema)
+    except (DocumentError, SchemaError) as exc:
+        return _mismatch("", "a document that the rules cover", str(exc))
+    proof = Proof.SHAPE if inferred else Proof.FULL
+    request = _first(
+        layout,
+        [
+            (place, _sending(source, place, need, proof, inferred))
+            for place in layout.request.places
+        ],
+        source,
+    )
+    if isinstance(request, Mismatch):
+        return request
+    response = _first(
+        layout,
+        [
+            (place, compare(place.schema, wanted, drop=Drop.ALL))
+            for place in layout.response.places
+        ],
+        wanted,
+    )
+    if isinstance(response, Mismatch):
+        return response
+    action = _action(layout.request.action_schema, _action_names(task.requirement))
+    if isinstance(action, Mismatch):
+        return action
+    return Fit(layout, request, response, action)
+
+
+def fit_provider(document: Document, chosen: Capability | Chain) -> Fit | Mismatch:
+    """Return how what was chosen serves `document`, or what stands against it."""
+    chain = chosen if isinstance(chosen, Chain) else None
+    capability = chosen.whole if isinstance(chosen, Chain) else chosen
+    try:
+        layout = read_layout(document)
+        takes = prepared(capability.input_schema)
+        gives = prepared(capability.output_schema)
+    except (DocumentError, SchemaError) as exc:
+        return _mismatch("", "a document that the rules cover", str(exc))
+    request = _first(
+        layout,
+        [
+            (place, compare(place.schema, takes, drop=Drop.OPTIONAL))
+            for place in layout.request.places
+        ],
+        takes,
+    )
+    if isinstance(request, Mismatch):
+        return request
+    response = _first(
+        layout,
+        [
+            (place, compare(gives, place.schema, drop=Drop.ALL))
+            for place in layout.response.places
+        ],
+        gives,
+    )
+    if isinstance(response, Mismatch):
+        return response
+    last = chain.steps[-1].capability if chain is not None else capability.name
+    names = [short_name(last), last]
+    action = _action(layout.response.action_schema, names)
+    if isinstance(action, Mismatch):
+        return action
+    return Fit(layout, request, response, action, capability, chain)
+
+
+def closed(schema: Schema) -> Schema:
+    """Return an inferred schema that takes no property beyond those it was inferred of.
+
+    Without this a later call with more arguments would lose them on the way unseen.
+    """
+    if not isinstance(schema, dict):
+        return schema
+    copy: dict[str, Any] = dict(schema)
+    if "properties" in copy:
+        copy["properties"] = {
+            name: closed(one) for name, one in copy["properties"].items()
+        }
+        copy["additionalProperties"] = False
+    if "items" in copy:
+        copy["items"] = closed(copy["items"])
+    return copy
+
+
+def _sending(
+    source: Schema, place: Place, need: Need, proof: Proof, inferred: bool
+) -> Plan | Mismatch:
+    plan = compare(source, place.schema, drop=Drop.NONE, proof=proof)
+    if not inferred or isinstance(plan, Mismatch):
+        return plan
+    try:
+        reason = contradiction(place.schema, plan.apply(need.arguments))
+    except PlanError as exc:
+        reason = str(exc)
+    if reason:
+        return _mismatch("", "data that fits the request format", reason)
+    return plan
+
+
+def _first(
+    layout: Layout, tried: list[tuple[Place, Plan | Mismatch]], ours: Schema
+) -> Crossing | Mismatch:
+    """Return the first crossing that works; the reasons of the likeliest otherwise."""
+    failed: Mismatch | None = None
+    for place, plan in tried:
+        if isinstance(plan, Plan):
+            if place.path or not (clash := _clash(layout, ours)):
+                return Crossing(place, plan)
+            plan = clash
+        failed = failed or plan
+    return failed or _mismatch("", "values", "none")
+
+
+def _clash(layout: Layout, ours: Schema) -> Mismatch | None:
+    """A value of ours that is called like a protocol field beside it is ambiguous."""
+    properties = ours.get("properties", {}) if isinstance(ours, dict) else {}
+    reserved = {normal_name(name) for name in layout.guessed}
+    for name in sorted(properties):
+        if normal_name(name) in reserved:
+            got = "a field of that name that belongs to the protocol"
+            return _mismatch(f"/{name}", "a value", got)
+    return None
+
+
+def _action_names(requirement: str) -> list[str]:
+    name = requirement.strip()
+    return [name] if ACTION_NAME.fullmatch(name) else ["call"]
+
+
+def _action(schema: Schema | None, names: list[str]) -> str | Mismatch | None:
+    """Return what to write into a free `action`."""
+    if schema is None:
+        return None
+    listed = values_of(schema) if isinstance(schema, dict) else []
+    for name in names:
+        for word in listed:
+            if isinstance(word, str) and normal_name(word) == normal_name(name):
+                return word
+        if not listed and not contradiction(schema, name):
+            return name
+    offered = f"one of {cut(listed)}" if listed else "another text"
+    return _mismatch("/action", offered, cut(names[0]))
+
+
+def _mismatch(path: str, expected: str, got: str) -> Mismatch:
+    return Mismatch((Reason(path, expected, got),))

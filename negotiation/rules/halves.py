@@ -1,0 +1,415 @@
+"""Writes the half of a module that carries out a fit, as readable source text.
+
+The text is made of fixed lines and of literals. Whatever comes from outside (names of
+properties, constants, capabilities) enters only as the `repr` of a checked plain value
+(DESIGN.md, Trust), so a property called `x"]; import os` is just a long string. Only
+constructs that RestrictedPython takes without extension are used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from negotiation.document.parts import Fixed, Mark, Message, Slot
+from negotiation.document.shape import Document, document_hash
+from negotiation.errors import HalfError
+from negotiation.mind import HalfSource, Need, Side
+from negotiation.need import Schema
+from negotiation.rules.chains import Chain
+from negotiation.rules.choice import NoChoice, choose
+from negotiation.rules.fit import Fit, fit_provider, fit_requester
+from negotiation.schema.plan import KEEP, ByKind, Field, Fields, Items, Step
+from negotiation.schema.reasons import Mismatch
+from negotiation.schema.values import types_of
+from negotiation.strict_json import Json
+
+__all__ = ["literal", "provider_source", "requester_source", "write_half"]
+
+MAX_SOURCE: Final = 64 * 1024
+"Largest half, in bytes; the sandbox takes no more."
+
+KINDS: Final = {"object": "dict", "array": "list", "string": "str", "boolean": "bool"}
+
+EXPECT: Final = """\
+def expect(value, kind):
+    if not isinstance(value, kind):
+        raise ValueError("a value of the message has the wrong type")
+    return value
+"""
+FIND: Final = """\
+def find(value, names):
+    for name in names:
+        if not isinstance(value, dict) or name not in value:
+            return ""
+        value = value[name]
+    return value
+"""
+STATUS: Final = """\
+def status_of(error):
+    text = str(error.code)
+    if len(text) == 3 and text.isdecimal() and text[0] in "45":
+        return int(text)
+    return 500
+"""
+
+
+def write_half(document: Document, side: Side) -> HalfSource:
+    """Return our half for `document`, written from its schemas alone.
+
+    Raises:
+        HalfError: The document does not fit our side; the reason says where.
+    """
+    if isinstance(side, Need):
+        fit = fit_requester(document, side)
+        if isinstance(fit, Mismatch):
+            raise HalfError("rejected", f"the document does not fit the task: {fit}")
+        text = requester_source(fit, document_hash(document.text))
+        return HalfSource(_sized(text), "rules")
+    chosen = choose(document, side.capabilities, side.hints)
+    if isinstance(chosen, NoChoice):
+        raise HalfError("rejected", chosen.reason)
+    fit = fit_provider(document, chosen)
+    if isinstance(fit, Mismatch):
+        raise HalfError("rejected", f"the document does not fit {chosen.name}: {fit}")
+    text = provider_source(fit, document_hash(document.text))
+    names = chosen.names if isinstance(chosen, Chain) else (chosen.name,)
+    return HalfSource(_sized(text), "rules", names)
+
+
+def requester_source(fit: Fit, protocol: str) -> str:
+    """Return the requester half of `fit`; `protocol` is the hash, for the docstring."""
+    source = _Source(f"Requester half of protocol {protocol}, written by rules.")
+    source.block(EXPECT, FIND)
+    _encode_request(source, fit)
+    _decode_response(source, fit)
+    return source.text()
+
+
+def provider_source(fit: Fit, protocol: str) -> str:
+    """Return the provider half of `fit`; `protocol` is the hash, for the docstring."""
+    source = _Source(f"Provider half of protocol {protocol}, written by rules.")
+    source.block(EXPECT, STATUS)
+    _handle_request(source, fit)
+    return source.text()
+
+
+def literal(value: Json) -> str:
+    """Return the source text of a plain value.
+
+    Raises:
+        HalfError: It is not of plain JSON types, so its `repr` proves nothing.
+    """
+    kind = type(value)
+    if value is None or kind in (bool, int, str):
+        return repr(value)
+    if isinstance(value, float) and kind is float and math.isfinite(value):
+        return repr(value)
+    if isinstance(value, list) and kind is list:
+        return "[" + ", ".join(map(literal, value)) + "]"
+    names_are_plain = isinstance(value, dict) and all(type(key) is str for key in value)
+    if isinstance(value, dict) and kind is dict and names_are_plain:
+        pairs = (f"{key!r}: {literal(item)}" for key, item in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    raise HalfError("rejected", "a constant of the document is no plain JSON value")
+
+
+class _Source:
+    """Source text that grows, with one function for each step that needs one."""
+
+    def __init__(self, about: str) -> None:
+        self._parts = [f'"""{about}"""\n\nimport json\n']
+        self._functions = 0
+
+    def block(self, *texts: str) -> None:
+        self._parts += texts
+
+    def text(self) -> str:
+        return "\n\n".join(self._parts)
+
+    def expression(self, step: Step, value: str, *, strict: bool = False) -> str:
+        """Return the expression that carries out `step` on the expression `value`."""
+        if step == KEEP:
+            return value
+        return f"{self._function(step, strict)}({value})"
+
+    def _function(self, step: Step, strict: bool) -> str:
+        """Write the function that carries out `step` and return its name."""
+        lines: list[str] = []
+        match step:
+            case Items(inner):
+                item = self.expression(inner, "item", strict=strict)
+                lines = [
+                    "expect(value, list)",
+                    f"return [{item} for item in value]",
+                ]
+            case ByKind(of_object, of_array):
+                for kind, one in (("dict", of_object), ("list", of_array)):
+                    if one != KEEP:
+                        changed = self.expression(one, "value", strict=strict)
+                        lines += [f"if isinstance(value, {kind}):"]
+                        lines += [f"    return {changed}"]
+                lines += ["return value"]
+            case Fields():
+                lines = self._fields(step, strict)
+        self._functions += 1
+        name = f"convert_{self._functions}"
+        self.block("\n".join([f"def {name}(value):", *_indented(lines)]) + "\n")
+        return name
+
+    def _fields(self, step: Fields, strict: bool) -> list[str]:
+        known = tuple(field.source for field in step.fields)
+        lines = ["expect(value, dict)"]
+        if strict and step.rest is None:
+            lines += _refuse_others(known)
+        sure = [field for field in step.fields if field.required and not field.default]
+        pairs = [
+            *(f"{name!r}: {literal(value)}" for name, value in step.constants),
+            *(f"{field.target!r}: {self._field(field, strict)}" for field in sure),
+        ]
+        lines += ["result = {", *_indented([f"{pair}," for pair in pairs]), "}"]
+        for field in step.fields:
+            if field in sure:
+                continue
+            lines += [
+                f"if {field.source!r} in value:",
+                f"    result[{field.target!r}] = {self._field(field, strict)}",
+            ]
+            if field.default:
+                default = literal(field.default[0])
+                lines += ["else:", f"    result[{field.target!r}] = {default}"]
+        if step.rest is not None:
+            item = self.expression(step.rest, "value[name]", strict=strict)
+            lines += [
+                "for name in value:",
+                f"    if name not in {_names(known)}:",
+                f"        result[name] = {item}",
+            ]
+        return [*lines, "return result"]
+
+    def _field(self, field: Field, strict: bool) -> str:
+        return self.expression(field.step, f"value[{field.source!r}]", strict=strict)
+
+
+def _encode_request(source: _Source, fit: Fit) -> None:
+    request = fit.layout.request
+    place, step = fit.request.place, fit.request.plan.step
+    values = source.expression(step, "arguments", strict=True)
+    slots = {Slot.MESSAGE_ID: "message_id", Slot.ACTION: literal(fit.action)}
+    lines = [f"values = {_expected(place.schema, values)}"]
+    if not place.path and step == KEEP:
+        lines += _refuse_these(request.taken, "values")
+    lines += _message(request.fields, slots, place.path, "values")
+    lines += ['return json.dumps(message).encode("utf-8")']
+    source.block(_function("encode_request(message_id, arguments)", lines))
+
+
+def _decode_response(source: _Source, fit: Fit) -> None:
+    response = fit.layout.response
+    place = fit.response.place
+    lines = [
+        'response = expect(json.loads(data.decode("utf-8")), dict)',
+        *_message_id(fit.layout.message_id, "response"),
+    ]
+    checks = [_check(mark) for mark in response.marks]
+    if response.error is not None:
+        checks.append(f"not response.get({response.error!r})")
+    code = _error_code(response.marks, response.error)
+    texts = [f"find(response, {_names(path)})" for path in response.texts]
+    text = " or ".join([*texts, '"no reason given"'])
+    lines += [
+        f"good = {' and '.join(checks)}",
+        "if not good:",
+        f"    code = {code}",
+        "    if not isinstance(code, (int, str)):",
+        '        code = "error"',
+        f"    text = str({text})",
+        '    return {"message_id": message_id, "error": '
+        '{"code": code, "message": text}}',
+        *_values("response", fit.layout.response.taken, place.path, optional=False),
+        f"expect(values, {kind})" if (kind := _kind(place.schema)) else "",
+        f"result = {source.expression(fit.response.plan.step, 'values')}",
+        'return {"message_id": message_id, "result": result}',
+    ]
+    source.block(_function("decode_response(data)", [line for line in lines if line]))
+
+
+def _handle_request(source: _Source, fit: Fit) -> None:
+    assert fit.capability is not None
+    request, response = fit.layout.request, fit.layout.response
+    place = fit.request.place
+    arguments = source.expression(fit.request.plan.step, "values")
+    result = source.expression(fit.response.plan.step, "output")
+    slots = {
+        Slot.MESSAGE_ID: "message_id",
+        Slot.ACTION: literal(fit.action),
+        Slot.TEXT: "str(error.message)",
+        Slot.CODE: _status(response.codes),
+        Slot.CODE_TEXT: "str(status_of(error))",
+    }
+    bad = _message(response.bad, slots, (), None)
+    good = _message(response.good, slots, fit.response.place.path, "result")
+    lines = [
+        'request = expect(json.loads(data.decode("utf-8")), dict)',
+        *_message_id(fit.layout.message_id, "request"),
+        *_values("request", request.taken, place.path, optional=place.optional),
+        f"expect(values, {kind})" if (kind := _kind(place.schema)) else "",
+        f"arguments = {arguments}",
+        "try:",
+        *_indented(_calls(fit)),
+        "except CapabilityError as error:",
+        *_indented([*bad, 'return json.dumps(message).encode("utf-8")']),
+        f"result = {result}",
+        *good,
+        'return json.dumps(message).encode("utf-8")',
+    ]
+    source.block(_function("handle_request(data)", [line for line in lines if line]))
+
+
+def _calls(fit: Fit) -> list[str]:
+    """Return the lines that make the calls and end with `output`."""
+    assert fit.capability is not None
+    if fit.chain is None:
+        return [f"output = yield call({fit.capability.name!r}, arguments)"]
+    lines = []
+    for number, step in enumerate(fit.chain.steps):
+        given = (
+            f"{{name: arguments[name] for name in {_names(step.given)} "
+            "if name in arguments}"
+        )
+        lines.append(f"given = {given}")
+        lines += [
+            f"given[{name!r}] = output_{giver}[{name!r}]" for name, giver in step.linked
+        ]
+        lines.append(f"output_{number} = yield call({step.capability!r}, given)")
+    return [*lines, f"output = output_{len(fit.chain.steps) - 1}"]
+
+
+def _message(
+    fields: Message,
+    slots: Mapping[Slot, str],
+    path: Sequence[str],
+    values: str | None,
+) -> list[str]:
+    """Return the lines that build `message`."""
+    tree: dict[str, Any] = {}
+    for names, leaf in fields:
+        inner = tree
+        for name in names[:-1]:
+            inner = inner.setdefault(name, {})
+        text = literal(leaf.value) if isinstance(leaf, Fixed) else slots[leaf]
+        inner[names[-1]] = text
+    if values is not None and path:
+        tree[path[0]] = values
+    lines = _tree(tree)
+    if values is not None and not path:
+        # The fields of the protocol come last, so no value can take their place.
+        lines.insert(0, f"**{values},")
+    return ["message = {", *_indented(lines), "}"]
+
+
+def _tree(tree: Mapping[str, Any]) -> list[str]:
+    lines = []
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            lines += [f"{name!r}: {{", *_indented(_tree(value)), "},"]
+        else:
+            lines.append(f"{name!r}: {value},")
+    return lines
+
+
+def _values(
+    message: str, taken: frozenset[str], path: Sequence[str], *, optional: bool
+) -> list[str]:
+    """Return the line that reads the values of a message."""
+    if path and optional:
+        return [f"values = {message}.get({path[0]!r}, {{}})"]
+    if path:
+        return [f"values = {message}[{path[0]!r}]"]
+    others = f"if name not in {_names(sorted(taken))}"
+    return [f"values = {{name: {message}[name] for name in {message} {others}}}"]
+
+
+def _message_id(name: str | None, message: str) -> list[str]:
+    if name is None:
+        return ["message_id = None"]
+    return [f"message_id = expect({message}[{name!r}], str)"]
+
+
+def _check(mark: Mark) -> str:
+    """Return the expression that is true when `mark` says good."""
+    good = ", ".join(map(literal, mark.good)) + ","
+    if mark.required:
+        return f"response{''.join(f'[{name!r}]' for name in mark.path)} in ({good})"
+    return f'find(response, {_names(mark.path)}) in ("", {good})'
+
+
+def _error_code(marks: Sequence[Mark], error: str | None) -> str:
+    """Return the expression for the code of an error, the most telling one."""
+    for mark in marks:
+        if mark.bad in (Slot.CODE, Slot.CODE_TEXT):
+            return f"find(response, {_names(mark.path)})"
+    for mark in marks:
+        # A document that lists words for its codes.
+        if mark.path[-1] == "code" and isinstance(mark.bad, Fixed):
+            return f'find(response, {_names(mark.path)}) or "error"'
+    if error is not None:
+        return f'find(response, {_names((error, "code"))}) or "error"'
+    return '"error"'
+
+
+def _status(codes: Sequence[int]) -> str:
+    if not codes:
+        return "status_of(error)"
+    fallback = 500 if 500 in codes else codes[0]
+    listed = ", ".join(map(repr, codes)) + ","
+    return f"status_of(error) if status_of(error) in ({listed}) else {fallback!r}"
+
+
+def _refuse_others(known: Sequence[str]) -> list[str]:
+    return [
+        "for name in value:",
+        f"    if name not in {_names(known)}:",
+        '        raise ValueError("the protocol has no place for " + name)',
+    ]
+
+
+def _refuse_these(names: frozenset[str], values: str) -> list[str]:
+    return [
+        f"for name in {values}:",
+        f"    if name in {_names(sorted(names))}:",
+        '        raise ValueError("the protocol itself uses the name " + name)',
+    ]
+
+
+def _expected(schema: Schema, value: str) -> str:
+    kind = _kind(schema)
+    return f"expect({value}, {kind})" if kind else value
+
+
+def _kind(schema: Schema) -> str | None:
+    """Return the Python type of all values of `schema`, if they have one."""
+    types = types_of(schema)
+    return KINDS.get(next(iter(types))) if len(types) == 1 else None
+
+
+def _names(names: Sequence[str]) -> str:
+    return "(" + "".join(f"{name!r}, " for name in names).rstrip(" ") + ")"
+
+
+def _function(head: str, lines: Sequence[str]) -> str:
+    return "\n".join([f"def {head}:", *_indented(lines)]) + "\n"
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+def _sized(text: str) -> str:
+    size = len(text.encode("utf-8", "replace"))
+    if size > MAX_SOURCE:
+        raise HalfError(
+            "rejected", f"the half has {size} bytes, at most {MAX_SOURCE} are taken"
+        )
+    return text

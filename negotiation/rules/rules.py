@@ -1,0 +1,253 @@
+"""The mind that needs no model: it proposes, judges and writes from schemas alone.
+
+Pure functions decide; `RulesMind` only gives them the form that a negotiation drives.
+What these rules cannot map is countered once, wholly in our own terms, and then
+rejected with what is missing (DESIGN.md, Negotiation).
+
+An owner's hint decides which of the exposed capabilities a candidate means. On the
+requester's side rules have no use for one: its words in a document would give equal
+tasks different hashes, and they are not for the peer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from negotiation.document.reader import read_document, read_requirement
+from negotiation.document.renderer import render_document
+from negotiation.document.shape import Document
+from negotiation.errors import DocumentError, HalfError, MindError, SchemaError
+from negotiation.mind import (
+    Accept,
+    Counter,
+    HalfSource,
+    Need,
+    Offer,
+    Reject,
+    Side,
+    Verdict,
+)
+from negotiation.need import Capability, infer_schema
+from negotiation.rules.chains import Chain
+from negotiation.rules.choice import NoChoice, choose, choose_for_prose, near_names
+from negotiation.rules.fit import closed, fit_provider, fit_requester
+from negotiation.rules.halves import write_half
+from negotiation.schema.reasons import Mismatch
+from negotiation.transcript import Direction, Turn
+
+__all__ = [
+    "RulesMind",
+    "answer_in_words",
+    "judge_offer",
+    "judge_reply",
+    "own_terms",
+    "propose",
+]
+
+MAX_REASONS: Final = 8
+"Most reasons named in one summary or rejection."
+
+
+class RulesMind:
+    """A `Mind` that costs nothing and always says the same."""
+
+    async def propose(self, need: Need) -> str:
+        """Return the first candidate for `need` (ANP-4).
+
+        Raises:
+            MindError: The task's own schemas cannot be put into a document.
+        """
+        try:
+            return propose(need)
+        except (DocumentError, SchemaError) as exc:
+            raise MindError(f"the task cannot be proposed: {exc}") from None
+
+    async def judge(
+        self,
+        candidate: str,
+        side: Side,
+        transcript: tuple[Turn, ...],
+        *,
+        findings: tuple[str, ...] = (),
+    ) -> Verdict:
+        """Judge the peer's candidate (ANP-5, ANP-33)."""
+        if findings:
+            return Reject("our half for this document failed: " + "; ".join(findings))
+        sent = [
+            turn.candidate
+            for turn in transcript
+            if turn.direction is Direction.SENT and turn.candidate
+        ]
+        if isinstance(side, Need):
+            return judge_reply(candidate, side, sent)
+        return judge_offer(candidate, side, sent)
+
+    async def write_half(
+        self, document: str, side: Side, *, findings: tuple[str, ...] = ()
+    ) -> HalfSource:
+        """Write our half for `document`.
+
+        Raises:
+            HalfError: The document does not fit. Findings change nothing: rules write
+                the same text again, and who asks sees that.
+        """
+        return write_from_text(document, side)
+
+    async def answer(self, question: str, side: Side) -> str:
+        """Say what we expose that comes near, and that schemas decide here (ANP-64)."""
+        return answer_in_words(question, side)
+
+
+def propose(need: Need) -> str:
+    """Return the document of `need` in our own shape, the same for equal tasks.
+
+    Raises:
+        DocumentError: A schema of the task is over the limits.
+    """
+    task = need.task
+    given = task.input_schema
+    if given is None:
+        given = closed(infer_schema(need.arguments))
+    wanted = {} if task.output_schema is None else task.output_schema
+    return render_document(task.requirement, given, wanted)
+
+
+def own_terms(
+    chosen: Capability | Chain, capabilities: Sequence[Capability] = ()
+) -> str:
+    """Return the document that says just what was chosen takes and gives (ANP-5).
+
+    Args:
+        capabilities: Where those of a chain are found by name.
+
+    Raises:
+        DocumentError: A schema of the capability is over the limits.
+    """
+    whole = chosen.whole if isinstance(chosen, Chain) else chosen
+    parts = (
+        [one for one in capabilities if one.name in chosen.names]
+        if isinstance(chosen, Chain)
+        else [chosen]
+    )
+    # The name alone: a description may hold the names of other capabilities.
+    return render_document(
+        whole.name, whole.input_schema, whole.output_schema, offered=parts
+    )
+
+
+def judge_offer(candidate: str, offer: Offer, sent: Sequence[str]) -> Verdict:
+    """Return the provider's verdict on `candidate`.
+
+    Args:
+        sent: The candidates that we sent before in this negotiation.
+    """
+    document = _read(candidate)
+    chosen: Capability | Chain | NoChoice
+    if isinstance(document, DocumentError):
+        requirement = read_requirement(candidate)
+        chosen = choose_for_prose(
+            requirement or candidate, offer.capabilities, offer.hints
+        )
+        reasons = [str(document)]
+    else:
+        chosen = choose(document, offer.capabilities, offer.hints)
+        reasons = []
+    if isinstance(chosen, NoChoice):
+        return Reject("; ".join([chosen.reason, *reasons]))
+    if isinstance(document, Document):
+        fit = fit_provider(document, chosen)
+        if not isinstance(fit, Mismatch):
+            return Accept()
+        reasons = _listed(fit)
+    try:
+        ours = own_terms(chosen, offer.capabilities)
+    except DocumentError as exc:
+        return Reject(f"{chosen.name} cannot be described: {exc}")
+    if ours in sent:
+        return Reject(
+            f"{chosen.name} cannot serve this document, and our own terms were "
+            f"declined: {'; '.join(reasons)}"
+        )
+    return Counter(ours, _summary(f"the terms of `{chosen.name}`", reasons))
+
+
+def judge_reply(candidate: str, need: Need, sent: Sequence[str]) -> Verdict:
+    """Return the requester's verdict on `candidate`, a counter of the provider.
+
+    Args:
+        sent: The candidates that we sent before in this negotiation.
+    """
+    document = _read(candidate)
+    repeats = 0
+    if isinstance(document, DocumentError):
+        reasons = [str(document)]
+        # What cannot be read is answered once with what we began with, because the
+        # reason may be news to the peer; what does not fit has seen our terms.
+        repeats = 1
+    else:
+        fit = fit_requester(document, need)
+        if not isinstance(fit, Mismatch):
+            return Accept()
+        reasons = _listed(fit)
+    try:
+        ours = propose(need)
+    except DocumentError as exc:
+        return Reject(f"the task cannot be described: {exc}")
+    if sent.count(ours) > repeats:
+        return Reject(f"the task cannot use this document: {'; '.join(reasons)}")
+    return Counter(ours, _summary("the terms of our task", reasons))
+
+
+def write_from_text(document: str, side: Side) -> HalfSource:
+    """Return our half for the text of a document.
+
+    Raises:
+        HalfError: See `RulesMind.write_half`.
+    """
+    read = _read(document)
+    if isinstance(read, DocumentError):
+        raise HalfError("rejected", f"the document cannot be read: {read}")
+    return write_half(read, side)
+
+
+def answer_in_words(question: str, side: Side) -> str:
+    """Return what rules can say to a question: names and schemas, never promises."""
+    if isinstance(side, Need):
+        return (
+            "This side decides by JSON Schemas alone and cannot discuss in words. "
+            f"It needs: {side.task.requirement}"
+        )
+    names = near_names(question, side.capabilities) or sorted(
+        one.name for one in side.capabilities
+    )
+    listed = ", ".join(names[:MAX_REASONS]) or "nothing"
+    return (
+        "This side decides by JSON Schemas alone and cannot discuss in words. "
+        f"It offers you: {listed}. Propose a document that names one of these in its "
+        "requirement; the answer is a document in our terms if yours does not fit."
+    )
+
+
+def _read(candidate: str) -> Document | DocumentError:
+    try:
+        return read_document(candidate)
+    except DocumentError as exc:
+        return exc
+
+
+def _listed(mismatch: Mismatch) -> list[str]:
+    more = len(mismatch.reasons) - MAX_REASONS
+    listed = [str(reason) for reason in mismatch.reasons[:MAX_REASONS]]
+    return [*listed, f"and {more} more"] if more > 0 else listed
+
+
+def _summary(terms: str, reasons: list[str]) -> str:
+    """Return a modification summary in Markdown (ANP-30, ANP-31)."""
+    lines = [
+        "Changes:",
+        f"- Request and response now have {terms}; the whole document is new.",
+        "Reasons:",
+        *(f"- {' '.join(reason.split())}" for reason in reasons),
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,477 @@
+"""Can every value of one schema be turned into a value of another, and how?
+
+The answer is a `Plan`, or the reasons in words. What is proved here holds for every
+value, so a half made from a plan never produces a message that the other schema
+refuses. Names may differ in case and separators only; meaning is never guessed.
+
+Keywords that only the source has are ignored, as each of them only makes the source
+narrower. Keywords of the target beyond those handled here pass only when both sides say
+the same (DESIGN.md, Negotiation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum, auto
+from typing import Any, Final
+
+from negotiation.need import Schema
+from negotiation.schema.keywords import ANNOTATIONS, TYPES, cut, pointer
+from negotiation.schema.plan import KEEP, ByKind, Field, Fields, Items, Plan, Step
+from negotiation.schema.reasons import Mismatch, Reason, limit_reasons, values_of, words
+from negotiation.schema.unions import alternatives, overlapping
+from negotiation.schema.values import bare, contradiction, same_json, types_of
+from negotiation.strict_json import Json, canonical_json
+
+__all__ = ["Drop", "Mismatch", "Proof", "Reason", "compare", "normal_name"]
+
+MAX_STEPS: Final = 20_000
+"Most pairs of subschemas that are compared; more is refused as too large."
+
+MAX_REASONS: Final = 20
+"Most reasons that are kept; they travel in a summary to the peer."
+
+HANDLED: Final = ANNOTATIONS | {
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "enum",
+    "const",
+    "format",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "contentEncoding",
+    "contentMediaType",
+}
+SAME_ON_BOTH: Final = frozenset({"pattern", "multipleOf", "uniqueItems"})
+"Keywords about the value as a whole: with the same one on both sides nothing changes."
+
+
+class Drop(Enum):
+    """Which declared properties of the source may have no place in the target."""
+
+    NONE = auto()
+    "A caller's own data: nothing it declared may be lost."
+
+    OPTIONAL = auto()
+    "A request on its way to a capability that does not take every option."
+
+    ALL = auto()
+    "A result: who asked takes what it asked for."
+
+
+class Proof(Enum):
+    """How much the source schema must promise."""
+
+    FULL = auto()
+    "All of it: types, limits, enums and formats."
+
+    SHAPE = auto()
+    "Names and types; the source was inferred from data that is checked on every call."
+
+
+def compare(
+    source: Schema,
+    target: Schema,
+    *,
+    drop: Drop = Drop.OPTIONAL,
+    proof: Proof = Proof.FULL,
+) -> Plan | Mismatch:
+    """Return how every value of `source` becomes a value of `target`, or why not.
+
+    Args:
+        source: Schema of what there is, inlined.
+        target: Schema of what is needed, inlined.
+        drop: What may be left out on the way.
+        proof: What the source schema must promise.
+    """
+    mapper = _Mapper(drop, proof)
+    try:
+        found = mapper.step(source, target, "")
+    except _TooLargeError:
+        return Mismatch(
+            (Reason("", "schemas that can be compared", "too many unions"),)
+        )
+    if isinstance(found, list):
+        return Mismatch(tuple(dict.fromkeys(found))[:MAX_REASONS])
+    return Plan(found)
+
+
+def normal_name(name: str) -> str:
+    """Return `name` without case and separators, the form in which names meet."""
+    return "".join(
+        ch for ch in name.casefold() if ch not in "_-. " and not ch.isspace()
+    )
+
+
+class _TooLargeError(Exception):
+    """The pairs to compare are more than the budget."""
+
+
+_Found = Step | list[Reason]
+
+
+class _Mapper:
+    """One comparison with its budget."""
+
+    def __init__(self, drop: Drop, proof: Proof) -> None:
+        self._drop = drop
+        self._proof = proof
+        self._left = MAX_STEPS
+        # Kept with the schema itself, or a freed one could lend its id to another.
+        self._forms: dict[int, tuple[Schema, bytes]] = {}
+        self._splits: dict[int, tuple[Schema, list[Schema]]] = {}
+
+    def step(self, source: Schema, target: Schema, path: str) -> _Found:
+        """Return how `source` becomes `target`, or the reasons why it cannot."""
+        self._spend()
+        if self._equal(source, target) or self._form(target) in (b"{}", b"true"):
+            return KEEP
+        sources = self._split(source)
+        targets = self._split(target)
+        if len(sources) == 1 and len(targets) == 1:
+            return self._single(sources[0], targets[0], path)
+        if overlapping(target, targets):
+            return [Reason(path, "the same oneOf on both sides", words(source))]
+        return self._cover(sources, targets, path)
+
+    def _cover(self, sources: list[Schema], targets: list[Schema], path: str) -> _Found:
+        """Find a target alternative for every source alternative."""
+        of_object: list[Step] = []
+        of_array: list[Step] = []
+        reasons: list[Reason] = []
+        for source in sources:
+            found = self._best(source, targets, path)
+            if isinstance(found, list):
+                reasons += found
+                continue
+            types = types_of(source)
+            if "object" in types and found not in of_object:
+                of_object.append(found)
+            if "array" in types and found not in of_array:
+                of_array.append(found)
+        if len(of_object) > 1 or len(of_array) > 1:
+            reasons.append(Reason(path, "one form", "forms that cannot be told apart"))
+        if reasons:
+            return reasons
+        step = ByKind(*of_object or [KEEP], *of_array or [KEEP])
+        return KEEP if step == ByKind(KEEP, KEEP) else step
+
+    def _best(self, source: Schema, targets: list[Schema], path: str) -> _Found:
+        near: list[list[Reason]] = []
+        steps: list[Step] = []
+        for target in targets:
+            self._spend()
+            found = self._single(source, target, path)
+            if not isinstance(found, list):
+                if found == KEEP:
+                    return KEEP
+                steps.append(found)
+            elif types_of(source) & types_of(target):
+                near.append(found)
+        if steps:
+            return steps[0]
+        if near:
+            return min(near, key=len)
+        need = " or ".join(dict.fromkeys(map(words, targets))) or "no value"
+        return [Reason(path, need, words(source))]
+
+    def _single(self, source: Schema, target: Schema, path: str) -> _Found:
+        if source is False or self._equal(source, target):
+            return KEEP
+        if target is True or not self._asserts(target):
+            return KEEP
+        if target is False:
+            return [Reason(path, "no value", words(source))]
+        assert isinstance(target, dict)
+        origin: dict[str, Any] = {} if source is True else dict(source)
+        if reasons := self._other_keywords(origin, target, path):
+            return reasons
+        if values := values_of(origin):
+            return self._listed(values, target, path)
+        if wanted := values_of(target):
+            return self._must_list(origin, wanted, path)
+        have, need = types_of(origin), types_of(target)
+        if have == TYPES and need != TYPES:
+            if self._proof is Proof.SHAPE:
+                return KEEP
+            return [Reason(path, words(target), "any value")]
+        if not have - ({"integer"} if "number" in need else set()) <= need:
+            return [Reason(path, words(target), words(origin))]
+        if self._proof is Proof.FULL and (
+            reasons := limit_reasons(origin, target, path)
+        ):
+            return reasons
+        if "object" in have and len(have) == 1:
+            return self._objects(origin, target, path)
+        if "array" in have and len(have) == 1:
+            return self._arrays(origin, target, path)
+        return KEEP
+
+    def _other_keywords(
+        self, source: dict[str, Any], target: dict[str, Any], path: str
+    ) -> list[Reason]:
+        if self._proof is Proof.SHAPE:
+            return []
+        reasons = []
+        for keyword in sorted(target.keys() - HANDLED):
+            value = target[keyword]
+            if keyword == "uniqueItems" and value is False:
+                continue
+            both = keyword in SAME_ON_BOTH and keyword in source
+            if not (both and same_json(source[keyword], value)):
+                need = f"the same {keyword} on both sides"
+                got = cut(source[keyword]) if keyword in source else f"no {keyword}"
+                reasons.append(Reason(path, need, got))
+        return reasons
+
+    def _listed(self, values: list[Json], target: Schema, path: str) -> _Found:
+        """Each of the few values of the source must fit."""
+        for value in values:
+            if isinstance(value, dict | list) and value:
+                # Inside it the target may hold keywords that only a validator judges.
+                return [Reason(path, words(target), f"{cut(value)}, not a plain value")]
+            if reason := contradiction(target, value):
+                return [Reason(path, words(target), f"{cut(value)} ({reason})")]
+        return KEEP
+
+    def _must_list(
+        self, source: dict[str, Any], wanted: list[Json], path: str
+    ) -> _Found:
+        """The target takes only a few values, the source does not say which it has."""
+        types = types_of(source)
+        possible: list[Json] = []
+        if types <= {"boolean", "null"}:
+            possible = [None] if "null" in types else []
+            possible += [True, False] if "boolean" in types else []
+        if possible and all(any(same_json(a, b) for b in wanted) for a in possible):
+            return KEEP
+        offered = {kind for one in wanted for kind in types_of({"const": one})}
+        if self._proof is Proof.SHAPE and types & offered:
+            return KEEP
+        return [Reason(path, words({"enum": wanted}), words(source))]
+
+    def _arrays(
+        self, source: dict[str, Any], target: dict[str, Any], path: str
+    ) -> _Found:
+        items = source.get("items", True)
+        if "prefixItems" in source:
+            items = {"anyOf": [*source["prefixItems"], items]}
+        found = self.step(items, target.get("items", True), f"{path}/*")
+        if isinstance(found, list):
+            return found
+        if found == KEEP:
+            return KEEP
+        if target.get("uniqueItems"):
+            return [Reason(path, "unique items", "items that change on the way")]
+        return Items(found)
+
+    def _objects(
+        self, source: dict[str, Any], target: dict[str, Any], path: str
+    ) -> _Found:
+        wanted: dict[str, Schema] = dict(target.get("properties", {}))
+        extra = target.get("additionalProperties")
+        for name in target.get("required", ()):
+            wanted.setdefault(name, True if extra is None else extra)
+        if not wanted and extra in (None, True):
+            return KEEP
+        return _ObjectPair(self, source, target, wanted, path).run(self._drop)
+
+    @property
+    def proof(self) -> Proof:
+        """How much the source must promise."""
+        return self._proof
+
+    def _spend(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise _TooLargeError
+
+    def _form(self, schema: Schema) -> bytes:
+        known = self._forms.get(id(schema))
+        if known is None:
+            known = self._forms[id(schema)] = (schema, canonical_json(bare(schema)))
+        return known[1]
+
+    def _equal(self, source: Schema, target: Schema) -> bool:
+        return self._form(source) == self._form(target)
+
+    def _asserts(self, schema: Schema) -> bool:
+        return self._form(schema) != b"{}"
+
+    def _split(self, schema: Schema) -> list[Schema]:
+        known = self._splits.get(id(schema))
+        if known is None:
+            known = self._splits[id(schema)] = (schema, alternatives(schema))
+        return known[1]
+
+
+class _ObjectPair:
+    """Two object schemas, property by property."""
+
+    def __init__(
+        self,
+        mapper: _Mapper,
+        source: dict[str, Any],
+        target: dict[str, Any],
+        wanted: dict[str, Schema],
+        path: str,
+    ) -> None:
+        self._mapper = mapper
+        self._have: dict[str, Schema] = dict(source.get("properties", {}))
+        self._sure = frozenset(source.get("required", ()))
+        for name in self._sure:
+            self._have.setdefault(name, True)
+        self._wanted = wanted
+        self._needed = frozenset(target.get("required", ()))
+        self._extra_in = source.get("additionalProperties")
+        if "patternProperties" in source:
+            # Which names they take is not known without running them.
+            self._extra_in = True
+        self._extra_out = target.get("additionalProperties")
+        self._path = path
+        self._reasons: list[Reason] = []
+        self._fields: list[Field] = []
+        self._constants: list[tuple[str, Json]] = []
+        self._used: set[str] = set()
+        self._sources = _by_normal_name(
+            name for name in self._have if name not in wanted
+        )
+        self._targets = _by_normal_name(
+            name for name in wanted if name not in self._have
+        )
+
+    def run(self, drop: Drop) -> _Found:
+        for name in sorted(self._wanted):
+            self._property(name, self._wanted[name])
+        rest = self._extras()
+        dropped = tuple(sorted(self._have.keys() - self._used))
+        self._check_dropped(dropped, drop, passes=rest is not None)
+        if self._reasons:
+            return self._reasons
+        fields = tuple(sorted(self._fields, key=lambda field: field.target))
+        step = Fields(fields, tuple(self._constants), dropped, rest)
+        return KEEP if self._changes_nothing(step) else step
+
+    def _property(self, name: str, schema: Schema) -> None:
+        needed = name in self._needed
+        origin = self._origin(name)
+        if origin is None:
+            if needed:
+                self._fill(name, schema)
+            return
+        self._used.add(origin)
+        found = self._mapper.step(self._have[origin], schema, self._at(name))
+        if isinstance(found, list):
+            self._reasons += found
+            return
+        default: tuple[Json, ...] = ()
+        if needed and origin not in self._sure:
+            default = _default(schema) or (
+                _default(self._have[origin], also=schema) if found == KEEP else ()
+            )
+            if not default and self._mapper.proof is Proof.FULL:
+                self._reason(name, "a required property", "an optional one")
+        self._fields.append(Field(origin, name, found, needed, default))
+
+    def _origin(self, name: str) -> str | None:
+        """Return the source property that `name` means, if there is exactly one."""
+        if name in self._have:
+            return name
+        normal = normal_name(name)
+        sources = self._sources.get(normal, []) if normal else []
+        if not sources:
+            return None
+        if len(sources) > 1 or len(self._targets[normal]) > 1:
+            names = " and ".join(map(cut, sorted({*sources, *self._targets[normal]})))
+            self._reason(name, "one property of that name", f"{names}, which are alike")
+        return sources[0]
+
+    def _fill(self, name: str, schema: Schema) -> None:
+        """Give a required property that the source lacks its only or default value."""
+        values = values_of(schema) if isinstance(schema, dict) else []
+        chosen = tuple(values) if len(values) == 1 else _default(schema)
+        if chosen:
+            self._constants.append((name, chosen[0]))
+        else:
+            needs = f"{words(schema)}, required"
+            self._reason(name, needs, "nothing of that name")
+
+    def _extras(self) -> Step | None:
+        """Pass what the target takes by any name; return the step for the unnamed."""
+        extra = self._extra_out
+        if extra is None or extra is False:
+            return None
+        for name in sorted(self._have.keys() - self._used):
+            found = self._mapper.step(self._have[name], extra, self._at(name))
+            if isinstance(found, list):
+                self._reasons += found
+                continue
+            self._used.add(name)
+            self._fields.append(Field(name, name, found, name in self._sure))
+        unnamed = True if self._extra_in is None and not self._have else self._extra_in
+        if unnamed is None or unnamed is False:
+            return None
+        if self._wanted.keys() - self._have.keys():
+            # An unnamed property of the source could meet a named one of the target.
+            return None
+        found = self._mapper.step(unnamed, extra, f"{self._path}/*")
+        if isinstance(found, list):
+            self._reasons += found
+            return None
+        return found
+
+    def _check_dropped(
+        self, dropped: tuple[str, ...], drop: Drop, *, passes: bool
+    ) -> None:
+        lost = {
+            Drop.NONE: dropped,
+            Drop.OPTIONAL: [name for name in dropped if name in self._sure],
+            Drop.ALL: (),
+        }[drop]
+        for name in lost:
+            self._reason(name, "no property of that name", words(self._have[name]))
+        stated = self._extra_in not in (None, False)
+        if drop is Drop.NONE and stated and not passes:
+            at = f"{self._path}/*"
+            got = "properties of any name"
+            self._reasons.append(Reason(at, "named properties only", got))
+
+    def _changes_nothing(self, step: Fields) -> bool:
+        same = all(
+            field.source == field.target and field.step == KEEP and not field.default
+            for field in step.fields
+        )
+        closed = self._extra_in is False or step.rest == KEEP
+        return same and closed and not step.constants and not step.dropped
+
+    def _at(self, name: str) -> str:
+        return f"{self._path}/{pointer(name)}"
+
+    def _reason(self, name: str, expected: str, got: str) -> None:
+        self._reasons.append(Reason(self._at(name), expected, got))
+
+
+def _by_normal_name(names: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(normal_name(name), []).append(name)
+    return found
+
+
+def _default(schema: Schema, *, also: Schema = True) -> tuple[Json, ...]:
+    """Return the default of `schema` if it fits there and in `also`, else nothing."""
+    if not isinstance(schema, dict) or "default" not in schema:
+        return ()
+    value = schema["default"]
+    if contradiction(schema, value) or contradiction(also, value):
+        return ()
+    return (value,)

@@ -1,0 +1,196 @@
+"""JSON values and the schemas they meet, judged by counting only.
+
+Whether a value is valid is the validator's question, in a worker with a deadline. This
+answers the smaller one that samples, defaults and mappings ask about values we make or
+move ourselves, without ever running a `pattern`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from negotiation.need import Schema
+from negotiation.schema.keywords import (
+    ANNOTATIONS,
+    SCHEMA_LISTS,
+    SCHEMA_MAPS,
+    SCHEMA_VALUES,
+    TYPES,
+)
+from negotiation.strict_json import Json, canonical_json
+
+__all__ = ["bare", "contradiction", "json_type", "same_json", "same_schema", "types_of"]
+
+
+def types_of(schema: Schema) -> frozenset[str]:
+    """Return the JSON types a value of `schema` may have; all of them if none is said.
+
+    An object of keywords without `type` that has `properties` means an object, as every
+    author of such a schema does, although 2020-12 would let a string pass.
+    """
+    if isinstance(schema, bool):
+        return TYPES if schema else frozenset()
+    if "const" in schema:
+        return frozenset({json_type(schema["const"])})
+    if "enum" in schema:
+        return frozenset(json_type(value) for value in schema["enum"])
+    stated = schema.get("type")
+    if isinstance(stated, str):
+        return frozenset({stated})
+    if isinstance(stated, list):
+        return frozenset(stated)
+    if schema.keys() & {"properties", "required", "additionalProperties"}:
+        return frozenset({"object"})
+    if schema.keys() & {"items", "prefixItems"}:
+        return frozenset({"array"})
+    return TYPES
+
+
+def json_type(value: Json) -> str:
+    """Return the JSON Schema type of `value`; 1.0 counts as an integer."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "integer" if value.is_integer() else "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def same_json(left: Json, right: Json) -> bool:
+    """Return whether two values are equal as JSON: 1 is 1.0, but 1 is not true."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same_json, left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(
+            same_json(left[key], right[key]) for key in left
+        )
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        return left == right
+    return type(left) is type(right) and left == right
+
+
+def same_schema(left: Schema, right: Schema) -> bool:
+    """Return whether two schemas are equal as canonical JSON, annotations left out."""
+    return canonical_json(bare(left)) == canonical_json(bare(right))
+
+
+def contradiction(schema: Schema, value: Json) -> str | None:
+    """Return in words why `value` cannot fit the inlined `schema`, or None.
+
+    Only keywords that can be counted are judged: `pattern`, `format`, `not`, `if` and
+    their like are not, so None means "nothing speaks against it", not "valid".
+    """
+    if isinstance(schema, bool):
+        return None if schema else "nothing is allowed here"
+    kind = json_type(value)
+    types = types_of(schema)
+    if kind not in types and not (kind == "integer" and "number" in types):
+        return f"expected {' or '.join(sorted(types)) or 'nothing'}, got {kind}"
+    if "const" in schema and not same_json(schema["const"], value):
+        return "not the constant"
+    if "enum" in schema and not any(same_json(one, value) for one in schema["enum"]):
+        return "not one of the listed values"
+    for keyword in ("anyOf", "oneOf"):
+        branches = schema.get(keyword)
+        if branches and all(contradiction(one, value) for one in branches):
+            return f"fits no branch of {keyword}"
+    for branch in schema.get("allOf", ()):
+        if reason := contradiction(branch, value):
+            return reason
+    return _contradiction_by_kind(schema, value)
+
+
+def _contradiction_by_kind(schema: dict[str, Any], value: Json) -> str | None:
+    match value:
+        case bool() | None:
+            return None
+        case int() | float():
+            return _out_of_bounds(schema, value)
+        case str():
+            return _out_of_count(schema, len(value), "Length")
+        case list():
+            if reason := _out_of_count(schema, len(value), "Items"):
+                return reason
+            first = schema.get("prefixItems", [])
+            rest = schema.get("items", True)
+            for index, item in enumerate(value):
+                inner = first[index] if index < len(first) else rest
+                if reason := contradiction(inner, item):
+                    return f"item {index}: {reason}"
+            return None
+    return _object_contradiction(schema, value)
+
+
+def _object_contradiction(schema: dict[str, Any], value: dict[str, Any]) -> str | None:
+    for name in schema.get("required", ()):
+        if name not in value:
+            return f"{name!r} is missing"
+    if reason := _out_of_count(schema, len(value), "Properties"):
+        return reason
+    known = schema.get("properties", {})
+    # Which names a `patternProperties` takes is not known without running it.
+    unclear = "patternProperties" in schema
+    rest = True if unclear else schema.get("additionalProperties", True)
+    for name, item in value.items():
+        if reason := contradiction(known.get(name, rest), item):
+            return f"{name!r}: {reason}"
+    return None
+
+
+def _out_of_bounds(schema: dict[str, Any], value: float) -> str | None:
+    if "minimum" in schema and value < schema["minimum"]:
+        return f"less than {schema['minimum']}"
+    if "maximum" in schema and value > schema["maximum"]:
+        return f"more than {schema['maximum']}"
+    if "exclusiveMinimum" in schema and value <= schema["exclusiveMinimum"]:
+        return f"not more than {schema['exclusiveMinimum']}"
+    if "exclusiveMaximum" in schema and value >= schema["exclusiveMaximum"]:
+        return f"not less than {schema['exclusiveMaximum']}"
+    step = schema.get("multipleOf")
+    if isinstance(step, int) and isinstance(value, int) and value % step:
+        return f"no multiple of {step}"
+    return None
+
+
+def _out_of_count(schema: dict[str, Any], count: int, what: str) -> str | None:
+    if count < schema.get("min" + what, 0):
+        return f"fewer than {schema['min' + what]} {_UNITS[what]}"
+    if count > schema.get("max" + what, math.inf):
+        return f"more than {schema['max' + what]} {_UNITS[what]}"
+    return None
+
+
+_UNITS: Final = {"Length": "characters", "Items": "items", "Properties": "properties"}
+
+
+def bare(schema: Any) -> Any:
+    """Return `schema` without annotations."""
+    if not isinstance(schema, dict):
+        return schema
+    kept: dict[str, Any] = {}
+    for keyword, value in schema.items():
+        if keyword in ANNOTATIONS:
+            continue
+        if keyword in SCHEMA_MAPS:
+            kept[keyword] = {name: bare(one) for name, one in value.items()}
+        elif keyword in SCHEMA_LISTS:
+            kept[keyword] = [bare(one) for one in value]
+        elif keyword in SCHEMA_VALUES:
+            kept[keyword] = bare(value)
+        elif keyword == "required":
+            kept[keyword] = sorted(value)
+        else:
+            kept[keyword] = value
+    return kept

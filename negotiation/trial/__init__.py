@@ -1,0 +1,1 @@
+"""The check that every module half passes before it is used."""

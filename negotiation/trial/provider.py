@@ -1,0 +1,291 @@
+"""The trial of a provider half."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from negotiation.document.parts import Slot, build_message
+from negotiation.document.shape import Document, MessageKind
+from negotiation.errors import CapabilityFailed, HalfError, SchemaError
+from negotiation.mind import HalfSource, Offer
+from negotiation.need import Schema
+from negotiation.runner import HalfRunner, Validator
+from negotiation.schema.intake import prepared
+from negotiation.schema.keywords import cut
+from negotiation.schema.samples import make_samples
+from negotiation.strict_json import Json
+from negotiation.trial.trial import HOSTILE, MESSAGE_ID, Trial, dumped, find, slots
+
+__all__ = ["ProviderTrial", "SampleRequest"]
+
+MAX_CALLS: Final = 16
+"Most capability calls of one sample."
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRequest:
+    """A request that the half has to answer."""
+
+    data: bytes
+    "The message."
+
+    message_id: Json = MESSAGE_ID
+    "What its message id is, if the document has one."
+
+
+@dataclass(slots=True)
+class _Calls:
+    """The capability calls of one message."""
+
+    names: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+
+class ProviderTrial(Trial):
+    """Hands requests to the half, and answers its calls well and badly."""
+
+    def __init__(
+        self,
+        half: HalfSource,
+        document: Document,
+        offer: Offer,
+        *,
+        runner: HalfRunner,
+        validator: Validator,
+    ) -> None:
+        super().__init__(half, document, runner=runner, validator=validator)
+        self._offer = offer
+        self._served = 0
+        self._refusals: list[str] = []
+
+    async def run(self) -> None:
+        """Try everything with samples as the capabilities' outputs."""
+        allowed = {one.name: one for one in self._offer.capabilities}
+        unknown = sorted(set(self._half.capabilities) - allowed.keys())
+        if unknown:
+            self.problem(f"the half wants capabilities that are not offered: {unknown}")
+            return
+        if not self._half.capabilities:
+            self.problem("the half names no capability that it calls")
+            return
+        try:
+            inputs = {
+                name: prepared(allowed[name].input_schema)
+                for name in self._half.capabilities
+            }
+            outputs = {
+                name: prepared(allowed[name].output_schema)
+                for name in self._half.capabilities
+            }
+        except SchemaError as exc:
+            self.problem(f"a capability's schema cannot be used: {exc}")
+            return
+        answers = {
+            name: await self._valid(schema, (), name)
+            for name, schema in outputs.items()
+        }
+        requests = await self._requests()
+        if requests:
+            await self._answers(requests[0], inputs, answers)
+        for request in requests:
+            await self._handle_good(request, inputs, answers, 0)
+            for code, words in (("404", "not found"), ("tool_failed", "it broke")):
+                failure = CapabilityFailed(code, words)
+                await self._handle_bad(request, inputs, failure)
+        if self._refusals and not self._served:
+            self.problem(
+                "handle_request says error to every sample request without calling "
+                f"anything: {self._refusals[0]}"
+            )
+        wrong = self._wrong_types(self._document.request_schema)
+        for name, data in (*HOSTILE, *wrong):
+            await self._handle_hostile(name, data, inputs, answers)
+
+    async def _requests(self) -> list[SampleRequest]:
+        """Return the requests that can be made, as the requester would send them."""
+        layout, schema = self._layout, self._document.request_schema
+        if layout is None:
+            made = await self._valid(schema, (), "request")
+            return [SampleRequest(dumped(value)) for value in made]
+        place = layout.request.places[0]
+        requests = []
+        for value in await self._valid(place.schema, (), "request"):
+            filled = slots()
+            if layout.request.action_schema is not None:
+                actions = make_samples(layout.request.action_schema).values
+                filled[Slot.ACTION] = actions[0].value if actions else "call"
+            message = build_message(
+                layout.request.fields, filled, place=place, value=value
+            )
+            if await self._validator.validate(schema, message):
+                self._partial = True
+                continue
+            requests.append(SampleRequest(dumped(message)))
+        return requests
+
+    async def _answers(
+        self,
+        request: SampleRequest,
+        inputs: dict[str, Schema],
+        answers: dict[str, list[Json]],
+    ) -> None:
+        """Different outputs of the capability must give different responses."""
+        most = max((len(values) for values in answers.values()), default=0)
+        responses = [
+            await self._handle_good(request, inputs, answers, turn)
+            for turn in range(most)
+        ]
+        sources = [
+            [
+                values[min(turn, len(values) - 1)]
+                for values in answers.values()
+                if values
+            ]
+            for turn in range(most)
+        ]
+        target = self._layout.response.places[0].schema if self._layout else True
+        self._constant(sources, responses, target=target, what="handle_request")
+
+    async def _handle_good(
+        self,
+        request: SampleRequest,
+        inputs: dict[str, Schema],
+        answers: dict[str, list[Json]],
+        turn: int,
+    ) -> bytes | None:
+        calls = _Calls()
+
+        async def on_call(name: str, arguments: Json) -> Json:
+            await self._judge_call(calls, inputs, name, arguments)
+            made = answers[name]
+            if not made:
+                raise CapabilityFailed("500", "no sample of the output could be made")
+            return made[min(turn, len(made) - 1)]
+
+        response = await self._handle(request.data, on_call, "a good answer")
+        self._report(calls)
+        if response is None or not all(map(answers.get, calls.names)):
+            return None
+        if not calls.names and await self._is_refusal(request, response):
+            return None
+        if not calls.names and not calls.faults:
+            self.problem("handle_request answers without calling its capability")
+        kind, schema = MessageKind.RESPONSE, self._document.response_schema
+        if not await self._fits(kind, schema, response, "handle_request"):
+            return None
+        values = await self._values(kind, response)
+        self._carries_id(values, "handle_request", request.message_id)
+        if self._says_good(values) is False:
+            self.problem("handle_request says error although the capability answered")
+        if self._result_missing(values):
+            self.problem("handle_request leaves the result out of a good response")
+        self._served += 1
+        return response
+
+    async def _is_refusal(self, request: SampleRequest, response: bytes) -> bool:
+        """Return whether the half found the request itself to be wrong, and said so.
+
+        A schema need not say all that a request has to keep: any text may stand where a
+        date is meant. Such an answer is as good as another one if not all are like it.
+        """
+        values = await self._values(MessageKind.RESPONSE, response)
+        if self._says_good(values) is not False:
+            return False
+        what = "handle_request (refusal)"
+        kind, schema = MessageKind.RESPONSE, self._judge.error_schema
+        if await self._fits(kind, schema, response, what):
+            self._carries_id(values, what, request.message_id)
+            self._refusals.append(self._said(values))
+        return True
+
+    def _said(self, values: dict[str, Json]) -> str:
+        """Return the words of an error response, or as much of it as can be shown."""
+        assert self._layout is not None, "or nothing would say error"
+        texts = [find(values, path) for path in self._layout.response.texts]
+        return next((one for one in texts if isinstance(one, str)), cut(values))[:300]
+
+    async def _handle_bad(
+        self,
+        request: SampleRequest,
+        inputs: dict[str, Schema],
+        failure: CapabilityFailed,
+    ) -> None:
+        calls = _Calls()
+
+        async def on_call(name: str, arguments: Json) -> Json:
+            await self._judge_call(calls, inputs, name, arguments)
+            raise failure
+
+        response = await self._handle(request.data, on_call, "CapabilityError")
+        self._report(calls)
+        if response is None or not calls.names:
+            return
+        kind, what = MessageKind.RESPONSE, "handle_request (error)"
+        if not await self._fits(kind, self._judge.error_schema, response, what):
+            return
+        values = await self._values(kind, response)
+        self._carries_id(values, what, request.message_id)
+        if self._says_good(values):
+            self.problem("handle_request says good although the capability failed")
+
+    async def _handle(
+        self,
+        request: bytes,
+        on_call: Callable[[str, Json], Awaitable[Json]],
+        after: str,
+    ) -> bytes | None:
+        self._checks += 1
+        self._tried += 1
+        try:
+            return await self._runner.handle_request(request, on_call)
+        except HalfError as exc:
+            self.problem(f"handle_request fails after {after}: {exc}")
+            return None
+
+    async def _handle_hostile(
+        self,
+        name: str,
+        data: bytes,
+        inputs: dict[str, Schema],
+        answers: dict[str, list[Json]],
+    ) -> None:
+        self._checks += 1
+        calls = _Calls()
+
+        async def on_call(capability: str, arguments: Json) -> Json:
+            # As the daemon does: what does not fit the schema never gets there.
+            await self._judge_call(calls, inputs, capability, arguments)
+            if calls.faults or not answers[capability]:
+                raise CapabilityFailed("400", "the arguments do not fit")
+            return answers[capability][0]
+
+        try:
+            response = await self._runner.handle_request(data, on_call)
+        except HalfError:
+            return
+        values = await self._values(MessageKind.RESPONSE, response)
+        if self._says_good(values) is not False and await self._unfit(
+            MessageKind.REQUEST, data
+        ):
+            self.problem(f"handle_request takes {name} for a good request")
+
+    async def _judge_call(
+        self, calls: _Calls, inputs: dict[str, Schema], name: str, arguments: Json
+    ) -> None:
+        calls.names.append(name)
+        if len(calls.names) > MAX_CALLS:
+            calls.faults.append(f"makes more than {MAX_CALLS} calls for one request")
+            raise CapabilityFailed("429", "too many calls")
+        if name not in inputs:
+            calls.faults.append(f"calls {cut(name)}, which it did not name")
+            raise CapabilityFailed("403", "not allowed")
+        for finding in await self._validator.validate(inputs[name], arguments):
+            calls.faults.append(
+                f"calls {name} with arguments that do not fit: {finding}"
+            )
+
+    def _report(self, calls: _Calls) -> None:
+        for fault in calls.faults:
+            self.problem(f"handle_request {fault}")

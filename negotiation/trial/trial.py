@@ -1,0 +1,277 @@
+"""One half on trial: what both sides' trials have in common."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from negotiation.document.layout import Layout, read_layout
+from negotiation.document.message_judge import MessageJudge, find, says_good
+from negotiation.document.parts import Slot, build_message
+from negotiation.document.shape import Document, MessageKind
+from negotiation.errors import DocumentError, HalfError, JsonError
+from negotiation.mind import HalfSource
+from negotiation.need import Schema
+from negotiation.runner import HalfRunner, Validator
+from negotiation.schema.keywords import cut
+from negotiation.schema.samples import make_samples
+from negotiation.schema.values import json_type, types_of
+from negotiation.strict_json import Json, canonical_json
+from negotiation.trial.module_examples import examples_in, with_examples
+
+__all__ = [
+    "HOSTILE",
+    "MESSAGE_ID",
+    "Findings",
+    "SamplesMade",
+    "Trial",
+    "dumped",
+    "find",
+    "slots",
+]
+
+MESSAGE_ID: Final = "sample0000000001"
+"The message id of all samples; a half must carry it without looking at it."
+
+MAX_MESSAGE: Final = 1024 * 1024
+"Largest message a half may make of a sample, in bytes."
+
+MAX_PROBLEMS: Final = 20
+"Most findings; a mind can use no more at once."
+
+HOSTILE: Final[tuple[tuple[str, bytes], ...]] = (
+    ("no bytes", b""),
+    ("bytes that are not UTF-8", b"\xff\xfe\x00{}"),
+    ("an empty object", b"{}"),
+    ("an empty list", b"[]"),
+    ("null", b"null"),
+    ("a number", b"200"),
+    ("a text", b'"ok"'),
+    ("a cut message", b"{"),
+    ("deep nesting", b"[" * 50_000),
+    ("deep nesting inside an object", b'{"a":' * 20_000 + b"1" + b"}" * 20_000),
+)
+"Bytes that no half may take for a good message, with their name."
+
+
+WRONG: Final[tuple[Json, ...]] = ([], 5, "x")
+"Values of which at least one has the wrong type for any field that has a type."
+
+
+class SamplesMade:
+    """Names for how much could be sampled; agreements store them."""
+
+    FULL: Final = "full"
+    PARTIAL: Final = "partial"
+    NONE: Final = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The outcome of a check."""
+
+    problems: tuple[str, ...]
+    "What is wrong, in words; empty when the half may be used."
+
+    samples: str
+    "`full`, `partial` or `none`: how much of the schemas could be sampled."
+
+    checks: int
+    "How many messages were tried, hostile ones included."
+
+    @property
+    def passed(self) -> bool:
+        """Whether the half may be used."""
+        return not self.problems
+
+
+class Trial:
+    """One half on trial."""
+
+    def __init__(
+        self,
+        half: HalfSource,
+        document: Document,
+        *,
+        runner: HalfRunner,
+        validator: Validator,
+    ) -> None:
+        self._half = half
+        self._document = document
+        self._runner = runner
+        self._validator = validator
+        self._judge = MessageJudge(document, runner, validator)
+        self._examples = examples_in(half.text)
+        self.problems: list[str] = []
+        self._checks = 0
+        self._tried = 0
+        self._partial = False
+        try:
+            self._layout: Layout | None = read_layout(document.of_values)
+        except DocumentError:
+            # A model may write a half for a document that the rules do not cover; its
+            # messages are then judged by their schemas alone.
+            self._layout = None
+            self._partial = True
+
+    def problem(self, text: str) -> None:
+        """Keep a finding, once."""
+        if text not in self.problems and len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(text)
+
+    async def run(self) -> None:
+        """Try everything; what is wrong is in `problems` afterwards."""
+        raise NotImplementedError
+
+    def findings(self) -> Findings:
+        """Return what was found."""
+        made = SamplesMade.PARTIAL if self._partial else SamplesMade.FULL
+        samples = made if self._tried else SamplesMade.NONE
+        return Findings(tuple(self.problems), samples, self._checks)
+
+    async def _valid(
+        self, schema: Schema, given: Sequence[Json], root: str
+    ) -> list[Json]:
+        """Return the samples of `schema` that the validator takes.
+
+        Args:
+            given: Data at hand, which comes first and stays as it is.
+            root: What the half calls the value; its own examples go into it.
+        """
+        made = make_samples(schema, given)
+        self._partial = self._partial or made.partial
+        examples = self._examples.get(root, {})
+        at_hand = {canonical_json(one) for one in given}
+        kept: dict[bytes, Json] = {}
+        for sample in made.values:
+            value = sample.value
+            if canonical_json(value) not in at_hand:
+                value = with_examples(value, examples)
+            if (key := canonical_json(value)) in kept:
+                continue
+            if await self._validator.validate(schema, value):
+                self._partial = True
+            else:
+                kept[key] = value
+        return list(kept.values())
+
+    async def _fits(
+        self, kind: MessageKind, schema: Schema, data: object, what: str
+    ) -> bool:
+        if not isinstance(data, bytes):
+            self.problem(f"{what} gives {type(data).__name__}, not bytes")
+            return False
+        if len(data) > MAX_MESSAGE:
+            self.problem(f"{what} gives {len(data)} bytes, at most {MAX_MESSAGE}")
+            return False
+        try:
+            findings = await self._judge.findings(kind, schema, data)
+        except HalfError as exc:
+            findings = [f"read_message fails: {exc}"]
+        for finding in findings:
+            self.problem(f"{what} gives a message that does not fit: {finding}")
+        return not findings
+
+    async def _values(self, kind: MessageKind, data: object) -> dict[str, Any]:
+        """Return the values of a message, an empty object when it has none."""
+        if not isinstance(data, bytes) or len(data) > MAX_MESSAGE:
+            return {}
+        try:
+            values = await self._judge.values(kind, data)
+        except (HalfError, JsonError):
+            return {}
+        return values if isinstance(values, dict) else {}
+
+    def _carries_id(
+        self, values: dict[str, Any], what: str, message_id: Json = MESSAGE_ID
+    ) -> None:
+        name = self._layout.message_id if self._layout is not None else None
+        if name is not None and values.get(name) != message_id:
+            self.problem(f"{what} does not carry the message id in {name!r}")
+
+    def _says_good(self, values: dict[str, Any]) -> bool | None:
+        """Return whether a response says good; None when that cannot be told."""
+        if self._layout is None:
+            return None
+        return says_good(self._layout.response, values)
+
+    def _result_missing(self, values: dict[str, Any]) -> bool:
+        if self._layout is None:
+            return False
+        place = self._layout.response.places[0]
+        return bool(place.path) and place.path[0] not in values
+
+    def _constant(
+        self,
+        sources: Sequence[Json],
+        results: Sequence[bytes | None],
+        *,
+        target: Schema,
+        what: str,
+    ) -> None:
+        """One and the same result for different values is no translation."""
+        if len(make_samples(target).values) < 2:
+            return
+        pairs = {
+            canonical_json(source): result
+            for source, result in zip(sources, results, strict=True)
+            if result is not None
+        }
+        if len(pairs) > 1 and len(set(pairs.values())) == 1:
+            self.problem(f"{what} gives the same for {len(pairs)} different values")
+
+    def _wrong_types(self, schema: Schema) -> list[tuple[str, bytes]]:
+        """Return messages that are right but for the type of one field that counts."""
+        # Bytes of another format can only be had from its worked examples.
+        if self._layout is None or not self._document.is_json:
+            return []
+        if not isinstance(schema, dict):
+            return []
+        request = schema is self._document.request_schema
+        part = self._layout.request if request else self._layout.response
+        made = make_samples(part.places[0].schema)
+        if not made.values:
+            return []
+        fields = self._layout.request.fields if request else self._layout.response.good
+        value = made.values[0].value
+        message = build_message(fields, slots(), place=part.places[0], value=value)
+        found = []
+        # What a half need not look at, such as `type`, the validator judges anyway.
+        counts = {self._layout.message_id, *part.places[0].path[:1]}
+        if not request:
+            counts |= {mark.path[0] for mark in self._layout.response.marks}
+        for name in [one for one in schema.get("required", ()) if one in counts]:
+            types = types_of(schema.get("properties", {}).get(name, True))
+            wrong = next((one for one in WRONG if json_type(one) not in types), None)
+            if wrong is not None and not (wrong == 5 and "number" in types):
+                data = dumped({**message, name: wrong})
+                found.append((f"a wrong type in {cut(name)}", data))
+        return found
+
+    async def _unfit(self, kind: MessageKind, data: bytes) -> bool:
+        """Return whether `data` is not, after all, a good message of the document."""
+        request = kind is MessageKind.REQUEST
+        document = self._document
+        schema = document.request_schema if request else document.response_schema
+        try:
+            return bool(await self._judge.findings(kind, schema, data))
+        except HalfError:
+            return True
+
+
+def slots() -> dict[Slot, Json]:
+    """Return what samples have in the fields that a half fills in."""
+    return {
+        Slot.MESSAGE_ID: MESSAGE_ID,
+        Slot.ACTION: "call",
+        Slot.CODE: 500,
+        Slot.CODE_TEXT: "500",
+        Slot.TEXT: "it broke",
+    }
+
+
+def dumped(value: Json) -> bytes:
+    """Return `value` as the bytes of a message."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8")

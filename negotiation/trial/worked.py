@@ -1,0 +1,115 @@
+"""What the worked examples of a document tell about a half, before it is run.
+
+Pure: which arguments, which capability output and which error an example was made from.
+It can be told where the document's own names are those of the task or the capability;
+a half that renames or converts is held to the schemas alone there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from negotiation.document.fields import Fields, places_of, take_message_id
+from negotiation.document.layout import Layout
+from negotiation.document.message_judge import find
+from negotiation.document.parts import Place, Slot
+from negotiation.document.shape import Document, ExampleKind, WorkedExample
+from negotiation.errors import CapabilityFailed, DocumentError
+from negotiation.strict_json import Json
+
+__all__ = ["Told", "failure_of", "pairs_of", "request_told", "value_at"]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a requester half is given to make the request of an example."""
+
+    message_id: str
+    "Its message id; empty when the document has none."
+
+    arguments: dict[str, Any]
+    "The caller's data."
+
+
+def request_told(
+    document: Document, values: dict[str, Json], names: Collection[str]
+) -> Told | None:
+    """Return what gives a request with `values`, or None when it cannot be told.
+
+    Args:
+        names: Names of the task's data; the example has to use no others.
+    """
+    try:
+        request = Fields("request", document.request_schema)
+        message_id = take_message_id(
+            request, Fields("response", document.response_schema)
+        )
+        # A free action is the half's to choose.
+        request.take_action()
+        if request.action_schema is not None:
+            return None
+        own = document.input_schema is not None
+        request.take_constants("REQUEST", keep="input" if own else None)
+        places = places_of(request, "input" if own else None)
+    except DocumentError:
+        return None
+    given = values.get(message_id) if message_id is not None else ""
+    if not isinstance(given, str):
+        return None
+    for place in places:
+        arguments = value_at(values, place, request.taken)
+        if arguments is not None and arguments.keys() <= set(names):
+            return Told(given, arguments)
+    return None
+
+
+def value_at(
+    values: dict[str, Json], place: Place, taken: Collection[str]
+) -> dict[str, Json] | None:
+    """Return the object at `place`, None when there is none.
+
+    Args:
+        taken: Names that are no values, for a place beside them.
+    """
+    if not place.path:
+        return {name: one for name, one in values.items() if name not in taken}
+    found = find(values, place.path)
+    return found if isinstance(found, dict) else None
+
+
+def pairs_of(
+    document: Document, layout: Layout | None, kind: ExampleKind
+) -> list[tuple[WorkedExample, WorkedExample]]:
+    """Return each worked request with the answer of `kind` that belongs to it.
+
+    They belong together when they have one message id; in a document without, when
+    there is only one of each.
+    """
+    requests = document.examples_of(ExampleKind.REQUEST)
+    answers = document.examples_of(kind)
+    name = layout.message_id if layout is not None else None
+    if name is None:
+        alone = len(requests) == len(answers) == 1
+        return [(requests[0], answers[0])] if alone else []
+    return [
+        (request, answer)
+        for request in requests
+        for answer in answers
+        if request.values.get(name) == answer.values.get(name)
+    ]
+
+
+def failure_of(layout: Layout, values: dict[str, Json]) -> CapabilityFailed:
+    """Return the failure of a capability that an error response most likely tells."""
+    response = layout.response
+    codes = [
+        find(values, path)
+        for path, leaf in response.bad
+        if leaf in {Slot.CODE, Slot.CODE_TEXT}
+    ]
+    texts = [find(values, path) for path in response.texts]
+    code = next((one for one in codes if isinstance(one, int | str)), 500)
+    text = next((one for one in texts if isinstance(one, str)), "it broke")
+    return CapabilityFailed(str(code), text)

@@ -1,0 +1,256 @@
+"""The trials of halves whose bytes are not JSON, held against the worked examples.
+
+What can be checked without a model, and is (DESIGN.md, Negotiation; ANP-70):
+
+* `read_message` gives the values of every example, and takes neither a cut example nor
+  junk for a good message. From there on it is the eye of all other checks.
+* A requester half: what it encodes of the task's data and samples fits the request
+  schema when read; a worked request whose arguments can be told (`worked`) is produced
+  byte by byte; a worked response gives a result that fits the task, an error an error.
+* A provider half: every worked request is answered with samples of the capabilities'
+  outputs, and after failures, by what fits the response schemas when read; a worked
+  response whose capability output can be told, and a worked error, are produced byte by
+  byte if the values are those of the example.
+
+Samples of requests cannot be made without the requester's half, nor of responses
+without the provider's, so such a check is `full` only where the examples tell all.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from negotiation.document.shape import Document, ExampleKind, MessageKind, WorkedExample
+from negotiation.errors import CapabilityFailed, HalfError, JsonError, SchemaError
+from negotiation.mind import Offer
+from negotiation.need import Schema, infer_schema
+from negotiation.schema.intake import prepared
+from negotiation.schema.values import same_json
+from negotiation.strict_json import Json
+from negotiation.trial.provider import ProviderTrial, SampleRequest
+from negotiation.trial.requester import RequesterTrial
+from negotiation.trial.trial import HOSTILE, Trial
+from negotiation.trial.worked import failure_of, pairs_of, request_told, value_at
+
+__all__ = ["WorkedProviderTrial", "WorkedRequesterTrial", "example_schema"]
+
+NAMES: Final = {
+    ExampleKind.REQUEST: "request",
+    ExampleKind.RESPONSE: "response",
+    ExampleKind.ERROR: "error response",
+}
+
+NEVER_GOOD: Final = (HOSTILE[0], *HOSTILE[-2:])
+"""Bytes that are no message in any format: none at all, and far too many brackets.
+
+The others of `HOSTILE` may happen to be one in some format, but not all the same one.
+"""
+
+
+def example_schema(document: Document, kind: ExampleKind, error: Schema) -> Schema:
+    """Return the schema that the values of an example have to fit.
+
+    Args:
+        error: Schema of a response that says error.
+    """
+    if kind is ExampleKind.REQUEST:
+        return document.request_schema
+    return document.response_schema if kind is ExampleKind.RESPONSE else error
+
+
+class _Reading(Trial):
+    """The trial of `read_message`, which both halves have."""
+
+    async def _read_examples(self) -> None:
+        for example in self._document.examples:
+            name = NAMES[example.kind]
+            read = await self._read(example.kind.message, example.data)
+            if isinstance(read, HalfError):
+                self.problem(f"read_message fails for the worked {name}: {read}")
+                continue
+            if not same_json(read, example.values):
+                self.problem(f"read_message gives other values than the worked {name}")
+            cut = example.data[: len(example.data) // 2]
+            again = await self._read(example.kind.message, cut)
+            if not isinstance(again, HalfError) and same_json(again, read):
+                self.problem(f"read_message reads the worked {name} although it is cut")
+
+    async def _read_hostile(self) -> None:
+        for kind in MessageKind:
+            good: list[Json] = []
+            for name, data in HOSTILE:
+                if await self._unfit(kind, data):
+                    continue
+                if (name, data) in NEVER_GOOD:
+                    self.problem(f"read_message takes {name} for a good {kind}")
+                values = await self._read(kind, data)
+                if any(same_json(values, one) for one in good if one is not None):
+                    self.problem(f"read_message reads different bytes as one {kind}")
+                good.append(None if isinstance(values, HalfError) else values)
+
+    async def _read(self, kind: MessageKind, data: bytes) -> Any:
+        """Return what `read_message` gives, a HalfError where it raises one."""
+        self._checks += 1
+        try:
+            return await self._judge.values(kind, data)
+        except JsonError as exc:
+            return HalfError("error", str(exc))
+        except HalfError as exc:
+            return exc
+
+    async def _same_bytes(self, made: bytes, example: WorkedExample, what: str) -> bool:
+        """Return whether `made` has the values of `example`, and then its bytes."""
+        if made == example.data:
+            return True
+        values = await self._values(example.kind.message, made)
+        if not same_json(values, example.values):
+            return False
+        self.problem(
+            f"{what} gives other bytes than the worked {NAMES[example.kind]} although "
+            "the values are the same"
+        )
+        return True
+
+
+class WorkedRequesterTrial(_Reading, RequesterTrial):
+    """Encodes and reads back, produces the worked requests, decodes the answers."""
+
+    async def run(self) -> None:
+        """Try everything; the answers are the worked ones."""
+        await self._read_examples()
+        await self._read_hostile()
+        await super().run()
+        if not self.problems:
+            await self._produce()
+
+    async def _produce(self) -> None:
+        task = self._need.task
+        schema = task.input_schema
+        try:
+            given = prepared(
+                infer_schema(self._need.arguments) if schema is None else schema
+            )
+        except SchemaError as exc:
+            self.problem(f"the task's schema cannot be used: {exc}")
+            return
+        named = given.get("properties", {}) if isinstance(given, dict) else {}
+        for example in self._document.examples_of(ExampleKind.REQUEST):
+            told = request_told(self._document, example.values, named)
+            if told is None or await self._validator.validate(given, told.arguments):
+                self._partial = True
+                continue
+            self._checks += 1
+            try:
+                made = await self._runner.encode_request(
+                    told.message_id, told.arguments
+                )
+            except HalfError as exc:
+                self.problem(f"encode_request fails for the worked request: {exc}")
+                continue
+            if not await self._same_bytes(made, example, "encode_request"):
+                self.problem(
+                    "encode_request gives other values than the worked request"
+                )
+
+    async def _decode_good(self, wanted: Schema) -> None:
+        examples = self._document.examples_of(ExampleKind.RESPONSE)
+        results = [
+            await self._decode(example.data, wanted, self._id_of(example))
+            for example in examples
+        ]
+        # Two answers may differ in what the task does not ask for.
+        sources: list[Json] = [self._result_of(example) for example in examples]
+        self._constant(sources, results, target=wanted, what="decode_response")
+
+    async def _decode_bad(self) -> None:
+        for example in self._document.examples_of(ExampleKind.ERROR):
+            await self._decode_error(example.data)
+
+    def _id_of(self, example: WorkedExample) -> Json:
+        name = self._layout.message_id if self._layout is not None else None
+        return None if name is None else example.values.get(name)
+
+    def _result_of(self, example: WorkedExample) -> Json:
+        if self._layout is None:
+            return example.values
+        response = self._layout.response
+        return value_at(example.values, response.places[0], response.taken)
+
+
+class WorkedProviderTrial(_Reading, ProviderTrial):
+    """Answers the worked requests, and produces the worked answers."""
+
+    async def run(self) -> None:
+        """Try everything; the requests are the worked ones."""
+        await self._read_examples()
+        await self._read_hostile()
+        await super().run()
+        if not self.problems:
+            await self._produce_good(self._offer)
+            await self._produce_bad()
+
+    async def _requests(self) -> list[SampleRequest]:
+        name = self._layout.message_id if self._layout is not None else None
+        return [
+            SampleRequest(
+                example.data, None if name is None else example.values.get(name)
+            )
+            for example in self._document.examples_of(ExampleKind.REQUEST)
+        ]
+
+    async def _produce_good(self, offer: Offer) -> None:
+        pairs = pairs_of(self._document, self._layout, ExampleKind.RESPONSE)
+        if len(self._half.capabilities) != 1 or not pairs or self._layout is None:
+            self._partial = True
+            return
+        [called] = self._half.capabilities
+        schema = prepared(
+            next(one for one in offer.capabilities if one.name == called).output_schema
+        )
+        named = schema.get("properties", {}) if isinstance(schema, dict) else {}
+        response = self._layout.response
+        for request, example in pairs:
+            place = response.places[0]
+            output = value_at(example.values, place, response.taken)
+            if (
+                output is None
+                or not output.keys() <= set(named)
+                or await self._validator.validate(schema, output)
+            ):
+                self._partial = True
+                continue
+            made = await self._answered(request, output)
+            if made is None or await self._same_bytes(made, example, "handle_request"):
+                continue
+            values = await self._values(MessageKind.RESPONSE, made)
+            # Words beside the result, such as a status text, are the half's own.
+            if not same_json(value_at(values, place, response.taken), output):
+                self.problem("handle_request gives another result than the worked one")
+
+    async def _produce_bad(self) -> None:
+        if self._layout is None:
+            return
+        for request, example in pairs_of(
+            self._document, self._layout, ExampleKind.ERROR
+        ):
+            failure = failure_of(self._layout, example.values)
+            made = await self._answered(request, failure)
+            if made is not None:
+                await self._same_bytes(made, example, "handle_request (error)")
+
+    async def _answered(
+        self, request: WorkedExample, answer: Json | CapabilityFailed
+    ) -> bytes | None:
+        """Return the answer to a worked request, None when the half fails."""
+        self._checks += 1
+
+        async def on_call(name: str, arguments: Json) -> Json:
+            if isinstance(answer, CapabilityFailed):
+                raise answer
+            return answer
+
+        try:
+            return await self._runner.handle_request(request.data, on_call)
+        except HalfError as exc:
+            self.problem(f"handle_request fails for the worked request: {exc}")
+            return None

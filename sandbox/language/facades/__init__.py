@@ -1,0 +1,1 @@
+"""The named parts of standard modules that generated code may import."""

@@ -1,0 +1,1 @@
+"""Guards and replacements that generated code meets when it runs."""

@@ -1,0 +1,175 @@
+"""Class statements: whose objects they make, and what they may extend."""
+
+from __future__ import annotations
+
+import abc
+import builtins
+import collections
+import collections.abc
+import csv
+import datetime
+import decimal
+import enum
+import fractions
+import json
+import numbers
+import sys
+import types
+import typing
+from typing import Any, NoReturn
+
+from sandbox.language.names import OWN_MODULE
+from sandbox.language.runtime.enums import ENUMS
+
+__all__ = ["BASES", "build_class", "exact_group", "is_own_class", "may_be_base"]
+
+_NAMED_TUPLE, _TYPED_DICT = (
+    base
+    for made in (typing.NamedTuple, typing.TypedDict)
+    for base in types.resolve_bases((made,))
+)
+
+BASES: frozenset[type] = frozenset(
+    {
+        object,
+        bool,
+        bytearray,
+        bytes,
+        complex,
+        dict,
+        float,
+        frozenset,
+        int,
+        list,
+        set,
+        str,
+        tuple,
+        abc.ABC,
+        collections.ChainMap,
+        collections.Counter,
+        collections.OrderedDict,
+        collections.UserDict,
+        collections.UserList,
+        collections.defaultdict,
+        collections.deque,
+        csv.Dialect,
+        csv.excel,
+        csv.excel_tab,
+        csv.unix_dialect,
+        datetime.date,
+        datetime.datetime,
+        datetime.time,
+        datetime.timedelta,
+        datetime.tzinfo,
+        decimal.Decimal,
+        *ENUMS.values(),
+        fractions.Fraction,
+        json.JSONDecoder,
+        json.JSONEncoder,
+        typing.Generic,
+        typing.Protocol,
+        _NAMED_TUPLE,
+        _TYPED_DICT,
+        *(
+            value
+            for module in (collections.abc, numbers)
+            for name in module.__all__
+            if isinstance(value := getattr(module, name), type)
+        ),
+        *(
+            value
+            for value in vars(builtins).values()
+            if isinstance(value, type) and issubclass(value, BaseException)
+        ),
+    }
+)
+"Classes of others that a class of a half may extend."
+
+
+def is_own_class(value: type) -> bool:
+    """Tell whether the half itself made this class."""
+    return bool(type.__getattribute__(value, "__module__") == OWN_MODULE)
+
+
+def may_be_base(value: Any) -> bool:
+    """Tell whether a class statement of a half may extend `value`.
+
+    Not `type`, which would make a metaclass, and no exception group: `except*` trusts
+    what its methods return, to the point of corrupting memory (CPython 3.11 to 3.13).
+    """
+    if not isinstance(value, type) or issubclass(value, type | BaseExceptionGroup):
+        return False
+    return value in BASES or is_own_class(value)
+
+
+def build_class(function: Any, name: str, /, *bases: Any, **keywords: Any) -> type:
+    """Stand for what a class statement calls; the metaclass is that of the bases."""
+    for base in types.resolve_bases(bases):
+        if not may_be_base(base):
+            shown = getattr(base, "__name__", None) or type(base).__name__
+            raise TypeError(f"{shown} cannot be a base of {name}; keep it in a field")
+    made: type = builtins.__build_class__(function, name, *bases, **keywords)
+    if issubclass(made, _READ_BY_NAME) and hasattr(made, "__dataclass_fields__"):
+        # Methods of a dataclass read fields by name, past the guards of `format` and
+        # `obj`.
+        raise TypeError(f"{name} cannot be a dataclass and extend a builtin")
+    for kind in made.__mro__:
+        if "__new__" in kind.__dict__:
+            if is_own_class(kind) and not issubclass(made, enum.Enum):
+                _seal(made)
+            break
+    return made
+
+
+_READ_BY_NAME = (str, AttributeError)
+"Bases with attributes that only a guard may read."
+
+
+def _seal(made: type) -> None:
+    """Keep a class whose `__new__` may return anything from code that fills it.
+
+    Copying would set attributes of what `__new__` returned, past every guard.
+    """
+    for base in made.__mro__:
+        if not is_own_class(base) and base not in _MAY_HAVE_OWN_NEW:
+            raise TypeError(f"{made.__name__} cannot define __new__; use __init__")
+    type.__setattr__(made, "__reduce_ex__", _no_copy)
+
+
+def _no_copy(self: Any, version: Any) -> NoReturn:
+    raise TypeError(
+        f"{type(self).__name__} defines __new__ and cannot be copied; define __copy__"
+    )
+
+
+_MAY_HAVE_OWN_NEW = frozenset(
+    {
+        abc.ABC,
+        bytes,
+        complex,
+        decimal.Decimal,
+        float,
+        frozenset,
+        int,
+        object,
+        str,
+        tuple,
+        typing.Generic,
+        typing.Protocol,
+    }
+)
+"Bases beside which a class may define `__new__`: they keep to what it returns."
+
+
+def exact_group() -> None:
+    """Raise TypeError if the exception being handled is an odd exception group.
+
+    `except*` trusts what a method of the group returns, to the point of corrupting
+    memory (CPython 3.11 to 3.13), so it may only be one of the two original classes.
+    """
+    kind = type(sys.exception())
+    if issubclass(kind, BaseExceptionGroup) and kind not in _GROUPS:
+        raise TypeError("except* takes an ExceptionGroup itself")
+
+
+_GROUPS = frozenset({BaseExceptionGroup, ExceptionGroup})

@@ -1,0 +1,1 @@
+"""The lock of a worker process: seccomp, Landlock and limits."""

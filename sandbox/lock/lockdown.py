@@ -1,0 +1,266 @@
+"""The steps that lock a worker, in their order (SANDBOX.md, Layers 3 to 5).
+
+The fork server prepares a `Lock` once, so that a forked child opens no library and
+reads no table; the child then goes through the steps. Each step that the kernel does
+not offer is reported; one that the self-test saw and that fails later ends the child.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass
+
+from sandbox.lock import landlock, seccomp
+
+__all__ = [
+    "UNTESTED",
+    "Isolation",
+    "Layer",
+    "Lock",
+    "LockDownError",
+    "level_of",
+]
+
+Layer = tuple[str, bool, str]
+"Name, whether it is active, and what it is or why it is not."
+
+NOBODY = 65534
+"User and group of a worker when the fork server is root."
+
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
+
+_LANGUAGE: Layer = ("language", True, "RestrictedPython and an allow-list of imports")
+
+_KERNEL_LAYERS = ("process", "rlimits", "no-new-privs", "landlock", "seccomp", "uid")
+
+
+_LIMITS = {
+    "RLIMIT_NOFILE": 8,
+    "RLIMIT_FSIZE": 0,
+    "RLIMIT_NPROC": 0,
+    "RLIMIT_CORE": 0,
+    "RLIMIT_MEMLOCK": 0,
+    "RLIMIT_MSGQUEUE": 0,
+}
+
+
+class LockDownError(Exception):
+    """A layer that this machine has could not be put on a worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """How well workers are locked."""
+
+    level: str
+    "`full`, `full-no-landlock` or `reduced` (SANDBOX.md, Layers)."
+
+    layers: tuple[Layer, ...]
+    "Each layer: name, whether it is active, and what it is or why it is not."
+
+
+def level_of(layers: Collection[Layer]) -> Isolation:
+    """Return what the layers that a self-test saw amount to.
+
+    seccomp must be there; a missing Landlock alone is a level of its own, for seccomp
+    covers it. All else, such as macOS, is `reduced`.
+    """
+    active = {name for name, is_active, _ in layers if is_active}
+    level = "reduced"
+    if {"process", "rlimits", "no-new-privs", "seccomp"} <= active:
+        level = "full" if "landlock" in active else "full-no-landlock"
+    return Isolation(level, (_LANGUAGE, *layers))
+
+
+UNTESTED = level_of([(name, False, "not tested yet") for name in _KERNEL_LAYERS])
+"What is safe to assume before a self-test: `reduced`."
+
+
+class Lock:
+    """The lock of all workers of a fork server, prepared before any is forked.
+
+    Args:
+        without: Layers to leave out as if the kernel had none, for tests: `seccomp`,
+            `landlock`.
+    """
+
+    def __init__(self, *, without: Collection[str] = ()) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._fork_server = os.getpid()
+        self._fixed = {
+            what: (limit, resource.getrlimit(what)[1])
+            for name, limit in _LIMITS.items()
+            # Not every system has all of them.
+            if (what := getattr(resource, name, None)) is not None
+        }
+        self._filter: seccomp.Filter | str
+        self._landlock_abi: int | str
+        try:
+            self._filter = seccomp.prepare()
+        except seccomp.SeccompError as exc:
+            self._filter = str(exc)
+        try:
+            self._landlock_abi = landlock.abi_version(self._libc)
+        except landlock.LandlockError as exc:
+            self._landlock_abi = str(exc)
+        if "seccomp" in without:
+            self._filter = "left out"
+        if "landlock" in without:
+            self._landlock_abi = "left out"
+
+    def close(
+        self,
+        *,
+        memory: int,
+        cpu_seconds: int,
+        required: Collection[str] = (),
+        without_filter: bool = False,
+    ) -> list[Layer]:
+        """Lock this process, a child just forked with its descriptors in place.
+
+        Args:
+            memory: Bytes of address space above what it has now.
+            cpu_seconds: A backstop behind the daemon's deadlines.
+            required: Layers without which it may not go on.
+            without_filter: Leave out seccomp, so that the self-test sees the others.
+
+        Returns:
+            The layers, each with whether it is active.
+
+        Raises:
+            LockDownError: A required layer failed, or the fork server is gone.
+        """
+        layers = [self._process()]
+        # Before the limits: a root's processes are not counted against NPROC.
+        uid = _drop_uid()
+        # After the change of user, which resets both.
+        self._die_with_parent()
+        layers.append(self._limit(memory=memory, cpu_seconds=cpu_seconds))
+        layers.append(self._no_new_privs())
+        layers.append(self._restrict())
+        _check([*layers, uid], required)
+        # The last step: from here on most of the steps above would end us.
+        layers.append(self._install("left out" if without_filter else self._filter))
+        _check(layers[-1:], required)
+        return [*layers, uid]
+
+    def _process(self) -> Layer:
+        os.setsid()
+        os.chdir("/")
+        os.nice(10)
+        # When memory runs out the kernel should take a worker, not the daemon. A
+        # read-only /proc costs us this help, no protection.
+        with suppress(OSError):
+            _write("/proc/self/oom_score_adj", b"1000")
+        return ("process", True, "own process and session; four descriptors; cwd /")
+
+    def _die_with_parent(self) -> None:
+        if sys.platform != "linux":
+            return
+        # Of the thread that forked; the fork server has one only.
+        self._prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != self._fork_server:
+            raise LockDownError("the fork server is gone")
+
+    def _limit(self, *, memory: int, cpu_seconds: int) -> Layer:
+        # A second apart, so that the first ends it as SIGXCPU, which says why.
+        limits = {resource.RLIMIT_CPU: (cpu_seconds, cpu_seconds + 1)}
+        missing = f"; no memory limit on {sys.platform}"
+        if sys.platform == "linux":
+            # What it inherits counts, mapped or used.
+            size = _address_space() + memory
+            limits[resource.RLIMIT_AS] = (size, size)
+            missing = ""
+        for what, (limit, most) in self._fixed.items():
+            resource.setrlimit(what, _within((limit, limit), most))
+        for what, pair in limits.items():
+            resource.setrlimit(what, _within(pair, resource.getrlimit(what)[1]))
+        return ("rlimits", True, f"memory, CPU, files, processes{missing}")
+
+    def _no_new_privs(self) -> Layer:
+        name = "no-new-privs"
+        if sys.platform != "linux":
+            return (name, False, f"{sys.platform} has none")
+        try:
+            self._prctl(_PR_SET_NO_NEW_PRIVS, 1)
+            self._prctl(_PR_SET_DUMPABLE, 0)
+        except OSError as exc:
+            return (name, False, f"the kernel refused: {exc.strerror}")
+        return (name, True, "no new privileges; not traceable; ends with its parent")
+
+    def _restrict(self) -> Layer:
+        abi = self._landlock_abi
+        if isinstance(abi, str):
+            return ("landlock", False, abi)
+        try:
+            landlock.restrict(self._libc, abi)
+        except landlock.LandlockError as exc:
+            return ("landlock", False, f"the kernel refused: {exc}")
+        what = "no file"
+        what += ", no TCP" if abi >= 4 else ""
+        what += ", no signal or abstract socket to others" if abi >= 6 else ""
+        return ("landlock", True, f"{what} (version {abi})")
+
+    def _install(self, prepared: seccomp.Filter | str) -> Layer:
+        if isinstance(prepared, str):
+            return ("seccomp", False, prepared)
+        try:
+            prepared.install()
+        except seccomp.SeccompError as exc:
+            return ("seccomp", False, str(exc))
+        return ("seccomp", True, "a system call that no module needs ends the worker")
+
+    def _prctl(self, option: int, value: int) -> None:
+        zero = ctypes.c_ulong(0)
+        if self._libc.prctl(option, ctypes.c_ulong(value), zero, zero, zero) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+
+
+def _check(layers: Collection[Layer], required: Collection[str]) -> None:
+    for name, active, words in layers:
+        if name in required and not active:
+            raise LockDownError(f"{name}: {words}")
+
+
+def _drop_uid() -> Layer:
+    if os.geteuid() != 0:
+        return ("uid", False, "not root: nothing to drop")
+    try:
+        os.setgroups([])
+        # From root these set the real and saved ids too.
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    except OSError as exc:
+        # A user namespace may have no other user than its root.
+        return ("uid", False, f"root, but cannot become nobody: {exc.strerror}")
+    return ("uid", True, f"nobody ({NOBODY}), in no other group")
+
+
+def _within(limit: tuple[int, int], most: int) -> tuple[int, int]:
+    """Return the limit, cut where an inherited one is lower: it cannot be raised."""
+    if most == resource.RLIM_INFINITY:
+        return limit
+    return min(limit[0], most), min(limit[1], most)
+
+
+def _address_space() -> int:
+    file = os.open("/proc/self/statm", os.O_RDONLY)
+    try:
+        return int(os.read(file, 100).split()[0]) * resource.getpagesize()
+    finally:
+        os.close(file)
+
+
+def _write(path: str, data: bytes) -> None:
+    file = os.open(path, os.O_WRONLY)
+    try:
+        os.write(file, data)
+    finally:
+        os.close(file)

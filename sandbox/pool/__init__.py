@@ -1,0 +1,1 @@
+"""Modules in their workers, as the daemon uses them."""

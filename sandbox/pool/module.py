@@ -1,0 +1,270 @@
+"""One loaded module: its calls, the capability calls it makes, and what they cost."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from sandbox.errors import CapabilityFailure, Finding, FrameError, SandboxError
+from sandbox.frames import pack
+from sandbox.pool.backend import Worker
+from sandbox.pool.config import SandboxConfig
+
+__all__ = ["Host", "Module", "OnCall", "error_of"]
+
+OnCall = Callable[[str, Any], Awaitable[Any]]
+"Answers a capability call of a module, or raises `CapabilityFailure`."
+
+_REPORTED = frozenset({"rejected", "error", "memory", "output_too_large"})
+"Outcomes that a worker itself may report."
+
+MAX_FINDINGS = 20
+MAX_REASON = 2_000
+MAX_LOG = 64 * 1024
+
+
+class Host(Protocol):
+    """What a module needs of the pool."""
+
+    config: SandboxConfig
+
+    async def worker_of(self, module: Module) -> Worker:
+        """Return the module's worker, started and loaded if need be."""
+
+    async def drop_run(self, worker: Worker, run: int) -> None:
+        """Let a worker forget a generator that nobody waits for any more."""
+
+    def refuse_quarantined(self, module: Module) -> None:
+        """Raise SandboxError when the module may not be used now."""
+
+    def ran(
+        self, module: Module, error: SandboxError | None, *, seconds: float = 0.0
+    ) -> None:
+        """Note how a run ended, and how long it took."""
+
+    def logged(self, module: Module, text: str) -> None:
+        """Note what a module printed."""
+
+
+class Module:
+    """A loaded source under its key; a lost worker is replaced by itself."""
+
+    def __init__(
+        self,
+        host: Host,
+        key: str,
+        source: str,
+        *,
+        code: str,
+        protocol: str,
+        peer: str,
+    ) -> None:
+        self._host = host
+        self.key = key
+        self.source = source
+        self.code = code
+        "SHA-256 of the source."
+        self.protocol = protocol
+        self.peer = peer
+        self.worker: Worker | None = None
+        self.busy = 0
+        self.loading = asyncio.Lock()
+        self.base_resident = 0
+        "Resident bytes of its worker when it was loaded."
+
+    async def call(self, function: str, *args: Any, deadline: float) -> Any:
+        """Call a plain function and return its value.
+
+        Args:
+            deadline: Seconds of its own time.
+
+        Raises:
+            SandboxError: It gave no value.
+        """
+
+        async def once() -> Any:
+            worker = await self._host.worker_of(self)
+            request = {"op": "call", "function": function, "args": list(args)}
+            reply, _ = await worker.ask_timed(request, deadline=deadline)
+            self.keep_log(reply)
+            return _value(reply, worker, function)
+
+        return await self._counted(function, once)
+
+    async def run(
+        self, function: str, *args: Any, on_call: OnCall, deadline: float
+    ) -> Any:
+        """Run a generator function, answering the calls it yields.
+
+        Args:
+            deadline: Seconds of its own time, without the time of `on_call`.
+
+        Raises:
+            SandboxError: It gave no value; `may_have_run` tells whether a worker that
+                was lost by another run had called a capability for this one.
+        """
+
+        async def once() -> Any:
+            return await self._run(function, list(args), on_call, deadline)
+
+        return await self._counted(function, once)
+
+    async def _counted(self, function: str, once: Callable[[], Awaitable[Any]]) -> Any:
+        """Run, once more if the worker was lost by another run before any effect."""
+        self._host.refuse_quarantined(self)
+        self.busy += 1
+        began = time.monotonic()
+        try:
+            try:
+                value = await once()
+            except SandboxError as exc:
+                if not exc.collateral or exc.may_have_run:
+                    raise
+                value = await once()
+        except SandboxError as exc:
+            exc.function = exc.function or function
+            exc.protocol = self.protocol
+            self._host.ran(self, exc, seconds=time.monotonic() - began)
+            raise
+        finally:
+            self.busy -= 1
+        self._host.ran(self, None, seconds=time.monotonic() - began)
+        return value
+
+    def keep_log(self, reply: dict[str, Any]) -> None:
+        """Keep what the module printed, which comes with a reply; it is hostile."""
+        log = reply.get("log")
+        if type(log) is str:
+            lines = (_text(line, 1_000) for line in log[:MAX_LOG].splitlines())
+            self._host.logged(self, "".join(f"{line}\n" for line in lines))
+
+    async def _run(
+        self, function: str, args: list[Any], on_call: OnCall, deadline: float
+    ) -> Any:
+        worker = await self._host.worker_of(self)
+        left, spent = deadline, _Spent(self._host.config)
+        request: dict[str, Any] = {"op": "start", "function": function, "args": args}
+        run: int | None = None
+        finished = False
+        try:
+            while True:
+                reply, took = await worker.ask_timed(request, deadline=max(left, 0.001))
+                left -= took
+                self.keep_log(reply)
+                run = run if run is not None else reply["id"]
+                if "wanted" not in reply:
+                    finished = True
+                    return _value(reply, worker, function)
+                spent.count(reply.get("params"))
+                request = await _answer(reply, on_call, run, worker)
+        except SandboxError as exc:
+            exc.may_have_run = exc.collateral and spent.calls > 0
+            raise
+        finally:
+            if not finished and run is not None and worker.alive:
+                await self._host.drop_run(worker, run)
+
+
+class _Spent:
+    """Capability calls of one run, and their bytes."""
+
+    def __init__(self, config: SandboxConfig) -> None:
+        self._config = config
+        self.calls = 0
+        self._bytes = 0
+
+    def count(self, params: Any) -> None:
+        self.calls += 1
+        most = self._config.max_capability_calls
+        if self.calls > most:
+            raise SandboxError(
+                "capability_limit",
+                f"more than {most} capability calls",
+                limit=most,
+                used=self.calls,
+            )
+        most = self._config.max_capability_bytes
+        try:
+            self._bytes += len(pack(params, max_frame=self._config.max_frame))
+        except FrameError as exc:
+            raise SandboxError("bad_frame", f"arguments of a call: {exc}") from exc
+        if self._bytes > most:
+            raise SandboxError(
+                "capability_limit",
+                f"capability calls with more than {most} bytes",
+                limit=most,
+                used=self._bytes,
+            )
+
+
+def _value(reply: dict[str, Any], worker: Worker, function: str) -> Any:
+    if "failed" in reply:
+        error = error_of(reply["failed"], worker, stage="call")
+        error.function = function
+        if error.outcome == "memory":
+            worker.kill(error.reason)
+        raise error
+    if "value" not in reply:
+        worker.kill("it sent neither value nor failure")
+        raise SandboxError("bad_frame", "neither value nor failure")
+    return reply["value"]
+
+
+async def _answer(
+    reply: dict[str, Any], on_call: OnCall, run: int, worker: Worker
+) -> dict[str, Any]:
+    """Return the request that goes on with a generator after its capability call."""
+    name = reply["wanted"]
+    if type(name) is not str:
+        worker.kill("it sent no capability name")
+        raise SandboxError("bad_frame", "no capability name")
+    try:
+        value = await on_call(name, reply.get("params"))
+    except CapabilityFailure as exc:
+        return {
+            "op": "throw",
+            "run": run,
+            "code": exc.code,
+            "message": exc.message[:500],
+        }
+    return {"op": "resume", "run": run, "value": value}
+
+
+def error_of(failed: Any, worker: Worker, *, stage: str) -> SandboxError:
+    """Return the error that a worker reports; a report is hostile data too."""
+    outcome = failed.get("outcome") if type(failed) is dict else None
+    if type(outcome) is not str or outcome not in _REPORTED:
+        worker.kill("its report is none")
+        return SandboxError("bad_frame", "a report of no known outcome")
+    return SandboxError(
+        outcome,
+        _text(failed.get("reason"), MAX_REASON),
+        stage=stage,
+        line=_line(failed.get("line")),
+        findings=tuple(_findings(failed.get("findings"))),
+    )
+
+
+def _findings(found: Any) -> list[Finding]:
+    if type(found) is not list:
+        return []
+    return [
+        Finding(
+            _line(item.get("line")),
+            _text(item.get("reason"), 500),
+            _text(item.get("source", ""), 200),
+        )
+        for item in found[:MAX_FINDINGS]
+        if type(item) is dict
+    ]
+
+
+def _line(line: Any) -> int | None:
+    return line if type(line) is int and 0 < line <= 1_000_000 else None
+
+
+def _text(value: Any, limit: int) -> str:
+    text = value if type(value) is str else ""
+    return "".join(c if c.isprintable() else " " for c in text[:limit])

@@ -1,0 +1,363 @@
+"""Modules in their workers: loaded once, called often, killed at their deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import resource
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+
+from sandbox.errors import SandboxError
+from sandbox.lock.lockdown import Isolation
+from sandbox.pool.backend import Backend, Worker
+from sandbox.pool.config import SandboxConfig
+from sandbox.pool.history import History, Runs
+from sandbox.pool.module import Module, error_of
+from sandbox.pool.quarantine import KILLS, Quarantine
+from sandbox.processes.process import ForkServer
+
+__all__ = ["Module", "Sandbox", "SandboxConfig"]
+
+logger = logging.getLogger(__name__)
+
+_LEVELS = {"reduced": 0, "full-no-landlock": 1, "full": 1}
+"What a level is worth: seccomp covers a missing Landlock (SANDBOX.md, Layers)."
+
+_GROWTH_CHECK = 256
+"Requests between two looks at a worker's memory."
+
+
+class Sandbox:
+    """One worker for each loaded module, and a few without one kept ready.
+
+    Args:
+        backend: What starts workers; a fork server of our own when not given.
+        on_run: Told how each run ended and how many seconds it took.
+    """
+
+    def __init__(
+        self,
+        config: SandboxConfig | None = None,
+        *,
+        backend: Backend | None = None,
+        on_run: Callable[[str, float], None] | None = None,
+    ) -> None:
+        self.config = config or SandboxConfig()
+        self._on_run = on_run
+        self._backend: Backend = backend or ForkServer(
+            "module" if self.config.language_layer else "plain",
+            memory=self.config.memory,
+            max_frame=self.config.max_frame,
+        )
+        self._modules: OrderedDict[str, Module] = OrderedDict()
+        self._warm: list[Worker] = []
+        self._warming: asyncio.Task[None] | None = None
+        self._quarantine = Quarantine(self.config.quarantine)
+        self.history = History()
+        "What the runs came to."
+
+    @property
+    def isolation(self) -> Isolation:
+        """How well workers are locked; `reduced` before `start`."""
+        return self._backend.isolation
+
+    async def start(self) -> None:
+        """Start the backend; SandboxError if it cannot."""
+        await self._backend.start()
+        self._keep_warm()
+
+    async def close(self) -> None:
+        """End every worker and the backend."""
+        if self._warming is not None:
+            self._warming.cancel()
+            await asyncio.gather(self._warming, return_exceptions=True)
+            self._warming = None
+        for module in self._modules.values():
+            if module.worker is not None:
+                module.worker.kill("the sandbox is closed")
+        for worker in self._warm:
+            worker.kill("the sandbox is closed")
+        self._modules.clear()
+        self._warm.clear()
+        await self._backend.close()
+
+    async def load(
+        self,
+        key: str,
+        source: str,
+        *,
+        origin: str,
+        protocol: str | None = None,
+        peer: str = "",
+    ) -> Module:
+        """Load a source into a worker of its own, or find it loaded.
+
+        Args:
+            key: One worker each: role, protocol, revision and peer.
+            origin: Who wrote it. Only `rules` runs below the required level.
+            protocol: What runs are counted under; the key when not given.
+            peer: With whom it is spoken.
+
+        Raises:
+            SandboxError: `forbidden`, `quarantined`, or `rejected` with all findings
+                by line, or it failed while it was loaded.
+        """
+        protocol = key if protocol is None else protocol
+        self._refuse_level(origin)
+        self._refuse_source(source)
+        known = self._modules.get(key)
+        if known is None or known.source != source:
+            await self.unload(key)
+            code = _digest(source)
+            known = Module(self, key, source, code=code, protocol=protocol, peer=peer)
+            self._modules[key] = known
+        try:
+            self.refuse_quarantined(known)
+            await self.worker_of(known)
+        except SandboxError as exc:
+            exc.stage, exc.protocol = "load", protocol
+            await self.unload(key)
+            self.ran(known, exc)
+            raise
+        except BaseException:
+            await self.unload(key)
+            raise
+        return known
+
+    async def unload(self, key: str) -> None:
+        """End the worker of `key`; harmless when there is none."""
+        module = self._modules.pop(key, None)
+        if module is not None and module.worker is not None:
+            module.worker.kill("unloaded")
+
+    async def worker_of(self, module: Module) -> Worker:
+        """Return the worker of a module, started and loaded if need be."""
+        worker = module.worker
+        if worker is not None and self._usable(module, worker):
+            return worker
+        async with module.loading:
+            if self._modules.get(module.key) is not module:
+                raise SandboxError("crashed", "the module was unloaded")
+            worker = module.worker
+            if worker is not None and worker.alive and module.busy <= 1:
+                self._recycle(module, worker)
+            if worker is not None and worker.alive:
+                return worker
+            self._make_room(module)
+            worker = module.worker = await self._blank()
+            reply, _ = await worker.ask_timed(
+                {
+                    "op": "load",
+                    "source": module.source,
+                    "language": self.config.language_layer,
+                },
+                deadline=self.config.load_timeout,
+            )
+            if "failed" in reply:
+                error = error_of(reply["failed"], worker, stage="load")
+                worker.kill("it did not load")
+                raise error
+            module.keep_log(reply)
+            module.base_resident = _resident(worker.pid)
+            return worker
+
+    async def drop_run(self, worker: Worker, run: int) -> None:
+        """Let a worker forget a generator that nobody waits for any more."""
+        try:
+            await worker.ask_timed(
+                {"op": "drop", "run": run}, deadline=self.config.load_timeout
+            )
+        except SandboxError:
+            worker.kill("it could not drop a run")
+
+    async def ready(self) -> None:
+        """Wait until as many workers are kept ready as can be."""
+        if self._warming is not None:
+            await asyncio.wait({self._warming})
+
+    # What the owner is told.
+
+    def quarantined(
+        self, protocol: str, *, source: str | None = None, peer: str | None = None
+    ) -> str | None:
+        """Return why `peer`, or anybody, may not use a protocol's code, or None.
+
+        Args:
+            source: The code's text; None asks about any.
+        """
+        return self._quarantine.reason(
+            protocol,
+            code=None if source is None else _digest(source),
+            peer=peer,
+            now=time.monotonic(),
+        )
+
+    def release(self, protocol: str) -> bool:
+        """End a quarantine; False if there was none."""
+        return self._quarantine.release(protocol)
+
+    def runs(self, protocol: str) -> Runs:
+        """Return what the runs of a protocol came to since the start."""
+        return self.history.of(protocol)
+
+    def refuse_quarantined(self, module: Module) -> None:
+        """Raise SandboxError when the module may not be used now."""
+        reason = self._quarantine.reason(
+            module.protocol, code=module.code, peer=module.peer, now=time.monotonic()
+        )
+        if reason is not None:
+            raise SandboxError("quarantined", reason)
+
+    def ran(
+        self, module: Module, error: SandboxError | None, *, seconds: float = 0.0
+    ) -> None:
+        """Count a run, and begin a quarantine when it has cost too many workers."""
+        if self._on_run is not None:
+            self._on_run("ok" if error is None else error.outcome, seconds)
+        if error is None:
+            self.history.succeeded(module.protocol)
+            return
+        self.history.failed(module.protocol, error)
+        if error.outcome not in KILLS or error.collateral:
+            return
+        now = time.monotonic()
+        began = self._quarantine.killed(
+            module.protocol, module.code, module.peer, error.outcome, now=now
+        )
+        if began is not None:
+            logger.warning(
+                "protocol quarantined hash=%s peer=%s reason=%r",
+                module.protocol[:12],
+                module.peer,
+                began,
+            )
+
+    def logged(self, module: Module, text: str) -> None:
+        """Keep what a module printed."""
+        self.history.logged(module.protocol, text)
+
+    # Before a source is loaded.
+
+    def _refuse_level(self, origin: str) -> None:
+        level, required = self.isolation.level, self.config.required_level
+        # A level that nobody knows asks for more than there is.
+        enough = _LEVELS[level] >= _LEVELS.get(required, 2)
+        if origin != "rules" and not enough:
+            raise SandboxError(
+                "forbidden",
+                f"isolation is {level}, so only code written by rules runs; "
+                'sandbox.level = "reduced" lowers what is asked',
+                stage="load",
+            )
+
+    def _refuse_source(self, source: str) -> None:
+        try:
+            data = source.encode("utf-8")
+        except UnicodeEncodeError:
+            raise SandboxError(
+                "rejected", "the source is not valid UTF-8", stage="load"
+            ) from None
+        if len(data) > self.config.max_source or b"\0" in data:
+            raise SandboxError(
+                "rejected",
+                f"the source has {len(data)} bytes, at most {self.config.max_source}, "
+                "none of them NUL",
+                stage="load",
+                limit=self.config.max_source,
+                used=len(data),
+            )
+
+    # Workers.
+
+    async def _blank(self) -> Worker:
+        """Return a locked worker without a module."""
+        while self._warm:
+            worker = self._warm.pop()
+            self._keep_warm()
+            if worker.alive:
+                return worker
+        return await self._backend.spawn()
+
+    def _keep_warm(self) -> None:
+        if self._warming is None or self._warming.done():
+            self._warming = asyncio.create_task(self._fill())
+
+    async def _fill(self) -> None:
+        try:
+            while len(self._warm) < self.config.warm_workers:
+                self._warm.append(await self._backend.spawn())
+        except SandboxError as exc:
+            # The next call spawns by itself and tells its caller.
+            logger.warning("no worker kept ready reason=%s", exc.reason)
+
+    def _usable(self, module: Module, worker: Worker) -> bool:
+        """Tell whether a worker needs no look at all: the way of most calls."""
+        if module.key not in self._modules:
+            return False
+        self._modules.move_to_end(module.key)
+        return (
+            worker.alive
+            and not module.loading.locked()
+            and worker.calls % _GROWTH_CHECK != 0
+            and worker.calls < self.config.max_calls_per_worker
+        )
+
+    def _recycle(self, module: Module, worker: Worker) -> None:
+        """End an idle worker that has served its time or grown too much."""
+        if worker.calls >= self.config.max_calls_per_worker:
+            worker.kill("it has served its time")
+        elif worker.calls % _GROWTH_CHECK == 0:
+            grown = _resident(worker.pid) - module.base_resident
+            if grown > self.config.max_growth:
+                worker.kill(f"it has grown by {grown} bytes")
+
+    def _make_room(self, module: Module) -> None:
+        """End the longest unused worker without a call when there are too many."""
+        # A locked one is starting its worker: it counts, and may not be ended.
+        live = [
+            other
+            for other in self._modules.values()
+            if other is not module and (_idle(other) or _working(other))
+        ]
+        surplus = len(live) + 1 - self.config.max_workers
+        for other in [other for other in live if _idle(other)]:
+            if surplus <= 0:
+                break
+            assert other.worker is not None
+            other.worker.kill("room for another")
+            surplus -= 1
+        if surplus > 0:
+            raise SandboxError(
+                "error",
+                f"all {self.config.max_workers} workers are busy; try again",
+                limit=self.config.max_workers,
+            )
+
+
+def _digest(source: str) -> str:
+    return hashlib.sha256(source.encode("utf-8")).hexdigest()
+
+
+def _alive(module: Module) -> bool:
+    return module.worker is not None and module.worker.alive
+
+
+def _idle(module: Module) -> bool:
+    return _alive(module) and module.busy == 0 and not module.loading.locked()
+
+
+def _working(module: Module) -> bool:
+    return module.loading.locked() or (_alive(module) and module.busy > 0)
+
+
+def _resident(pid: int) -> int:
+    """Return the resident bytes of a process, 0 where the system does not tell."""
+    try:
+        fields = Path(f"/proc/{pid}/statm").read_text().split()
+    except OSError:
+        return 0
+    return int(fields[1]) * resource.getpagesize()

@@ -1,0 +1,277 @@
+"""The fork server: a small process that forks workers and reports their end.
+
+It is started fresh, loads what workers need once, and stays single-threaded, so that a
+fork is cheap and safe. A request comes with the worker's end of its channel; the answer
+carries the worker's pid, and the worker itself says on its channel when it is locked.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import importlib
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from typing import NoReturn
+
+from sandbox.frames import pack
+from sandbox.lock.lockdown import Isolation, Lock
+from sandbox.processes.control import Control
+from sandbox.processes.preload import preload
+from sandbox.processes.self_test import self_test
+
+__all__ = ["CHANNEL_FD", "CONTROL_FD", "CPU_SECONDS", "Serve", "main"]
+
+Serve = Callable[[socket.socket, int], None]
+"Serves a channel with frames of at most so many bytes."
+
+CONTROL_FD = 3
+"Descriptor of the control socket when the fork server starts."
+
+CHANNEL_FD = 3
+"Descriptor of a worker's channel: the only one beside the standard three."
+
+CPU_SECONDS = 3600
+"CPU seconds of a worker's life; deadlines end a call long before."
+
+MAX_TEXT = 2000
+"How much of what a worker wrote to standard error is reported, in bytes."
+
+MAX_DESCRIPTORS = 4096
+"Descriptors of the fork server, one for each worker and a few."
+
+_PIPE_SIZE = 4096
+
+_LOCKED = pack({"locked": True})
+
+_SERVES = {
+    "module": "sandbox.worker.worker:serve_modules",
+    "plain": "sandbox.worker.worker:serve_modules",
+    "schema": "sandbox.worker.schema_worker:serve_schemas",
+}
+
+
+def main(kind: str, without: Collection[str] = ()) -> None:
+    """Serve until the control socket ends.
+
+    Args:
+        kind: `module` for workers that run halves (`plain` with all of Python's library
+            loaded, for tests without the language layer), `schema` for validation,
+            or `package.module:function` for a `Serve` of another kind.
+        without: As for `Lock`, for tests.
+    """
+    control = Control(socket.socket(fileno=os.dup(CONTROL_FD)))
+    os.close(CONTROL_FD)
+    try:
+        server = _Server(control, kind, without)
+        server.serve()
+    except (BrokenPipeError, ConnectionResetError, EOFError):
+        # The daemon was killed with messages of ours unread: its end, and so ours.
+        return
+
+
+class _Server:
+    def __init__(self, control: Control, kind: str, without: Collection[str]) -> None:
+        self._control = control
+        module, _, function = _SERVES.get(kind, kind).partition(":")
+        preload(plain=kind == "plain")
+        self._serve: Serve = getattr(importlib.import_module(module), function)
+        self._lock = Lock(without=without)
+        self._texts: dict[int, int] = {}
+        # A pipe for each worker, and no number above this for a child to close.
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if most == resource.RLIM_INFINITY or most > MAX_DESCRIPTORS:
+            most = MAX_DESCRIPTORS
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+    def serve(self) -> None:
+        # The daemon ends us by closing the control socket; Ctrl-C at its terminal does
+        # not.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        # Workers inherit an empty one.
+        os.environ.clear()
+        gc.collect()
+        gc.freeze()
+        isolation = self._test()
+        self._required = {name for name, active, _ in isolation.layers if active}
+        waking, waker = os.pipe()
+        os.set_blocking(waker, False)
+        os.set_blocking(waking, False)
+        signal.set_wakeup_fd(waker)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._control.send(
+            {
+                "ready": os.getpid(),
+                "level": isolation.level,
+                "layers": isolation.layers,
+            }
+        )
+        while True:
+            readable, _, _ = select.select([self._control.fileno(), waking], [], [])
+            if waking in readable:
+                os.read(waking, 4096)
+                self._reap()
+            if self._control.fileno() in readable:
+                for request, descriptor in self._control.receive():
+                    self._spawn(request, descriptor)
+
+    def _spawn(self, request: dict[str, int], channel: int | None) -> None:
+        if channel is None:
+            reason = "the fork server has too many descriptors open"
+            self._control.send({"refused": request["id"], "reason": reason})
+            return
+        try:
+            pid, text = self._fork(channel, request, self._serve, self._required)
+        except OSError as exc:
+            self._control.send({"refused": request["id"], "reason": str(exc)})
+            return
+        finally:
+            os.close(channel)
+        self._texts[pid] = text
+        # Ours, taken before anybody could reap it: the pid cannot be another's.
+        pidfd = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+        try:
+            self._control.send({"spawned": request["id"], "pid": pid}, pidfd)
+        finally:
+            if pidfd is not None:
+                os.close(pidfd)
+
+    def _fork(
+        self,
+        channel: int,
+        request: dict[str, int],
+        serve: Serve,
+        required: Collection[str],
+        *,
+        without_filter: bool = False,
+    ) -> tuple[int, int]:
+        """Fork a worker; return its pid and where its standard error is read."""
+        text, writing = os.pipe()
+        try:
+            # A full pipe loses the rest; a worker cannot make us keep more, nor wait.
+            os.set_blocking(writing, False)
+            os.set_blocking(text, False)
+            if hasattr(fcntl, "F_SETPIPE_SZ"):
+                with suppress(OSError):
+                    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
+            pid = os.fork()
+        except OSError:
+            os.close(text)
+            raise
+        else:
+            if pid == 0:
+                self._become_worker(
+                    channel,
+                    writing,
+                    request,
+                    serve,
+                    required,
+                    without_filter=without_filter,
+                )
+            return pid, text
+        finally:
+            os.close(writing)
+
+    def _become_worker(
+        self,
+        channel: int,
+        writing: int,
+        request: dict[str, int],
+        serve: Serve,
+        required: Collection[str],
+        *,
+        without_filter: bool,
+    ) -> NoReturn:
+        """Run a worker in the forked child."""
+        status = 1
+        try:
+            # The handler of SIGCHLD stays: a worker can have no child.
+            signal.set_wakeup_fd(-1)
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, 0)
+            os.dup2(null, 1)
+            os.dup2(writing, 2)
+            os.dup2(channel, CHANNEL_FD)
+            # All of them: with the control socket a worker could name pids to kill.
+            os.closerange(CHANNEL_FD + 1, MAX_DESCRIPTORS)
+            # It asks the kernel what the descriptor is, so before the filter.
+            connection = socket.socket(
+                socket.AF_UNIX, socket.SOCK_STREAM, fileno=CHANNEL_FD
+            )
+            layers = self._lock.close(
+                memory=request["memory"],
+                cpu_seconds=request["cpu_seconds"],
+                required=required,
+                without_filter=without_filter,
+            )
+            # Every page that a child touches is copied: little is done anew here.
+            connection.sendall(_LOCKED if required else pack({"locked": layers}))
+            serve(connection, request["max_frame"])
+            status = 0
+        except BaseException:  # noqa: BLE001  # the last frame of a forked child
+            # The fork server reports the text with the exit status.
+            traceback.print_exc(file=sys.stderr)
+        finally:
+            os._exit(status)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            self._control.send(
+                {
+                    "ended": pid,
+                    "status": os.waitstatus_to_exitcode(status),
+                    "cpu": usage.ru_utime + usage.ru_stime,
+                    "text": _read_text(self._texts.pop(pid)),
+                }
+            )
+
+    def _test(self) -> Isolation:
+        """Run the self-test with workers of our own."""
+
+        def run(probe: Serve, *, without_filter: bool) -> tuple[int, bytes]:
+            ours, theirs = socket.socketpair()
+            request = {"memory": 1 << 28, "cpu_seconds": 10, "max_frame": 4096}
+            with ours:
+                with theirs:
+                    pid, text = self._fork(
+                        theirs.fileno(),
+                        request,
+                        probe,
+                        (),
+                        without_filter=without_filter,
+                    )
+                ours.settimeout(5)
+                answer = b""
+                with suppress(OSError):
+                    while part := ours.recv(4096):
+                        answer += part
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            _, status = os.waitpid(pid, 0)
+            os.close(text)
+            return os.waitstatus_to_exitcode(status), answer
+
+        return self_test(run)
+
+
+def _read_text(descriptor: int) -> str:
+    """Return what a worker that ended wrote to standard error, cut."""
+    try:
+        with suppress(BlockingIOError):
+            return os.read(descriptor, MAX_TEXT).decode("utf-8", "replace")
+        return ""
+    finally:
+        os.close(descriptor)

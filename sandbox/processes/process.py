@@ -1,0 +1,458 @@
+"""The daemon's side of the fork server and its workers; everything read is hostile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sandbox.errors import FrameError, SandboxError
+from sandbox.frames import pack
+from sandbox.lock.lockdown import UNTESTED, Isolation
+from sandbox.processes.control import Control, Message, control_pair
+from sandbox.processes.conversation import Conversation
+from sandbox.processes.ending import Ending
+from sandbox.processes.forkserver import CONTROL_FD, CPU_SECONDS
+
+__all__ = ["ForkServer", "WorkerProcess", "measure_isolation"]
+
+logger = logging.getLogger(__name__)
+
+PACKAGES = str(Path(__file__).resolve().parents[2])
+"Where the fork server finds this package; under -I it has to be told."
+
+START_TIMEOUT = 20.0
+"Seconds for the fork server to load what it needs."
+
+SPAWN_TIMEOUT = 5.0
+"Seconds for one fork and its lock-down."
+
+ENDING_TIMEOUT = 1.0
+"Seconds between the end of a channel and the report of why; usually milliseconds."
+
+
+class WorkerProcess:
+    """One worker: answers one request at a time, until it is killed.
+
+    Args:
+        pid: Its process.
+        conversation: Over its channel.
+        max_frame: Largest frame either way, in bytes.
+        pidfd: Refers to the process and is closed with it; opened here when not given.
+        ending: Where the fork server's report of its end arrives.
+        cpu_seconds: Its limit, for the report.
+    """
+
+    def __init__(
+        self,
+        pid: int,
+        conversation: Conversation,
+        *,
+        max_frame: int,
+        pidfd: int | None = None,
+        ending: asyncio.Future[Ending] | None = None,
+        cpu_seconds: int = CPU_SECONDS,
+    ) -> None:
+        self.pid = pid
+        self._conversation = conversation
+        conversation.on_fault = self._spoke
+        self._max_frame = max_frame
+        self._ending = ending
+        self._cpu_seconds = cpu_seconds
+        if pidfd is None and hasattr(os, "pidfd_open"):
+            pidfd = os.pidfd_open(pid)
+        self._pidfd = pidfd
+        self._turn = asyncio.Lock()
+        self._next = 0
+        self.calls = 0
+        self.why: str | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can still be asked."""
+        return self.why is None
+
+    async def ask(self, request: dict[str, Any], *, deadline: float) -> dict[str, Any]:
+        """Send one request and return the reply, as `ask_timed` does."""
+        return (await self.ask_timed(request, deadline=deadline))[0]
+
+    async def ask_timed(
+        self, request: dict[str, Any], *, deadline: float
+    ) -> tuple[dict[str, Any], float]:
+        """Send one request; return the reply and the seconds without the wait before.
+
+        Args:
+            deadline: Seconds it may take, without the wait for its turn.
+
+        Raises:
+            SandboxError: `timeout`, `crashed`, `forbidden_syscall` or `bad_frame`; the
+                worker is gone then. With `collateral` it ended while this request
+                waited. `error` when the request cannot cross.
+        """
+        async with self._turn:
+            if self.why is not None:
+                raise SandboxError("crashed", self.why, collateral=True)
+            self._next += 1
+            self.calls += 1
+            number = self._next
+            try:
+                frame = pack({**request, "id": number}, max_frame=self._max_frame)
+            except FrameError as exc:
+                raise SandboxError("error", f"the arguments: {exc}") from exc
+            started = time.monotonic()
+            try:
+                reply = await self._conversation.ask(frame, deadline=deadline)
+            except TimeoutError:
+                self.kill("its deadline passed")
+                raise SandboxError(
+                    "timeout", f"no result within {deadline:g} s", limit=deadline
+                ) from None
+            except FrameError as exc:
+                self.kill("it sent no valid frame")
+                raise SandboxError("bad_frame", str(exc)) from exc
+            except (OSError, EOFError) as exc:
+                raise await self._ended() from exc
+            except asyncio.CancelledError:
+                # Its answer would meet the next request.
+                self.kill("its request was cancelled")
+                raise
+            if reply.get("id") != number:
+                self.kill("it answered another request")
+                raise SandboxError("bad_frame", "an answer to nothing")
+            return reply, time.monotonic() - started
+
+    def kill(self, why: str) -> None:
+        """End it now; harmless when it has ended."""
+        if self.why is not None:
+            return
+        self.why = why
+        with contextlib.suppress(ProcessLookupError):
+            if self._pidfd is None:
+                os.kill(self.pid, signal.SIGKILL)
+            else:
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        if self._pidfd is not None:
+            os.close(self._pidfd)
+        self._conversation.close()
+
+    def _spoke(self, why: str) -> None:
+        if self.alive:
+            logger.warning("worker killed pid=%s reason=%r", self.pid, why)
+        self.kill(why)
+
+    async def _ended(self) -> SandboxError:
+        """Return why the channel ended; the worker is gone afterwards."""
+        ending = None
+        try:
+            # Not killed before that: then its end would tell of us.
+            if self._ending is not None:
+                async with asyncio.timeout(ENDING_TIMEOUT):
+                    ending = await asyncio.shield(self._ending)
+        except TimeoutError:
+            # It closed the channel and lives on.
+            logger.debug("worker without a channel pid=%s", self.pid)
+        finally:
+            self.kill("it ended")
+        if ending is None:
+            return SandboxError("crashed", "the worker closed its channel")
+        if ending.text:
+            logger.warning(
+                "worker ended pid=%s status=%s text=%r",
+                self.pid,
+                ending.status,
+                ending.text[:200],
+            )
+        return ending.error(self._cpu_seconds)
+
+    async def locked(self) -> None:
+        """Wait for the worker's word that it is locked.
+
+        Raises:
+            SandboxError: `crashed`: it could not be locked, and is gone.
+        """
+        try:
+            message = await self._conversation.hear(deadline=SPAWN_TIMEOUT)
+        except (OSError, EOFError, FrameError) as exc:
+            error = await self._ended()
+            raise SandboxError(
+                "crashed", f"a worker could not be locked: {error.reason}"
+            ) from exc
+        except BaseException:
+            self.kill("nobody waits for it any more")
+            raise
+        if "locked" not in message:
+            self.kill("it did not say that it is locked")
+            raise SandboxError("crashed", "a worker did not say that it is locked")
+
+
+@dataclass(frozen=True, slots=True)
+class _Spawned:
+    """What the fork server says of a new worker."""
+
+    pid: int
+    "Its process."
+
+    pidfd: int | None
+    "Refers to the process, where the system has that."
+
+    ending: asyncio.Future[Ending]
+    "Where the report of its end arrives."
+
+
+def _give_up(waiting: asyncio.Future[_Spawned]) -> None:
+    """Close what came with an answer that nobody takes any more."""
+    # It can have come in the moment in which the spawn was cancelled.
+    if not waiting.cancel() and not waiting.cancelled() and not waiting.exception():
+        pidfd = waiting.result().pidfd
+        if pidfd is not None:
+            os.close(pidfd)
+
+
+class ForkServer:
+    """A process that forks workers; started again when it died.
+
+    Args:
+        kind: As for `sandbox.processes.forkserver.main`.
+        memory: Bytes of address space of a worker above what it starts with.
+        max_frame: Largest frame to or from a worker, in bytes.
+        cpu_seconds: CPU seconds of a worker's life, a backstop behind deadlines.
+        without: Layers of the lock to leave out, for tests.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        memory: int,
+        max_frame: int,
+        cpu_seconds: int = CPU_SECONDS,
+        without: Collection[str] = (),
+    ) -> None:
+        self._kind = kind
+        self._memory = memory
+        self._max_frame = max_frame
+        self._cpu_seconds = cpu_seconds
+        self._without = tuple(without)
+        self._process: asyncio.subprocess.Process | None = None
+        self._control: Control | None = None
+        self._ready: asyncio.Future[None] | None = None
+        self._spawning: dict[int, asyncio.Future[_Spawned]] = {}
+        self._endings: dict[int, asyncio.Future[Ending]] = {}
+        self._starting = asyncio.Lock()
+        self._next = 0
+        self._closed = False
+        self._isolation = UNTESTED
+
+    @property
+    def pid(self) -> int:
+        """Its process; SandboxError when there is none."""
+        if self._process is None:
+            raise SandboxError("crashed", "the fork server does not run")
+        return self._process.pid
+
+    @property
+    def isolation(self) -> Isolation:
+        """What the self-test of the fork server saw; `UNTESTED` before `start`."""
+        return self._isolation
+
+    async def start(self) -> None:
+        """Start the process and wait until it is ready; SandboxError if it is not."""
+        self._closed = False
+        self._ready = asyncio.get_running_loop().create_future()
+        ours, theirs = control_pair()
+        ours.setblocking(False)
+        control = Control(ours)
+        try:
+            with theirs:
+                self._process = await asyncio.create_subprocess_exec(
+                    *_command(self._kind, theirs.fileno(), self._without),
+                    pass_fds=(theirs.fileno(),),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.DEVNULL,
+                    env={"LANG": "C.UTF-8"},
+                    start_new_session=True,
+                )
+        except BaseException:
+            control.close()
+            raise
+        self._control = control
+        asyncio.get_running_loop().add_reader(ours.fileno(), self._read)
+        try:
+            async with asyncio.timeout(START_TIMEOUT):
+                await self._ready
+        except OSError as exc:
+            raise SandboxError("crashed", "the fork server did not start") from exc
+
+    async def close(self) -> None:
+        """End the process; its workers end with it, and no call starts it again."""
+        self._closed = True
+        self._leave()
+        if self._process is not None:
+            try:
+                async with asyncio.timeout(5):
+                    await self._process.wait()
+            except TimeoutError:
+                self._process.kill()
+                await self._process.wait()
+            self._process = None
+
+    async def spawn(self) -> WorkerProcess:
+        """Fork a worker and wait until it is locked.
+
+        Raises:
+            SandboxError: `crashed`: it could not be forked or locked.
+        """
+        async with self._starting:
+            if self._closed:
+                raise SandboxError("crashed", "the sandbox is closed")
+            if self._control is None:
+                logger.error("fork server gone kind=%s, starting it again", self._kind)
+                await self.close()
+                await self.start()
+        try:
+            worker = await self._fork()
+        except (OSError, TimeoutError) as exc:
+            raise SandboxError("crashed", f"no worker could be forked: {exc}") from exc
+        await worker.locked()
+        return worker
+
+    async def _fork(self) -> WorkerProcess:
+        """Have a worker forked; it may not be locked yet."""
+        assert self._control is not None
+        self._next += 1
+        number = self._next
+        waiting: asyncio.Future[_Spawned]
+        waiting = asyncio.get_running_loop().create_future()
+        request = {
+            "id": number,
+            "memory": self._memory,
+            "max_frame": self._max_frame,
+            "cpu_seconds": self._cpu_seconds,
+        }
+        with contextlib.ExitStack() as undo:
+            ours, theirs = socket.socketpair()
+            # Without its channel a worker ends by itself.
+            undo.callback(ours.close)
+            undo.callback(_give_up, waiting)
+            self._spawning[number] = waiting
+            try:
+                with theirs:
+                    self._control.send(request, theirs.fileno())
+                # Meanwhile it is being forked, and locks itself.
+                conversation = await Conversation.over(ours, max_frame=self._max_frame)
+                undo.callback(conversation.close)
+                async with asyncio.timeout(SPAWN_TIMEOUT):
+                    spawned = await waiting
+            finally:
+                self._spawning.pop(number, None)
+            worker = WorkerProcess(
+                spawned.pid,
+                conversation,
+                max_frame=self._max_frame,
+                pidfd=spawned.pidfd,
+                ending=spawned.ending,
+                cpu_seconds=self._cpu_seconds,
+            )
+            undo.pop_all()
+        return worker
+
+    def _read(self) -> None:
+        assert self._control is not None
+        try:
+            messages = self._control.receive()
+        except BlockingIOError:
+            return
+        except (OSError, EOFError):
+            self._leave()
+            return
+        for message in messages:
+            self._hear(message)
+
+    def _hear(self, said: Message) -> None:
+        message, descriptor = said
+        if "spawned" in message:
+            pid = message["pid"]
+            ending = asyncio.get_running_loop().create_future()
+            self._endings[pid] = ending
+            waiting = self._spawning.get(message["spawned"])
+            if waiting is not None and not waiting.done():
+                waiting.set_result(_Spawned(pid, descriptor, ending))
+            elif descriptor is not None:
+                # Nobody waits any more: it ends, for its channel is closed.
+                os.close(descriptor)
+        elif "refused" in message:
+            waiting = self._spawning.get(message["refused"])
+            if waiting is not None and not waiting.done():
+                waiting.set_exception(OSError(message["reason"]))
+        elif "ended" in message:
+            pid, status = message["ended"], message["status"]
+            logger.debug("worker ended pid=%s status=%s", pid, status)
+            known = self._endings.pop(pid, None)
+            if known is not None and not known.done():
+                known.set_result(Ending(status, message["cpu"], message["text"]))
+        elif "ready" in message and self._ready is not None:
+            self._isolation = _isolation(message)
+            if not self._ready.done():
+                self._ready.set_result(None)
+
+    def _leave(self) -> None:
+        """Close the control socket, and wake everybody who waits for its answers."""
+        if self._control is None:
+            return
+        asyncio.get_running_loop().remove_reader(self._control.fileno())
+        self._control.close()
+        self._control = None
+        for waiting in self._spawning.values():
+            if not waiting.done():
+                waiting.set_exception(OSError("the fork server ended"))
+        for ending in self._endings.values():
+            # Its workers end with it, by SIGKILL.
+            if not ending.done():
+                ending.set_result(Ending(-signal.SIGKILL, 0.0, ""))
+        self._endings.clear()
+        if self._ready is not None and not self._ready.done():
+            self._ready.set_exception(OSError("the fork server ended"))
+
+
+async def measure_isolation(*, without: Collection[str] = ()) -> Isolation:
+    """Start a fork server only to learn what its self-test sees, for `anpd doctor`.
+
+    Args:
+        without: As for `ForkServer`.
+
+    Raises:
+        SandboxError: It did not start.
+    """
+    server = ForkServer("module", memory=1 << 28, max_frame=4096, without=without)
+    try:
+        await server.start()
+        return server.isolation
+    finally:
+        await server.close()
+
+
+def _command(kind: str, descriptor: int, without: tuple[str, ...]) -> list[str]:
+    """Return the command of a fork server that gets its control socket."""
+    # -I keeps the environment and the current folder out of its path.
+    code = (
+        f"import sys; sys.path.insert(0, {PACKAGES!r}); import os; "
+        f"fd = {descriptor}; os.dup2(fd, {CONTROL_FD}); "
+        f"fd == {CONTROL_FD} or os.close(fd); "
+        "from sandbox.processes.forkserver import main; "
+        f"main({kind!r}, {without!r})"
+    )
+    return [sys.executable, "-I", "-c", code]
+
+
+def _isolation(message: dict[str, Any]) -> Isolation:
+    layers = [(name, active, words) for name, active, words in message["layers"]]
+    return Isolation(message["level"], tuple(layers))

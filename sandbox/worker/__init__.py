@@ -1,0 +1,1 @@
+"""The code inside a worker process."""

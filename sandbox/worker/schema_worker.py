@@ -1,0 +1,124 @@
+"""The worker that judges schemas and values; it never loads a module."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import socket
+from collections import OrderedDict
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, ValidationError
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from sandbox.worker.channel import serve_frames
+
+__all__ = ["serve_schemas"]
+
+MAX_COMPILED = 256
+"Validators kept ready."
+
+MAX_FINDINGS = 10
+"Findings that are reported of one value."
+
+MAX_FINDING = 300
+"Longest finding, in characters."
+
+_compiled: OrderedDict[str, Draft202012Validator] = OrderedDict()
+
+
+def serve_schemas(channel: socket.socket, max_frame: int) -> None:
+    """Judge until the daemon closes the channel."""
+    serve_frames(channel, _answer, max_frame=max_frame)
+
+
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        findings = _judge(request)
+    except RecursionError:
+        findings = ["the schema or the value is nested too deeply"]
+    except MemoryError:
+        findings = ["the check ran out of memory"]
+    except Unresolvable:
+        findings = ["the schema refers to something that is not in it"]
+    except Exception as exc:  # noqa: BLE001  # reported, one line below
+        # The schema is hostile; whatever it breaks in the library is its own fault.
+        findings = [f"the schema cannot be used: {type(exc).__name__}"]
+    return {"id": request["id"], "value": [_cut(f) for f in findings[:MAX_FINDINGS]]}
+
+
+def _judge(request: dict[str, Any]) -> list[str]:
+    schema = request["schema"]
+    if request["op"] == "check_schema":
+        try:
+            Draft202012Validator.check_schema(schema)
+        except SchemaError as exc:
+            return [_words(exc)]
+        return []
+    if request["op"] == "validate_json":
+        try:
+            value = _parse(request["data"])
+        except (ValueError, RecursionError) as exc:
+            return [f"not JSON: {exc}"]
+    else:
+        value = request["data"]
+    found = []
+    for error in _validator(schema).iter_errors(value):
+        found.append(_words(error))
+        if len(found) >= MAX_FINDINGS:
+            break
+    return found
+
+
+def _validator(schema: Any) -> Draft202012Validator:
+    digest = hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()
+    validator = _compiled.get(digest)
+    if validator is None:
+        # The default registry would fetch remote references.
+        validator = Draft202012Validator(schema, registry=Registry())
+        _compiled[digest] = validator
+        if len(_compiled) > MAX_COMPILED:
+            _compiled.popitem(last=False)
+    _compiled.move_to_end(digest)
+    return validator
+
+
+def _parse(data: bytes) -> Any:
+    """Parse strict JSON (RFC 8259, ANP-18)."""
+    return json.loads(
+        data.decode("utf-8"),
+        object_pairs_hook=_no_repeats,
+        parse_constant=_no_constant,
+        parse_float=_finite,
+    )
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise ValueError("an object has a name twice")
+    return result
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number is out of range")
+    return number
+
+
+def _words(error: ValidationError | SchemaError) -> str:
+    path = "/".join(str(step) for step in error.absolute_path) or "value"
+    return f"{path}: {error.message}"
+
+
+def _cut(text: str) -> str:
+    clean = text[:MAX_FINDING].encode("utf-8", "replace").decode("utf-8")
+    return "".join(c if c.isprintable() else " " for c in clean)

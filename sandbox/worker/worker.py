@@ -1,0 +1,202 @@
+"""The worker that runs one module: loads it once, then answers calls.
+
+The compiled code is executed anew in a fresh namespace for each call, so no state goes
+from one call to the next. Generators stay until they return, raise or are dropped.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Generator
+from contextlib import nullcontext
+from dataclasses import asdict
+from types import CodeType, GeneratorType
+from typing import Any
+
+from sandbox.errors import Finding
+from sandbox.language.names import plain_text
+from sandbox.language.policy import FILENAME, compile_half
+from sandbox.worker.channel import serve_frames
+from sandbox.worker.guards import (
+    CapabilityCall,
+    CapabilityError,
+    CappedLog,
+    fresh_globals,
+    plain_globals,
+)
+
+__all__ = ["serve_modules"]
+
+MAX_MESSAGE = 500
+"Longest text of an exception that is reported, in characters."
+
+MAX_REASON = 2_000
+"Longest text of all findings of a source together, in characters."
+
+
+class _Failed(Exception):
+    """Ends a request with a report."""
+
+    def __init__(
+        self,
+        outcome: str,
+        reason: str,
+        line: int | None = None,
+        findings: list[Finding] | None = None,
+    ) -> None:
+        super().__init__(reason)
+        self.report: dict[str, Any] = {
+            "outcome": outcome,
+            "reason": reason,
+            "line": line,
+        }
+        if findings:
+            self.report["findings"] = [asdict(finding) for finding in findings]
+
+
+def _rejected(findings: list[Finding]) -> _Failed:
+    texts = (f"line {f.line}: {f.reason}" if f.line else f.reason for f in findings)
+    # A SyntaxError's text or a name may hold half characters, which may not cross.
+    reason = "; ".join(texts).encode("utf-8", "replace").decode("utf-8")
+    line = next((f.line for f in findings if f.line), None)
+    return _Failed("rejected", reason[:MAX_REASON] or "no code", line, findings)
+
+
+class _Returned:
+    """What a generator returned; no yielded value of a module can be one."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def _advance(advance: Any, value: Any) -> Any:
+    try:
+        return advance(value)
+    except StopIteration as exc:
+        return _Returned(exc.value)
+
+
+class _Worker:
+    def __init__(self) -> None:
+        self._code: CodeType | None = None
+        self._language = True
+        self._log = CappedLog()
+        self._running: dict[int, Generator[Any, Any, Any]] = {}
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        number = request["id"]
+        try:
+            reply = {"id": number, **self._do(request, number)}
+        except _Failed as exc:
+            reply = {"id": number, "failed": exc.report}
+        log = self._log.take()
+        return {**reply, "log": log} if log else reply
+
+    def _do(self, request: dict[str, Any], number: int) -> dict[str, Any]:
+        match request["op"]:
+            case "load":
+                return self._load(
+                    request["source"], language=request.get("language", True)
+                )
+            case "call":
+                return {"value": _guarded(self._function(request), *request["args"])}
+            case "start":
+                generator = _guarded(self._function(request), *request["args"])
+                if type(generator) is not GeneratorType:
+                    # A function that needs no capability may simply return.
+                    return {"value": generator}
+                self._running[number] = generator
+                return self._step(number, generator.send, None)
+            case "resume":
+                generator = self._running[request["run"]]
+                return self._step(request["run"], generator.send, request["value"])
+            case "throw":
+                generator = self._running[request["run"]]
+                error = CapabilityError(request["code"], request["message"])
+                return self._step(request["run"], generator.throw, error)
+            case _:
+                self._running.pop(request["run"], None)
+                return {"value": None}
+
+    def _load(self, source: str, *, language: bool) -> dict[str, Any]:
+        self._language = language
+        self._code, findings = compile_half(source, language=language)
+        if findings or self._code is None:
+            raise _rejected(findings)
+        namespace = self._executed(self._code, is_first=True)
+        without = self._globals()
+        names = (k for k, v in namespace.items() if k not in without and callable(v))
+        return {"value": sorted(names)}
+
+    def _globals(self) -> dict[str, Any]:
+        return fresh_globals(self._log) if self._language else plain_globals()
+
+    def _executed(self, code: CodeType, *, is_first: bool) -> dict[str, Any]:
+        namespace = self._globals()
+        # What a module prints when it is loaded is told once, as in Python.
+        with nullcontext() if is_first else self._log.muted():
+            _guarded(exec, code, namespace)
+        return namespace
+
+    def _function(self, request: dict[str, Any]) -> Any:
+        if self._code is None:
+            raise _Failed("error", "no module is loaded")
+        namespace = self._executed(self._code, is_first=False)
+        function = namespace.get(request["function"])
+        if not callable(function):
+            raise _Failed("error", f"the module has no {request['function']}")
+        return function
+
+    def _step(self, run: int, advance: Any, value: Any) -> dict[str, Any]:
+        try:
+            wanted = _guarded(_advance, advance, value)
+        except _Failed:
+            self._running.pop(run, None)
+            raise
+        if type(wanted) is _Returned:
+            self._running.pop(run, None)
+            return {"value": wanted.value}
+        if type(wanted) is not CapabilityCall or type(wanted.name) is not str:
+            self._running.pop(run, None)
+            raise _Failed("error", "only call(name, params) may be yielded")
+        return {"wanted": wanted.name, "params": wanted.params}
+
+
+def _guarded(function: Any, *args: Any) -> Any:
+    """Call the module's code; every exception of it becomes a report."""
+    try:
+        return function(*args)
+    except BaseException as exc:  # noqa: BLE001  # strangers' code raises anything
+        line = _line(exc)
+        if isinstance(exc, MemoryError):
+            raise _Failed("memory", "the memory limit was reached") from None
+        raise _Failed("error", _told(exc), line) from None
+
+
+def _told(exc: BaseException) -> str:
+    """Return type and message of an exception, which has code of its own for both."""
+    name = type(exc).__name__
+    try:
+        text = f"{name}: {exc}"
+        if isinstance(exc, CapabilityError):
+            text = f"CapabilityError {exc.code}: {exc.message}"
+    except BaseException:  # noqa: BLE001  # even its text is a stranger's code
+        text = f"{name}: its text cannot be made"
+    text = plain_text(text[:MAX_MESSAGE])
+    clean = "".join(c if c.isprintable() else " " for c in text)
+    # Half characters may not cross to the daemon.
+    return clean.encode("utf-8", "replace").decode("utf-8")
+
+
+def _line(exc: BaseException) -> int | None:
+    line, frame = None, exc.__traceback__
+    while frame is not None:
+        if frame.tb_frame.f_code.co_filename == FILENAME:
+            line = frame.tb_lineno
+        frame = frame.tb_next
+    return line
+
+
+def serve_modules(channel: socket.socket, max_frame: int) -> None:
+    """Serve one module until the daemon closes the channel."""
+    serve_frames(channel, _Worker().answer, max_frame=max_frame)

@@ -1,0 +1,75 @@
+"""What is stored of an agreement says where its half came from, however it came."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from anp.sidecar.agreement.stored import (
+    DocumentCandidate,
+    agreement_by_uri,
+    agreement_with,
+    negotiated,
+)
+from cache.records.records import Role, State
+from negotiation.mind import HalfSource, Need, Offer
+from negotiation.need import Capability, Task, schema_hash, task_key
+
+TEXT = "# Requirement\n\n> twice\n"
+MODEL = HalfSource("def a(): ...\n", "model", ("m.twice",), model="some-model")
+TASK = Task("twice", {"type": "object"}, None)
+TWICE = Capability("m.twice", "", {"type": "object"}, {"type": "object"})
+OTHER = replace(TWICE, name="m.other")
+
+
+def test_a_protocol_known_by_its_uri_keeps_the_model_that_wrote_our_half() -> None:
+    uri = "https://example.com/twice/1.0"
+    document, half, agreement = agreement_by_uri(
+        DocumentCandidate(uri, TEXT, MODEL, "full"),
+        TASK,
+        own_did="did:key:zOwn",
+        peer_did="did:key:zPeer",
+        created=5.0,
+    )
+    assert (half.origin, half.model) == ("model", "some-model")
+    assert half.hash == agreement.hash == document.hash
+    assert agreement.tests["consensus"] == uri
+    assert agreement.task_key == task_key(TASK)
+    assert (agreement.role, agreement.state) == (Role.REQUESTER, State.ACTIVE)
+
+
+def test_a_provider_stores_the_schemas_of_what_its_half_calls_and_no_task_key() -> None:
+    _, half, agreement = negotiated(
+        TEXT,
+        MODEL,
+        Offer((TWICE, OTHER)),
+        own_did="did:key:zOwn",
+        peer_did="did:key:zPeer",
+        task=None,
+        samples="full",
+        negotiation_id="0123456789abcdef",
+        begins=State.ACTIVE,
+        created=5.0,
+    )
+    assert half.capabilities == {"m.twice": schema_hash(TWICE)}
+    assert half.negotiation_id == agreement.negotiation_id == "0123456789abcdef"
+    assert (half.role, agreement.task_key) == (Role.PROVIDER, None)
+
+
+def test_a_requester_begins_with_tests_and_another_peer_with_a_clean_record() -> None:
+    _, half, agreement = negotiated(
+        TEXT,
+        MODEL,
+        Need(TASK, {}),
+        own_did="did:key:zOwn",
+        peer_did="did:key:zPeer",
+        task={"requirement": "twice", "input_schema": None, "output_schema": None},
+        samples="full",
+        negotiation_id="0123456789abcdef",
+        begins=State.TESTING,
+        created=5.0,
+    )
+    assert (half.capabilities, agreement.state) == ({}, State.TESTING)
+    used = replace(agreement, uses=4, last_used=9.0)
+    ours = agreement_with("did:key:zOther", used, created=10.0)
+    assert (ours.peer_did, ours.uses, ours.last_used) == ("did:key:zOther", 0, None)
+    assert ours.negotiation_id is None

@@ -1,0 +1,61 @@
+"""What a channel remembers for repairs."""
+
+from __future__ import annotations
+
+from anp.sidecar.bound.exchanges import (
+    MAX_AGE,
+    MAX_BYTES,
+    MAX_KEPT,
+    Exchange,
+    Exchanges,
+)
+
+
+def test_an_exchange_is_found_by_either_envelope() -> None:
+    kept = Exchanges()
+    exchange = Exchange(b"ask", 0.0, request_id="a", response_id="b")
+    kept.keep(exchange, now=0.0)
+    assert kept.find("a", now=1.0) is exchange
+    assert kept.find("b", now=1.0) is exchange
+    assert kept.find("c", now=1.0) is None
+
+
+def test_an_empty_id_names_nothing() -> None:
+    kept = Exchanges()
+    kept.keep(Exchange(b"ask", 0.0), now=0.0)
+    assert kept.find("", now=0.0) is None
+
+
+def test_only_the_newest_are_kept() -> None:
+    kept = Exchanges()
+    for number in range(MAX_KEPT + 5):
+        kept.keep(Exchange(b"x", 0.0, request_id=str(number)), now=0.0)
+    assert len(kept) == MAX_KEPT
+    assert kept.find("4", now=0.0) is None
+    assert kept.find("5", now=0.0) is not None
+
+
+def test_what_is_old_is_gone() -> None:
+    kept = Exchanges()
+    kept.keep(Exchange(b"x", 0.0, request_id="a"), now=0.0)
+    assert kept.find("a", now=MAX_AGE) is not None
+    assert kept.find("a", now=MAX_AGE + 1) is None
+
+
+def test_large_messages_leave_before_the_count_is_reached() -> None:
+    kept = Exchanges()
+    half = bytes(MAX_BYTES // 2)
+    for number in range(4):
+        kept.keep(Exchange(half, 0.0, request_id=str(number)), now=0.0)
+    assert len(kept) == 2
+    assert kept.find("3", now=0.0) is not None
+
+
+def test_an_exchange_that_grew_counts_once() -> None:
+    kept = Exchanges()
+    exchange = Exchange(b"ask", 0.0, request_id="a")
+    kept.keep(exchange, now=0.0)
+    exchange.response, exchange.response_id = b"answer", "b"
+    kept.keep(exchange, now=0.0)
+    assert len(kept) == 1
+    assert kept.find("b", now=0.0) is exchange

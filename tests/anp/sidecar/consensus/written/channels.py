@@ -1,0 +1,141 @@
+"""Two ends of a channel without a wire, and an attachment that is a function."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from anp.channel.channel import Channel
+from anp.channel.core.events import ChannelOpened, ChannelRole, FrameReceived
+from anp.channel.core.link_core import EXTENSION_CLOSE
+from anp.errors import ErrorCode
+from anp.identity.dids import Identities
+from anp.identity.keys import PrivateKey
+from anp.sidecar.attachments import AttachmentSpec
+from anp.sidecar.offer.capability_calls import CapabilityCalls
+from anp.sidecar.offer.exposure import Exposure
+from anp.wire.frames import FORMAT_1_0, Frame
+from anp.wire.messages import MetaProtocol
+from anp.wire.meta_protocol import CAPABILITIES
+from anp.wire.sizes import MAX_PAYLOAD
+from negotiation.need import Capability
+from tests.negotiation.inprocess import JsonschemaValidator
+
+__all__ = ["Fake", "MemoryLink", "capability_calls", "channel_pair"]
+
+META = MetaProtocol(supported_capabilities=CAPABILITIES, extensions=(EXTENSION_CLOSE,))
+
+
+class MemoryLink:
+    """Hands the frames of one channel to its other end."""
+
+    def __init__(self) -> None:
+        self.ends: list[Channel] = []
+        self.sent: list[tuple[int, Frame]] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.max_payload = MAX_PAYLOAD
+
+    def end_of(self, index: int) -> _End:
+        """Return the link as one end sees it."""
+        return _End(self, index)
+
+    def cut(self, reason: str = "cut", *, unprocessed: bool = False) -> None:
+        """Lose the link."""
+        for channel in self.ends:
+            channel.end(reason, by_peer=False, unprocessed=unprocessed)
+
+
+@dataclass
+class _End:
+    link: MemoryLink
+    index: int
+
+    def max_payload(self, channel_id: str) -> int:
+        return self.link.max_payload
+
+    async def send_frame(self, channel_id: str, frame: Frame) -> str:
+        await self.link.gate.wait()
+        number = f"e{len(self.link.sent)}"
+        self.link.sent.append((self.index, frame))
+        other = self.link.ends[1 - self.index]
+        await other.deliver(FrameReceived(channel_id, frame, number))
+        return number
+
+    async def close_channel(
+        self, channel_id: str, reason: str, *, code: ErrorCode
+    ) -> None:
+        self.link.ends[self.index].end(reason, by_peer=False)
+        self.link.ends[1 - self.index].end(reason, by_peer=True)
+
+    async def renew(self, channel: Channel, meta: MetaProtocol) -> Channel:
+        raise NotImplementedError
+
+    async def keep_key(self, channel: Channel, binding: str) -> None:
+        raise NotImplementedError
+
+
+def channel_pair() -> tuple[Channel, Channel, MemoryLink]:
+    """Return requester's end, provider's end, and what is between them."""
+    keys = PrivateKey.generate(), PrivateKey.generate()
+    dids = [Identities.of_method(key, "did:key").primary.did for key in keys]
+    link = MemoryLink()
+    roles = (ChannelRole.REQUESTER, ChannelRole.PROVIDER)
+    for index in range(2):
+        opened = ChannelOpened(
+            channel_id="k",
+            session_id="s",
+            role=roles[index],
+            local_did=dids[index],
+            peer_did=dids[1 - index],
+            public_key=keys[1 - index].public_bytes,
+            own_meta=META,
+            peer_meta=META,
+            version="1.0",
+            frame_format=FORMAT_1_0,
+            expires_at=1e9,
+        )
+        link.ends.append(Channel(opened, link.end_of(index)))
+    return link.ends[0], link.ends[1], link
+
+
+@dataclass
+class Fake:
+    """An attachment in this process."""
+
+    run: Callable[[str, dict[str, Any]], Awaitable[Any]]
+    tools: list[Capability]
+    name: str = "shop"
+    kind: str = "python"
+    healthy: bool = True
+    problem: str | None = None
+    skipped: tuple[str, ...] = ()
+    calls: list[tuple[str, Any, str]] = field(default_factory=list)
+
+    async def start(self) -> None:
+        """Nothing to start."""
+
+    async def close(self) -> None:
+        """Nothing to end."""
+
+    def capabilities(self) -> list[Capability]:
+        return self.tools
+
+    async def call(
+        self, capability: str, arguments: dict[str, Any], *, caller: str, timeout: float
+    ) -> dict[str, Any]:
+        self.calls.append((capability, arguments, caller))
+        output: dict[str, Any] = await self.run(capability, arguments)
+        return output
+
+
+def capability_calls(
+    fake: Fake, *, expose: tuple[str, ...]
+) -> tuple[CapabilityCalls, Exposure]:
+    """Return calls of a fake attachment as peers make them."""
+    exposure = Exposure()
+    spec = AttachmentSpec(kind="python", name=fake.name, target="x:y", expose=expose)
+    exposure.put(spec, fake)
+    return CapabilityCalls(exposure, JsonschemaValidator(), timeout=5.0), exposure

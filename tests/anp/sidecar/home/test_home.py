@@ -1,0 +1,233 @@
+"""The home of a daemon: modes, lock, addresses, atomic files."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from anp.errors import CallError, ConfigError, ErrorKind
+from anp.sidecar.home.home import (
+    MAX_API_FILE,
+    MAX_SOCKET_PATH,
+    ApiAddress,
+    Home,
+    find_home,
+    write_atomic,
+    write_ready_file,
+)
+
+ADDRESS = ApiAddress(
+    socket="/run/api.sock", pid=7, url="ws://127.0.0.1:1/#did:key:z", did="did:key:z"
+)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_home_is_for_its_owner_only(tmp_path: Path) -> None:
+    home = Home(tmp_path / "deep" / "home")
+    home.create()
+    home.create()
+    assert mode(home.path) == 0o700
+    assert mode(home.attachments) == 0o700
+    assert list(home.path.iterdir()) == [home.attachments]
+
+
+def test_a_home_that_others_can_write_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(ConfigError, match="chmod 700"):
+        Home(folder).create()
+
+
+def test_a_home_that_cannot_be_made_names_the_flag(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="--home DIR"):
+        Home(tmp_path / "file" / "home").create()
+
+
+def test_a_second_daemon_in_one_home_is_refused(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    assert not home.is_running()
+    with home.lock():
+        assert home.is_running()
+        with pytest.raises(CallError) as caught, home.lock():
+            pass
+        assert caught.value.kind is ErrorKind.LOCAL_RESOURCE
+    assert not home.is_running()
+    with home.lock():
+        pass
+
+
+def test_a_killed_daemon_lets_go_of_its_home(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from anp.sidecar.home.home import Home\n"
+        "with Home(Path(sys.argv[1])).lock():\n"
+        "    print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"held\n"
+        assert Home(tmp_path).is_running()
+        child.kill()
+        child.wait()
+    assert not Home(tmp_path).is_running()
+
+
+def test_the_address_of_a_running_daemon_is_read_back(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with home.lock():
+        home.write_api(ADDRESS)
+        assert home.read_api() == ADDRESS
+        assert mode(home.api_file) == 0o600
+        home.remove_api()
+        home.remove_api()
+        with pytest.raises(CallError, match="no daemon runs"):
+            home.read_api()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"{}", b'{"socket": 1, "x": 2}', b"\xff"]
+)
+def test_a_broken_address_file_means_unreachable(
+    tmp_path: Path, content: bytes
+) -> None:
+    home = Home(tmp_path)
+    home.api_file.write_bytes(content)
+    with home.lock(), pytest.raises(CallError) as caught:
+        home.read_api()
+    assert caught.value.kind is ErrorKind.DAEMON_UNREACHABLE
+    assert f"anpd --home {tmp_path} up" in caught.value.detail
+
+
+@pytest.mark.parametrize("too_long", [False, True])
+def test_an_address_file_is_read_up_to_its_limit(
+    tmp_path: Path, too_long: bool
+) -> None:
+    home = Home(tmp_path)
+    home.write_api(ADDRESS)
+    data = home.api_file.read_bytes().rstrip()
+    home.api_file.write_bytes(b" " * (MAX_API_FILE - len(data) + too_long) + data)
+    with home.lock():
+        if too_long:
+            with pytest.raises(CallError):
+                home.read_api()
+        else:
+            assert home.read_api() == ADDRESS
+
+
+def test_the_address_of_a_killed_daemon_means_unreachable(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with home.lock():
+        home.write_api(ADDRESS)
+    with pytest.raises(CallError, match="the daemon is gone"):
+        home.read_api()
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """Return a folder whose path is short enough for a socket, unlike `tmp_path`."""
+    with tempfile.TemporaryDirectory(prefix="anpd-") as folder:
+        yield Path(folder)
+
+
+def test_a_socket_lies_in_the_home_while_its_path_is_short(short: Path) -> None:
+    runtime = short / "run"
+    runtime.mkdir(mode=0o700)
+    missing = MAX_SOCKET_PATH - len(os.fsencode(short / "x" / "run" / "api.sock"))
+    for extra, inside in ((0, True), (1, False)):
+        home = Home(short / ("x" * (1 + missing + extra)))
+        home.create()
+        path = home.socket_path({"XDG_RUNTIME_DIR": str(runtime)})
+        assert path.is_relative_to(home.path if inside else runtime)
+        assert len(os.fsencode(path)) <= MAX_SOCKET_PATH
+        assert mode(path.parent) == 0o700
+
+
+def test_two_long_homes_get_two_sockets(short: Path) -> None:
+    runtime = {"XDG_RUNTIME_DIR": str(short)}
+    one, two = (Home(short / (letter * 90)) for letter in "ab")
+    assert one.socket_path(runtime) == one.socket_path(runtime)
+    assert one.socket_path(runtime) != two.socket_path(runtime)
+
+
+def test_without_a_runtime_folder_the_temporary_one_is_used(
+    short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(short))
+    home = Home(short / ("x" * 100))
+    for environ in ({}, {"XDG_RUNTIME_DIR": str(short / ("y" * 100))}):
+        assert home.socket_path(environ).parents[1] == short / f"anpd-{os.getuid()}"
+
+
+def test_a_runtime_folder_that_others_can_write_is_refused(short: Path) -> None:
+    (short / "anpd").mkdir()
+    (short / "anpd").chmod(0o777)
+    with pytest.raises(CallError) as caught:
+        Home(short / ("x" * 100)).socket_path({"XDG_RUNTIME_DIR": str(short)})
+    assert caught.value.kind is ErrorKind.LOCAL_RESOURCE
+
+
+def test_a_link_in_place_of_the_runtime_folder_is_refused(short: Path) -> None:
+    (short / "elsewhere").mkdir(mode=0o700)
+    (short / "anpd").symlink_to(short / "elsewhere")
+    with pytest.raises(CallError):
+        Home(short / ("x" * 100)).socket_path({"XDG_RUNTIME_DIR": str(short)})
+
+
+def test_the_flag_is_stronger_than_the_environment(tmp_path: Path) -> None:
+    environ = {"ANPD_HOME": str(tmp_path / "env")}
+    assert find_home(tmp_path / "flag", environ) == (Home(tmp_path / "flag"), True)
+    assert find_home(None, environ) == (Home(tmp_path / "env"), True)
+    home, given = find_home(None, {})
+    assert home.path.name == "anpd"
+    assert not given
+
+
+def test_the_ready_file_holds_url_and_did(tmp_path: Path) -> None:
+    write_ready_file(tmp_path / "ready", url=ADDRESS.url, did=ADDRESS.did)
+    found = json.loads((tmp_path / "ready").read_text())
+    assert found["url"] == ADDRESS.url
+    assert found["did"] == ADDRESS.did
+
+
+def test_a_file_that_cannot_be_written_is_a_local_resource(tmp_path: Path) -> None:
+    with pytest.raises(CallError) as caught:
+        write_atomic(tmp_path / "missing" / "file", b"x")
+    assert caught.value.kind is ErrorKind.LOCAL_RESOURCE
+
+
+def _write_often(path: Path) -> None:
+    for number in range(60):
+        write_atomic(path, bytes([number % 10 + 48]) * 50_000)
+
+
+def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_atomic(path, b"0" * 50_000)
+    writer = multiprocessing.get_context("spawn").Process(
+        target=_write_often, args=(path,)
+    )
+    writer.start()
+    while writer.is_alive():
+        data = path.read_bytes()
+        assert len(data) == 50_000
+        assert len(set(data)) == 1
+    writer.join()
+    assert writer.exitcode == 0
+    assert list(tmp_path.iterdir()) == [path]

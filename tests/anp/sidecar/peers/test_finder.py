@@ -1,0 +1,106 @@
+"""Who is meant by a DID of the web, and where."""
+
+from __future__ import annotations
+
+import pytest
+
+from anp.channel.dialler import Dialler
+from anp.channel.links import Target
+from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
+from anp.identity.address import PeerAddress
+from anp.identity.book import AddressBook
+from anp.identity.web.fetcher import Fetcher
+from anp.sidecar.peers.finder import PeerFinder
+
+DID = "did:wba:shop.example"
+
+
+class Pins:
+    """Pins in memory."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, str] = {}
+
+    def get_pin(self, url: str) -> str | None:
+        return self.known.get(url)
+
+    def put_pin(self, url: str, did: str) -> None:
+        self.known[url] = did
+
+    def all_pins(self) -> list[tuple[str, str]]:
+        return list(self.known.items())
+
+
+class Web:
+    """Documents that name some URLs."""
+
+    def __init__(self, *urls: str) -> None:
+        self._urls = urls
+        self.asked: list[str] = []
+
+    async def urls(self, did: str) -> tuple[str, ...]:
+        self.asked.append(did)
+        if not self._urls:
+            raise PeerError(ErrorCode.DID_NOT_FOUND, f"{did}: 404")
+        return self._urls
+
+
+def finder(web: Web, *entries: PeerAddress, blocked: str = "") -> PeerFinder:
+    book = AddressBook(entries, Pins())
+    return PeerFinder(book, lambda did: did == blocked, web=web)
+
+
+async def test_a_did_alone_is_found_by_its_document() -> None:
+    web = Web("wss://shop.example/", "wss://other.example/")
+    found = await finder(web).find("did:wba:SHOP.example", trust_first_use=False)
+    assert found == Target(DID, "wss://shop.example/", guarded=True)
+    assert web.asked == [DID]
+
+
+async def test_a_name_may_stand_for_such_a_did() -> None:
+    entry = PeerAddress("shop", DID, None)
+    found = await finder(Web("wss://shop.example/"), entry).find(
+        "shop", trust_first_use=False
+    )
+    assert found.guarded
+
+
+async def test_the_owners_address_comes_before_the_document() -> None:
+    web = Web("wss://elsewhere.example/")
+    entry = PeerAddress("shop", DID, "wss://10.0.0.7/")
+    found = await finder(web, entry).find(DID, trust_first_use=False)
+    assert found == Target(DID, "wss://10.0.0.7/")
+    assert web.asked == []
+
+
+@pytest.mark.parametrize(
+    ("web", "peer", "blocked", "kind"),
+    [
+        (Web(), DID, "", ErrorKind.PEER_UNREACHABLE),
+        (Web("wss://shop.example/"), DID, DID, ErrorKind.POLICY),
+        (Web("wss://shop.example/"), "nobody", "", ErrorKind.USAGE),
+        (Web("wss://shop.example/"), "did:example:a", "", ErrorKind.USAGE),
+    ],
+)
+async def test_who_cannot_be_found_is_an_error(
+    web: Web, peer: str, blocked: str, kind: ErrorKind
+) -> None:
+    with pytest.raises(CallError) as caught:
+        await finder(web, blocked=blocked).find(peer, trust_first_use=False)
+    assert caught.value.kind is kind
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["ws://169.254.169.254/", "wss://127.0.0.1:8765/", "wss://[::ffff:10.0.0.1]/"],
+)
+@pytest.mark.parametrize("has_guard", [True, False])
+async def test_a_document_cannot_send_us_where_it_likes(
+    url: str, has_guard: bool
+) -> None:
+    dialler = Dialler(addresses=Fetcher().addresses if has_guard else None)
+    with pytest.raises(CallError) as caught:
+        await dialler.dial(
+            url, guarded=True, open_timeout=1.0, ping_interval=20.0, max_size=1000
+        )
+    assert caught.value.kind is ErrorKind.PEER_UNREACHABLE

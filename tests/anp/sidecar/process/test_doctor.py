@@ -1,0 +1,182 @@
+"""What the doctor finds, what it says to do, and what it does itself."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from anp.identity.keys import PrivateKey
+from anp.sidecar.attachments import AttachmentSpec
+from anp.sidecar.config.load import load_config
+from anp.sidecar.config.settings import CacheConfig, Config
+from anp.sidecar.home.home import ApiAddress, Home
+from anp.sidecar.process.clock import Clock
+from anp.sidecar.process.doctor import RELEASED, Check, Level, examine, repair
+
+GOOD = Clock(RELEASED + 1, synchronised=True)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """Return a home with a key."""
+    home = Home(tmp_path / "home")
+    home.create()
+    PrivateKey.create(home.key_file)
+    return home
+
+
+def config_of(home: Home, **sections: object) -> Config:
+    """Return a configuration on a free port."""
+    config = load_config(
+        home, home_given=True, flags={"listen.port": 0}, environ={}, cwd=home.path
+    )
+    return replace(config, **sections)  # type: ignore[arg-type]  # a test's sections
+
+
+def found(home: Home, config: Config | None = None, clock: Clock = GOOD) -> list[Check]:
+    """Return what is not good."""
+    checks = examine(home, config or config_of(home), clock=clock)
+    return [check for check in checks if check.level is not Level.OK]
+
+
+def test_a_sound_home_has_nothing_to_say(home: Home) -> None:
+    assert found(home) == []
+
+
+def test_a_home_that_is_not_there_yet_is_no_fault(tmp_path: Path) -> None:
+    home = Home(tmp_path / "none")
+    assert found(home) == []
+    assert not home.path.exists()
+
+
+def test_a_key_that_others_can_read_is_mended(home: Home) -> None:
+    home.key_file.chmod(0o640)
+    (check,) = found(home)
+    assert (check.name, check.level) == ("identity", Level.BAD)
+    assert f"chmod 600 {home.key_file}" in check.fix
+    assert repair([check]) == [f"chmod 600 {home.key_file}"]
+    assert found(home) == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "level"), [(0o750, Level.WARNING), (0o770, Level.BAD)]
+)
+def test_an_open_home_is_mended(home: Home, mode: int, level: Level) -> None:
+    home.path.chmod(mode)
+    (check,) = found(home)
+    assert (check.name, check.level) == ("home", level)
+    repair([check])
+    assert found(home) == []
+
+
+def test_what_a_killed_daemon_left_is_removed(home: Home) -> None:
+    home.write_api(ApiAddress("/nowhere", 1, "ws://127.0.0.1:1/", "did:key:z1"))
+    (check,) = found(home)
+    assert (check.name, check.level) == ("leftover", Level.WARNING)
+    repair([check])
+    assert not home.api_file.exists()
+
+
+def test_the_file_of_a_running_daemon_stays(home: Home) -> None:
+    with home.lock():
+        home.write_api(ApiAddress("/nowhere", 1, "ws://127.0.0.1:1/", "did:key:z1"))
+        assert found(home) == []
+
+
+def test_a_broken_key_is_never_touched(home: Home) -> None:
+    home.key_file.write_text("no key")
+    (check,) = found(home)
+    assert (check.name, check.level, check.can_fix) == ("identity", Level.BAD, False)
+    assert repair([check]) == []
+    assert home.key_file.read_text() == "no key"
+
+
+@pytest.mark.parametrize(
+    ("clock", "level"),
+    [
+        (Clock(RELEASED - 1, synchronised=True), Level.BAD),
+        (Clock(RELEASED, synchronised=False), Level.WARNING),
+        (Clock(RELEASED, synchronised=None), Level.OK),
+    ],
+)
+def test_a_clock_is_judged(home: Home, clock: Clock, level: Level) -> None:
+    checks = examine(home, None, clock=clock)
+    (check,) = [check for check in checks if check.name == "clock"]
+    assert check.level is level
+
+
+def test_the_clock_of_this_system_can_be_asked() -> None:
+    assert Clock.of_system().synchronised in {True, False, None}
+
+
+def test_a_port_in_use_is_named(home: Home) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        config = config_of(home)
+        port = other.getsockname()[1]
+        config = replace(config, listen=replace(config.listen, port=port))
+        (check,) = found(home, config)
+    assert (check.name, check.level) == ("port", Level.BAD)
+    assert f":{port}" in check.fix
+
+
+def test_a_store_on_a_server_is_asked_and_its_password_not_shown(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = CacheConfig(url="redis://anpd:s3cret@127.0.0.1:1/0")
+    said = ["it forgets when it is full"]
+
+    def warnings(url: str, **more: object) -> list[str]:
+        assert url == cache.url
+        return said
+
+    monkeypatch.setattr("anp.sidecar.process.doctor.store_warnings", warnings)
+    (check,) = found(home, config_of(home, cache=cache))
+    assert (check.name, check.level) == ("store", Level.WARNING)
+    assert check.text == "redis://127.0.0.1:1/0; it forgets when it is full"
+    assert check.why
+    assert check.fix
+    said.clear()
+    assert found(home, config_of(home, cache=cache)) == []
+
+
+def test_a_store_that_cannot_be_reached_is_bad(home: Home) -> None:
+    cache = CacheConfig(url="redis://anpd:s3cret@127.0.0.1:1/0")
+    (check,) = found(home, config_of(home, cache=cache))
+    assert (check.name, check.level) == ("store", Level.BAD)
+    assert "cannot be reached" in check.text
+    assert "s3cret" not in repr(check)
+
+
+def test_a_program_that_is_not_there_is_named(home: Home, tmp_path: Path) -> None:
+    specs = (
+        AttachmentSpec(kind="mcp", name="a", command=("no-such-program",)),
+        AttachmentSpec(kind="mcp", name="b", command=("ls",), cwd=tmp_path / "no"),
+        AttachmentSpec(kind="mcp", name="c", command=("ls",), expose=("*",)),
+    )
+    names = [check.name for check in found(home, config_of(home, attach=specs))]
+    assert names == ["attach a", "attach b"]
+
+
+def test_a_broken_file_of_an_attachment_is_named(home: Home) -> None:
+    (home.attachments / "odd.json").write_text("{")
+    (check,) = found(home)
+    assert (check.name, check.level) == ("attachments", Level.BAD)
+
+
+def test_every_finding_says_what_why_and_how(home: Home) -> None:
+    home.key_file.chmod(0o644)
+    os.chmod(home.path, 0o777)
+    config = config_of(home)
+    config = replace(
+        config,
+        llm=replace(config.llm, model="made-up", api_key_env="ANPD_TEST_NO_SUCH_KEY"),
+    )
+    checks = found(home, config, Clock(0.0, synchronised=False))
+    assert {"home", "identity", "clock", "model"} <= {one.name for one in checks}
+    assert all(check.text and check.why and check.fix for check in checks)
