@@ -159,21 +159,29 @@ def _static(tree: Path) -> Iterator[Measure]:
 
 
 def _traced(files: CallFiles) -> Iterator[Measure]:
+    before = [f"caller, before: {_entered(one)}" for one in files.before.items()]
+    yield Measure(
+        "files a warm call enters before its bytes leave",
+        len(files.before),
+        MAX_CALL_FILES_BEFORE_SEND,
+        before,
+    )
     yield Measure(
         "files a warm call enters, both sides",
         len(files.both),
         MAX_CALL_FILES,
         [
-            *(f"caller, after: {name}" for name in files.after),
-            *(f"provider: {name}" for name in files.provider),
+            f"{len(files.before):3} in the caller before, {len(files.after)} after, "
+            f"{len(files.provider)} in the provider",
+            *(f"caller, after: {_entered(one)}" for one in files.after.items()),
+            *(f"provider: {_entered(one)}" for one in files.provider.items()),
         ],
     )
-    yield Measure(
-        "files a warm call enters before its bytes leave",
-        len(files.before),
-        MAX_CALL_FILES_BEFORE_SEND,
-        [f"caller, before: {name}" for name in files.before],
-    )
+
+
+def _entered(item: tuple[str, str]) -> str:
+    file, function = item
+    return f"{file} by {function.partition(':')[0]}"
 
 
 def _print_table(measures: Sequence[Measure]) -> None:

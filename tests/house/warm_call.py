@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -65,15 +65,15 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class CallFiles:
-    """The files that a warm call enters, each list in order of first entry."""
+    """The files that a warm call enters, in order, each with the function it enters."""
 
-    before: tuple[str, ...]
+    before: dict[str, str]
     "In the caller, until the request's frame is handed to websockets."
 
-    after: tuple[str, ...]
+    after: dict[str, str]
     "In the caller from then on, without those in `before`."
 
-    provider: tuple[str, ...]
+    provider: dict[str, str]
     "In the provider."
 
     @property
@@ -83,24 +83,26 @@ class CallFiles:
 
 
 def files_of(
-    interval: Interval, idle: set[tuple[str, str]]
-) -> tuple[list[str], list[str]]:
+    interval: Interval, idle: Set[tuple[str, str]]
+) -> tuple[dict[str, str], dict[str, str]]:
     """Return the files entered before the first frame was sent, and those after.
+
+    Each comes with the function that was entered first.
 
     Args:
         idle: Functions that do not count, as they are entered without a call.
     """
-    sent = interval.before_send
-    before: dict[str, None] = {}
-    after: dict[str, None] = {}
-    for index, function in enumerate(interval.functions):
-        if function in idle:
+    sent = interval.before_send or 0
+    before: dict[str, str] = {}
+    after: dict[str, str] = {}
+    for index, (file, name) in enumerate(interval.functions):
+        if (file, name) in idle:
             continue
-        if sent is not None and index < sent:
-            before[function[0]] = None
-        elif function[0] not in before:
-            after[function[0]] = None
-    return list(before), list(after)
+        if index < sent:
+            before.setdefault(file, name)
+        elif file not in before:
+            after.setdefault(file, name)
+    return before, after
 
 
 def summarised(
@@ -114,18 +116,21 @@ def summarised(
     idle_provider = {one for interval in idle_providers for one in interval.functions}
     calling = [files_of(one, idle_caller) for one in callers]
     # The provider's answer is a frame too, but its files are told as one list.
-    serving = [
-        [*before, *after]
-        for before, after in (files_of(one, idle_provider) for one in providers)
-    ]
-    before = _in_all([one for one, _ in calling])
-    whole = _in_all([before + after for before, after in calling])
-    after = [name for name in whole if name not in before]
-    return CallFiles(tuple(before), tuple(after), tuple(_in_all(serving)))
+    serving = [files_of(one, idle_provider) for one in providers]
+    before = _in_all([before for before, _ in calling])
+    whole = _in_all([before | after for before, after in calling])
+    after = {file: name for file, name in whole.items() if file not in before}
+    return CallFiles(
+        before, after, _in_all([before | after for before, after in serving])
+    )
 
 
-def _in_all(lists: Sequence[list[str]]) -> list[str]:
-    return [name for name in lists[0] if all(name in one for one in lists)]
+def _in_all(found: Sequence[dict[str, str]]) -> dict[str, str]:
+    return {
+        file: name
+        for file, name in found[0].items()
+        if all(file in one for one in found)
+    }
 
 
 class _Traced:
