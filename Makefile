@@ -10,7 +10,7 @@ STAMP  := $(VENV)/.installed
 API    := .venvs/api
 PIP    := -m pip --disable-pip-version-check -q
 
-.PHONY: help venv demo test check format lint types contracts wheel sdk-env api-env test-api agents-env callers-env test-callers test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill fuzz explore clean
+.PHONY: help venv demo test check house assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env test-callers test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill fuzz explore clean
 
 help:
 	@echo "make demo    two daemons meet, agree and call (start here)"
@@ -24,6 +24,8 @@ help:
 	@echo "make kill    fifty kills on each side, at named states"
 	@echo "make explore new examples for every property test (make test repeats known ones)"
 	@echo "make test-redis  the store on a real Redis or Valkey server, and two daemons that share it"
+	@echo "make house   the measures of the code and of one warm call, against their limits"
+	@echo "make assertions  every assertion of the tests, to compare two commits"
 	@echo "make fuzz    10,000 generated conversations between two sides, and counts"
 
 venv: $(STAMP)
@@ -160,6 +162,14 @@ fuzz: venv
 # Looks for new examples in every property test; CI repeats those it knows.
 explore: venv
 	$(BIN)/pytest -n 2 --hypothesis-profile=explore $$(grep -rl "from hypothesis" tests --include="test_*.py")
+
+# HOUSE=--static starts no daemons; --list prints all details, --tree measures elsewhere.
+house: venv
+	$(BIN)/python -m tests.house $(HOUSE)
+
+# ASSERTIONS="--compare OLD NEW" compares the tests of two checkouts.
+assertions: venv
+	@$(BIN)/python -m tests.house.assertions $(ASSERTIONS)
 
 clean:
 	rm -rf build dist $(VENV) .venvs

@@ -1,0 +1,76 @@
+"""The limits of `make house`, each with its reason.
+
+HOUSE.md's section Measures says where they come from.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "GERUND_NOUNS",
+    "MAX_CALL_FILES",
+    "MAX_CALL_FILES_BEFORE_SEND",
+    "MAX_CIRCLES",
+    "MAX_COMPLEXITY",
+    "MAX_COMPLEX_FUNCTIONS",
+    "MAX_FLAT_FILES",
+    "MAX_GERUND_MODULES",
+    "MAX_LINES",
+    "MAX_NAMES_TWICE_IN_PACKAGE",
+    "MAX_QUICK_CPU_SECONDS",
+    "MAX_RIDDLES",
+    "MAX_ROOMS_WITHOUT_ORDER",
+]
+
+MAX_FLAT_FILES: Final = 15
+"Python files flat in one folder; more than that cannot be taken in at one look."
+
+MAX_ROOMS_WITHOUT_ORDER: Final = 0
+"Rooms without an import order; where nothing holds the order, it is lost unseen."
+
+MAX_CIRCLES: Final = 0
+"Circles of imports; the modules of a circle can only be understood all at once."
+
+MAX_CALL_FILES: Final = 35
+"Files that a warm call enters in both daemons; a newcomer can read about as many."
+
+MAX_CALL_FILES_BEFORE_SEND: Final = 25
+"Files that a warm call enters before its bytes leave; the request is half the way."
+
+MAX_LINES: Final = 74_000
+"Lines of product code; 77,100 was the start, and the behaviour stays the same."
+
+MAX_COMPLEXITY: Final = 10
+"Branches after which a function counts as complex; the default of mccabe."
+
+MAX_COMPLEX_FUNCTIONS: Final = 20
+"Complex functions; there were 20 when the limit was set, and no more may come."
+
+MAX_NAMES_TWICE_IN_PACKAGE: Final = 0
+"Public class names with two meanings in one package; readers take the wrong one."
+
+MAX_RIDDLES: Final = 40
+"Documentation that begins with a question word; some are good English, most are not."
+
+MAX_GERUND_MODULES: Final = 0
+"Modules named by an activity; a module is a thing, so its name is a noun."
+
+MAX_QUICK_CPU_SECONDS: Final = 120.0
+"CPU seconds of `make quick`; a longer inner loop is not run after every change."
+
+GERUND_NOUNS: Final = frozenset(
+    {
+        "encoding",  # The result of encoding: UTF-8 is an encoding.
+        "listing",  # A list that is published; a directory listing.
+        "mapping",  # A set of pairs; the standard library's Mapping.
+        "padding",  # The bytes that fill a block.
+        "pricing",  # The prices of something.
+        "string",  # No verb at all.
+        "timing",  # A set of durations.
+        "tracing",  # The field's name for recording spans, as in OpenTelemetry.
+        "wiring",  # The wires of a house; the parts put together.
+        "wording",  # The words of a text.
+    }
+)
+"Last words of module names that end in `ing` and are nouns of their own."
