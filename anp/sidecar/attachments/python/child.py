@@ -38,7 +38,7 @@ __all__ = ["PythonAttachment", "find_interpreter"]
 
 logger = logging.getLogger(__name__)
 
-RUNNER = Path(__file__).with_name("python_runner.py")
+RUNNER = Path(__file__).with_name("runner.py")
 
 HEADER = struct.Struct(">IQ")
 "Length of the JSON, and the id of the call it belongs to."
