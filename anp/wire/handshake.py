@@ -1,11 +1,48 @@
 """The handshake: one core for each side (WIRE §1, §2).
 
-Initiator                                   Responder
-sourceHello        ------------------->     verify, NeedKeyCheck, NeedAnswer
-verify,            <-------------------     destinationHello
-NeedKeyCheck       <-------------------     finished
-finished           ------------------->     HandshakeCompleted
-HandshakeCompleted
+Theory of operation
+-------------------
+
+A handshake turns two DIDs into one short-term key. The requester is the `Initiator`,
+the provider the `Responder`; both share what `side.Handshake` has. Four messages cross:
+
+    Initiator                                 Responder
+    sourceHello       ------------------->    verify, NeedKeyCheck, NeedAnswer
+                      <-------------------    destinationHello
+    NeedKeyCheck      <-------------------    finished
+    finished          ------------------->    HandshakeCompleted
+    HandshakeCompleted
+
+Each hello carries a fresh P-256 key, a random text and a signature over the whole JSON
+as it was sent. Both sides compute the same secret from the two fresh keys and derive
+two traffic keys from it, one for each direction, together with the id by which the pair
+is called from then on (`keys.derive_keys`). `finished` is the first message under such
+a key: it holds that id, encrypted, and so proves that its sender has the key.
+
+A signature proves that somebody holds the key that the hello names. It does not prove
+that this key belongs to the DID. Only a resolver can tell, and a resolver needs the
+network, so the core stops and emits `NeedKeyCheck`; our shell answers with
+`key_checked`. The responder stops a second time, with `NeedAnswer`: policy, and which
+of the offered protocols it confirms, are not the core's business. The shell answers
+with `answer` or `refuse`.
+
+The order of the checks is the protection. A responder first looks at the address and
+the format, then at the signature, then asks about the DID, and only then makes a key
+of its own, so that a stranger's hello costs one verification and no memory. An
+initiator takes nothing that it did not offer: version, cipher suite, group, protocol.
+
+Three details follow from how the official SDK behaves. The responder sends its
+`finished` right behind its hello, before it has heard the initiator's; so an initiator
+whose resolver is still at work keeps that one message in `_early_finished`. The hello
+must come first, or the SDK gives up. And frames under the new key may overtake the
+initiator's `finished`; `secret_key_id` lets the link hold them until the end.
+
+Every handshake has one deadline, checked on each input. Whatever goes wrong, the states
+end in `FAILED` with one `HandshakeFailed`, and the peer gets one `response`: with the
+detail where the fault is in its own message, with a fixed phrase where a resolver or a
+policy decided, since those reasons may name what is not its business. A `response` is
+never answered. The end that is wanted is `HandshakeCompleted`, which carries the keys,
+what both sides offered, and the shorter of the two lifetimes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The meta-protocol's rules as one pure object, for both roles (ANP-16 to ANP-46).
+"""The negotiation machine: the meta-protocol's rules as one pure object for both roles.
 
 Bytes of the peer, answers of our own mind and the time go in; messages and events come
-out. Questions in words work meanwhile when both sides have them (ANP-64); test cases
-and repairs belong to the time after it and are only counted (ANP-Q17).
+out (ANP-16 to ANP-46). The room's `__init__` has the theory of operation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,48 @@
 """The fork server: a small process that forks workers and reports their end.
 
-It is started fresh, loads what workers need once, and stays single-threaded, so that a
-fork is cheap and safe. A request comes with the worker's end of its channel; the answer
-carries the worker's pid, and the worker itself says on its channel when it is locked.
+Theory of operation
+-------------------
+
+A worker is a Python process that is locked before it sees any code of others. Starting
+a fresh interpreter for each would take some 40 ms. So the daemon starts one process,
+this one, which loads everything that workers need once (`preload`) and then forks: a
+fork takes a millisecond and shares the memory. The fork server stays single-threaded,
+since a fork of a process with threads is not safe, and it never runs code of others
+itself.
+
+    daemon  <---- control socket ---->  fork server
+       |                                    | fork, then locked
+       +------ a channel for each --------> worker
+
+Start. The environment is emptied and the memory is frozen (`gc.freeze`), so that a
+collection in a child does not copy every page. Then the self-test forks workers that
+try what no worker may do. A layer that the kernel took, and that held, is *required*
+from then on; the answer `ready` tells the daemon which these are. Nothing is claimed
+that was not seen.
+
+Spawning. A request is a line of JSON together with a descriptor: the worker's end of a
+socket pair, whose other end the daemon keeps. After the fork the parent closes its copy
+and answers with the pid and a pidfd. The pidfd is taken before anybody can reap the
+child, so what the daemon kills through it can only be this worker, even if the number
+has been given to another process.
+
+In the child the order matters. Standard input and output become /dev/null, standard
+error a small pipe that never blocks, the channel becomes descriptor 3, and every other
+descriptor is closed: with the control socket a worker could name pids to kill. Then
+`Lock.close` drops privileges, sets the limits, and installs the filter of system calls
+last. A required layer that fails raises, and the child ends. Only now the child says
+`locked` on its channel and begins to serve. It leaves with `os._exit`, never by
+returning into the fork server's code.
+
+Ending. The kernel tells by SIGCHLD that a child ended; `select` is woken through a
+pipe. `wait4` gives the status and the CPU time, and both go to the daemon with the last
+words of the child's standard error. The status tells apart a violation of the filter, a
+kill at a deadline, a crash and a normal end. Those last words are the only thing
+written by a worker that this process ever reads, and it reads at most 2,000 bytes of
+them.
+
+The end of the control socket is the order to stop. It comes when the daemon closes it,
+and also when the daemon was killed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,53 @@
-"""The keys of one link's channels that outlive it, or came to it from an earlier one.
+"""Resumption: keys of a link's channels that outlive it, or came from another link.
 
-Pure. What of it concerns the frames on a channel is in `traffic`.
+Pure. The parts that concern single frames are in `traffic`, the sealed form of a key is
+in `kept`, and the writes to the store are made by `anp.channel.keeper`.
+
+Theory of operation
+-------------------
+
+Without resumption a key dies with its WebSocket. With it, a side that lost its link
+opens a new one and sends the next message under the old key at once: there is no
+handshake, no hello, nothing before the message itself. The peer meets a key id that the
+link does not know, finds the key in its store, and goes on.
+
+The danger is that a counter is used twice: by a sender (the cipher breaks when an iv
+repeats) or by a receiver (a recorded message runs again). A crash, or two daemons that
+share a store, must not lead there. Therefore counters come in aligned blocks of 1,024
+(`counters.BLOCK`), and two writes are on disk *before* anything happens:
+
+* The sender *reserves* a block before it sends with a counter of it. `may_send` answers
+  `Before.BLOCK`, the shell reserves, `reserved` lets the channel go on.
+* The receiver *claims* a block before it acts on a message with a counter of it. Until
+  then the message is held; `NeedClaim` asks, and the shell answers the link's core.
+
+Who takes up a key always begins a new block on either side, so nobody has to know where
+the last holder stopped. Claiming is atomic, and whoever claimed a block owns it: of two
+daemons that got the same recorded frame, one acts. The salt in front of the counters is
+new at each resumption, so that even a store that was set back to yesterday's copy does
+not repeat an iv.
+
+The life of a kept key, in order:
+
+1. `keep_key`: a channel was bound, and both sides listed `counter` and `resume`. The
+   shell stores the sealed key with its marks; `unkeep_key` takes that back when the
+   store has no room.
+2. The link ends. The channel goes, the record stays.
+3. The requester takes the key up: the shell reserves a block and hands the channel to
+   the core. Until the peer has sent something under the key it counts as not *proved*,
+   and only short messages go out (`Before.PROOF`), because the peer's connection still
+   reads short ones only.
+4. The provider meets the unknown key id: `look_up` keeps the message and emits
+   `NeedKey`. The shell finds the record, and `prove_key` decrypts the message with it:
+   a stranger who only knows the id costs one look and nothing more. Then the shell asks
+   what it would ask for a hello (does the key still belong to that DID, is the protocol
+   still served), claims, reserves, and the channel goes on.
+5. The key ends: it expires, its counters are used up, or a side gives it up.
+
+If the provider refuses, it sends a `response`. That message is not authenticated, so
+`is_refusal` makes it a hint (`ResumptionRefused`) and nothing else. The requester then
+does a handshake whose signed hellos settle, by `lostKey`, whether the message was acted
+on: only if it was not is the call sent again.
 """
 
 from __future__ import annotations

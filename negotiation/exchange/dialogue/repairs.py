@@ -1,13 +1,49 @@
 """Reports of errors and the repairs that follow (ANP-56 to ANP-61, ANP-Q25).
 
+Theory of operation
+-------------------
+
+On an agreed channel either side may receive a message that breaks the document. It then
+*reports* it with `fixErrorNegotiation`; for the other side the same message is a
+*claim* about its own code. A claim ends in one of three ways: the side admits the
+fault, makes new code and announces it with `codeGeneration`; it refuses, with the
+reason; or it says nothing in time, which counts as a refusal.
+
+    receiver of the bad message                 its sender
+    report ------ negotiating ----------------> NeedFault
+                                                judged(OurFault): NeedRepair
+    PeerRepairs <------- accepted -------------
+    PeerRepaired <------ codeGeneration -------  repair_ready
+         or
+    ReportRefused <----- rejected -------------  judged(PeerFault)
+
 The seed gives a report neither number nor direction, so the status alone tells whose
 matter a message belongs to: `negotiating` is always a claim of who sends it, and
-`accepted` and `rejected` always answer a claim of who receives them. The two directions
-never wait for each other: both sides may report at the same time, about different
-messages or about the same one, and both may admit a fault (ANP-61). This also works
-with a peer that leaves the reference out. A claim about the message that we have
-reported ourselves is the peer's next word in the same matter: it counts as a round of
-it, and the peer gets our full time again before it has to answer our report.
+`accepted` and `rejected` always answer a claim of who receives them. The first line of
+the description names the id of the envelope in question (`descriptions`). An answer
+that names no id belongs to the one report that is open; this is why each direction has
+at most one open report, and further ones wait in a queue.
+
+The two directions never wait for each other: both sides may report at the same time,
+about different messages or about the same one, and both may admit a fault (ANP-61). A
+claim about the message that we have reported ourselves is the peer's next word in the
+same matter: it counts as a round of it, and the peer gets our full time again before it
+has to answer our report.
+
+A `rejected` for a message that nobody reported is the other use of this action: a
+provider says that a request gets no answer (`refuse`), and the caller's call ends with
+that reason (`MessageRefused`).
+
+Between `accepted` and `codeGeneration` application data is held (`holding`). Our own
+shell keeps that time short: it writes and checks the new half *before* it calls
+`judged`, and so refuses, instead of admitting a fault that it cannot mend. A peer may
+take its time, up to `repair_timeout`. A repair that was admitted and then fails, on
+either side, ends the communication (ANP-46): the methods raise `CommunicationEnded`,
+and the machine that this object is a part of closes the channel.
+
+Limits hold everything down: rounds about one message, reports that wait, repairs of one
+channel (each may cost calls to a model), and the number of matters that are remembered
+at all. What does not fit is dropped or refused, never queued without end.
 """
 
 from __future__ import annotations
