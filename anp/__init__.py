@@ -1,1 +1,13 @@
-"""The wire, the peers, the daemon and its faces."""
+"""The daemon with its wire, its peers and its faces.
+
+* `wire`: bytes, signatures, keys and the handshake, all pure.
+* `identity`: DIDs, their documents and where they are.
+* `channel`: links and channels over WebSockets.
+* `interaction`: sessions, tasks, messages and groups; still empty.
+* `protocols`: consensus protocols written by hand.
+* `sidecar`: the daemon itself, in rooms of its own.
+* `cli`: the commands.
+* `__main__`: starts the command line, after a look at whose packages these are.
+* `errors`: the kinds of errors, their exit codes, and one class for each reaction.
+* `version`: the version of the installed distribution.
+"""

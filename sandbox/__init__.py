@@ -1,1 +1,11 @@
-"""Runs generated code, and checks values against schemas, in other processes."""
+"""Runs generated code, and checks values against schemas, in locked processes.
+
+* `pool`: the daemon's side: modules, workers and limits.
+* `processes`: the fork server and the processes of workers.
+* `worker`: the code inside a worker.
+* `language`: what a source may say, and what it meets when it runs.
+* `lock`: the lock that the kernel puts on a worker.
+* `frames`: frames between the daemon and a worker: plain values.
+* `errors`: the errors of the package.
+* `__main__`: `python -m sandbox run`: tries one function.
+"""

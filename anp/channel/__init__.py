@@ -1,1 +1,11 @@
-"""Links and channels over WebSockets."""
+"""Links and channels over WebSockets: the shells around a pure core.
+
+* `core`: what a link decides, without any I/O.
+* `channel`: one channel as the rest of the daemon sees it.
+* `link`: one WebSocket, its core, and the channels on it.
+* `links`: all links: dialled, accepted, found again and kept.
+* `dialler`: connects to the WebSocket of a peer, at a checked address.
+* `listener`: the port for peers: WebSocket upgrades and plain GET.
+* `keeper`: keeps short-term keys in the store and takes them up again.
+* `link_keys`: keeps and takes up the keys of one link's channels.
+"""

@@ -1,1 +1,4 @@
-"""Consensus protocols written by hand, as pure objects without any I/O."""
+"""Consensus protocols written by hand, as pure objects.
+
+* `envelope`: the message envelope of seed 003.
+"""

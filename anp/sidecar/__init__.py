@@ -1,1 +1,27 @@
-"""The daemon: calls out, calls in, attachments and the local API."""
+"""The daemon, in rooms; the files beside them build, wire and watch it.
+
+* `daemon`: builds every part, wires them, and runs until it is told to stop.
+* `operation`: reads the owner's files again and puts into effect what can be.
+* `health`: tells whether the daemon can do its work.
+* `gauges`: figures that are read when somebody asks.
+* `home`: the folder of one daemon.
+* `config`: the settings.
+* `telemetry`: counts, spans and work in progress.
+* `attachments`: the owner's tools, one kind each.
+* `offer`: the capabilities that are exposed, and their calls.
+* `peers`: other daemons: found, allowed, pinned.
+* `minds`: minds and their budget.
+* `halves`: halves loaded into the sandbox.
+* `agreement`: negotiations and what is stored of them.
+* `bound`: channels that have their protocol.
+* `bundles`: agreements as files.
+* `consensus`: protocols by URI.
+* `calls`: calls out, and the acceptor of channels in.
+* `library`: the owner's view of what was agreed.
+* `api`: the local HTTP API and the dashboard.
+* `mcp`: the server for MCP clients.
+* `process`: start, signals, stop and self-check.
+* `a2a`: the A2A interface; still empty.
+* `groups`: groups and schedules; still empty.
+* `tasks`: tasks that last; still empty.
+"""

@@ -28,7 +28,7 @@ with `answer` or `refuse`.
 
 The order of the checks is the protection. A responder first looks at the address and
 the format, then at the signature, then asks about the DID, and only then makes a key
-of its own, so that a stranger's hello costs one verification and no memory. An
+of its own, so that a stranger's hello costs the check of one signature. An
 initiator takes nothing that it did not offer: version, cipher suite, group, protocol.
 
 Three details follow from how the official SDK behaves. The responder sends its

@@ -1,1 +1,8 @@
-"""The store on a Redis or Valkey server."""
+"""The store on a Redis or Valkey server.
+
+* `place`: the URL of the server, and how to show it without its password.
+* `server`: the connection, what the server has to be, its failures.
+* `database`: transactions without locks, and outages survived.
+* `rows`: the rows as one transaction sees them.
+* `memory`: rows read lately, for when the server is away.
+"""

@@ -1,4 +1,11 @@
-"""Consensus protocols: known by URI, published in a list, picked by task and schema."""
+"""Consensus protocols: known by URI, published in a list, picked by need and schema.
+
+* `registry`: the protocols that this agent knows, by URI.
+* `listing`: the list that an agent publishes (ANP-95), written and read.
+* `selection`: picks the protocol of a peer's list that serves a need.
+* `memory`: remembers the protocols that did not serve a need.
+* `written`: the interface of protocols that are written by hand.
+"""
 
 from negotiation.consensus.listing import (
     MAX_LIST,

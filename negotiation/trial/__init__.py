@@ -1,1 +1,10 @@
-"""The check that every module half passes before it is used."""
+"""The check that every module half passes before it is used.
+
+* `acceptance`: checks one half, whatever its role.
+* `trial`: the common part of both trials.
+* `requester`: the trial of a requester half.
+* `provider`: the trial of a provider half.
+* `worked`: what the worked examples tell before a half is run.
+* `worked_trial`: the trial of halves whose bytes are not JSON.
+* `module_examples`: example texts that a half brings along.
+"""

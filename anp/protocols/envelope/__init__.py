@@ -1,7 +1,14 @@
 """The message envelope of the generic A2A specification, as a consensus protocol.
 
-`message-envelope-1.0.md` beside this file is its text; this package is the code for
-that version (ANP-91). It is not Google's A2A.
+* `words`: the words of the envelope: those we send, and those we read as equal.
+* `messages`: the four types of messages, read and written (ENV-6 to ENV-23).
+* `reader`: turns bytes of a peer into a message, or into a reason why they are none.
+* `timestamps`: date-times as messages carry them (ENV-10).
+* `memory`: messages that were seen and answers that were given (ENV-Q11).
+* `discovery`: the reserved actions by which capabilities are asked for and announced.
+* `side`: the common part of both sides of a channel.
+* `requester`: the side that calls.
+* `provider`: the side that is called.
 """
 
 from __future__ import annotations

@@ -1,1 +1,11 @@
-"""Negotiations on a channel, what the owner says about them, and what is stored."""
+"""Negotiations on a channel, the owner's word about them, and what is stored.
+
+* `agreement`: negotiates on a channel and stores what was agreed.
+* `stored`: decides which document, half and agreement are stored.
+* `case`: one running negotiation as the owner sees it.
+* `queue`: the owner's queue of negotiations that run, wait or failed.
+* `rulings`: decides from records what the owner's word means.
+* `refusals`: a mind that agrees to no text that failed or was revoked.
+* `outcomes`: the outcome of test cases, and how long a failed text is refused.
+* `offline`: runs agreed test cases again, by one side alone.
+"""

@@ -1,1 +1,7 @@
-"""Agreed protocols as files that another daemon can read."""
+"""Agreed protocols as files that another daemon can read.
+
+* `format`: the bytes of a bundle.
+* `export`: writes what was agreed into a bundle.
+* `bundles`: bundles out and in, with every check.
+* `arguments`: data to try the half of a bundle with.
+"""

@@ -1,1 +1,14 @@
-"""Calls from and to peers, from the request to the channel that carries it."""
+"""Calls from and to peers, from the request to the channel that carries it.
+
+* `caller`: carries one call from the request to its answer.
+* `journal`: calls that outlive their request, kept by id.
+* `events`: events of the daemon, and the hub that spreads them.
+* `binder`: finds or makes the protocol for a need, and a channel bound to it.
+* `candidates`: the consensus protocols that serve a call.
+* `by_uri`: turns a selected consensus protocol into an agreement or a call.
+* `prepared`: a request made ready, whatever it goes through.
+* `requesters`: the channels on which we call, by agreement.
+* `renewer`: renews those channels in time.
+* `question`: a question to a peer in words.
+* `acceptor`: channels in: chooses what each one speaks.
+"""

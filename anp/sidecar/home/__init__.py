@@ -1,1 +1,5 @@
-"""The folder of one daemon, and messages that say what is wrong in it."""
+"""The folder of one daemon, and messages that explain a mistake in it.
+
+* `home`: the files of a home, and safe writing to them.
+* `explain`: an error of a configuration file in the owner's terms.
+"""

@@ -1,1 +1,8 @@
-"""The owner's view of agreed protocols: listed, revoked, tested again, pruned."""
+"""The owner's view of agreed protocols: listed, revoked, tested again, pruned.
+
+* `views`: agreements, halves and documents as the owner reads them.
+* `state`: tells the state of an agreement and the reason for it.
+* `revocation`: revokes, gives back, approves and prunes.
+* `prune_rules`: decides what may be pruned.
+* `retest`: runs the test cases again when the owner asks.
+"""

@@ -1,1 +1,6 @@
-"""The local agent's capabilities: attached, exposed and called."""
+"""The local agent's capabilities: attached, exposed and called.
+
+* `exposure`: the capabilities that peers may see and use.
+* `attached`: keeps the running attachments the same as the owner's files.
+* `capability_calls`: calls a capability for a peer, with every check before and after.
+"""

@@ -1,1 +1,8 @@
-"""Other daemons: who they are, where they are, what they may, what they publish."""
+"""Other daemons: who they are, where they are, what they may, what they publish.
+
+* `policy`: the owner's policy: which peers may open channels to us.
+* `finder`: finds the DID and the address of a peer that a caller named.
+* `pins`: the pins of URLs and keys, as the store keeps them.
+* `lists`: the lists of protocols that peers publish, fetched and remembered.
+* `web_identity`: our own `did:wba` and the documents that our port serves for it.
+"""

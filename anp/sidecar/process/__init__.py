@@ -1,1 +1,9 @@
-"""One daemon as a process: start, signals, stop, service manager, self-check."""
+"""One daemon as a process: start, signals, stop, service manager, self-check.
+
+* `run`: one daemon from its start to the signal that ends it.
+* `signals`: the signals of the system: stop, stop at once, reload.
+* `stop`: a graceful stop that waits for work in progress.
+* `service`: talks to the service manager.
+* `clock`: asks the system about its clock.
+* `doctor`: checks what works on this machine, and says how to mend the rest.
+"""

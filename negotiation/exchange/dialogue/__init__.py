@@ -1,4 +1,15 @@
-"""What two sides say after an agreement: test cases, repairs and questions."""
+"""The talk of two sides after an agreement: test cases, repairs and questions.
+
+* `machine`: everything of one channel as one pure object, for both roles.
+* `case_turns`: the turns in which test cases are agreed (ANP-48 to ANP-53).
+* `repairs`: reports of errors and their repairs, with the theory of operation.
+* `questions`: questions in words, and their answers (ANP-64 to ANP-69).
+* `descriptions`: the text of an error description, written and read.
+* `fault`: decides by the document's schemas whose fault an error is.
+* `answers`: the answers of our own side to what a dialogue asks.
+* `events`: the events and questions of a dialogue for its shell.
+* `limits`: how long and how much may be said.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,12 @@
-"""Links from values to values, and the source text that is rendered from them."""
+"""Links from values to values, and the source text that is rendered from them.
+
+* `spots`: the places of a schema, each with a name.
+* `conversions`: the ways in which one value becomes another.
+* `forms`: links as a model writes them, and their schema.
+* `trees`: puts links together into a whole value.
+* `plans`: everything that is needed to write out a half.
+* `frames`: the purpose of message fields where rules cannot tell it.
+* `halves`: writes a half from a plan.
+* `source`: writes how a value is made, as lines of a function.
+* `helpers`: the fixed functions that a half may need.
+"""

@@ -1,1 +1,8 @@
-"""The named parts of standard modules that generated code may import."""
+"""The named parts of standard modules that generated code may import.
+
+* `facade`: the facade itself: named parts, read-only.
+* `modules`: the table: which modules, and which of their names.
+* `objects`: replacements for members that are too open.
+* `trees`: XML without files, document types and entities.
+* `log`: `print` and `logging`, with a cap.
+"""

@@ -1,1 +1,11 @@
-"""Attachments over HTTP: OpenAPI services, declared operations, callbacks."""
+"""Attachments over HTTP: OpenAPI services, declared operations, callbacks.
+
+* `remote`: the common part of attachments over HTTP: life, health, calls.
+* `endpoint`: one HTTP server of the owner: what is sent, how much is read.
+* `service`: the kind `http`: a service described by OpenAPI or by its owner.
+* `openapi`: reads an OpenAPI document; its operations become capabilities.
+* `openapi_schema`: schemas of an OpenAPI document as plain JSON Schema.
+* `operations`: one call of a service: where each argument goes.
+* `declared`: capabilities that the owner describes.
+* `callback`: the kind `callback`: an agent that takes calls at a URL.
+"""

@@ -1,1 +1,5 @@
-"""The owner's Python functions as an attachment, in a process of their own."""
+"""The owner's Python functions as an attachment, in a process of their own.
+
+* `child`: starts the owner's interpreter and talks to it.
+* `runner`: runs the functions inside the owner's interpreter.
+"""
