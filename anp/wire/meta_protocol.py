@@ -48,7 +48,7 @@ EXTENSION_MAX_MESSAGE = "maxMessage"
 "Name of our extension for frames above the limit of others (WIRE row 34)."
 
 EXTENSION_RESUME = "resume"
-"Name of our extension for keys that outlive their link (docs/architecture.md)."
+"Name of our extension for keys that outlive their link (docs/decisions)."
 
 _KEY_ID = re.compile(r"[0-9a-f]{16}")
 _MAX_NUMBER = 2**48

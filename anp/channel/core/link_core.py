@@ -227,7 +227,7 @@ class LinkCore:
         for channel_id in list(self._channels):
             self.leave_channel(channel_id, reason)
 
-    # Keys that are kept (docs/architecture.md, "Resumption").
+    # Keys that are kept; see `kept_keys`.
 
     def claimed(
         self,
