@@ -10,6 +10,7 @@ import pytest
 from tests.documents import ROOT, headings, links, without_blocks
 from tests.house.places import (
     defines,
+    fixed,
     listed,
     modules_of,
     places,
@@ -132,6 +133,27 @@ def test_a_module_that_is_not_listed_and_one_that_is_missing_are_noticed(
         "three is not listed",
         "two is listed and missing",
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"""A room."""\n',
+        '"""A room.\n\nMore of it.\n"""\n\nONE = 1\n',
+        '"""A room.\n\n* `gone`: a module with a long phrase\n  in two lines.\n"""\n',
+        '"""A room.\n\n* `one`: a module.\n* `gone`: none.\n\nMore.\n"""\n',
+    ],
+)
+def test_a_list_is_put_right(tmp_path: Path, text: str) -> None:
+    init = tmp_path / "__init__.py"
+    init.write_text(text)
+    (tmp_path / "one.py").write_text('"""The first.\n\nMore."""\n')
+    (tmp_path / "two.py").write_text(f'"""{"A sentence of some length. " * 5}"""\n')
+    assert problems_of(tmp_path)
+    init.write_text(fixed(tmp_path))
+    assert problems_of(tmp_path) == []
+    assert listed(tmp_path) == ["one", "two"]
+    assert ("More" in text) == ("More" in init.read_text())
 
 
 def test_a_place_that_does_not_exist_is_noticed(tmp_path: Path) -> None:

@@ -4,9 +4,11 @@ A place is written `path/file.py:name`, with dots between a class and its method
 is a folder of the product; its `__init__` lists each of its modules and rooms in a line
 of the form ``* `name`: a phrase.``, which may go on in lines that are indented.
 
-    python -m tests.house.places
+    python -m tests.house.places [--fix]
 
 prints the modules that a list leaves out, and those that a list has and the folder not.
+With `--fix` the lists are put right; a new line has the first sentence of the module's
+own docstring, to be made a short phrase by whoever wrote the module.
 """
 
 from __future__ import annotations
@@ -14,15 +16,26 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.house.sources import PACKAGES
 
-__all__ = ["defines", "listed", "modules_of", "places", "problems_of", "rooms"]
+__all__ = [
+    "defines",
+    "fixed",
+    "listed",
+    "modules_of",
+    "places",
+    "problems_of",
+    "rooms",
+]
 
 _PLACE = re.compile(r"`([A-Za-z0-9_./-]+\.[a-z]+):([A-Za-z_][A-Za-z0-9_.]*)`")
 _LINE = re.compile(r"^\* `([a-z0-9_]+)`: (\S.*)$", re.MULTILINE)
+_ENTRY = re.compile(r"^\* `([a-z0-9_]+)`: \S.*\n(?:  \S.*\n)*", re.MULTILINE)
+_WIDTH = 88
 
 _Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -93,13 +106,46 @@ def problems_of(room: Path) -> list[str]:
     return found
 
 
+def fixed(room: Path) -> str:
+    """Return the text of a room's `__init__` with its list put right."""
+    init = room / "__init__.py"
+    text = init.read_text("utf-8")
+    there = modules_of(room)
+    text = _ENTRY.sub(lambda entry: entry[0] if entry[1] in there else "", text)
+    new = "".join(_entry(room, name) for name in sorted(there - {*listed(room)}))
+    if not new:
+        return text
+    entries = list(_ENTRY.finditer(text))
+    if entries:
+        end = entries[-1].end()
+        return text[:end] + new + text[end:]
+    first, rest = text.split("\n", 1)
+    if first.endswith('"""') and len(first) > len('""""""'):
+        first, rest = first.removesuffix('"""'), f'"""\n{rest}'
+    return f"{first}\n\n{new}{rest}"
+
+
+def _entry(room: Path, name: str) -> str:
+    path = room / f"{name}.py"
+    path = path if path.exists() else room / name / "__init__.py"
+    said = (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "none.").split(
+        "\n\n", 1
+    )[0]
+    words = f"* `{name}`: {' '.join(said.split())}"
+    return textwrap.fill(words, _WIDTH, subsequent_indent="  ") + "\n"
+
+
 def _docstring(room: Path) -> str:
     return ast.get_docstring(ast.parse((room / "__init__.py").read_text("utf-8"))) or ""
 
 
-def main() -> int:
-    """Print what is wrong with the lists of this checkout."""
+def main(words: list[str]) -> int:
+    """Print what is wrong with the lists of this checkout, or put them right."""
     tree = Path(__file__).parents[2]
+    if words == ["--fix"]:
+        for room in rooms(tree):
+            if problems_of(room):
+                (room / "__init__.py").write_text(fixed(room), "utf-8")
     lines = [
         f"{room.relative_to(tree)}: {problem}"
         for room in rooms(tree)
@@ -110,4 +156,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
