@@ -3,7 +3,7 @@
 * `pool`: the daemon's side: modules, workers and limits.
 * `processes`: the fork server and the processes of workers.
 * `worker`: the code inside a worker.
-* `language`: what a source may say, and what it meets when it runs.
+* `language`: the limits on source text, and the guards at run time.
 * `lock`: the lock that the kernel puts on a worker.
 * `frames`: frames between the daemon and a worker: plain values.
 * `errors`: the errors of the package.

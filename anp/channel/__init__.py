@@ -1,6 +1,6 @@
 """Links and channels over WebSockets: the shells around a pure core.
 
-* `core`: what a link decides, without any I/O.
+* `core`: the decisions about a link, without any I/O.
 * `channel`: one channel as the rest of the daemon sees it.
 * `link`: one WebSocket, its core, and the channels on it.
 * `links`: all links: dialled, accepted, found again and kept.

@@ -5,7 +5,7 @@
 * `messages`: the JSON messages of a link, parsed and made.
 * `meta_protocol`: the `metaProtocol` of hellos: offers, answers, extensions.
 * `encoding`: texts, times and bytes in the one form that is sent.
-* `sizes`: how large a message may be, all from one figure.
+* `sizes`: the largest sizes of messages, all from one figure.
 * `proof`: signatures of hellos, made and verified.
 * `keys`: the key schedule: from two fresh keys to a pair of traffic keys.
 * `envelope`: encrypts and decrypts the frame inside a message.

@@ -6,11 +6,11 @@
 * `markdown`: the little Markdown that is understood, in linear time.
 * `headings`: tells from a heading what the block below it is about.
 * `bases`: the protocol that a candidate builds on (ANP-26).
-* `encodings`: what a document says about bytes that are not JSON.
+* `encodings`: the words of a document about bytes that are not JSON.
 * `examples`: the worked examples of such a document.
 * `layout`: the purpose of each field: correlation, outcome, values.
 * `fields`: sorts the top-level properties of a message by purpose.
-* `outcome`: how a response tells good from bad.
+* `outcome`: tells from a response whether it is good or an error.
 * `parts`: the parts of a message that a half fills in.
 * `message_judge`: validates the bytes of a message against the document.
 """

@@ -4,7 +4,7 @@
 * `trial`: the common part of both trials.
 * `requester`: the trial of a requester half.
 * `provider`: the trial of a provider half.
-* `worked`: what the worked examples tell before a half is run.
+* `worked`: findings from the worked examples, before a half is run.
 * `worked_trial`: the trial of halves whose bytes are not JSON.
 * `module_examples`: example texts that a half brings along.
 """

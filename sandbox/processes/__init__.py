@@ -4,7 +4,7 @@
 * `process`: the daemon's side of the fork server; everything read is hostile.
 * `control`: messages between the daemon and the fork server.
 * `conversation`: one question to a worker, one answer, nothing else.
-* `ending`: how a worker ended, and what that means for its call.
+* `ending`: the end of a worker, and its meaning for the call.
 * `preload`: loads what workers need before they are locked.
 * `self_test`: shows that the lock holds on this machine.
 """

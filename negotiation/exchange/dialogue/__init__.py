@@ -8,7 +8,7 @@
 * `fault`: decides by the document's schemas whose fault an error is.
 * `answers`: the answers of our own side to what a dialogue asks.
 * `events`: the events and questions of a dialogue for its shell.
-* `limits`: how long and how much may be said.
+* `limits`: limits on time and number of messages.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 * `propose`: the first document for a need.
 * `options`: proposals that offer several options (ANP-4).
 * `base`: candidates that build on a protocol we hold (ANP-26).
-* `offer`: which capabilities serve a candidate, and how.
+* `offer`: the capabilities that serve a candidate, and the mapping.
 * `reply`: a document that is not in the need's own terms.
 * `codecs`: the code for bytes that are not JSON.
-* `examine`: what schemas cannot tell about messages, cases and faults.
+* `examine`: doubts about messages, cases and faults, beyond schemas.
 * `answer`: questions and requests of a peer in words.
 * `phrases`: the common parts of prompts.
 """

@@ -8,5 +8,5 @@
 * `consensus`: consensus protocols.
 * `spend`: the cost of models.
 * `health`: probes, metrics and reload.
-* `dashboard`: what the dashboard needs beyond the other operations.
+* `dashboard`: operations that only the dashboard needs.
 """
