@@ -1,4 +1,4 @@
-"""Agreements, documents, module halves and what is known of peers, on disk."""
+"""Stores agreements, documents, module halves and facts about peers on disk."""
 
 from cache.errors import CacheError, HashPrefixError, RecordError, StoreUnavailable
 from cache.records.records import (
