@@ -1,6 +1,6 @@
-"""The language layer: what a half's source may say, and what it meets when it runs.
+"""The language layer: the static policy for a half's source, and its facades.
 
-It is the first fence and the source of good messages; the locked process is the
-boundary (SANDBOX.md, Layers 1 and 2). `policy` compiles a half, and
-`sandbox.worker.guards` holds what it meets; everything here runs in workers only.
+It is the first fence and gives good messages; the locked process is the boundary
+(SANDBOX.md, Layers 1 and 2). `policy` compiles a half, and `sandbox.worker.guards` has
+the objects that the half uses at run time. All of it runs in workers only.
 """

@@ -1,1 +1,1 @@
-"""Modules in their workers, as the daemon uses them."""
+"""Modules and their workers, as the daemon uses them."""

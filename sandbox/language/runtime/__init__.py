@@ -1,1 +1,1 @@
-"""Guards and replacements that generated code meets when it runs."""
+"""Guards and replacements that generated code uses at run time."""
