@@ -1,4 +1,4 @@
-"""Test cases: their text, where they come from, and how they are judged (ANP-48)."""
+"""Test cases: their text form, their derivation and their judgement (ANP-48)."""
 
 from __future__ import annotations
 

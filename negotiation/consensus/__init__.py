@@ -1,4 +1,4 @@
-"""Consensus protocols: known by URI, published in a list, picked by task and schema."""
+"""Consensus protocols: known by URI, published in a list, chosen by need and schema."""
 
 from negotiation.consensus.listing import (
     MAX_LIST,

@@ -1,4 +1,4 @@
-"""The document that two agents agree on: written by `render`, read by `reading`."""
+"""The document that two agents agree on: its parts, its reader and its renderer."""
 
 from __future__ import annotations
 

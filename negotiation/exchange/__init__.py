@@ -1,1 +1,1 @@
-"""The messages of a negotiation: the machine, its shell and the talk afterwards."""
+"""The messages of a negotiation: the machine, its shell and the later dialogue."""

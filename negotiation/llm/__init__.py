@@ -1,1 +1,1 @@
-"""The language model: how it is asked, what its answers are, what it may cost."""
+"""The language model: questions to it, its answers, and their cost."""

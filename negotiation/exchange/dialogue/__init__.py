@@ -1,4 +1,4 @@
-"""What two sides say after an agreement: test cases, repairs and questions."""
+"""The dialogue after an agreement: test cases, repairs and questions."""
 
 from __future__ import annotations
 
