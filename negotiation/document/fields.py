@@ -29,9 +29,9 @@ ID_SIZE: Final = 36
 
 
 class Fields:
-    """The top-level properties of one message that have no purpose yet.
+    """Sorts the top-level properties of one message by their purpose.
 
-    Properties with a known purpose are moved to `fields`.
+    `left` has the properties without a known purpose; `fields` has the others.
     """
 
     def __init__(self, what: str, schema: Schema) -> None:

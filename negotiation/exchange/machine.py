@@ -367,7 +367,7 @@ class Machine(Speaker[Event]):
         return False
 
     def _text_fits(self, message: ProtocolNegotiation) -> bool:
-        """Return whether a verdict repeats our candidate or omits it (ANP-Q6)."""
+        """Return whether a verdict repeats or omits the present candidate (ANP-Q6)."""
         return message.candidate_protocols in {"", self._candidate}
 
     def _ignore(self, reason: str, now: float) -> None:

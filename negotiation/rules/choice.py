@@ -117,7 +117,7 @@ def near_names(text: str, capabilities: Sequence[Capability]) -> list[str]:
 def _hinted(
     hints: Sequence[str], capabilities: Sequence[Capability]
 ) -> Capability | None:
-    """Return the only exposed capability named in the newest relevant hint."""
+    """Return the one capability that the newest relevant hint names, or None."""
     for hint in reversed(hints):
         named = _named(hint, capabilities)
         if len(named) == 1:
@@ -161,8 +161,7 @@ def _covers(request: Schema, takes: Schema) -> bool:
     wanted = _properties(takes)
     required = takes.get("required", []) if isinstance(takes, dict) else []
     if not required:
-        # A capability without required properties fits any request, so it must be
-        # empty.
+        # Any request fits if nothing is required; only an empty request chooses so.
         return not given
     by_name = {normal_name(name): schema for name, schema in given.items()}
     for name in required:

@@ -25,7 +25,7 @@ class Reason:
     "The target's condition, in words."
 
     got: str
-    "The source's offer, in words."
+    "The source's values, in words."
 
     def __str__(self) -> str:
         return f"{self.path or '/'}: expected {self.expected}, got {self.got}"

@@ -391,7 +391,7 @@ def _spots(root: str, fields: Fields) -> Iterable[Spot]:
 
 
 def _requiring(places: tuple[Place, ...], names: Collection[str]) -> tuple[Place, ...]:
-    """Return `places`, with fields among the values marked as always present.
+    """Return `places`, with the fields `names` required where they are among values.
 
     The schema itself cannot require them, because error responses lack them.
     """

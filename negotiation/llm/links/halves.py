@@ -157,7 +157,7 @@ def _message(
     """Return the lines that build `message`.
 
     Args:
-        own: Expressions for fields that the frame fills with codes of its own.
+        own: Expressions for fields that get codes of the document's own.
     """
     tree: dict[str, Any] = {}
     for names, leaf in fields:
