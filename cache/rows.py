@@ -148,7 +148,7 @@ def decode_json(text: str) -> object:
     except (ValueError, RecursionError):
         raise RecordError("the value is not JSON") from None
     if not fits:
-        raise RecordError("the value is not as we write it")
+        raise RecordError("the value is not in its stored form")
     return value
 
 

@@ -178,7 +178,7 @@ def _check_leaf(kind: type, value: Any) -> None:
             try:
                 value.encode("utf-8")
             except UnicodeEncodeError:
-                raise FrameError("a text holds half of a character") from None
+                raise FrameError("a text has a lone surrogate") from None
     elif kind is int:
         if value.bit_length() > MAX_DIGITS_BITS:
             raise FrameError("an integer is too long")

@@ -55,7 +55,7 @@ class PlainDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
     def get(self, key: object, raw: object) -> str:
         """Return the key of a row; RecordError if we never wrote it."""
         if type(key) is not str or raw != 1:
-            raise RecordError("the key is not text of ours")
+            raise RecordError("the key is not a plain text")
         return key
 
     def store(
@@ -77,7 +77,7 @@ class PlainDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
     ) -> object:
         """Return the value of a row; RecordError if we never wrote it."""
         if mode != MODE_RAW or filename is not None or read:
-            raise RecordError(f"mode {mode!r:.20} is none of ours")
+            raise RecordError(f"unknown storage mode {mode!r:.20}")
         if type(value) is bytes:
             return value
         if type(value) is not str:

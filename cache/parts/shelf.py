@@ -163,7 +163,7 @@ class Shelf:
                 raise RecordError(row.damage)
             record = open_envelope(kind, row.key, row.value)
             if key_of(record) != row.key:
-                raise RecordError("lies under the key of another")
+                raise RecordError("is stored under the key of another record")
         except RecordError as exc:
             self._note(Damage(row.key, str(exc)))
             return None

@@ -424,7 +424,7 @@ def hash_text(text: str) -> str:
     """Return the SHA-256 of the UTF-8 bytes of `text` as 64 hex characters (ANP-88).
 
     Raises:
-        RecordError: the text holds half of a character and has no UTF-8 bytes.
+        RecordError: the text has a lone surrogate, so it has no UTF-8 bytes.
     """
     try:
         return hashlib.sha256(text.encode("utf-8")).hexdigest()

@@ -384,7 +384,7 @@ class Machine(Speaker[Event]):
         if self._state in END_STATES:
             return True
         if self._state not in states:
-            raise MisuseError(f"nothing of this kind is asked for in {self._state}")
+            raise MisuseError(f"this input is not expected in {self._state}")
         return False
 
     def _counter(self, document: str, summary: str, now: float) -> None:

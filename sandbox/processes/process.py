@@ -127,7 +127,7 @@ class WorkerProcess:
                 raise
             if reply.get("id") != number:
                 self.kill("it answered another request")
-                raise SandboxError("bad_frame", "an answer to nothing")
+                raise SandboxError("bad_frame", "an answer to another request")
             return reply, time.monotonic() - started
 
     def kill(self, why: str) -> None:

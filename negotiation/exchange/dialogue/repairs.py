@@ -332,7 +332,7 @@ class Repairs:
 
     def _admitted(self) -> _Claim:
         if self._claim is None or not self._claim.admitted:
-            raise MisuseError("no repair of ours is asked for")
+            raise MisuseError("our side was not asked for a repair")
         return self._claim
 
     # Steps of both directions.

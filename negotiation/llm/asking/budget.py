@@ -227,7 +227,7 @@ class Budget:
             BudgetExhausted: A limit is reached; the text names its setting.
         """
         if tokens < 0:
-            raise MisuseError("a call cannot have less than no tokens")
+            raise MisuseError("a call cannot reserve a negative number of tokens")
         known = self._accounts.get(account) or _Account(self._day, account)
         limits = self._limits_of(known, purse)
         for limit in limits:

@@ -1,8 +1,8 @@
 """Prompts: text files of ours, filled with data that cannot leave its fence.
 
-A file under `negotiation/prompts/` begins with a line with its name and version, and
-has two sections, `# System` and `# User`. Each `{{name}}` is replaced once, so braces
-inside the data are kept. Equal data gives equal bytes (LLM.md).
+A file under `negotiation/llm/prompts/` begins with a line with its name and version,
+and has two sections, `# System` and `# User`. Each `{{name}}` is replaced once, so
+braces inside the data are kept. Equal data gives equal bytes (LLM.md).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def load_prompt(name: str) -> Prompt:
     head = HEAD.match(text)
     parts = SECTIONS.match(text, head.end()) if head is not None else None
     if head is None or parts is None or head[1] != name:
-        raise MisuseError(f"the prompt {name} does not have the form of one")
+        raise MisuseError(f"the prompt {name} lacks its head or a section")
     return Prompt(name, int(head[2]), parts[1].strip(), parts[2].strip())
 
 

@@ -44,9 +44,9 @@ class Question:
 
     def __post_init__(self) -> None:
         if STEP.fullmatch(self.step) is None:
-            raise MisuseError(f"no name of a step: {self.step!r}")
+            raise MisuseError(f"not a valid name of a step: {self.step!r}")
         if SCHEMA_NAME.fullmatch(self.schema_name) is None:
-            raise MisuseError(f"no name of a schema: {self.schema_name!r}")
+            raise MisuseError(f"not a valid name of a schema: {self.schema_name!r}")
         if self.max_tokens < 1:
             raise MisuseError(f"max_tokens must be >= 1, got {self.max_tokens}")
 
