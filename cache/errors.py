@@ -1,4 +1,4 @@
-"""What can go wrong in the store: one class per reaction."""
+"""Errors of the store: one class for each way in which a caller reacts."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class StoreUnavailable(CacheError):
 
 
 class RecordError(CacheError):
-    """A record is not what it has to be; on reading it counts as absent."""
+    """A record is invalid; one that is read so counts as absent."""
 
 
 class HashPrefixError(CacheError):
-    """A hash prefix fits no document, or more than one."""
+    """A hash prefix matches no document, or more than one."""
 
     def __init__(self, detail: str, matches: tuple[str, ...] = ()) -> None:
         super().__init__(detail)

@@ -1,4 +1,4 @@
-"""Opens the store where the owner wants it."""
+"""Opens the store in a folder or on a server, as the configuration says."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def open_store(
 
     Args:
         url: `redis://…`, `rediss://…` or `unix://…`; see `RedisPlace.parse`.
-        prefix: What all keys there begin with; one for each identity.
-        ca_file: Certificates (PEM) for `rediss://`; None is the system's.
-        owner: Whose store on the server it is; another's is refused.
+        prefix: Beginning of all keys on the server; one for each identity.
+        ca_file: Certificates (PEM) for `rediss://`; None uses the system's.
+        owner: Identity the store on the server belongs to; another's is refused.
 
     Raises:
-        PlaceError: the URL or prefix is none.
-        StoreUnavailable: it cannot be used now; the message tells what to do.
+        PlaceError: the URL or the prefix is invalid.
+        StoreUnavailable: the store cannot be used now; the message says what to do.
     """
     if url is None:
         return Store(folder, limits)
@@ -49,7 +49,7 @@ def store_warnings(
     ca_file: Path | None = None,
     owner: str = "",
 ) -> list[str]:
-    """Connect to a server and return what it is not set up for.
+    """Connect to a server and return warnings about its settings.
 
     Raises:
         PlaceError, StoreUnavailable: see `open_store`.

@@ -1,7 +1,7 @@
-"""What both back ends share: rows under text keys, and transactions over them. Pure.
+"""Rows under text keys and transactions over them, for both back ends. Pure.
 
-A value is JSON or bytes. Its stored form is compared with what we would write for it,
-so a row in which one byte changed is never read, whatever that byte means to JSON.
+A value is JSON or bytes. A row that is read must equal the stored form that we would
+write for its value, so any changed byte is detected, even one JSON does not mind.
 """
 
 from __future__ import annotations
@@ -20,40 +20,39 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row as it was found."""
+    """One row as it was read."""
 
     key: str
-    "Its key."
 
     value: object
     "JSON value or bytes; None if `damage` is set."
 
     damage: str | None
-    "Why it cannot be read, or None."
+    "Reason why it cannot be read, or None."
 
 
 class Rows(Protocol):
-    """The rows as one transaction sees them; what it wrote itself is among them."""
+    """The rows as one transaction sees them, its own changes included."""
 
     def __contains__(self, key: str) -> bool:
-        """Say whether there is a row, readable or not."""
+        """Return whether there is a row, readable or not."""
         ...
 
     def get(self, key: str) -> object:
-        """Return a value, or None if there is none; RecordError if damaged."""
+        """Return a value, or None if there is none; RecordError if it is damaged."""
         ...
 
     def set(self, key: str, value: object, *, keep: float | None = None) -> object:
         """Store a value.
 
         Args:
-            keep: Seconds after which nobody asks for it, if that is known. It may go
-                then, and may not; a row that is stored again keeps its time.
+            keep: Seconds after which the row may be dropped, if that is known. A row
+                that is stored again keeps its time.
         """
         ...
 
     def delete(self, key: str) -> bool:
-        """Drop a row; say whether there was one."""
+        """Delete a row; return whether there was one."""
         ...
 
     def rows(
@@ -72,7 +71,7 @@ class Rows(Protocol):
         ...
 
     def keys(self, prefix: str, *, descending: bool = False) -> list[str]:
-        """Return such keys; no value is read."""
+        """Return the keys that begin with `prefix`; no value is read."""
         ...
 
     def sizes(self, prefix: str, *, descending: bool = False) -> list[tuple[str, int]]:
@@ -81,29 +80,29 @@ class Rows(Protocol):
 
 
 class Backend(Protocol):
-    """Where rows are kept. Its methods block; call them from any thread.
+    """A place where rows are kept. Its methods block; any thread may call them.
 
-    All but `close` raise `StoreUnavailable` with one line that says what to do.
+    All but `close` raise `StoreUnavailable` with one line for the owner.
     """
 
     @property
     def is_open(self) -> bool:
-        """Whether `close` was not called yet."""
+        """True until `close` is called."""
         ...
 
     @property
     def is_shared(self) -> bool:
-        """Whether daemons on other machines may use the same rows."""
+        """True when daemons on other machines may use the same rows."""
         ...
 
     def read(self, work: Callable[[Rows], T]) -> T:
-        """Return what `work`, which writes nothing, returns."""
+        """Return the result of `work`, which only reads."""
         ...
 
     def write(self, work: Callable[[Rows], T]) -> T:
-        """Run `work` in one transaction: all of it lasts, or nothing of it happened.
+        """Run `work` in one transaction and make all its changes, or none.
 
-        It may run several times, of which only the last counts.
+        `work` may run several times; only the last run counts.
         """
         ...
 
@@ -111,45 +110,45 @@ class Backend(Protocol):
         """Remember `names` for `keep` seconds, unless one of them is remembered.
 
         Returns:
-            Whether none was; of two that ask at once, one gets that answer.
+            True when none of them was; of two callers at once, only one gets True.
         """
         ...
 
     def changes(self, area: str) -> int:
         """Return a number that grows when another daemon changes a row of `area`.
 
-        An area is the first part of its keys. Without other daemons it stands still.
+        An area is the first part of a key. Without other daemons the number stays.
         """
         ...
 
     def check(self) -> list[str]:
-        """Return what is wrong with the whole, besides single rows."""
+        """Return the faults of the whole store, other than damaged rows."""
         ...
 
     def close(self) -> None:
-        """Close it; a second time does nothing."""
+        """Close it; a second call does nothing."""
         ...
 
 
 def encode_json(value: object) -> str:
-    """Return the one stored form of a JSON value; ASCII only.
+    """Return the only stored form of a JSON value, in ASCII.
 
     Raises:
-        TypeError, ValueError: it is not JSON.
+        TypeError, ValueError: the value is not JSON.
     """
     return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
 def decode_json(text: str) -> object:
-    """Return the value in `text`; RecordError if we did not write it so."""
+    """Return the value of a JSON text; RecordError if it is not our stored form."""
     try:
         value: object = json.loads(text, parse_constant=_refuse_constant)
-        # Another spelling of the same value, such as \u00E9, is damage as well.
+        # Another spelling of the same value, such as \u00E9, counts as damage too.
         fits = encode_json(value) == text
     except (ValueError, RecursionError):
         raise RecordError("the value is not JSON") from None
     if not fits:
-        raise RecordError("the value is not as we write it")
+        raise RecordError("the value is not in its stored form")
     return value
 
 

@@ -25,7 +25,7 @@ from cache.rows import Rows
 __all__ = ["MAX_STANDING", "Store", "StoreLimits"]
 
 MAX_STANDING = 1000
-"Words that wait for a negotiation, or were used in one; the newest ones are kept."
+"Decisions of the owner for later negotiations that are kept, the newest ones."
 
 
 class Store(
@@ -37,12 +37,12 @@ class Store(
     UsageStore,
     LookingStore,
 ):
-    """Everything that lasts between two runs of the daemon; see `AgreementStore`."""
+    """All data that outlives a run of the daemon; see `AgreementStore`."""
 
     # Negotiations
 
     def save_negotiation(self, negotiation: NegotiationRecord) -> None:
-        """Store or replace a negotiation; the oldest failed ones over a limit go."""
+        """Store or replace a negotiation; over a limit the oldest failed ones go."""
 
         def work(cache: Rows) -> None:
             agreed = replace(negotiation, outcome="agreed")
@@ -90,16 +90,16 @@ class Store(
         return self._database.read(work)
 
     def negotiation_ids(self, id_prefix: str, *, limit: int = 2) -> list[str]:
-        """Return at most `limit` ids of stored negotiations that begin so."""
+        """Return at most `limit` ids of stored negotiations with this prefix."""
         keys = self._database.read(lambda cache: cache.sizes("negotiation/"))
         ids = (key.rpartition("/")[2] for key, _ in keys)
         found = {name for name in ids if id_prefix and name.startswith(id_prefix)}
         return sorted(found)[:limit]
 
-    # Standing words
+    # Standing decisions
 
     def save_standing(self, standing: StandingRecord, *, now: float) -> None:
-        """Store a word for later; those that lapsed before `now` go, and the oldest."""
+        """Store a decision for later; lapsed ones go, and the oldest over a limit."""
 
         def work(cache: Rows) -> None:
             self._shelf.put(cache, standing)
@@ -112,7 +112,7 @@ class Store(
         self._database.write(work)
 
     def standing(self, peer_did: str | None = None) -> list[StandingRecord]:
-        """Return all words about a peer, or about all peers, newest first."""
+        """Return all decisions about a peer, or about all peers, newest first."""
         prefix = "standing/" if peer_did is None else f"standing/{peer_did}/"
         found = self._database.read(
             lambda cache: self._shelf.scan(cache, StandingRecord, prefix)
@@ -122,7 +122,7 @@ class Store(
     def take_standing(
         self, standing: StandingRecord, *, by: str, now: float
     ) -> StandingRecord | None:
-        """Mark a word as used by the negotiation `by`; None if another was first."""
+        """Mark a decision as used by the negotiation `by`; None if already used."""
 
         def work(cache: Rows) -> StandingRecord | None:
             known = self._shelf.get(cache, StandingRecord, key_of(standing))
@@ -135,7 +135,7 @@ class Store(
         return self._database.write(work)
 
     def give_back_standing(self, standing: StandingRecord) -> None:
-        """Let a word wait again, after a negotiation that had no use of it."""
+        """Make a decision available again after a negotiation that did not need it."""
 
         def work(cache: Rows) -> None:
             known = self._shelf.get(cache, StandingRecord, key_of(standing))
@@ -160,11 +160,11 @@ class Store(
     def see_peer(
         self, did: str, *, shown_did: str, now: float, state: PeerState | None = None
     ) -> None:
-        """Note in one transaction that a peer was seen, so that no word gets lost.
+        """Note in one transaction that a peer was seen, so that no decision is lost.
 
         Args:
             shown_did: The DID it used; kept as an alias, of which there are at most 8.
-            state: What the owner says of it now; None leaves that as it is.
+            state: The owner's new decision about it; None keeps the present one.
         """
 
         def work(cache: Rows) -> None:
@@ -193,7 +193,7 @@ class Store(
         return sorted(found, key=lambda peer: (peer.last_seen, peer.did), reverse=True)
 
     def peer(self, did: str) -> PeerRecord | None:
-        """Return what is known of the peer with the canonical `did`, or None."""
+        """Return the record of the peer with the canonical `did`, or None."""
         return self._database.read(
             lambda cache: self._shelf.get(cache, PeerRecord, f"peer/{did}")
         )
@@ -202,7 +202,7 @@ class Store(
         """Drop a peer and every pin of it or its aliases; agreements stay.
 
         Returns:
-            How many records were dropped.
+            Number of records dropped.
         """
 
         def work(cache: Rows) -> int:
@@ -222,7 +222,7 @@ class Store(
         self._database.write(lambda cache: self._shelf.put(cache, pin))
 
     def pin(self, url: str) -> PinRecord | None:
-        """Return who is pinned at the normalised `url`, or None."""
+        """Return the pin of the normalised `url`, or None."""
         return self._database.read(
             lambda cache: self._shelf.get(cache, PinRecord, f"pin/{url}")
         )
@@ -235,10 +235,10 @@ class Store(
         return sorted(found, key=lambda pin: (pin.created, pin.url), reverse=True)
 
     def remove_pin(self, url: str) -> bool:
-        """Drop the pin of one URL; say whether there was one."""
+        """Drop the pin of a URL; return whether there was one."""
         return self._database.write(lambda cache: bool(cache.delete(f"pin/{url}")))
 
-    # Inside; these run in the database's thread.
+    # Internal; these run in the database's thread.
 
     def _prune_negotiations(self, cache: Rows) -> None:
         total = 0
@@ -257,7 +257,7 @@ class Store(
             return
         peers = self._shelf.scan(cache, PeerRecord, "peer/")
         strangers = sorted(filter(_is_stranger, peers), key=lambda peer: peer.last_seen)
-        # A tenth more than needed, so that a flood of strangers pays for this rarely.
+        # A tenth more than needed, so that a flood of strangers rarely pays for this.
         surplus = len(strangers) - limit
         if surplus > 0:
             for peer in strangers[: surplus + limit // 10]:

@@ -1,4 +1,4 @@
-"""What can go wrong in `negotiation`: one class per reaction."""
+"""Errors of `negotiation`: one class for each way in which a caller reacts."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class MisuseError(NegotiationError):
 
 
 class JsonError(NegotiationError):
-    """A text is not the strict JSON of ANP-18, or is over a limit."""
+    """A text is not strict JSON (ANP-18), or is over a limit."""
 
 
 class MessageFault(StrEnum):
-    """Why the bytes of a meta message were refused; counters use these names."""
+    """The reason for refusing the bytes of a meta message; counters use these names."""
 
     NOT_JSON = "not_json"
     UNKNOWN_ACTION = "unknown_action"
@@ -45,7 +45,7 @@ class MessageFault(StrEnum):
 
 
 class MessageError(NegotiationError):
-    """A peer's bytes are no meta message; `kind` says what to do with them."""
+    """A peer's bytes are not a meta message; `kind` tells how to handle them."""
 
     def __init__(self, kind: MessageFault, detail: str) -> None:
         super().__init__(f"{kind}: {detail}")
@@ -54,14 +54,14 @@ class MessageError(NegotiationError):
 
 
 class MessageDropped(NegotiationError):
-    """A message of the peer is dropped and counted (ANP-Q17); never leaves a machine.
+    """A message of the peer is dropped and counted (ANP-Q17); internal to machines.
 
-    The text is the reason in our words and quotes nothing of the peer.
+    The text gives the reason in our words and quotes nothing of the peer.
     """
 
 
 class CommunicationEnded(NegotiationError):
-    """What happened ends the communication; never leaves a machine.
+    """An event ends the communication; internal to machines.
 
     `by_peer` is True when the peer broke the rules or could not repair its code.
     """
@@ -73,11 +73,11 @@ class CommunicationEnded(NegotiationError):
 
 
 class DocumentError(NegotiationError):
-    """A candidate cannot be read; the text is a reason that a peer may see."""
+    """A candidate cannot be read; the peer may see the reason in the text."""
 
 
 class SchemaError(NegotiationError):
-    """A JSON Schema is over a limit or uses what is not allowed."""
+    """A JSON Schema is over a limit or uses a forbidden keyword."""
 
 
 class MindError(NegotiationError):
@@ -85,7 +85,7 @@ class MindError(NegotiationError):
 
 
 class HalfError(NegotiationError):
-    """A module half did not do its job.
+    """A module half failed.
 
     `outcome` is one of the stable names of the sandbox's report, `line` the line of the
     half's text, counted from 1.
@@ -102,7 +102,7 @@ class HalfError(NegotiationError):
 class CapabilityFailed(NegotiationError):
     """A capability answered with an error; the half sees it as `CapabilityError`.
 
-    `ran` is False when it is sure that the capability was not called.
+    `ran` is False when the capability was certainly not called.
     """
 
     def __init__(self, code: str, message: str, *, ran: bool = True) -> None:
@@ -113,15 +113,15 @@ class CapabilityFailed(NegotiationError):
 
 
 class CasesError(NegotiationError):
-    """A text holds no usable test cases, or a request belongs to none of them."""
+    """A text has no usable test cases, or no case has a given request."""
 
 
 class TransportClosed(NegotiationError):
-    """The channel under a negotiation is gone; nothing can be sent any more."""
+    """The channel of a negotiation is closed; nothing can be sent any more."""
 
 
 class FailureKind(StrEnum):
-    """Why a negotiation ended without an agreement; logs and API share the names."""
+    """The reason why a negotiation failed; logs and the API share the names."""
 
     REJECTED = "rejected"
     ROUNDS = "rounds"

@@ -1,4 +1,4 @@
-"""The meta messages (PT=00): their fields, limits, and the way from and to bytes."""
+"""The meta messages (PT=00): fields, limits, and conversion from and to bytes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MAX_CANDIDATE_SIZE = 256 * 1024
 "Largest `candidateProtocols`, in bytes of UTF-8 (ANP-Q30)."
 
 MAX_TEXT_SIZE = 64 * 1024
-"Largest of every other text, in bytes of UTF-8 (ANP-Q30)."
+"Largest size of every other text, in bytes of UTF-8 (ANP-Q30)."
 
 MAX_MESSAGE_SIZE = 1024 * 1024
 "Largest meta message, in bytes (ANP-Q30)."
@@ -52,13 +52,13 @@ MAX_MESSAGE_SIZE = 1024 * 1024
 MAX_SENT_CANDIDATE = 640 * 1024
 """Largest candidate that we send, in bytes of JSON text.
 
-Escapes may make 256 KiB grow six times, and a frame to a peer without `maxMessage`
-holds 768 KiB (WIRE row 34).
+JSON escapes may make 256 KiB grow six times, and a frame to a peer without
+`maxMessage` has room for 768 KiB (WIRE row 34).
 """
 
 
 class Action(StrEnum):
-    """The five actions of the seed (ANP-19), and ours that closes a channel."""
+    """The five actions of the seed (ANP-19), and our own that closes a channel."""
 
     PROTOCOL_NEGOTIATION = "protocolNegotiation"
     CODE_GENERATION = "codeGeneration"
@@ -69,7 +69,7 @@ class Action(StrEnum):
 
 
 class Status(StrEnum):
-    """State of a negotiation as a message says it (ANP-32, ANP-52, ANP-59)."""
+    """State of a negotiation, as given in a message (ANP-32, ANP-52, ANP-59)."""
 
     NEGOTIATING = "negotiating"
     REJECTED = "rejected"
@@ -105,7 +105,7 @@ def _empty_for_null(value: object) -> object:
     return "" if value is None else value
 
 
-# `null` is read like a field left out: both happen, and neither says anything else.
+# Peers send `null` or leave a field out; both mean that it is empty.
 _OptionalText = Annotated[
     str, BeforeValidator(_empty_for_null), _at_most(MAX_TEXT_SIZE)
 ]
@@ -124,23 +124,23 @@ class ProtocolNegotiation:
     action: ClassVar[Action] = Action.PROTOCOL_NEGOTIATION
 
     sequence_id: Annotated[_Integer, Field(alias="sequenceId")]
-    "Number in the counter that both directions share (ANP-21, ANP-Q4)."
+    "Number from the counter that both directions share (ANP-21, ANP-Q4)."
 
     candidate_protocols: Annotated[_Candidate, Field(alias="candidateProtocols")] = ""
-    "The whole candidate; a missing one reads as empty (ANP-24, WIRE row 41)."
+    "The complete candidate; a missing one reads as empty (ANP-24, WIRE row 41)."
 
     modification_summary: Annotated[
         _OptionalText, Field(alias="modificationSummary")
     ] = ""
-    "What changed, or a reason; empty is left out when sent (ANP-30, WIRE row 43)."
+    "Changes, or a reason; left out when empty (ANP-30, WIRE row 43)."
 
     status: Status
-    "Where the negotiation stands for the sender (ANP-32)."
+    "State of the negotiation for the sender (ANP-32)."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeGeneration:
-    """The sender's code is ready, or will never be (ANP-40)."""
+    """The sender's code is ready, or cannot be made (ANP-40)."""
 
     action: ClassVar[Action] = Action.CODE_GENERATION
 
@@ -155,15 +155,15 @@ class TestCasesNegotiation:
     action: ClassVar[Action] = Action.TEST_CASES_NEGOTIATION
 
     test_cases: Annotated[_OptionalText, Field(alias="testCases")] = ""
-    "The whole set of test cases (ANP-50)."
+    "The complete set of test cases (ANP-50)."
 
     modification_summary: Annotated[
         _OptionalText, Field(alias="modificationSummary")
     ] = ""
-    "What changed against the set before (ANP-51)."
+    "Changes from the previous set (ANP-51)."
 
     status: Status
-    "Where the agreement stands for the sender (ANP-52)."
+    "State of the agreement on test cases for the sender (ANP-52)."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,15 +173,15 @@ class FixErrorNegotiation:
     action: ClassVar[Action] = Action.FIX_ERROR_NEGOTIATION
 
     error_description: Annotated[_Text, Field(alias="errorDescription")]
-    "What was wrong with a message, in words (ANP-58)."
+    "The fault of a message, in words (ANP-58)."
 
     status: Status
-    "Where the repair stands for the sender (ANP-59)."
+    "State of the repair for the sender (ANP-59)."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NaturalLanguageNegotiation:
-    """A wish that the other messages cannot express (ANP-66)."""
+    """A question or answer in words (ANP-66)."""
 
     action: ClassVar[Action] = Action.NATURAL_LANGUAGE_NEGOTIATION
 
@@ -189,10 +189,10 @@ class NaturalLanguageNegotiation:
     "Question or answer (ANP-67)."
 
     message_id: Annotated[str, Field(alias="messageId", min_length=16, max_length=16)]
-    "16 characters; the answer has those of the question (ANP-68, ANP-Q13)."
+    "16 characters; an answer has those of its question (ANP-68, ANP-Q13)."
 
     message: _Text
-    "The wish in words (ANP-69)."
+    "The question or answer (ANP-69)."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +205,7 @@ class ChannelClose:
     "A code of the outer `response` (WIRE row 25)."
 
     reason: _Text
-    "Why, in words."
+    "Reason in words."
 
 
 MetaMessage = (
@@ -216,7 +216,7 @@ MetaMessage = (
     | NaturalLanguageNegotiation
     | ChannelClose
 )
-"Every message that PT=00 may carry."
+"All messages that PT=00 may carry."
 
 _CLASSES: tuple[type[MetaMessage], ...] = (
     ProtocolNegotiation,
@@ -238,8 +238,8 @@ def parse_meta(data: bytes) -> MetaMessage:
     WIRE row 43).
 
     Raises:
-        MessageError: `NOT_JSON` and `UNKNOWN_ACTION` are dropped and counted by who
-            reads (WIRE row 50), `BAD_FIELD` and `TOO_LARGE` are protocol errors.
+        MessageError: The caller drops and counts `NOT_JSON` and `UNKNOWN_ACTION`
+            (WIRE row 50); `BAD_FIELD` and `TOO_LARGE` are protocol errors.
     """
     if len(data) > MAX_MESSAGE_SIZE:
         raise MessageError(
@@ -255,7 +255,8 @@ def parse_meta(data: bytes) -> MetaMessage:
     action = value.get("action")
     reader = _READERS.get(action) if isinstance(action, str) else None
     if reader is None:
-        # No `verificationProtocol` here either: the seed only names it (ANP-Q11).
+        # `verificationProtocol` is not supported either: the seed only names it
+        # (ANP-Q11).
         raise MessageError(MessageFault.UNKNOWN_ACTION, "unknown action")
     try:
         return reader.validate_python(value)
@@ -282,7 +283,7 @@ def render_meta(message: MetaMessage) -> bytes:
 
 
 def candidate_problem(text: str) -> str | None:
-    """Return why `text` cannot be sent as a candidate, in words, or None."""
+    """Return the reason why `text` cannot be sent as a candidate, or None."""
     if not text.strip():
         return "the document is empty"
     try:
@@ -300,7 +301,7 @@ def candidate_problem(text: str) -> str | None:
 
 
 def cut_text(text: str, limit: int) -> str:
-    """Return at most `limit` characters of `text`, with nothing UTF-8 cannot carry."""
+    """Return at most `limit` characters of `text`, without lone surrogates."""
     short = text if len(text) <= limit else text[: limit - 1] + "…"
     return short.encode("utf-8", errors="replace").decode("utf-8")
 

@@ -1,4 +1,4 @@
-"""What takes the decisions of a negotiation: what it is shown and what it answers."""
+"""The interface of a mind, which takes the decisions of a negotiation."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Need:
     """The requester's side of a negotiation."""
 
     task: Task
-    "What the caller wants; its schemas bind what may be agreed."
+    "The caller's need; its schemas limit what may be agreed."
 
     arguments: Json
-    "The data of the call at hand; its shape stands in for a missing input schema."
+    "The data of the call at hand; its shape replaces a missing input schema."
 
     hints: tuple[str, ...] = ()
-    "What the owner says about it, newest last; for our mind alone (ANP-34)."
+    "The owner's hints, newest last; private to our mind (ANP-34)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,42 +41,42 @@ class Offer:
     """The provider's side of a negotiation."""
 
     capabilities: tuple[Capability, ...]
-    "What this peer may see and use; nothing else exists for the mind."
+    "The capabilities that this peer may see and use; the mind knows no others."
 
     hints: tuple[str, ...] = ()
-    "What the owner says about it, newest last; for our mind alone (ANP-34)."
+    "The owner's hints, newest last; private to our mind (ANP-34)."
 
 
 Side = Need | Offer
-"Whom the mind works for."
+"The side that the mind works for."
 
 
 @dataclass(frozen=True, slots=True)
 class Accept:
-    """The candidate is good as it stands (ANP-33)."""
+    """The candidate is accepted as it is (ANP-33)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """The candidate is not good enough; here is a whole other one (ANP-27)."""
+    """The candidate is refused; the mind proposes a complete other one (ANP-27)."""
 
     document: str
     "The full text of our candidate."
 
     summary: str
-    "What changed against the peer's candidate, in words (ANP-30)."
+    "Changes from the peer's candidate, in words (ANP-30)."
 
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """No document can settle this; it ends the negotiation (ANP-Q23)."""
+    """The negotiation ends, as no document can settle it (ANP-Q23)."""
 
     reason: str
-    "Why, in words that the peer may see; names what is missing."
+    "Reason in words that the peer may see; names what is missing."
 
 
 Verdict = Accept | Counter | Reject
-"What a mind says about a candidate of the peer."
+"A mind's answer to a candidate of the peer."
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +87,13 @@ class HalfSource:
     "Python source in the module contract."
 
     origin: str
-    "Who wrote it: `rules`, `model`, `imported` or `hand-written`."
+    "Author: `rules`, `model`, `imported` or `hand-written`."
 
     capabilities: tuple[str, ...] = ()
-    "Full names of the capabilities a provider half may call."
+    "Full names of the capabilities that a provider half may call."
 
     model: str = field(default="", compare=False)
-    "Name of the model that wrote it; empty for other origins, and where unknown."
+    "Name of the model that wrote it; empty for other origins or when unknown."
 
 
 class Mind(Protocol):
@@ -114,9 +114,8 @@ class Mind(Protocol):
         """Judge the peer's candidate, the last turn of `transcript`.
 
         Args:
-            findings: What went wrong when a half for this same candidate was written
-                after an `Accept`. With findings another `Accept` makes no sense; the
-                shell takes it as a rejection.
+            findings: Faults of a half that was written for this same candidate after an
+                `Accept`. The shell then treats another `Accept` as a rejection.
         """
         ...
 
@@ -126,7 +125,7 @@ class Mind(Protocol):
         """Write our half for `document`.
 
         Args:
-            findings: What was wrong with the half of the attempt before, in words.
+            findings: Faults of the half from the previous attempt, in words.
 
         Raises:
             HalfError: This mind cannot write a half for the document.
@@ -137,6 +136,6 @@ class Mind(Protocol):
         """Answer a question that the peer asked in words (ANP-64).
 
         Args:
-            question: The peer's words, untrusted.
+            question: The peer's text, untrusted.
         """
         ...

@@ -2,7 +2,7 @@
 
 The form is that of the seed's example: a requirement and an input in the request, an
 output in the answer (ANP-71, ANP-73). Flat values are list items, others are JSON in a
-fence. What people or models write is read as far as it goes.
+fence. Texts of people or models are read as far as possible.
 """
 
 from __future__ import annotations
@@ -33,35 +33,35 @@ MAX_NATURAL_SIZE: Final = 64 * 1024
 "Largest text of an exchange that we read or write, in bytes of UTF-8 (ANP-Q30)."
 
 MAX_ITEMS: Final = 64
-"Most list items read as values."
+"Largest number of list items that are read as values."
 
 NEED_WORDS: Final = re.compile(r"\s*(requirements?|needs?|tasks?|需求|任务)", re.I)
 INPUT_WORDS: Final = re.compile(r"\s*(inputs?|data|arguments?|parameters?|输入)", re.I)
 ITEM: Final = re.compile(r"\s{0,8}[-*+]\s{1,4}([^:\uff1a\n]{1,200})[:\uff1a]\s?(.*)")
 QUOTES: Final = "*`\"' "
 TEXT_NAMES: Final = ("text", "message", "question", "query", "prompt", "input")
-"Names of a property that takes a whole text, the likeliest first."
+"Names of a property that takes a whole text, the most likely first."
 
 
 @dataclass(frozen=True, slots=True)
 class NaturalRequest:
-    """A question as far as it can be read without a model."""
+    """A question, as far as it can be read without a model."""
 
     text: str
     "The whole text."
 
     requirement: str
-    "What is wanted; the whole text when it has no such heading."
+    "The requirement; the whole text when it has no such heading."
 
     values: dict[str, Json] | None
-    "The input as JSON, if there is any."
+    "The input as JSON, or None."
 
     items: tuple[tuple[str, str], ...]
     "The input as names and texts, if it is a list."
 
 
 def render_natural_request(requirement: str, arguments: dict[str, Json]) -> str:
-    """Return the question for a task and its data (ANP-73)."""
+    """Return the question for a need and its data (ANP-73)."""
     parts = [f"# Requirement\n{requirement.strip()}"]
     if arguments:
         parts.append(f"# Input\n{_values(arguments)}")
@@ -69,12 +69,12 @@ def render_natural_request(requirement: str, arguments: dict[str, Json]) -> str:
 
 
 def render_natural_answer(output: Json) -> str:
-    """Return the answer that says `output` (ANP-73)."""
+    """Return the answer that contains `output` (ANP-73)."""
     return f"# Output\n{_values(output)}\n"
 
 
 def read_natural_request(text: str) -> NaturalRequest:
-    """Read a question; nothing in it is an error."""
+    """Read a question; no text is an error."""
     outline = read_outline(text[:MAX_NATURAL_SIZE])
     need = _section(outline.sections, NEED_WORDS)
     given = _section(outline.sections, INPUT_WORDS)
@@ -99,10 +99,10 @@ def read_natural_request(text: str) -> NaturalRequest:
 def arguments_for(
     request: NaturalRequest, capability: Capability
 ) -> dict[str, Json] | None:
-    """Return what to call `capability` with, None when the text does not say it.
+    """Return the arguments for `capability`, or None when the text does not give them.
 
-    List items are taken by the names of the capability's properties and read as the
-    types that these have.
+    List items are matched to the capability's properties by name, and read as their
+    types.
     """
     if request.values is not None:
         return request.values
@@ -120,7 +120,7 @@ def arguments_for(
 
 
 def text_argument(capability: Capability) -> str | None:
-    """Return the property of `capability` that takes a whole text, None without one."""
+    """Return the property of `capability` that takes a whole text, or None."""
     schema = capability.input_schema
     if not isinstance(schema, dict):
         return None
@@ -148,7 +148,7 @@ def _typed(text: str, types: Set[str]) -> Json:
     try:
         return parse_json(text, max_size=MAX_NATURAL_SIZE)
     except JsonError:
-        # Left as it is: the capability's schema says what is wrong with it.
+        # Left unchanged: validation by the capability's schema will report the fault.
         return text
 
 

@@ -1,4 +1,4 @@
-"""What a caller wants and what an agent can do, and the keys they are stored under."""
+"""Needs of callers and capabilities of agents, with the keys they are stored under."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ MAX_INFERRED_DEPTH = 12
 "Deepest data whose shape is inferred; a level of data is two levels of schema."
 
 MAX_INFERRED_SIZE = 32 * 1024
-"Largest inferred schema in bytes of canonical JSON; half of what a peer takes."
+"Largest inferred schema in bytes of canonical JSON; half of a peer's limit."
 
 MAX_INFERRED_NODES = 1_000
-"Most values inside an inferred schema; half of what a peer takes."
+"Largest number of values in an inferred schema; half of a peer's limit."
 
 
 class Role(StrEnum):
-    """The side of a channel: who sent `sourceHello` is the requester."""
+    """The side of a channel: the sender of `sourceHello` is the requester."""
 
     REQUESTER = "requester"
     PROVIDER = "provider"
@@ -46,16 +46,16 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a caller wants from a peer, without the data of one call."""
+    """A caller's need, without the data of one call."""
 
     requirement: str
-    "The need in words; a capability's name alone is a good one."
+    "The need in words; a capability's name alone is enough."
 
     input_schema: Schema | None = None
     "Schema of the arguments, or None when the caller gave none."
 
     output_schema: Schema | None = None
-    "Schema of the result, or None when every result is good."
+    "Schema of the result, or None when any result is accepted."
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Capability:
     "Full name, `attachment.tool`."
 
     description: str
-    "What it does, in words."
+    "Description of it in words."
 
     input_schema: Schema
     "Schema of the arguments, an object."
@@ -78,7 +78,7 @@ class Capability:
     "True when it changes nothing, so that it may be chosen by shape and repeated."
 
     idempotent: bool = False
-    "True when calling it twice does no more than calling it once."
+    "True when a repeated call has no further effect."
 
 
 def task_key(task: Task) -> str:
@@ -101,10 +101,10 @@ def schema_hash(capability: Capability) -> str:
 
 
 def infer_schema(value: Json) -> Schema:
-    """Return the schema of the shape of `value`, cut where it would get too large.
+    """Return a schema of the shape of `value`, simplified where it would be too large.
 
     All properties of an object are required; items of an array share one schema that
-    fits each of them. What is cut allows every value.
+    fits each of them. Simplified parts allow every value.
     """
     for depth in (MAX_INFERRED_DEPTH, MAX_INFERRED_DEPTH // 2, 3, 2, 1):
         schema = _infer(value, depth)
@@ -148,7 +148,7 @@ def _infer(value: Json, depth: int) -> dict[str, Any]:
 
 
 def _merge(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema that fits whatever fits `one` or `two`."""
+    """Return a schema that allows every value that `one` or `two` allows."""
     if one == two or not two:
         return two
     if not one:
@@ -157,7 +157,7 @@ def _merge(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
     if kinds == {"object"}:
         return _merge_objects(one, two)
     if kinds == {"array"}:
-        # Both lie equally deep, so either both were cut or what lacks `items` is empty.
+        # Both have the same depth, so a missing `items` means simplified or empty.
         if "items" not in one or "items" not in two:
             return one if "items" in one else two
         return {"type": "array", "items": _merge(one["items"], two["items"])}
@@ -182,7 +182,7 @@ def _merge_objects(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
 def _merge_with_null(
     one: dict[str, Any], two: dict[str, Any], kinds: set[str]
 ) -> dict[str, Any]:
-    """Keep a container's shape beside null; beside anything else allow all."""
+    """Keep a container's shape if the other type is null; otherwise allow all."""
     if len(kinds) != 2 or "null" not in kinds:
         return {}
     shapes = [shape for shape in (_without_null(one), _without_null(two)) if shape]

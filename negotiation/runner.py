@@ -1,4 +1,4 @@
-"""What the check of a half needs from outside: something that runs it, and a judge."""
+"""Interfaces for checking a half: a runner of its functions, and a validator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["HalfRunner", "MessageParser", "Validator"]
 
 
 class MessageParser(Protocol):
-    """What reads messages whose bytes are not JSON."""
+    """Reads messages whose bytes are not JSON."""
 
     async def read_message(self, kind: str, data: bytes) -> dict[str, Any]:
         """Run `read_message` of either half, when the bytes are not JSON.
@@ -40,23 +40,23 @@ class HalfRunner(MessageParser, Protocol):
         """Run `handle_request` of a provider half.
 
         Args:
-            on_call: Answers each capability call; a `CapabilityFailed` of it becomes a
-                `CapabilityError` inside the half.
+            on_call: Answers each capability call; if it raises `CapabilityFailed`, the
+                half gets a `CapabilityError`.
         """
         ...
 
 
 class Validator(Protocol):
-    """Judges values by schemas under a deadline; findings in words, none when good."""
+    """Validates values against schemas under a deadline; no finding means valid."""
 
     async def check_schema(self, schema: Schema) -> list[str]:
-        """Judge a schema by its metaschema."""
+        """Check a schema against its metaschema."""
         ...
 
     async def validate(self, schema: Schema, value: Json) -> list[str]:
-        """Judge a value."""
+        """Check a value against a schema."""
         ...
 
     async def validate_json(self, schema: Schema, data: bytes) -> list[str]:
-        """Judge bytes that should be JSON."""
+        """Check bytes that should be JSON against a schema."""
         ...

@@ -1,4 +1,4 @@
-"""JSON as RFC 8259 has it and nothing more (ANP-18), for bytes of others."""
+"""Strict JSON by RFC 8259 (ANP-18), for foreign bytes."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from negotiation.errors import JsonError
 __all__ = ["Json", "MAX_DEPTH", "MAX_DIGITS", "canonical_json", "parse_json"]
 
 Json = dict[str, Any] | list[Any] | str | int | float | bool | None
-"Any JSON value; what is inside a container is `Json` again."
+"Any JSON value; the content of a container is `Json` again."
 
 MAX_DEPTH = 64
-"Most arrays and objects inside each other."
+"Deepest nesting of arrays and objects."
 
 MAX_DIGITS = 400
-"Longest number, in characters: a conversion takes quadratic time in their count."
+"Longest number, in characters, since a conversion takes quadratic time."
 
 SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
-"An escape that is half of a character, alone or as part of a pair."
+"An escape for a surrogate, alone or as part of a pair."
 
 
 def parse_json(data: bytes | str, *, max_size: int, max_depth: int = MAX_DEPTH) -> Json:
     """Parse one JSON text in UTF-8 (ANP-18, WIRE row 53).
 
-    Refused although `json.loads` takes them: a byte order mark, NaN and Infinity,
-    numbers too large for a float, repeated keys, lone surrogates, long numbers, deep
+    It refuses texts that `json.loads` accepts: a byte order mark, NaN and Infinity,
+    numbers too large for a float, repeated keys, lone surrogates, long numbers and deep
     nesting.
 
     Args:
         data: The text. Bytes are read as UTF-8.
-        max_size: Most bytes of UTF-8; compared before anything else is done.
-        max_depth: Most containers inside each other.
+        max_size: Largest size in bytes of UTF-8; checked before anything else.
+        max_depth: Deepest nesting of containers.
 
     Raises:
-        JsonError: With a reason that quotes nothing of the text.
+        JsonError: The reason quotes nothing of the text.
     """
     text = _decode(data, max_size)
     try:
@@ -52,8 +52,8 @@ def parse_json(data: bytes | str, *, max_size: int, max_depth: int = MAX_DEPTH) 
     except json.JSONDecodeError as exc:
         where = f"line {exc.lineno}, column {exc.colno}"
         raise JsonError(f"not JSON: {exc.msg} at {where}") from None
-    # Each container begins with a bracket, so a text with few of them is shallow and
-    # most messages never need the walk.
+    # Each container begins with a bracket, so a text with few of them cannot be deep
+    # and most messages need no check of each value.
     if text.count("[") + text.count("{") > max_depth:
         _check_depth(value, max_depth)
     if SURROGATE_ESCAPE.search(text):
@@ -62,7 +62,7 @@ def parse_json(data: bytes | str, *, max_size: int, max_depth: int = MAX_DEPTH) 
 
 
 def canonical_json(value: Json) -> bytes:
-    """Return the one form of `value` that is hashed: sorted keys, no blanks, UTF-8.
+    """Return the form of `value` for hashing: sorted keys, no blanks, UTF-8.
 
     Raises:
         JsonError: `value` is not JSON, or cannot be written as UTF-8.
@@ -101,8 +101,8 @@ def _decode(data: bytes | str, max_size: int) -> str:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
-    # Two readers that keep different ones of two equal keys would act on different
-    # messages, so a repeated key has no safe meaning.
+    # Two readers that keep different ones of two equal keys would understand different
+    # messages, so a repeated key is not safe.
     if len(result) != len(pairs):
         raise JsonError("a key stands twice in one object")
     return result
@@ -143,7 +143,7 @@ def _check_depth(value: Json, max_depth: int) -> None:
 
 
 def _check_surrogates(value: Json) -> None:
-    # Escapes that form a pair were joined by the parser; what is left does not encode.
+    # The parser joined escapes that form a pair; remaining ones cannot be encoded.
     try:
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:

@@ -12,7 +12,7 @@ __all__ = ["Direction", "NegotiationEnded", "Turn"]
 
 
 class Direction(StrEnum):
-    """Who sent a turn."""
+    """The sender of a turn: our side or the peer."""
 
     SENT = "sent"
     RECEIVED = "received"
@@ -20,10 +20,9 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One `protocolNegotiation` message, as the transcript keeps it."""
+    """One `protocolNegotiation` message in the transcript."""
 
     direction: Direction
-    "Who sent it."
 
     sequence_id: int
     "Its number on the wire."
@@ -32,10 +31,10 @@ class Turn:
     "Its status on the wire."
 
     candidate: str
-    "Its `candidateProtocols`, empty when there was none."
+    "Its `candidateProtocols`; empty when there was none."
 
     summary: str
-    "Its `modificationSummary`, empty when there was none."
+    "Its `modificationSummary`; empty when there was none."
 
     seconds: float
     "Seconds since the negotiation began."
@@ -44,7 +43,7 @@ class Turn:
     def of(
         cls, direction: Direction, message: ProtocolNegotiation, seconds: float
     ) -> Turn:
-        """Return the turn that `message` is."""
+        """Return the turn for `message`."""
         return cls(
             direction,
             message.sequence_id,
@@ -58,8 +57,8 @@ class Turn:
 class NegotiationEnded(NegotiationError):
     """A negotiation ended without an agreement (ANP-33, ANP-44, ANP-46).
 
-    `reason` is in words for the owner and may quote the peer; `by_peer` says which side
-    ended it or was at fault; `transcript` holds every turn up to the end.
+    `reason` is in words for the owner and may quote the peer; `by_peer` is true if the
+    peer ended it or was at fault; `transcript` has every turn up to the end.
     """
 
     def __init__(

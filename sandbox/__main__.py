@@ -1,7 +1,8 @@
-"""`python -m sandbox run FILE FUNCTION JSON`: one function in a worker, as the daemon.
+"""`python -m sandbox run FILE FUNCTION JSON`: runs a function in a locked worker.
 
-It is how anybody tries an escape. A JSON array holds the function's arguments; any
-other value is its only one. Bytes are written `{"base64": "…"}`, either way.
+The worker is locked as the daemon's are, so anybody can try to escape from it. A JSON
+array holds the function's arguments; any other value is the only argument. Bytes are
+written as `{"base64": "…"}`, in arguments and results.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from sandbox.pool.pool import Sandbox
 __all__ = ["main"]
 
 OK, FAILED, USAGE = 0, 1, 2
-"Exit codes: a value, another outcome, arguments that make no sense."
+"Exit codes: a value, another outcome, invalid arguments."
 
 
 class _UsageError(Exception):
-    """Arguments that make no sense."""
+    """Invalid arguments on the command line."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -70,7 +71,7 @@ async def _run(
     sandbox = Sandbox(config)
     try:
         await sandbox.start()
-        # Whatever a stranger wrote is at least what a model wrote.
+        # A file of unknown origin gets no more trust than a model's code.
         module = await sandbox.load("run", source, origin="model")
         value = await module.run(function, *args, on_call=on_call, deadline=deadline)
         report = {"outcome": "ok", "value": _encoded(value)}
@@ -128,7 +129,7 @@ def _read_json(text: str, what: str) -> Any:
 
 
 def _decoded(value: Any) -> Any:
-    """Return a value with `{"base64": "…"}` as bytes."""
+    """Return `value`, with each `{"base64": "…"}` in it converted to bytes."""
     if isinstance(value, dict):
         if value.keys() == {"base64"} and isinstance(value["base64"], str):
             try:
@@ -142,7 +143,7 @@ def _decoded(value: Any) -> Any:
 
 
 def _encoded(value: Any) -> Any:
-    """Return a value with bytes as `{"base64": "…"}`."""
+    """Return `value`, with bytes in it converted to `{"base64": "…"}`."""
     if isinstance(value, bytes):
         return {"base64": base64.b64encode(value).decode("ascii")}
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What can go wrong in the sandbox."""
+"""Errors and findings of the sandbox."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ __all__ = ["CapabilityFailure", "Finding", "FrameError", "SandboxError"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the static policy refuses in a source (SANDBOX.md, Layer 1)."""
+    """A violation of the static policy in a source (SANDBOX.md, Layer 1)."""
 
     line: int | None
-    "Where, from 1; None when it concerns the whole source."
+    "Line number from 1; None when the finding concerns the whole source."
 
     reason: str
-    "What is refused, and what to use instead."
+    "The refused construct, and a replacement for it."
 
     source: str = ""
-    "The line itself, cut."
+    "The line itself, shortened."
 
 
 class SandboxError(Exception):
-    """A module did not give a value (SANDBOX.md, Report to the user).
+    """A module did not return a value (SANDBOX.md, Report to the user).
 
     `outcome` is one of `rejected`, `error`, `timeout`, `memory`, `output_too_large`,
-    `forbidden_syscall`, `crashed`, `capability_limit`, `bad_frame`, and of our own
-    `forbidden` (the isolation is too low for such code) and `quarantined`. `stage` is
-    `load` or `call`. `limit` and `used` are in the unit of the limit that was met. With
-    `collateral` the worker ended for a fault of another call in it; then
-    `may_have_run` tells whether this one had called a capability before.
+    `forbidden_syscall`, `crashed`, `capability_limit`, `bad_frame`; and, decided by the
+    daemon, `forbidden` (the isolation is too low for such code) and `quarantined`.
+    `stage` is `load` or `call`. `limit` and `used` are in the unit of that limit.
+    With `collateral` the worker ended through the fault of another call in it; then
+    `may_have_run` is true if this call had already called a capability.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class SandboxError(Exception):
         self.may_have_run = False
 
     def report(self) -> dict[str, Any]:
-        """Return the report as a JSON object; what is not known is left out."""
+        """Return the report as a JSON object; unknown fields are left out."""
         known = {
             "outcome": self.outcome,
             "stage": self.stage,
@@ -86,4 +86,4 @@ class CapabilityFailure(Exception):
 
 
 class FrameError(Exception):
-    """Bytes that are no frame, or a value that may not cross."""
+    """Bytes are not a valid frame, or a value may not be sent in one."""

@@ -1,9 +1,9 @@
 """Frames between the daemon and its workers: plain values, never pickled.
 
 A frame is a length, then the length of a JSON header, the header, and the bytes values
-one after the other. The header holds the value with null in the place of each bytes
-value, and beside it a table of where those are, so that no value of a module can pass
-for one.
+one after the other. The header holds the value, with null in the place of each bytes
+value, and next to it a table of their places. So no value from a module can be mistaken
+for a bytes value.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _LEAVES = frozenset({type(None), bool, int, float, str})
 
 _Path = tuple[Any, Any] | None
-"Where a value stands: the path of what holds it, and the last step; None at the top."
+"Path to a value: the path of its container, and the last step; None at the top."
 
 
 def _refuse(constant: str) -> Any:
     raise FrameError(f"{constant} may not cross")
 
 
-# Made once: `json.loads` makes a decoder for each call that asks for anything special.
+# Made once: `json.loads` with any option would make a new decoder for each call.
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _decode = json.JSONDecoder(parse_constant=_refuse).decode
 
 
 def pack(value: Any, *, max_frame: int = MAX_FRAME) -> bytes:
-    """Return the frame of `value` with its length; FrameError if it may not cross."""
+    """Return the frame of `value` with its length; FrameError if it cannot be sent."""
     table: list[list[Any]] = []
     sections: list[bytes] = []
     tree = _strip(value, None, 0, table, sections)
@@ -65,7 +65,7 @@ def pack(value: Any, *, max_frame: int = MAX_FRAME) -> bytes:
 
 
 def frame_length(prefix: bytes, *, max_frame: int = MAX_FRAME) -> int:
-    """Return how many bytes follow the 4 bytes of `prefix`; FrameError if too many."""
+    """Return the body length in the 4 bytes of `prefix`; FrameError if too large."""
     length = int(_LENGTH.unpack(prefix)[0])
     if not _LENGTH.size <= length <= max_frame:
         raise FrameError(f"a frame of {length} bytes")
@@ -102,7 +102,7 @@ def _count(text: bytes) -> None:
     """Refuse a text with too many values before it is parsed."""
     if text.count(b",") + text.count(b"[") + text.count(b"{") <= MAX_NODES:
         return
-    # Most of these may stand inside of texts.
+    # Most of these characters may stand inside JSON strings, which are removed first.
     bare = _TEXT.sub(b"", text)
     if bare.count(b",") + bare.count(b"[") + bare.count(b"{") > MAX_NODES:
         raise FrameError(f"more than {MAX_NODES} values")
@@ -149,7 +149,7 @@ def _steps(path: _Path) -> list[Any]:
 
 
 def _check(value: Any, depth: int) -> None:
-    """Refuse what a JSON parser takes and no frame may hold."""
+    """Refuse values that a JSON parser accepts and a frame may not hold."""
     if depth > MAX_DEPTH:
         raise FrameError("nested too deeply")
     kind = type(value)
@@ -178,7 +178,7 @@ def _check_leaf(kind: type, value: Any) -> None:
             try:
                 value.encode("utf-8")
             except UnicodeEncodeError:
-                raise FrameError("a text holds half of a character") from None
+                raise FrameError("a text has a lone surrogate") from None
     elif kind is int:
         if value.bit_length() > MAX_DIGITS_BITS:
             raise FrameError("an integer is too long")

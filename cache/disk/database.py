@@ -24,7 +24,7 @@ LOCK_TIMEOUT = 5.0
 "Seconds to wait for another process that holds the database."
 
 MAX_SEEN = 65_536
-"Names remembered at once by `first_time`."
+"Largest number of names that `first_time` remembers."
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ class Database:
     """One open database; see `cache.rows.Backend`.
 
     It belongs to one daemon, or to a tool while that one does not run. All work runs
-    in one thread of its own: one connection, closed when we say so, and callers from
+    in one thread of its own, over one connection that `close` ends. Callers from
     any thread take turns.
     """
 
@@ -48,7 +48,7 @@ class Database:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="anpd-store")
         self._cache: PlainCache | None = None
         self._seen: OrderedDict[str, float] = OrderedDict()
-        "Names and when they are forgotten, the first remembered first."
+        "Names and the times at which they are forgotten, in the order of their entry."
         try:
             self._cache = self._in_thread(self._open)
         except BaseException:
@@ -62,7 +62,7 @@ class Database:
 
     @property
     def is_open(self) -> bool:
-        """Whether `close` was not called yet."""
+        """True until `close` is called."""
         return self._cache is not None
 
     @property
@@ -89,7 +89,7 @@ class Database:
         return self._in_thread(transact)
 
     def first_time(self, names: Sequence[str], *, keep: float) -> bool:
-        """See `Backend.first_time`; in memory, for nobody else could ask."""
+        """See `Backend.first_time`; kept in memory, since only this process asks."""
 
         def work() -> bool:
             now = time.monotonic()
@@ -134,7 +134,7 @@ class Database:
 
     def _open(self) -> PlainCache:
         folder = str(self._folder)
-        # diskcache would go to another folder without a word.
+        # diskcache expands variables in the path and would use another folder.
         if os.path.expandvars(folder) != folder:
             raise StoreUnavailable(f"cache: a path with $ is not possible: {folder}")
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -170,7 +170,7 @@ class Database:
                 if settings - DEFAULT_SETTINGS.keys() - METADATA.keys():
                     raise StoreUnavailable(_move_aside("is not ours", self._folder))
             if "Cache" in names:
-                # Damaged text is the matter of its row, and not of the whole file.
+                # Damaged text should make its own row unreadable, not the whole file.
                 connection.text_factory = bytes
                 # Fails if a column is missing or the root page is damaged.
                 connection.execute(
@@ -184,7 +184,7 @@ class Database:
 
 def _explain(exc: Exception, folder: Path) -> str:
     """Return one line: what failed, and what the owner can do."""
-    # diskcache calls everything that keeps a transaction from beginning a timeout.
+    # diskcache raises Timeout for every failure to begin a transaction.
     if isinstance(exc, diskcache.Timeout) and isinstance(
         exc.__context__, sqlite3.Error
     ):
@@ -208,7 +208,7 @@ def _explain(exc: Exception, folder: Path) -> str:
 
 
 def _move_aside(what: str, folder: Path) -> str:
-    # The whole folder: a new database beside the old write-ahead log would read it.
+    # The whole folder: the old write-ahead log would be applied to a new database.
     return (
         f"cache: {folder} {what}; restore it from a backup, or stop anpd and start "
         f"anew with: mv {folder} {folder}.damaged"

@@ -1,8 +1,8 @@
 """diskcache without pickle: keys are text, values are JSON or bytes, all in SQLite.
 
-diskcache's own `Disk` unpickles any row that says so (CVE-2025-69872), keeps large
-values in files, and opens or deletes whatever file name a row holds. Here a row is
-only ever read as what we write; everything else in it is damage.
+diskcache's own `Disk` unpickles any row that is marked as pickled (CVE-2025-69872),
+keeps large values in files, and opens or deletes the file that a row names. This
+module reads a row only in the forms that it writes; any other row counts as damaged.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ SETTINGS: Final[dict[str, Any]] = {
     "sqlite_auto_vacuum": 0,
     "sqlite_cache_size": 2**11,
     "sqlite_journal_mode": "wal",
-    # A mapped file that shrinks under us would kill the process with SIGBUS.
+    # SQLite must not map the file: if it shrank, SIGBUS would kill the process.
     "sqlite_mmap_size": 0,
-    # FULL: what was committed is still there after the power failed.
+    # FULL: committed data survives a power failure.
     "sqlite_synchronous": 2,
 }
 "Every setting of diskcache 5, so that none is taken from the file."
@@ -55,7 +55,7 @@ class PlainDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
     def get(self, key: object, raw: object) -> str:
         """Return the key of a row; RecordError if we never wrote it."""
         if type(key) is not str or raw != 1:
-            raise RecordError("the key is not text of ours")
+            raise RecordError("the key is not a plain text")
         return key
 
     def store(
@@ -77,7 +77,7 @@ class PlainDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
     ) -> object:
         """Return the value of a row; RecordError if we never wrote it."""
         if mode != MODE_RAW or filename is not None or read:
-            raise RecordError(f"mode {mode!r:.20} is none of ours")
+            raise RecordError(f"unknown storage mode {mode!r:.20}")
         if type(value) is bytes:
             return value
         if type(value) is not str:
@@ -85,15 +85,15 @@ class PlainDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         return decode_json(value)
 
     def filename(self, key: object = None, value: object = None) -> NoReturn:
-        """Refuse: no value is kept in a file."""
+        """Refuse to name a file: values are never kept in files."""
         raise TypeError("values are kept in SQLite only")
 
     def remove(self, file_path: object) -> None:
-        """Leave the file alone: its name came from a row we did not write."""
+        """Do nothing: the name comes from a row that this program did not write."""
 
 
 class PlainCache(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
-    """diskcache's `Cache` plus what it lacks: rows whose key has a prefix."""
+    """diskcache's `Cache`, with look-ups of all rows whose key has a prefix."""
 
     def rows(
         self,
@@ -105,14 +105,14 @@ class PlainCache(diskcache.Cache):  # type: ignore[misc]  # diskcache has no typ
     ) -> list[Row]:
         """Return rows whose key begins with `prefix`, in order of their keys.
 
-        The index over keys gives the range, so nothing else is read.
+        SQLite's index over the keys finds the range, so no other row is read.
 
         Args:
             after: Only rows whose key comes later than this one.
         """
         sql = _SELECT_DOWN if descending else _SELECT_UP
         low, high = _range(prefix)
-        # No key lies between one and the same with the first character there is.
+        # The NUL character sorts first, so no key lies between `after` and this one.
         low = max(low, f"{after}\0") if after else low
         found = self._sql(sql, (low, high, limit)).fetchall()
         return [self._row(*columns) for columns in found]
@@ -122,29 +122,30 @@ class PlainCache(diskcache.Cache):  # type: ignore[misc]  # diskcache has no typ
         return super().set(key, value)
 
     def keys(self, prefix: str, *, descending: bool = False) -> list[str]:
-        """Return keys of such rows; no value is read."""
+        """Return the keys that begin with `prefix`; no value is read."""
         return [key for key, _ in self.sizes(prefix, descending=descending)]
 
     def sizes(self, prefix: str, *, descending: bool = False) -> list[tuple[str, int]]:
-        """Return keys and sizes in bytes of such rows; no value is read."""
+        """Return such keys with their sizes in bytes; no value is read."""
         sql = _SIZES_DOWN if descending else _SIZES_UP
         found: list[tuple[str, int]] = self._sql(sql, _range(prefix)).fetchall()
         return found
 
     def abandon_transaction(self) -> None:
-        """End a transaction whose commit failed, or no other could ever begin."""
+        """Roll back after a failed commit, so that another transaction can begin."""
         if self._con.in_transaction:
             self._con.rollback()
 
     def check_integrity(self) -> list[str]:
-        """Return what SQLite finds wrong with the whole file; reads all of it."""
+        """Return the faults that SQLite finds in the whole file; reads all of it."""
         found = self._sql("PRAGMA integrity_check(100)").fetchall()
         return [str(text) for (text,) in found if text != "ok"]
 
     @property
     def _con(self) -> sqlite3.Connection:
         connection: sqlite3.Connection = super()._con
-        # Damaged text would fail the whole query; so only its own row is damaged.
+        # Undecodable text would fail the whole query; decoded so, only its row is
+        # damaged.
         connection.text_factory = _any_text
         return connection
 

@@ -1,4 +1,4 @@
-"""The part of the store for what was agreed: documents, halves and agreements."""
+"""The part of the store for agreements with their documents and halves."""
 
 from __future__ import annotations
 
@@ -33,38 +33,40 @@ _ACTIVE = frozenset({State.ACTIVE})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreLimits:
-    """What others can make grow, and how far."""
+    """Limits on data whose amount others determine."""
 
     lock_timeout: float = LOCK_TIMEOUT
     "Seconds to wait for another process that holds the database."
 
     max_failed_negotiations: int = 1000
-    "Negotiations without agreement that are kept, the newest ones."
+    "Negotiations without agreement that are kept; the oldest are dropped first."
 
     max_failed_bytes: int = 64 * 1024 * 1024
-    "Bytes that those may have together; one transcript can have megabytes."
+    """Bytes of all kept negotiations without agreement; one transcript can have
+    megabytes."""
 
     max_strangers: int = 1000
-    "Peers kept about whom the owner said nothing, the last seen ones."
+    "Peers kept about which the owner decided nothing; the longest unseen go first."
 
     flush_interval: float = 5.0
-    "Seconds that use counts stay in memory, so that a call costs no disk write."
+    "Seconds that use counts stay in memory, so that a call needs no disk write."
 
 
 class AgreementStore:
-    """What was agreed, on disk (ANP-84, ANP-85).
+    """Stores documents, halves and agreements durably (ANP-84, ANP-85).
 
-    Methods block for a disk access; call them in a thread, from as many as you like.
-    Each either did all it says, durable, or raises:
+    Methods block for a disk access: call them in a thread. Any number of threads may
+    call them at once. A method that returns has stored its changes durably; otherwise
+    it raises one of these:
 
-    StoreUnavailable: the disk is full, the file damaged, held by another process.
-    RecordError: what should be stored is not what the record says it is.
+    StoreUnavailable: the disk is full, the file damaged, or held by another process.
+    RecordError: the record to store is invalid.
     """
 
     def __init__(
         self, place: Path | Backend, limits: StoreLimits | None = None
     ) -> None:
-        """Open the store in a folder, or make it; or take a back end, and close it."""
+        """Open or make the store in a folder, or use a back end; `close` closes it."""
         self._limits = limits or StoreLimits()
         self._shelf = Shelf()
         self._uses: dict[str, tuple[int, float]] = {}
@@ -88,7 +90,7 @@ class AgreementStore:
         self.close()
 
     def close(self) -> None:
-        """Write what is pending and close the files; a second time does nothing."""
+        """Write pending counts and close the files; a second call does nothing."""
         if self._database.is_open:
             try:
                 self.flush()
@@ -97,19 +99,19 @@ class AgreementStore:
 
     @property
     def damaged(self) -> tuple[Damage, ...]:
-        """Rows found damaged so far; they count as absent, the rest is unharmed."""
+        """Rows found damaged so far; each counts as absent, all others are usable."""
         return self._shelf.damaged
 
     @property
     def is_shared(self) -> bool:
-        """Whether other daemons may use the same store."""
+        """True when other daemons may use the same store."""
         return self._database.is_shared
 
     def changes(self, area: str) -> int:
         """Return a number that grows when another daemon changes records of a kind.
 
         Args:
-            area: `agreement`, `half`, `peer`… Without other daemons it stands still.
+            area: `agreement`, `half`, `peer`… Without other daemons the number stays.
         """
         return self._database.changes(area)
 
@@ -117,12 +119,12 @@ class AgreementStore:
         """Remember `names` for `keep` seconds, unless one of them is remembered.
 
         Returns:
-            Whether none was. All daemons of one store have one memory.
+            True when none of them was; all daemons of one store share one memory.
         """
         return self._database.first_time(names, keep=keep)
 
     def check(self) -> tuple[list[str], tuple[Damage, ...]]:
-        """Read everything; return what is wrong with the whole, and damaged rows."""
+        """Read everything; return the faults of the whole store, and damaged rows."""
         self._database.read(self._shelf.check)
         return self._database.check(), self.damaged
 
@@ -155,7 +157,7 @@ class AgreementStore:
             return stored
 
         stored = self._database.write(work)
-        # Those of the agreement it replaces.
+        # The counts belonged to the agreement that this one replaces.
         with self._uses_lock:
             self._uses.pop(key_of(stored), None)
         return stored
@@ -169,10 +171,10 @@ class AgreementStore:
         *,
         states: Collection[State] = _ACTIVE,
     ) -> list[AgreementRecord]:
-        """Return the requester's agreements for a task, newest first.
+        """Return the requester's agreements for a need, newest first.
 
-        DIDs are canonical. A provider, which never learns the task, has none here:
-        see `provider_half`.
+        DIDs are canonical. A provider never learns the need, so its agreements are
+        found by document: see `provider_half`.
         """
         if role is Role.PROVIDER:
             return []
@@ -199,11 +201,11 @@ class AgreementStore:
         return self._newest_first(found, frozenset(State))
 
     def provider_half(self, hash_: str, peer_did: str) -> HalfRecord | None:
-        """Return the half to answer `peer_did` with when it offers `hash_`, or None.
+        """Return the half that answers `peer_did` when it offers `hash_`, or None.
 
-        That is the revision agreed with this peer, if there is one, and else the first
-        active one that did not fail its test cases with whom it was agreed. None means:
-        decline, and negotiate.
+        That is the revision agreed with this peer, if there is one, and otherwise the
+        first active one that did not fail its test cases with the peer it was agreed
+        with. None means that the offer is declined and the peers negotiate.
         """
         hash_ = hash_.lower()
 
@@ -217,8 +219,8 @@ class AgreementStore:
             )
             active = [half for half in halves if half.state is State.ACTIVE]
             for agreement in self._newest_first(own, frozenset(State)):
-                # One that was revoked or went stale for this peer is not replaced
-                # behind its back by another peer's revision.
+                # A revision that was revoked or went stale for this peer must not be
+                # replaced by another peer's revision without a negotiation.
                 if agreement.state is not State.ACTIVE:
                     return None
                 active = [h for h in active if h.revision == agreement.revision]
@@ -232,8 +234,8 @@ class AgreementStore:
     def mark_used(self, agreement: AgreementRecord, *, at: float) -> None:
         """Count one call through `agreement` at `at`, in seconds since 1970.
 
-        Counts are written together some seconds later; a crash loses only those. A
-        store that cannot be written now fails no call: they wait for the next time.
+        Counts are written together some seconds later; a crash loses only those. If the
+        store cannot be written, the call goes on and the counts are written next time.
         """
         if not self._database.is_open:
             raise StoreUnavailable("cache: the store is closed")
@@ -276,7 +278,7 @@ class AgreementStore:
         """Return the document with this hash, or the only one whose hash begins so.
 
         Raises:
-            HashPrefixError: no hash prefix, or several fit.
+            HashPrefixError: this is no hash prefix, or several documents match.
         """
         matches = self._matching(hash_prefix)
         if len(matches) > 1:
@@ -293,7 +295,7 @@ class AgreementStore:
         """Return the only document hash that begins with `prefix`.
 
         Raises:
-            HashPrefixError: none fits, or several do.
+            HashPrefixError: no document matches, or several do.
         """
         matches = self._matching(prefix)
         if not matches:
@@ -317,10 +319,12 @@ class AgreementStore:
         )
 
     def release_failed(self, hash_: str) -> int:
-        """Let the document be agreed anew where its test cases failed.
+        """Mark agreements on a document as stale where its test cases failed.
+
+        The document can then be agreed again.
 
         Returns:
-            How many agreements changed; they are stale from now on.
+            Number of agreements that changed.
         """
         hash_ = hash_.lower()
 
@@ -346,13 +350,13 @@ class AgreementStore:
         """Replace the test outcomes of one agreement and return it as it is now.
 
         Args:
-            state: What it is from now on; None leaves that.
+            state: The new state of the agreement; None keeps the present one.
         """
 
         def work(cache: Rows) -> AgreementRecord:
             stored = self._shelf.get(cache, AgreementRecord, key_of(agreement))
             changed = replace(stored or agreement, tests=dict(tests))
-            # What the owner took back meanwhile stays so.
+            # A revocation by the owner in the meantime must not be undone.
             if state is not None and changed.state is not State.REVOKED:
                 changed = replace(changed, state=state)
             if stored is not None:
@@ -362,10 +366,10 @@ class AgreementStore:
         return self._database.write(work)
 
     def is_revoked(self, hash_: str, peer_did: str | None = None) -> bool:
-        """Say whether the owner took the document back.
+        """Return whether the owner revoked the document.
 
         Args:
-            peer_did: Also for this peer alone, in its canonical form.
+            peer_did: A peer's canonical DID; a revocation for it alone counts too.
         """
         hash_ = hash_.lower()
 
@@ -375,7 +379,7 @@ class AgreementStore:
 
         return self._database.read(work)
 
-    # Inside; all of these run in the database's thread.
+    # Internal; all of these run in the database's thread.
 
     def _is_revoked(
         self,
@@ -384,7 +388,7 @@ class AgreementStore:
         peer_did: str | None,
         halves: Iterable[HalfRecord],
     ) -> bool:
-        # By the key alone: a revocation that is damaged is one all the same.
+        # Only the key is looked at, so a damaged record still counts as a revocation.
         names = ["-"] if peer_did is None else ["-", peer_did]
         return any(f"revocation/{hash_}/{name}" in cache for name in names) or any(
             half.state is State.REVOKED for half in halves
@@ -394,7 +398,7 @@ class AgreementStore:
         return self._shelf.scan(cache, HalfRecord, f"half/{hash_}/")
 
     def _failed_revisions(self, cache: Rows, hash_: str) -> set[int]:
-        """Return the provider revisions that failed, and passed with nobody."""
+        """Return the provider revisions whose tests failed and passed with no peer."""
         known = self._shelf.scan(cache, AgreementRecord, f"agreement/provider/{hash_}/")
         good = {one.revision for one in known if one.state is State.ACTIVE}
         return {one.revision for one in known if one.state is State.FAILED} - good
@@ -402,7 +406,7 @@ class AgreementStore:
     def _number(
         self, cache: Rows, half: HalfRecord, halves: list[HalfRecord]
     ) -> HalfRecord:
-        """Return the half as it is to be stored, with its revision."""
+        """Return the half as it will be stored, with its revision."""
         halves = [known for known in halves if known.role is half.role]
         if half.revision:
             for known in halves:
@@ -412,7 +416,7 @@ class AgreementStore:
         for known in halves:
             if known.state is State.ACTIVE and _same_code(known, half):
                 return known
-        # From the keys, so that the number of a damaged revision is not used again.
+        # Taken from the keys, so that a damaged revision's number is not used again.
         taken = [
             int(key.rpartition("/")[2])
             for key in cache.keys(f"half/{half.hash}/{half.role}/")
@@ -421,7 +425,7 @@ class AgreementStore:
         return replace(half, revision=max(taken, default=0) + 1)
 
     def _agreements_of(self, cache: Rows, hash_: str) -> list[AgreementRecord]:
-        # Revoking is rare: one pass over the keys instead of an index to keep true.
+        # Revocations are rare: one pass over the keys is simpler than another index.
         keys = [
             key
             for key in cache.keys("agreement/requester/")

@@ -10,16 +10,17 @@ from cache.rows import Rows
 __all__ = ["MAX_DIDS", "DidStore"]
 
 MAX_DIDS = 20_000
-"DIDs whose keys are remembered; over it the longest unchanged of `keep` others go."
+"""DIDs whose keys are remembered. Above it the longest unchanged ones are dropped,
+except those in `keep`."""
 
 
 class DidStore(AgreementStore):
-    """Which keys a DID was met with, on disk; see `AgreementStore`."""
+    """Stores the keys that each DID was met with; see `AgreementStore`."""
 
     def save_did_keys(
         self, record: DidKeysRecord, *, keep: frozenset[str] = frozenset()
     ) -> None:
-        """Store or replace what is known of a DID's keys.
+        """Store or replace the record of a DID's keys.
 
         Args:
             keep: DIDs whose keys are never dropped to make room.
@@ -33,25 +34,25 @@ class DidStore(AgreementStore):
             known = self._shelf.scan(cache, DidKeysRecord, "did_keys/")
             loose = [entry for entry in known if entry.did not in keep]
             loose.sort(key=lambda entry: entry.seen)
-            # A tenth at once, so that a flood of strangers pays for this rarely.
+            # Drops a tenth at once, so that a flood of strangers rarely pays for this.
             for entry in loose[: MAX_DIDS // 10]:
                 cache.delete(key_of(entry))
 
         self._database.write(work)
 
     def did_keys(self, did: str) -> DidKeysRecord | None:
-        """Return what is known of a DID's keys, or None."""
+        """Return the record of a DID's keys, or None."""
         return self._database.read(
             lambda cache: self._shelf.get(cache, DidKeysRecord, f"did_keys/{did}")
         )
 
     def changed_dids(self) -> list[DidKeysRecord]:
-        """Return the DIDs that came with keys which wait for the owner's word."""
+        """Return the DIDs with new keys that wait for the owner's decision."""
         found = self._database.read(
             lambda cache: self._shelf.scan(cache, DidKeysRecord, "did_keys/")
         )
         return [record for record in found if record.waiting]
 
     def forget_did_keys(self, did: str) -> bool:
-        """Drop what is known of a DID's keys; say whether there was anything."""
+        """Drop the record of a DID's keys; return whether there was one."""
         return self._database.write(lambda cache: bool(cache.delete(f"did_keys/{did}")))

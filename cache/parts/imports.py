@@ -1,4 +1,4 @@
-"""The part of the store for halves that come from elsewhere, in a bundle."""
+"""The part of the store for halves that are imported from a bundle."""
 
 from __future__ import annotations
 
@@ -23,40 +23,40 @@ __all__ = ["ImportPart", "ImportStore", "Imported"]
 
 @dataclass(frozen=True, slots=True)
 class ImportPart:
-    """One half to take in, and who is to be served with it."""
+    """One half to import, and the peer that it will serve."""
 
     half: HalfRecord
-    "The half; revision 0 gives it the next number."
+    "The half; revision 0 lets the store give it the next number."
 
     samples: Literal["full", "partial", "none"]
-    "How much of the schemas could be sampled; see `AgreementRecord`."
+    "Share of the schemas for which messages could be made; see `AgreementRecord`."
 
     tests: Mapping[str, Any]
-    "What was found about it here."
+    "Findings of the half's tests on this side."
 
     peer_did: str | None = None
-    "Only for this peer, in its canonical form; None is for all."
+    "Canonical DID of the only peer it serves; None serves all."
 
     agreement: AgreementRecord | None = None
-    "Made if there is none of its key yet."
+    "Stored unless an agreement with its key exists."
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What became of one half."""
+    """The result of importing one half."""
 
     half: HalfRecord
-    "As it is stored, with its revision."
+    "The half as it is stored, with its revision."
 
     agreements: tuple[AgreementRecord, ...]
-    "Those that use it now."
+    "The agreements that use it now."
 
     replaced: tuple[int, ...]
-    "Revisions that nobody is served with any more."
+    "Revisions that serve nobody any more."
 
 
 class ImportStore(AgreementStore):
-    """Takes halves in whole, or not at all; see `AgreementStore`."""
+    """Imports the halves of a document, all or none of them; see `AgreementStore`."""
 
     def save_import(
         self, document: DocumentRecord, parts: Sequence[ImportPart]
@@ -64,10 +64,10 @@ class ImportStore(AgreementStore):
         """Store the halves of one document in one transaction, and put them to use.
 
         The active agreements on the document move to the imported revision: those of
-        `peer_did`, or all. Without `peer_did` the half takes the place of every other:
-        older provider revisions go stale, for `provider_half` serves a peer that has
-        no revision of its own with the first active one, and the owner said which one
-        that is to be. With `peer_did` other peers keep what they have.
+        `peer_did`, or all. Without `peer_did` the half replaces all others: older
+        provider revisions go stale, because `provider_half` serves a peer that has no
+        revision of its own with the first active one, and the owner chose this one.
+        With `peer_did` other peers keep the revisions they have.
 
         Raises:
             RecordError: the parts do not belong to the document, the owner revoked the
@@ -108,7 +108,7 @@ class ImportStore(AgreementStore):
                 revision=half.revision,
                 samples=part.samples,
                 tests=dict(part.tests),
-                # The newest is the one a call takes, and the owner chose just now.
+                # A call takes the newest agreement, and the owner chose this half now.
                 created=part.half.created,
                 state=State.ACTIVE,
             )
@@ -131,7 +131,7 @@ class ImportStore(AgreementStore):
         return Imported(half, agreements, tuple(replaced))
 
     def _served(self, cache: Rows, part: ImportPart) -> list[AgreementRecord]:
-        """Return the agreements that are to use the half, the new one among them."""
+        """Return the agreements that will use the half, the new one among them."""
         known = {
             key_of(agreement): agreement
             for agreement in self._agreements_of(cache, part.half.hash)
@@ -148,6 +148,6 @@ class ImportStore(AgreementStore):
             named = known.get(key, part.agreement)
             if named.state is State.REVOKED:
                 raise RecordError("the owner revoked the agreement with this peer")
-            # One that went stale is what the owner wants back.
+            # The import brings a stale agreement back into use.
             served[key] = named
         return list(served.values())

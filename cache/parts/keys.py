@@ -1,7 +1,7 @@
 """The part of the store for short-term keys that outlive their link.
 
-Every change of a counter is one transaction that is on disk when it returns. So a
-counter is reserved by one sender and claimed by one receiver only, also when the
+Every change of a counter is one transaction, on disk before the method returns. So
+only one sender can reserve a counter and only one receiver can claim it, also when the
 process is killed in between or several daemons share the store.
 """
 
@@ -20,26 +20,26 @@ from cache.rows import Rows
 __all__ = ["KEEP_ENDED", "MAX_KEYS", "MAX_PEER_KEYS", "KeyStore", "end_all_keys"]
 
 MAX_KEYS = 8192
-"Keys kept in all; one more is not kept, and its channel ends with its link."
+"Keys kept in all; a key above it is not kept, and its channel ends with its link."
 
 MAX_PEER_KEYS = 128
 "Keys kept for one peer and role."
 
 KEEP_ENDED = 3600.0
-"""Seconds past its end that a key is remembered: a peer that asks whether one of its
-frames was accepted gets a true answer, even if its clock is slow."""
+"""Seconds for which an expired key is remembered, so that a peer with a slow clock
+still gets a true answer when it asks whether one of its frames was accepted."""
 
 T = TypeVar("T")
 
 
 class KeyStore(AgreementStore):
-    """Keys for resumption, on disk; see `AgreementStore`. `now` is since 1970.
+    """Stores keys for resumption; see `AgreementStore`. `now` is seconds since 1970.
 
-    A key is named by our role, the peer's DID as the wire has it, and its id.
+    A key is identified by our role, the peer's DID as on the wire, and its id.
     """
 
     def save_key(self, record: KeyRecord, *, now: float) -> bool:
-        """Store a new key; say whether there was room for it. Old ones go first."""
+        """Drop expired keys and store a new one; return whether there was room."""
 
         def work(cache: Rows) -> bool:
             area = f"key/{record.role}/{record.peer_did}/"
@@ -74,9 +74,9 @@ class KeyStore(AgreementStore):
     def reserve_key(
         self, role: Role, peer_did: str, key_id: str, *, size: int, now: float
     ) -> int | None:
-        """Reserve `size` counters for sending and return the first; None: it ended.
+        """Reserve `size` counters for sending and return the first; None if ended.
 
-        They are aligned, so that a receiver can claim the same block.
+        The block is aligned, so that a receiver can claim the same block.
         """
 
         def change(known: KeyRecord) -> tuple[KeyRecord, int]:
@@ -95,7 +95,7 @@ class KeyStore(AgreementStore):
         last: int,
         now: float,
     ) -> bool:
-        """Claim the received counters `first` to `last`; False: they are taken."""
+        """Claim the received counters `first` to `last`; False if they are taken."""
 
         def change(known: KeyRecord) -> tuple[KeyRecord, bool]:
             if first <= known.mark:
@@ -107,14 +107,14 @@ class KeyStore(AgreementStore):
     def end_key(
         self, role: Role, peer_did: str, key_id: str, *, unless_claimed: int = -1
     ) -> bool:
-        """End a key: nothing is sent or accepted under it from now on.
+        """End a key, so that nothing is sent or accepted under it any more.
 
         Args:
-            unless_claimed: A counter; if it is claimed, the key is left alone. Without
+            unless_claimed: A counter; if it is claimed, the key does not end. Without
                 it the key ends in any case.
 
         Returns:
-            Whether neither that counter nor a later one was or will be accepted.
+            True when neither that counter nor a later one was or will be accepted.
         """
         where = _where(role, peer_did, key_id)
 
@@ -123,7 +123,8 @@ class KeyStore(AgreementStore):
                 return True
             known = self._shelf.get(cache, KeyRecord, where)
             if known is None:
-                # Damaged: what was accepted under it cannot be told any more.
+                # The record is damaged, so it is unknown what was accepted under the
+                # key.
                 return False
             if 0 <= unless_claimed <= known.mark:
                 return False
@@ -134,11 +135,11 @@ class KeyStore(AgreementStore):
         return self._database.write(work)
 
     def drop_key(self, role: Role, peer_did: str, key_id: str) -> None:
-        """Forget a key of which no peer will ask any more."""
+        """Forget a key that no peer will ask about any more."""
         where = _where(role, peer_did, key_id)
         self._database.write(lambda cache: cache.delete(where))
 
-    # Inside; these run in the database's thread.
+    # Internal; these run in the database's thread.
 
     def _change(
         self,
@@ -168,8 +169,8 @@ class KeyStore(AgreementStore):
 def end_all_keys(cache: Rows) -> None:
     """End every key of a store that may have lost its last seconds.
 
-    What was reserved or claimed in them is unknown, so of no counter it is said any
-    more that nothing was accepted from there on.
+    The counters that were reserved or claimed in those seconds are unknown. So the
+    store no longer says of any counter that nothing was accepted from there on.
     """
     shelf = Shelf()
     for record in shelf.scan(cache, KeyRecord, "key/"):

@@ -1,4 +1,4 @@
-"""The part of the store for looking through what was agreed, and clearing it out."""
+"""The part of the store that lists agreements in pages and removes unused ones."""
 
 from __future__ import annotations
 
@@ -15,37 +15,36 @@ from cache.rows import Row, Rows
 __all__ = ["MAX_LOOKED", "LookingStore", "Page", "Removed"]
 
 MAX_LOOKED = 2000
-"Rows that one page looks at, so that nobody else waits long for the database."
+"Rows that one page reads, so that other callers do not wait long for the database."
 
 AREAS = ("agreement/", "half/")
-"Where a page looks, in the order of the keys."
+"Areas of the store that a page reads, in the order of their keys."
 
 BATCH = 200
 "Agreements dropped in one transaction."
 
 HALF_BATCH = 2000
-"Documents whose halves are dropped in one; each looks at the keys of all agreements."
+"Documents whose halves are dropped in one transaction; it reads all agreement keys."
 
 _Revision = tuple[str, Role, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some of what was agreed, in the order of the keys."""
+    """A page of agreements and unbound halves, in the order of their keys."""
 
     agreements: tuple[AgreementRecord, ...]
-    "Agreements."
 
     unbound: tuple[HalfRecord, ...]
-    "Provider halves of documents that were agreed with nobody here."
+    "Provider halves of documents on which there is no agreement here."
 
     after: str | None
-    "Where the next page begins; None when this is the last one."
+    "The place where the next page begins; None on the last page."
 
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What was dropped, or would be."""
+    """A record that was dropped, or would be in a dry run."""
 
     record: AgreementRecord | HalfRecord | None
     "The record; None for a document's text."
@@ -54,21 +53,21 @@ class Removed:
     "Hash of the document."
 
     why: str
-    "In words."
+    "The reason in words."
 
     size: int
-    "Bytes it takes."
+    "Bytes that the record takes."
 
 
 Verdict = Callable[[AgreementRecord], str | None]
-"Why an agreement may go, or None."
+"Returns the reason to drop an agreement, or None to keep it."
 
 HalfVerdict = Callable[[HalfRecord, bool], str | None]
-"Why a half may go; gets whether an agreement that stays uses it."
+"Returns the reason to drop a half, or None; told if a kept agreement uses it."
 
 
 class LookingStore(AgreementStore):
-    """Pages through the agreements, and prunes; see `AgreementStore`."""
+    """Lists agreements in pages and prunes them; see `AgreementStore`."""
 
     def page(
         self,
@@ -77,14 +76,14 @@ class LookingStore(AgreementStore):
         limit: int = 100,
         wanted: Callable[[AgreementRecord], bool] = lambda _: True,
     ) -> Page:
-        """Return the next agreements, then the halves that serve anybody.
+        """Return the next agreements, and after all of them the unbound halves.
 
-        At most `MAX_LOOKED` rows are looked at, so a page may have fewer than `limit`
-        entries, or none, and still not be the last.
+        It reads at most `MAX_LOOKED` rows, so a page may have fewer than `limit`
+        entries, or none, without being the last.
 
         Args:
-            after: `Page.after` of the page before.
-            wanted: Whether an agreement is to be on the page.
+            after: `Page.after` of the previous page.
+            wanted: Returns true for an agreement that should be on the page.
         """
 
         def work(cache: Rows) -> Page:
@@ -95,7 +94,7 @@ class LookingStore(AgreementStore):
                 if last and last > f"{area}\U0010ffff":
                     continue
                 begin = last if last.startswith(area) else ""
-                # No more is read at a time than the page may take.
+                # Reads at most as many rows as the page has room for.
                 while rows := cache.rows(area, limit=min(left, limit), after=begin):
                     for row in rows:
                         last = begin = row.key
@@ -120,7 +119,7 @@ class LookingStore(AgreementStore):
     def note_run(
         self, agreement: AgreementRecord, run: Mapping[str, Any]
     ) -> AgreementRecord:
-        """Keep with an agreement what came of running its test cases again."""
+        """Store with an agreement the result of running its test cases again."""
 
         def work(cache: Rows) -> AgreementRecord:
             stored = self._shelf.get(cache, AgreementRecord, key_of(agreement))
@@ -131,7 +130,7 @@ class LookingStore(AgreementStore):
 
         return self._database.write(work)
 
-    # Clearing out.
+    # Pruning.
 
     def prune(
         self,

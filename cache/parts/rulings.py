@@ -1,4 +1,4 @@
-"""The part of the store for what the owner took back, and gave back."""
+"""The part of the store for documents that the owner revoked or restored."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ __all__ = ["Ruled", "RulingStore"]
 
 @dataclass(frozen=True, slots=True)
 class Ruled:
-    """What a revocation, or its end, changed."""
+    """The result of revoking a document, or of ending a revocation."""
 
     revocations: tuple[RevocationRecord, ...]
-    "Those made or ended; empty when there was nothing to do."
+    "The revocations made or ended; empty when there was nothing to do."
 
     records: int
-    "Halves and agreements whose state changed."
+    "Number of halves and agreements whose state changed."
 
 
 class RulingStore(AgreementStore):
-    """Takes documents back for one peer or all, durably; see `AgreementStore`.
+    """Revokes documents for one peer or all, durably; see `AgreementStore`.
 
-    Halves and agreements are marked as well, so that every look-up that wants active
-    ones passes them over; the record of the revocation decides when they are gone.
+    Halves and agreements are marked as well, so that look-ups for active ones skip
+    them. The record of the revocation still counts when they have been pruned.
     """
 
     def revoke(
         self, hash_: str, *, peer_did: str | None = None, reason: str = "", at: float
     ) -> Ruled:
-        """Take a document back, whether anything of it is stored or not.
+        """Revoke a document, even if nothing of it is stored.
 
         Args:
-            peer_did: For this peer alone, in its canonical form; None is for all.
+            peer_did: Canonical DID of the only peer concerned; None concerns all.
             at: Seconds since 1970.
         """
         hash_ = hash_.lower()
@@ -49,7 +49,7 @@ class RulingStore(AgreementStore):
                 return Ruled((), 0)
             kept: dict[str, State] = {}
             if peer_did is None:
-                # One for all takes the place of those for single peers.
+                # A revocation for all peers replaces those for single peers.
                 for one in self._revocations(cache, hash_):
                     kept.update(one.kept)
                 for key in keys:
@@ -69,10 +69,10 @@ class RulingStore(AgreementStore):
         return self._database.write(work)
 
     def give_back(self, hash_: str, *, peer_did: str | None = None) -> Ruled:
-        """End a document's revocations, and make its records what they were before.
+        """End a document's revocations and restore the states of its records.
 
         Args:
-            peer_did: Only the one for this peer; None ends all of them.
+            peer_did: Ends only the revocation for this peer; None ends all of them.
         """
         hash_ = hash_.lower()
 
@@ -87,7 +87,8 @@ class RulingStore(AgreementStore):
             kept: dict[str, State] = {}
             for one in ended:
                 kept.update(one.kept)
-            # Where a damaged one does not tell, nothing comes into use by itself.
+            # A damaged revocation has lost the old states: records then become stale,
+            # so that nothing comes into use by itself.
             default = State.ACTIVE if len(ended) == len(keys) else State.STALE
             for key in keys:
                 cache.delete(key)
@@ -109,7 +110,7 @@ class RulingStore(AgreementStore):
         )
         return sorted(found, key=lambda one: (one.at, one.hash), reverse=True)
 
-    # Inside; these run in the database's thread.
+    # Internal; these run in the database's thread.
 
     def _revocations(self, cache: Rows, hash_: str) -> list[RevocationRecord]:
         prefix = f"revocation/{hash_}/" if hash_ else "revocation/"
@@ -123,6 +124,6 @@ class RulingStore(AgreementStore):
             for one in self._agreements_of(cache, hash_)
             if peer_did in {None, one.peer_did}
         ]
-        # A half may serve other peers too.
+        # A half may serve other peers too, so only a general revocation marks it.
         halves = self._halves(cache, hash_) if peer_did is None else []
         return [*halves, *agreements]

@@ -1,4 +1,4 @@
-"""Records in the database: their keys, their envelopes, and what is damaged."""
+"""Reads and writes records in the database, and notes damaged rows."""
 
 from __future__ import annotations
 
@@ -50,27 +50,26 @@ KINDS: dict[str, type[Record]] = {
         UsageRecord,
     )
 }
-"""Every kind of record; the first part of a key is its name."""
+"""Every kind of record, by its name; the name is the first part of a key."""
 
 _MAX_DAMAGED = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A row that holds no record of ours and counts as absent."""
+    """A row without a valid record, which counts as absent."""
 
     key: str
-    "Its key."
 
     reason: str
-    "What does not fit; quotes nothing of the row."
+    "Reason in words; quotes nothing of the row."
 
 
 def key_of(record: Record) -> str:
-    """Return the key `record` lies under.
+    """Return the key that `record` is stored under.
 
-    Keys are made so that each lookup is one range: a requester asks by task, a
-    provider, which never learns the task, by hash.
+    Keys are made so that each look-up is one range: a requester looks up by need, a
+    provider, which never learns the need, by hash.
     """
     match record:
         case DocumentRecord():
@@ -114,18 +113,18 @@ def key_of(record: Record) -> str:
 
 
 class Shelf:
-    """Reads and writes records; a row that does not fit is noted and passed over."""
+    """Reads and writes records; notes an invalid row and skips it."""
 
     def __init__(self) -> None:
         self._damaged: dict[str, Damage] = {}
 
     @property
     def damaged(self) -> tuple[Damage, ...]:
-        """The damaged rows met so far, at most 1,000."""
+        """The damaged rows found so far, at most 1,000."""
         return tuple(self._damaged.values())
 
     def put(self, cache: Rows, record: Record, *, keep: float | None = None) -> None:
-        """Store `record`; RecordError if it could not be read again.
+        """Store `record`; RecordError if reading it back would fail.
 
         Args:
             keep: See `Rows.set`.
@@ -152,19 +151,19 @@ class Shelf:
         limit: int = -1,
         descending: bool = False,
     ) -> list[R]:
-        """Return the intact ones of the first `limit` records below `prefix`."""
+        """Return the valid ones of the first `limit` records below `prefix`."""
         rows = cache.rows(prefix, limit=limit, descending=descending)
         records = (self.open(kind, row) for row in rows)
         return [record for record in records if record is not None]
 
     def open(self, kind: type[R], row: Row) -> R | None:
-        """Return the record in `row`, or None after noting what is wrong with it."""
+        """Return the record in `row`; None if it is invalid, which is noted."""
         try:
             if row.damage is not None:
                 raise RecordError(row.damage)
             record = open_envelope(kind, row.key, row.value)
             if key_of(record) != row.key:
-                raise RecordError("lies under the key of another")
+                raise RecordError("is stored under the key of another record")
         except RecordError as exc:
             self._note(Damage(row.key, str(exc)))
             return None
@@ -177,7 +176,7 @@ class Shelf:
             if kind is None or not key.isascii():
                 self._note(Damage(key, "of no known kind"))
             elif self.get(cache, kind, key) is None:
-                # Listed, and not there when asked for; what is known stays.
+                # The index lists a key without a row; known damage of it stays.
                 self._note(Damage(key, "not found under its key"))
 
     def _note(self, damage: Damage) -> None:

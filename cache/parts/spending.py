@@ -1,4 +1,4 @@
-"""The part of the store for money: accounts by day, and the ledger of model calls."""
+"""The part of the store for daily spending accounts and the ledger of model calls."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from cache.rows import Rows
 __all__ = ["MAX_LEDGER_DAY", "SpendStore"]
 
 MAX_LEDGER_DAY = 1000
-"Calls of one day that the ledger keeps, the newest ones; accounts count all of them."
+"Newest calls of one day that the ledger keeps; accounts count all calls."
 
 MAX_LEDGER = 20_000
-"Calls that the ledger keeps in all, the newest ones."
+"Newest calls that the ledger keeps in all."
 
 MAX_ACCOUNTS = 20_000
-"Accounts kept, each of one day, the newest ones; years of a few peers."
+"Newest daily accounts that are kept; enough for years with a few peers."
 
 
 class SpendStore(AgreementStore):
-    """What was spent on models, on disk; see `AgreementStore`."""
+    """Stores the spending on models; see `AgreementStore`."""
 
     def save_spend(
         self, spend: SpendRecord, call: ModelCallRecord | None = None
     ) -> None:
-        """Store an account's day, and a call that ended, in one transaction."""
+        """Store an account's day and a finished call in one transaction."""
 
         def work(cache: Rows) -> None:
             self._shelf.put(cache, spend)
@@ -37,20 +37,20 @@ class SpendStore(AgreementStore):
         self._database.write(work)
 
     def spends(self, *, since: str) -> list[SpendRecord]:
-        """Return the accounts of the day `since` and later ones, newest day first."""
+        """Return the accounts from the day `since` on, newest day first."""
 
         def work(cache: Rows) -> list[SpendRecord]:
             return self._shelf.scan(cache, SpendRecord, "spend/", limit=MAX_ACCOUNTS)
 
         found = [record for record in self._database.read(work) if record.day >= since]
-        # Two steps, since days go down and names up.
+        # Two sorts, since days are descending and names ascending.
         found.sort(key=lambda record: record.account)
         return sorted(found, key=lambda record: record.day, reverse=True)
 
     def model_calls(
         self, *, since: str, limit: int = MAX_LEDGER
     ) -> list[ModelCallRecord]:
-        """Return the newest `limit` calls of the day `since` and later ones."""
+        """Return the newest `limit` calls from the day `since` on."""
 
         def work(cache: Rows) -> list[ModelCallRecord]:
             return self._shelf.scan(

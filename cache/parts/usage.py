@@ -1,4 +1,4 @@
-"""The part of the store for counts of calls, written for many calls at a time."""
+"""The part of the store for counts of calls, which are written in batches."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["UsageStore"]
 
 
 class UsageStore(AgreementStore):
-    """How often protocols are used, on disk; see `AgreementStore`."""
+    """Counts the use of each protocol; see `AgreementStore`."""
 
     def add_usage(
         self,
         counted: Iterable[UsageRecord],
         uses: Iterable[tuple[AgreementRecord, int, float]] = (),
     ) -> None:
-        """Add counts to what is stored, in one transaction.
+        """Add counts to the stored ones in one transaction.
 
         Args:
-            counted: New calls, by document; the one without a hash counts all.
-            uses: Agreements, new calls through each, and when its last one ended, in
+            counted: New calls by document; the record without a hash counts all.
+            uses: Agreements, each with its new calls and the end of the last one in
                 seconds since 1970.
         """
 
@@ -54,7 +54,7 @@ class UsageStore(AgreementStore):
         return empty if found is None else found
 
     def last_uses(self) -> dict[str, float]:
-        """Return when the last call went through each document, by its hash."""
+        """Return for each document's hash when the last call through it ended."""
         found = self._database.read(
             lambda cache: self._shelf.scan(cache, UsageRecord, "usage/")
         )

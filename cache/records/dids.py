@@ -1,4 +1,4 @@
-"""What the store keeps of DIDs on the web: the keys each was met with. Pure."""
+"""The record of the keys that a DID on the web was met with. Pure."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _Seconds = Annotated[float, Field(ge=0, lt=1e11)]
 
 @dataclass(frozen=True)
 class DidKeysRecord(Record):
-    """The keys under which a DID was first accepted, and those that wait."""
+    """The trusted keys of a DID, and new ones that wait for the owner's decision."""
 
     kind: ClassVar[str] = "did_keys"
 
     did: _Did
-    "In its one spelling."
+    "The DID in its canonical form."
 
     trusted: _Keys
     "Keys that may sign for it, as multibase."
 
     seen: _Seconds
-    "When they were last changed, in seconds since 1970."
+    "When the trusted keys last changed, in seconds since 1970."
 
     waiting: _Keys = ()
-    "Keys that its document lists since then, which the owner has not confirmed."
+    "Keys that its document lists since then and that the owner has not confirmed."
 
     changed: _Seconds | None = None
     "When the waiting ones were first used, in seconds since 1970."

@@ -1,4 +1,4 @@
-"""What the store keeps of a short-term key for its resumption. Pure."""
+"""The record of a short-term key, kept for its resumption. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cache.records.records import Record, Role
 __all__ = ["MAX_KEY_COUNTER", "KeyRecord"]
 
 MAX_KEY_COUNTER = 2**48
-"Far above every counter that a key may reach."
+"Upper bound of stored counters; far above any counter that a key may reach."
 
 _KeyId = Annotated[str, Field(pattern=r"\A[0-9a-f]{16}\z")]
 _Did = Annotated[str, Field(pattern=r"\Adid:[!-.0-~]+\z", max_length=1024)]
@@ -22,7 +22,7 @@ _Counter = Annotated[int, Field(ge=-1, le=MAX_KEY_COUNTER)]
 
 @dataclass(frozen=True)
 class KeyRecord(Record):
-    """A key of a channel, sealed, and how far its counters are spoken for."""
+    """A channel's key, encrypted, with the counters that are already used."""
 
     kind: ClassVar[str] = "key"
 
@@ -33,27 +33,27 @@ class KeyRecord(Record):
     "Our side of the channel."
 
     peer_did: _Did
-    "The peer, under the DID it has on the wire."
+    "The peer's DID as on the wire."
 
     binding: Annotated[str, Field(min_length=1, max_length=2048)]
     "Hash or URI of the protocol the channel is bound to."
 
     created: _Seconds
-    "When it was stored, in seconds since 1970."
+    "When the record was stored, in seconds since 1970."
 
     expires: _Seconds
     "When the key ends, in seconds since 1970."
 
     sealed: Annotated[str, Field(max_length=256 * 1024)]
-    "What is needed to go on with it, encrypted, base64; empty once it has ended."
+    "State for resumption, encrypted, in base64; empty once the key has ended."
 
     reserved: _Counter
-    "The first counter for sending that nobody has reserved."
+    "The first counter for sending that is not reserved."
 
     mark: _Counter
-    "The highest counter received that is claimed; from here down all are refused."
+    "The highest received counter that is claimed; it and all below are refused."
 
     @property
     def ended(self) -> bool:
-        """Whether nothing may be sent or accepted under it any more."""
+        """True when nothing may be sent or accepted under the key any more."""
         return not self.sealed

@@ -1,4 +1,4 @@
-"""Records about agreed protocols that outlive them: taken back, and how often used."""
+"""Records of revocations and use, which remain when an agreement is pruned."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cache.records.records import Record, State
 __all__ = ["COUNTS", "MAX_REASON", "RevocationRecord", "UsageRecord"]
 
 MAX_REASON = 1000
-"Most characters of the owner's reason."
+"Longest reason of an owner, in characters."
 
 _Hash = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
 _Did = Annotated[str, Field(pattern=r"\Adid:[!-.0-~]+\z", max_length=1024)]
@@ -22,33 +22,32 @@ _Count = Annotated[int, Field(ge=0)]
 
 @dataclass(frozen=True)
 class RevocationRecord(Record):
-    """The owner took a document back (DESIGN.md, Links and channels: Revoked).
+    """The owner revoked a document (DESIGN.md, Links and channels: Revoked).
 
     It stays when everything else about the document is pruned, so that the same text
-    is not agreed anew.
+    is not agreed again.
     """
 
     kind: ClassVar[str] = "revocation"
 
     hash: _Hash
-    "Hash of the document."
 
     peer_did: _Did | None
-    "For this peer alone, in its canonical form; None is for all."
+    "Canonical DID of the only peer concerned; None concerns all."
 
     at: _Seconds
     "Seconds since 1970."
 
     reason: Annotated[str, Field(max_length=MAX_REASON)] = ""
-    "The owner's words; never sent."
+    "The owner's reason; never sent."
 
     kept: dict[str, State] = field(default_factory=dict)
-    "What else than active the records were, by their keys, for when it is given back."
+    "States of the records that were not active before the revocation, by key."
 
 
 @dataclass(frozen=True)
 class UsageRecord(Record):
-    """How many calls went which way: through one document, or all together."""
+    """Numbers of calls by outcome, for one document or for all together."""
 
     kind: ClassVar[str] = "usage"
 
@@ -56,28 +55,28 @@ class UsageRecord(Record):
     "Hash of the document; None counts all calls."
 
     agreement: _Count = 0
-    "Calls of ours through what was agreed before."
+    "Our calls through an existing agreement."
 
     consensus: _Count = 0
-    "Calls of ours through a protocol that is known by its URI."
+    "Our calls through a protocol known by its URI."
 
     negotiated: _Count = 0
-    "Calls of ours that negotiated first."
+    "Our calls that negotiated first."
 
     natural_language: _Count = 0
-    "Calls of ours in words."
+    "Our calls in natural language."
 
     failed: _Count = 0
-    "Calls of ours that got no answer, negotiations without agreement among them."
+    "Our calls without an answer, failed negotiations among them."
 
     served: _Count = 0
     "Calls of peers that were answered."
 
     first_used: _Seconds | None = None
-    "When the first of them ended, in seconds since 1970."
+    "When the first counted call ended, in seconds since 1970."
 
     last_used: _Seconds | None = None
-    "When the last of them ended."
+    "When the last counted call ended, in seconds since 1970."
 
     @property
     def hit_rate(self) -> float | None:
@@ -87,7 +86,7 @@ class UsageRecord(Record):
         return hits / calls if calls else None
 
     def plus(self, other: UsageRecord) -> UsageRecord:
-        """Return both together, under the hash of this one."""
+        """Return the sum of both records, under the hash of this one."""
         firsts = [t for t in (self.first_used, other.first_used) if t is not None]
         lasts = [t for t in (self.last_used, other.last_used) if t is not None]
         sums = {name: getattr(self, name) + getattr(other, name) for name in COUNTS}
@@ -104,4 +103,4 @@ COUNTS = tuple(
     for each in fields(UsageRecord)
     if each.name not in {"hash", "first_used", "last_used"}
 )
-"Names of what is counted."
+"Names of the fields that count calls."

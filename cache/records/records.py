@@ -1,7 +1,7 @@
-"""What the store keeps: plain records, and the envelope each lies in. Pure.
+"""Records of the store as plain data, and the envelope around each. Pure.
 
 An envelope is a JSON object `{"format", "kind", "sha256", "record"}`. The checksum
-covers kind, key and record, so a row that was damaged or copied elsewhere is noticed.
+covers kind, key and record, so a damaged or misplaced row is detected.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ __all__ = [
 ]
 
 FORMAT = 1
-"Version of the envelope and of all records; raised when one changes its meaning."
+"Version of the envelope and of all records; raised when a meaning changes."
 
 MAX_RECORD = 16 * 1024 * 1024
 "Largest record as JSON, in bytes; a document has at most 256 KiB."
 
 _Hash = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
-# Parts of keys, so without the separator and anything invisible.
+# DIDs are parts of keys, so they have no separator and no invisible character.
 _Did = Annotated[str, Field(pattern=r"\Adid:[!-.0-~]+\z", max_length=1024)]
 _Id = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]+\z", max_length=64)]
 _Url = Annotated[str, Field(pattern=r"\A[!-~]+\z", max_length=2048)]
@@ -54,29 +54,29 @@ _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
 class Role(StrEnum):
-    """Which half of a document a side speaks."""
+    """The half of a document that a side speaks: requester or provider."""
 
     REQUESTER = "requester"
     PROVIDER = "provider"
 
 
 class State(StrEnum):
-    """Whether an agreement or a half may be used; only an active one may."""
+    """The state of an agreement or a half; only an active one may be used."""
 
     ACTIVE = "active"
 
     TESTING = "testing"
-    "Of an agreement: its test cases with the peer have not come to an end."
+    "Only for an agreement: its test cases with the peer are not finished."
 
     FAILED = "failed"
-    "Of an agreement: its test cases failed with the peer."
+    "Only for an agreement: its test cases with the peer failed."
 
     STALE = "stale"
     REVOKED = "revoked"
 
 
 class PeerState(StrEnum):
-    """What the owner said about a peer."""
+    """The owner's decision about a peer."""
 
     UNKNOWN = "unknown"
     WAITING = "waiting"
@@ -86,18 +86,18 @@ class PeerState(StrEnum):
 
 @dataclass(frozen=True)
 class Record:
-    """What all records have in common."""
+    """Base of all records: conversion to and from JSON."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
     kind: ClassVar[str]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as a JSON object; RecordError if it would not be read."""
+        """Return the record as a JSON object; RecordError if it is invalid."""
         try:
             data = _adapter(type(self)).dump_json(self, warnings="error")
         except ValueError as exc:  # also pydantic's and lone surrogates
             raise RecordError(f"{self.kind} record: {_one_line(exc)}") from None
-        # NaN, tuples and keys that are no text would come back as something else.
+        # NaN, tuples and keys that are no text would be read back as something else.
         if self.from_bytes(data) != self:
             raise RecordError(f"{self.kind} record: holds a value that is not JSON")
         value: dict[str, Any] = json.loads(data)
@@ -105,12 +105,12 @@ class Record:
 
     @classmethod
     def from_json(cls, value: object) -> Self:
-        """Return the record that `value`, a JSON object, holds; RecordError if none."""
+        """Return the record in `value`, a JSON object; RecordError if it is invalid."""
         return cls.from_bytes(json.dumps(value).encode("ascii"))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Return the record in the JSON text `data`; RecordError if there is none."""
+        """Return the record in the JSON text `data`; RecordError if it is invalid."""
         if len(data) > MAX_RECORD:
             raise RecordError(
                 f"{cls.kind} record: {len(data)} bytes, at most {MAX_RECORD}"
@@ -141,7 +141,7 @@ class DocumentRecord(Record):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """See `Record.from_bytes`; the hash has to be that of the text."""
+        """See `Record.from_bytes`; the hash must match the text."""
         record = super().from_bytes(data)
         if hash_text(record.text) != record.hash:
             raise RecordError("document record: the hash is not that of the text")
@@ -155,19 +155,17 @@ class HalfRecord(Record):
     kind: ClassVar[str] = "half"
 
     hash: _Hash
-    "Hash of the document."
 
     role: Role
-    "Which half."
 
     revision: _Count
-    "From 1; 0 before the store gave it a number."
+    "Number from 1; 0 until the store gives it one."
 
     source: str
     "Python source text."
 
     origin: Literal["rules", "model", "imported", "hand-written"]
-    "Who wrote it; decides at which isolation it may run."
+    "Author of the code; decides the isolation level at which it may run."
 
     capabilities: dict[str, _Hash]
     "The capabilities it may call, each with the hash of its schemas."
@@ -176,69 +174,68 @@ class HalfRecord(Record):
     "Seconds since 1970."
 
     state: State = State.ACTIVE
-    "Stale: a schema changed, or an import took its place. Revoked: by the owner."
+    "Stale: a schema changed, or an import replaced it. Revoked: by the owner."
 
     model: Annotated[str, Field(max_length=256)] = ""
-    "Name of the model that wrote it; empty for other origins, and where unknown."
+    "Name of the model that wrote it; empty for other origins or when unknown."
 
     bundle: _Hash | None = None
-    "SHA-256 of the bundle's bytes that it was imported from."
+    "SHA-256 of the imported bundle's bytes; None for other origins."
 
     negotiation_id: _Id | None = None
-    "The negotiation it was written in, or whose agreement it was written anew for."
+    "The negotiation that it was written in or rewritten for."
 
 
 @dataclass(frozen=True)
 class AgreementRecord(Record):
-    """What was settled with one peer."""
+    """An agreement with one peer: document, revision of our half, and history."""
 
     kind: ClassVar[str] = "agreement"
 
     own_did: _Did
-    "Ours, in its canonical form."
+    "Our DID in its canonical form."
 
     peer_did: _Did
-    "The peer's, in its canonical form."
+    "The peer's DID in its canonical form."
 
     role: Role
     "Our side."
 
     task_key: _Hash | None
-    "What it was settled for; the provider never learns it."
+    "Hash that identifies the need; None for a provider, which never learns it."
 
     hash: _Hash
-    "Hash of the document."
 
     revision: _Count
-    "Revision of our half; 0 before the store gave it a number."
+    "Revision of our half; 0 until the store gives it a number."
 
     task: _Object | None
-    "The task as the caller gave it, for people."
+    "The need as the caller gave it, shown to people."
 
     samples: Literal["full", "partial", "none"]
-    "Whether messages could be made for every schema."
+    "Share of the schemas for which sample messages could be made."
 
     tests: _Object
     "Findings of the half's acceptance and of agreed test cases."
 
     negotiation_id: _Id | None
-    "The negotiation it came from."
+    "The negotiation that led to the agreement."
 
     created: _Seconds
     "Seconds since 1970."
 
     last_used: _Seconds | None = None
-    "When a call last went through it."
+    "When a call last used it, in seconds since 1970."
 
     uses: _Count = 0
-    "How many calls went through it."
+    "Number of calls that used it."
 
     state: State = State.ACTIVE
-    """Stale: our half no longer fits, or the owner put a failed one aside. Revoked: by
+    """Stale: our half no longer fits, or the owner set a failed one aside. Revoked: by
     the owner."""
 
     last_run: _Object | None = None
-    "The last time the owner had its test cases run again: when, how, what came of it."
+    "The owner's last repetition of its test cases: time, manner and result."
 
 
 @dataclass(frozen=True)
@@ -248,52 +245,52 @@ class NegotiationRecord(Record):
     kind: ClassVar[str] = "negotiation"
 
     id: _Id
-    "Ours, random."
+    "A random id of our own."
 
     peer_did: _Did
-    "The peer, in its canonical form."
+    "The peer's DID in its canonical form."
 
     role: Role
     "Our side."
 
     task: _Object | None
-    "The task, if we are the requester."
+    "The need, if we are the requester."
 
     turns: tuple[_Object, ...]
     "The messages and verdicts, oldest first."
 
     outcome: Annotated[str, Field(max_length=64)]
-    "`agreed`, or the kind of failure; `running` until there is one."
+    "`agreed`, or the kind of failure; `running` until it ends."
 
     reason: Annotated[str, Field(max_length=64 * 1024)]
-    "Why it failed, in words; empty if it did not."
+    "Reason of a failure in words; otherwise empty."
 
     hash: _Hash | None
     "Hash of the agreed document."
 
     started: _Seconds
-    "Seconds since 1970; with `id` the place in the list, so it never changes."
+    "Seconds since 1970; with `id` the position in the list, so it never changes."
 
     ended: _Seconds | None
-    "None while it runs."
+    "Seconds since 1970; None while it runs."
 
     own_did: _Did | None = None
-    "Ours, in its canonical form; None in records of before the owner's queue."
+    "Our DID in its canonical form; None in records older than this field."
 
     subject: _Hash | None = None
-    "What it was about: the task key, or a hash of the requirement the peer wrote."
+    "The need's key, or a hash of the requirement that the peer wrote."
 
     verdicts: tuple[_Object, ...] = ()
-    "What was said about each document, by our mind or the owner, with its reason."
+    "The decisions of our mind or the owner about each document, with reasons."
 
     hints: tuple[Annotated[str, Field(max_length=16 * 1024)], ...] = ()
-    "The owner's words that our mind was given."
+    "Hints of the owner that our mind received."
 
     pending: _Object | None = None
     "The document and half that wait, or waited in vain, for the owner's approval."
 
     decision: _Object | None = None
-    "What the owner said after its end; empty while nothing was said."
+    "The owner's decision after its end; empty until there is one."
 
     model_calls: _Count = 0
     "Model calls on our side while it ran."
@@ -302,74 +299,74 @@ class NegotiationRecord(Record):
     "Findings of our half's acceptance."
 
     exchanges: tuple[_Object, ...] = ()
-    "What our model was asked and what it said, cut to a length for people."
+    "Requests to our model and its answers, shortened for people."
 
     @property
     def agreed(self) -> bool:
-        """Whether an agreement came of it; such records are never dropped."""
+        """True when it led to an agreement; such records are never dropped."""
         return self.outcome == "agreed"
 
 
 @dataclass(frozen=True)
 class StandingRecord(Record):
-    """A word that waits for the next negotiation with a peer (DESIGN.md, The owner).
+    """An owner's decision for the next negotiation with a peer (DESIGN.md, The owner).
 
-    It is used once, by one negotiation, and lapses at `expires`.
+    One negotiation uses it once; it lapses at `expires`.
     """
 
     kind: ClassVar[str] = "standing"
 
     id: _Id
-    "Ours, random."
+    "A random id of our own."
 
     peer_did: _Did
-    "Whom it is about, in its canonical form."
+    "Canonical DID of the peer it is about."
 
     role: Role
     "Our side."
 
     verdict: Literal["accept", "reject", "edit", "hint", "offer"]
-    "The owner's; `offer` is the daemon's own: ask again with the same text."
+    "The owner's verdict; `offer`, made by the daemon, offers the same text again."
 
     subject: _Hash | None
-    "The task or requirement it is for; None when only `hash` decides."
+    "Hash of the need or requirement it is for; None when only `hash` decides."
 
     created: _Seconds
-    "Seconds since 1970; with `id` the place in the list."
+    "Seconds since 1970; with `id` the position in the list."
 
     expires: _Seconds
-    "Seconds since 1970 from which on it counts no more."
+    "Seconds since 1970 at which it lapses."
 
     hash: _Hash | None = None
-    "Hash of the document that is accepted, rejected, or to be proposed."
+    "Hash of the document to accept, reject or propose."
 
     document: str | None = None
-    "The text that is to be sent, if it is ours to send."
+    "The text to send, if we are the side that sends it."
 
     reply_to: _Hash | None = None
     "Hash of the peer's candidate that `document` answers."
 
     module: _Hash | None = None
-    "Hash of the half's text the owner was shown; None allows any that passes."
+    "Hash of the half's text that the owner saw; None allows any that passes."
 
     half: _Object | None = None
-    "That half: `text`, `origin` and `capabilities`."
+    "The half that the owner saw: `text`, `origin` and `capabilities`."
 
     note: Annotated[str, Field(max_length=16 * 1024)] = ""
-    "The owner's words."
+    "The owner's note in words."
 
     negotiation_id: _Id | None = None
-    "The negotiation it was said about."
+    "The negotiation that the decision was made about."
 
     used: _Seconds | None = None
-    "When it was taken, in seconds since 1970."
+    "When a negotiation used it, in seconds since 1970."
 
     used_by: _Id | None = None
-    "The negotiation that took it."
+    "The negotiation that used it."
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """See `Record.from_bytes`; the hash has to be that of the text."""
+        """See `Record.from_bytes`; the hash must match the text."""
         record = super().from_bytes(data)
         if record.document is not None and hash_text(record.document) != record.hash:
             raise RecordError("standing record: the hash is not that of the text")
@@ -383,10 +380,10 @@ class PeerRecord(Record):
     kind: ClassVar[str] = "peer"
 
     did: _Did
-    "In its canonical form."
+    "The DID in its canonical form."
 
     state: PeerState
-    "The owner's word; `waiting` was turned away and may be allowed."
+    "The owner's decision; a `waiting` peer was turned away until the owner decides."
 
     first_seen: _Seconds
     "Seconds since 1970."
@@ -395,18 +392,18 @@ class PeerRecord(Record):
     "Seconds since 1970."
 
     names: tuple[Annotated[str, Field(max_length=64)], ...] = ()
-    "Names the owner gave it."
+    "Names that the owner gave it."
 
     urls: tuple[_Url, ...] = ()
-    "Where it was reached."
+    "URLs at which it was reached."
 
     aliases: tuple[_Did, ...] = ()
-    "Its other DIDs of the same key."
+    "Its other DIDs with the same key."
 
 
 @dataclass(frozen=True)
 class PinRecord(Record):
-    """Who was first met at a URL."""
+    """The DID that was first met at a URL."""
 
     kind: ClassVar[str] = "pin"
 
@@ -414,7 +411,7 @@ class PinRecord(Record):
     "Normalised WebSocket URL."
 
     did: _Did
-    "As the peer showed itself."
+    "The DID that the peer showed."
 
     created: _Seconds
     "Seconds since 1970."
@@ -427,7 +424,7 @@ def hash_text(text: str) -> str:
     """Return the SHA-256 of the UTF-8 bytes of `text` as 64 hex characters (ANP-88).
 
     Raises:
-        RecordError: the text holds half of a character and has no UTF-8 bytes.
+        RecordError: the text has a lone surrogate, so it has no UTF-8 bytes.
     """
     try:
         return hashlib.sha256(text.encode("utf-8")).hexdigest()
@@ -436,18 +433,17 @@ def hash_text(text: str) -> str:
 
 
 def seal(record: Record, key: str) -> dict[str, Any]:
-    """Return the envelope to store `record` in under `key`; RecordError if unfit."""
+    """Return the envelope that stores `record` under `key`; RecordError if invalid."""
     value = record.to_json()
     checksum = _checksum(record.kind, key, value)
     return {"format": FORMAT, "kind": record.kind, "sha256": checksum, "record": value}
 
 
 def open_envelope(kind: type[R], key: str, envelope: object) -> R:
-    """Return the record of `kind` that lies in `envelope` under `key`.
+    """Return the record of `kind` in an `envelope` found under `key`.
 
     Raises:
-        RecordError: another format, another kind, a wrong checksum, or not such a
-            record.
+        RecordError: the format, kind, checksum or record is not as expected.
     """
     if not isinstance(envelope, dict) or envelope.keys() != {
         "format",
@@ -476,14 +472,14 @@ _ADAPTERS: dict[str, TypeAdapter[Any]] = {}
 
 
 def _adapter(record: type[Record]) -> TypeAdapter[Any]:
-    # Made on first use: each takes about a millisecond.
+    # Made on first use, since each takes about a millisecond.
     if record.kind not in _ADAPTERS:
         _ADAPTERS[record.kind] = TypeAdapter(record)
     return _ADAPTERS[record.kind]
 
 
 def _one_line(exc: ValueError) -> str:
-    """Return where and what, never the value: it may be a peer's text."""
+    """Return the place and kind of the fault, never the value: it may be a peer's."""
     if isinstance(exc, ValidationError):
         first = exc.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])[:100]

@@ -1,4 +1,4 @@
-"""What the store keeps of money: a day's account, and a ledger of model calls. Pure."""
+"""Records of spending: an account's day, and calls in the ledger of models. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Money = Annotated[float, Field(ge=0, lt=1e12)]
 
 @dataclass(frozen=True)
 class SpendRecord(Record):
-    """What one account used on one day (DESIGN.md, Trust)."""
+    """The use of models by one account on one day (DESIGN.md, Trust)."""
 
     kind: ClassVar[str] = "spend"
 
@@ -38,7 +38,7 @@ class SpendRecord(Record):
     "`owner`, `unlisted`, or the canonical DID of a listed peer."
 
     calls: _Count
-    "Model calls, those under way included."
+    "Model calls, those still running included."
 
     input_tokens: _Count
     "Tokens of prompts."
@@ -47,44 +47,44 @@ class SpendRecord(Record):
     "Tokens of answers."
 
     held_tokens: _Count = 0
-    "Tokens reserved for calls whose end is not recorded."
+    "Tokens reserved for calls that have no recorded end."
 
     cost: _Money = 0.0
-    "Money, by the prices set at the time."
+    "Cost in money, by the prices set at the time."
 
 
 @dataclass(frozen=True)
 class ModelCallRecord(Record):
-    """One model call in the ledger; holds nothing that was said."""
+    """One model call in the ledger, without any text of it."""
 
     kind: ClassVar[str] = "model_call"
 
     id: _Id
-    "Ours, random."
+    "A random id of our own."
 
     day: _Day
-    "The day it counts for."
+    "The day in UTC whose account it counts for."
 
     at: _Seconds
     "When it began, in seconds since 1970."
 
     account: _Account
-    "Who paid."
+    "The account that paid: `owner`, `unlisted`, or a listed peer's canonical DID."
 
     peer: _Did | None
-    "With whom the negotiation is, in its canonical form."
+    "Canonical DID of the peer in the negotiation."
 
     negotiation_id: _Id | None
     "The negotiation it was made for."
 
     step: _Word
-    "What it was for."
+    "The step of the negotiation that asked."
 
     model: Annotated[str, Field(max_length=200)]
     "The model that was asked."
 
     outcome: _Word
-    "What came of it: `ok`, `unfit`, `cut`, `http_429`…"
+    "Result of the call: `ok`, `unfit`, `cut`, `http_429`…"
 
     input_tokens: _Count
     "Tokens of the prompt."
@@ -93,10 +93,10 @@ class ModelCallRecord(Record):
     "Tokens of the answer."
 
     estimated: bool
-    "Whether the server named no tokens, so that all that was reserved counts."
+    "True when the server gave no token counts, so that the reserved ones count."
 
     ms: Annotated[float, Field(ge=0, lt=1e9)]
-    "Milliseconds it took."
+    "Duration in milliseconds."
 
     cost: _Money = 0.0
-    "Money, by the prices set at the time."
+    "Cost in money, by the prices set at the time."

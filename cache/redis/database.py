@@ -1,8 +1,9 @@
-"""A store on Redis or Valkey: transactions without locks, and outages survived.
+"""A store on Redis or Valkey: transactions without locks, and operation in outages.
 
-What a transaction looks at is watched: single rows by themselves, ranges by the number
-of changes to their area. If any of it changes before the end, the server refuses the
-whole and the work runs again. A process that is killed in the middle changed nothing.
+The server watches everything that a transaction reads: single rows by themselves,
+ranges by the number of changes to their area. If any of it changes before the end, the
+server refuses the whole and the work runs again. A process that is killed in the
+middle has changed nothing.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ class RedisDatabase:
     """See `cache.rows.Backend`.
 
     All work runs in one thread over one connection, so that callers from any thread
-    take turns. While the server is away every call fails at once, except that it is
-    tried again now and then.
+    take turns. While the server cannot be reached, calls fail at once; a new
+    connection is tried now and then.
     """
 
     def __init__(
@@ -57,16 +58,16 @@ class RedisDatabase:
         on_loss: Callable[[Rows], None] = lambda rows: None,
         dial: Dial = dial,
     ) -> None:
-        """Connect, and take the prefix for `owner`.
+        """Connect, and claim the prefix for `owner`.
 
         Args:
-            owner: Whose store it is, such as a DID; a prefix that belongs to another
-                is refused. Empty takes any.
-            on_loss: Changes what may not be trusted any more when the server may have
-                lost its last seconds: it was started anew, or another took its place.
+            owner: Identity that the store belongs to, such as a DID; a prefix that
+                belongs to another is refused. Empty accepts any.
+            on_loss: Corrects the rows that cannot be trusted when the server may have
+                lost its last seconds: it was restarted, or another took its place.
 
         Raises:
-            StoreUnavailable: with what the owner has to do.
+            StoreUnavailable: the message tells the owner what to do.
         """
         self._place = place
         self._owner = owner
@@ -99,7 +100,7 @@ class RedisDatabase:
         return True
 
     def read(self, work: Callable[[Rows], T]) -> T:
-        """See `Backend.read`; in an outage what was read lately is read again."""
+        """See `Backend.read`; in an outage it reads rows that were read lately."""
 
         def remember(exc: _Away) -> T:
             if exc.since + self._times.away < time.monotonic():
@@ -115,7 +116,7 @@ class RedisDatabase:
         return self._in_thread(lambda wire: self._repeat(wire, work))
 
     def first_time(self, names: Sequence[str], *, keep: float) -> bool:
-        """See `Backend.first_time`; by the server's clock, so daemons agree."""
+        """See `Backend.first_time`; uses the server's clock, so that daemons agree."""
         wanted = [self._names.seen(name) for name in names]
         milliseconds = max(1, int(keep * 1000))
 
@@ -139,7 +140,7 @@ class RedisDatabase:
         return self._in_thread(lambda wire: int(wire.call("GET", name) or 0))
 
     def check(self) -> list[str]:
-        """See `Backend.check`: what the server is not set up for."""
+        """See `Backend.check`: the settings of the server that it should not have."""
         standing = self._in_thread(lambda wire: self._standing)
         return [] if standing is None else list(standing.warnings)
 
@@ -151,7 +152,7 @@ class RedisDatabase:
             self._thread.submit(self._hang_up).result()
             self._thread.shutdown()
 
-    # Inside; all of these but `_in_thread` run in our thread.
+    # Internal; all of these but `_in_thread` run in our thread.
 
     def _in_thread(
         self,
@@ -180,7 +181,7 @@ class RedisDatabase:
         return self._thread.submit(guarded).result()
 
     def _connected(self) -> Wire:
-        """Return the connection; a new one only after a look at the server."""
+        """Return the connection; a new one only after the server was examined."""
         if self._wire is not None:
             return self._wire
         if self._away_since is not None and time.monotonic() < self._next_try:
@@ -215,21 +216,21 @@ class RedisDatabase:
                         f"cache: other daemons at {self._place.shown} change the same "
                         "all the time; try again"
                     ) from None
-            # Those who collided must not do so again in step.
+            # A random pause, so that colliding daemons do not collide again.
             time.sleep(random.uniform(0, longest))
             longest = min(0.05, longest * 2)
 
     def _transact(self, wire: Wire, work: Callable[[Rows], T]) -> T:
-        """Try `work` and its changes once."""
+        """Run `work` and make its changes, once."""
         rows = RedisRows(self._reader(wire, watching=True))
         try:
             result = work(rows)
         except Exception as exc:
             if not is_failure(exc):
-                # What it complains of may be half of another's change: look again.
+                # The error may come from a half-seen change by others: read again.
                 wire.change([("PING",)])
             raise
-        # Forgotten first: when the answer is lost, either may be true.
+        # Forgotten first: if the answer is lost, it is unknown which state holds.
         self._remembered.forget(rows.written)
         wire.change(rows.commands(self._names) or [("PING",)])
         return result
@@ -238,7 +239,7 @@ class RedisDatabase:
         return _WireReader(wire, self._names, self._remembered, watching=watching)
 
     def _note_failure(self, exc: Exception) -> StoreUnavailable:
-        # Also when only a command failed: whatever was watched is so no more.
+        # Also when only a command failed, since the watches are lost then.
         self._hang_up()
         said = explain(exc, self._place)
         if self._standing is None or not is_outage(exc):
@@ -318,5 +319,5 @@ def _range(prefix: str) -> tuple[str | bytes, str | bytes]:
     if not prefix:
         return "-", "+"
     data = prefix.encode()
-    # 0xFF is no byte of UTF-8, so it comes after every key that begins so.
+    # The byte 0xFF is not valid in UTF-8, so it sorts after every key with the prefix.
     return b"[" + data, b"(" + data + b"\xff"

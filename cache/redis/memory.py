@@ -1,4 +1,4 @@
-"""What was read from the server lately, for the time when it is away. Pure."""
+"""Rows that were read lately, for use while the server is away. Pure."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from cache.redis.rows import area_of
 __all__ = ["Remembered", "RememberedReader"]
 
 MAX_BYTES = 32 * 1024 * 1024
-"Bytes that are remembered."
+"Largest size of all remembered rows, in bytes."
 
 MAX_RANGE = 1000
-"Keys of the largest range that is remembered."
+"Largest number of keys in a range that is remembered."
 
 AREAS = frozenset({"agreement", "document", "half", "peer", "pin", "did_keys"})
-"""What a call may need. Not keys for resumption: each of their uses has to be on the
-server first."""
+"""Areas that a call may need. Keys for resumption are left out: each use of one must
+be on the server first."""
 
 _Entry: TypeAlias = bytes | tuple[str, ...] | None
 
 
 class Remembered:
-    """Rows and ranges as they were last read, the longest unused go first."""
+    """Rows and ranges as they were last read; the longest unused are dropped first."""
 
     def __init__(self, *, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -32,7 +32,7 @@ class Remembered:
         self._entries: OrderedDict[tuple[str, str], _Entry] = OrderedDict()
 
     def note_row(self, key: str, data: bytes | None) -> None:
-        """Remember a stored row, or that there is none."""
+        """Remember a stored row, or that it is absent."""
         if area_of(key) in AREAS:
             self._note(("row", key), data)
 
@@ -57,13 +57,13 @@ class Remembered:
             self._drop(entry)
 
     def row(self, key: str) -> bytes | None:
-        """Return a row; KeyError if it was not read."""
+        """Return a row; KeyError if it is not remembered."""
         data = self._entries["row", key]
         assert not isinstance(data, tuple)
         return data
 
     def range(self, prefix: str) -> list[str]:
-        """Return the keys of a range; KeyError if it was not read."""
+        """Return the keys of a range; KeyError if it is not remembered."""
         keys = self._entries["range", prefix]
         assert isinstance(keys, tuple)
         return list(keys)
@@ -84,7 +84,7 @@ class Remembered:
 
 
 class RememberedReader:
-    """See `cache.redis.rows.Reader`: only what was read; all else raises `away`."""
+    """See `cache.redis.rows.Reader`; raises `away` for anything not remembered."""
 
     def __init__(self, remembered: Remembered, away: Exception) -> None:
         self._remembered = remembered
@@ -111,5 +111,5 @@ class RememberedReader:
 
 def _size(name: tuple[str, str], entry: _Entry) -> int:
     own = sum(map(len, entry)) if isinstance(entry, tuple) else len(entry or b"")
-    # About what Python needs for the rest.
+    # An estimate of Python's overhead.
     return own + len(name[1]) + 200

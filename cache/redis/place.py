@@ -1,4 +1,4 @@
-"""Where a store on Redis or Valkey is, and how to say so without its password. Pure."""
+"""The address of a store on Redis or Valkey, shown without its password. Pure."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from cache.errors import CacheError
 __all__ = ["DEFAULT_PREFIX", "PlaceError", "RedisPlace"]
 
 DEFAULT_PREFIX = "anpd"
-"What all our keys on a server begin with."
+"Default beginning of all our keys on a server."
 
 _PREFIX = re.compile(r"[A-Za-z0-9_.:{}-]{1,64}")
 _PORT = 6379
 
 
 class PlaceError(CacheError):
-    """The URL or the prefix is none; the message quotes neither."""
+    """The URL or the prefix is invalid; the message quotes neither."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedisPlace:
-    """A server, a database on it, and the names that are ours there."""
+    """A server, a database on it, and the prefix of our keys there."""
 
     scheme: str
     "`redis`, `rediss` or `unix`."
@@ -33,25 +33,23 @@ class RedisPlace:
     "Name or address; empty for `unix`."
 
     port: int = _PORT
-    "TCP port."
 
     path: str = ""
-    "Path of the socket, for `unix`."
 
     db: int = 0
     "Number of the database."
 
     username: str | None = field(default=None, repr=False)
-    "Who logs in; None is the default user."
+    "User name for the login; None is the default user."
 
     password: str | None = field(default=None, repr=False)
-    "With which password; None is none."
+    "Password for the login; None sends none."
 
     prefix: str = DEFAULT_PREFIX
-    "What every key begins with."
+    "Beginning of every key."
 
     ca_file: Path | None = None
-    "Certificates (PEM) that the server's is checked with; None is the system's."
+    "Certificates (PEM) that verify the server's; None uses the system's."
 
     @classmethod
     def parse(
@@ -64,7 +62,7 @@ class RedisPlace:
         is no parameter that turns this off.
 
         Raises:
-            PlaceError: in one line, without any part that may be a password.
+            PlaceError: the URL is invalid; one line without any part of a password.
         """
         if not _PREFIX.fullmatch(prefix):
             raise PlaceError("cache.prefix: 1 to 64 of A-Z a-z 0-9 _ . : { } -")
@@ -109,7 +107,7 @@ class RedisPlace:
 
     @property
     def shown(self) -> str:
-        """The URL for people and logs: without user and password."""
+        """The URL for people and logs, without user and password."""
         if self.scheme == "unix":
             return f"unix://{self.path}" + (f"?db={self.db}" if self.db else "")
         host = f"[{self.host}]" if ":" in self.host else self.host

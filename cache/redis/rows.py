@@ -24,11 +24,11 @@ _CHUNK = 200
 "Rows fetched with one command."
 
 _BYTES: Final = b"\x00"
-"What bytes begin with; no JSON does."
+"First byte of stored bytes; no JSON text begins with it."
 
 
 class Names:
-    """What our things are called on the server."""
+    """Makes the names of our keys on the server."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
@@ -40,16 +40,16 @@ class Names:
         return f"{self._prefix}:row:{key}"
 
     def version(self, area: str) -> str:
-        """Return the name of the number of changes to an area."""
+        """Return the name of the counter of changes to an area."""
         return f"{self._prefix}:version:{area}"
 
     def seen(self, name: str) -> str:
-        """Return the name of something that happened once."""
+        """Return the name that marks something as having happened."""
         return f"{self._prefix}:seen:{name}"
 
 
 class Reader(Protocol):
-    """Where a transaction reads what it did not write itself."""
+    """Reads rows that the transaction did not write itself."""
 
     def stored(self, keys: Sequence[str]) -> list[bytes | None]:
         """Return the stored forms under `keys`, None for each that is absent."""
@@ -60,7 +60,7 @@ class Reader(Protocol):
         ...
 
     def sizes(self, keys: Sequence[str]) -> list[int]:
-        """Return how many bytes are under each key; 0 for each that is absent."""
+        """Return the number of bytes under each key; 0 for each that is absent."""
         ...
 
 
@@ -72,7 +72,7 @@ def encode(value: object) -> bytes:
 
 
 def decode(data: bytes) -> object:
-    """Return the value in a stored form; RecordError if it is none of ours."""
+    """Return the value of a stored form; RecordError if it is invalid."""
     if len(data) > MAX_STORED:
         raise RecordError(f"{len(data)} bytes, at most {MAX_STORED}")
     if data.startswith(_BYTES):
@@ -90,12 +90,12 @@ def area_of(key: str) -> str:
 
 
 class RedisRows:
-    """See `cache.rows.Rows`. One object is one try of one transaction."""
+    """See `cache.rows.Rows`. One object is one attempt of one transaction."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._written: dict[str, tuple[bytes, float | None] | None] = {}
-        "What changes: stored form and time to keep, or None for a row that goes."
+        "Changes by key: stored form and time to keep, or None for a deletion."
 
     def __contains__(self, key: str) -> bool:
         return self._stored(key) is not None
@@ -140,7 +140,7 @@ class RedisRows:
         return found
 
     def keys(self, prefix: str, *, descending: bool = False) -> list[str]:
-        """See `Rows.keys`; one whose time is over may still be among them."""
+        """See `Rows.keys`; an expired one may still be among them."""
         keys = set(self._reader.keys(prefix))
         for key, written in self._written.items():
             if key.startswith(prefix):
@@ -195,7 +195,7 @@ class RedisRows:
         return [read[key] if key in read else self._stored(key) for key in keys]
 
     def _drop_dangling(self, key: str) -> None:
-        """Forget a key whose row went when its time was over."""
+        """Remove a key from the index after its row expired."""
         self._written[key] = None
 
 

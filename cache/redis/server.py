@@ -1,4 +1,4 @@
-"""The connection to Redis or Valkey, what the server has to be, and its failures."""
+"""The connection to Redis or Valkey, the examination of the server, and its errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LOOPBACK = ("localhost", "127.", "::1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedisTimes:
-    """How long anything waits for the server."""
+    """Time limits for the server."""
 
     connect: float = 2.0
     "Seconds to connect."
@@ -43,55 +43,55 @@ class RedisTimes:
     "Seconds to wait for one answer."
 
     contention: float = 5.0
-    "Seconds for which a change is tried while other daemons change the same."
+    "Seconds for which a change is repeated while other daemons change the same rows."
 
     retry: float = 1.0
     "Seconds after a failure in which the server is not asked again."
 
     away: float = 60.0
-    """Seconds of an outage in which what was read before still counts, so that calls
-    go on; a revocation elsewhere is seen at the latest when they are over."""
+    """Seconds of an outage in which rows read before still count, so that calls go on;
+    a revocation by another daemon is seen at the latest after this time."""
 
 
 class Conflict(Exception):
-    """Something that a transaction looked at was changed by others."""
+    """Another client changed something that the transaction had read."""
 
 
 class ServerError(CacheError):
-    """The server answers, but cannot be our store; waiting will not help."""
+    """The server answers but cannot be our store; waiting will not help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a server said about itself."""
+    """The result of examining a server."""
 
     run_id: str
-    "Another one after each start."
+    "The server's id of its run; it changes with each start."
 
     is_known: bool
-    "Whether it is the run that our rows were last used on, or there are none."
+    "True when our rows were last used on this run, or there are no rows."
 
     warnings: tuple[str, ...]
-    "What it is not set up for, one line each."
+    "Faults in the server's settings, one line each."
 
 
 class Connection(Protocol):
-    """What we use of a connection of the `redis` package, which leaves it untyped."""
+    """The used part of a connection of the untyped `redis` package."""
 
     def send_command(self, *args: str | bytes | int) -> None:
         """Send one command."""
         ...
 
     def pack_commands(self, commands: list[Command]) -> list[bytes]:
-        """Return the bytes of several."""
+        """Return the bytes of several commands."""
         ...
 
     def send_packed_command(self, command: list[bytes]) -> None:
-        """Send such bytes."""
+        """Send the bytes of packed commands."""
         ...
 
     def read_response(self) -> Any:
-        """Return the next answer; an error is raised."""
+        """Return the next answer, or raise the error that it holds."""
         ...
 
     def disconnect(self) -> None:
@@ -100,7 +100,7 @@ class Connection(Protocol):
 
 
 class Wire:
-    """One connection. After any failure it is of no use any more."""
+    """One connection; it cannot be used again after a failure."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -124,10 +124,10 @@ class Wire:
         self.call("WATCH", name)
 
     def change(self, commands: Sequence[Command]) -> None:
-        """Do all commands, or none.
+        """Carry out all commands, or none.
 
         Raises:
-            Conflict: something that is watched has changed.
+            Conflict: something watched has changed.
         """
         whole: list[Command] = [("MULTI",), *commands, ("EXEC",)]
         self._watching = False
@@ -138,7 +138,8 @@ class Wire:
             try:
                 answer = self._connection.read_response()
             except _redis().ResponseError as exc:
-                # The first says why; EXEC then says only that there was one.
+                # The first error gives the reason; EXEC then only reports that one
+                # occurred.
                 refusal = refusal or exc
         if refusal is not None:
             raise refusal
@@ -149,7 +150,7 @@ class Wire:
                 raise part
 
     def unwatch(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching."""
         if self._watching:
             self._watching = False
             self.call("UNWATCH")
@@ -164,7 +165,7 @@ Dial: TypeAlias = Callable[[RedisPlace, RedisTimes], Wire]
 
 
 def dial(place: RedisPlace, times: RedisTimes) -> Wire:
-    """Connect and log in; raises what `is_failure` knows."""
+    """Connect and log in; raises errors that `is_failure` recognises."""
     redis = _redis()
     from redis.backoff import NoBackoff
     from redis.retry import Retry
@@ -176,7 +177,7 @@ def dial(place: RedisPlace, times: RedisTimes) -> Wire:
         "socket_connect_timeout": times.connect,
         "socket_timeout": times.answer,
         "client_name": "anpd",
-        # A repetition that we do not see could do a change twice.
+        # A repetition inside the library could make a change twice.
         "retry": Retry(NoBackoff(), 0),
         "health_check_interval": 0,
         "protocol": 2,
@@ -201,10 +202,10 @@ def dial(place: RedisPlace, times: RedisTimes) -> Wire:
 
 
 def examine(wire: Wire, names: Names, place: RedisPlace, *, owner: str) -> Standing:
-    """Look at the server and take the prefix, if it is free.
+    """Examine the server and claim the prefix, if it is free.
 
     Raises:
-        ServerError: it cannot be our store.
+        ServerError: the server cannot be our store.
     """
     info = _info(wire)
     if info.get("role") not in {None, "master"}:
@@ -217,7 +218,7 @@ def examine(wire: Wire, names: Names, place: RedisPlace, *, owner: str) -> Stand
     for field, value in (("format", str(FORMAT)), ("owner", owner)):
         found = _text(wire.call("HGET", names.about, field))
         if value and found is None:
-            # Of two that come at once, one is too late.
+            # HSETNX: of two daemons that claim at once, only one succeeds.
             wire.call("HSETNX", names.about, field, value)
             found = _text(wire.call("HGET", names.about, field))
         if value and found != value:
@@ -236,7 +237,7 @@ def examine(wire: Wire, names: Names, place: RedisPlace, *, owner: str) -> Stand
 
 
 def explain(exc: Exception, place: RedisPlace) -> str:
-    """Return one line: what failed, and what the owner can do. No password in it."""
+    """Return one line with the failure and what the owner can do, without password."""
     errors = _redis().exceptions
     if isinstance(exc, ServerError):
         return str(exc)
@@ -265,7 +266,7 @@ def explain(exc: Exception, place: RedisPlace) -> str:
             return f"cache: {place.shown} does not speak TLS with us; see cache.url"
         cause = cause.__cause__ or cause.__context__
     if isinstance(exc, errors.ResponseError):
-        # Its first word is a code; the rest may quote what was sent.
+        # Only the first word, a code, is shown: the rest may quote what was sent.
         code = str(exc).partition(" ")[0][:40]
         return f"cache: {place.shown} refuses a command ({code}); see its log"
     if isinstance(exc, errors.TimeoutError):
@@ -277,18 +278,18 @@ def explain(exc: Exception, place: RedisPlace) -> str:
 
 
 def is_outage(exc: Exception) -> bool:
-    """Say whether the server cannot be reached, and may be later."""
+    """Return whether the server cannot be reached, but may be reachable later."""
     redis = _redis()
     return isinstance(exc, redis.ConnectionError | redis.TimeoutError | OSError)
 
 
 def is_failure(exc: Exception) -> bool:
-    """Say whether the server or the connection failed, and not our own work."""
+    """Return whether the server or the connection failed, not our own work."""
     return isinstance(exc, _redis().RedisError | OSError | ServerError)
 
 
 def _redis() -> Any:
-    """Return the package, which only who wants a store on Redis has installed."""
+    """Return the package, which is installed only where Redis stores are wanted."""
     try:
         import redis
     except ImportError:
@@ -300,7 +301,7 @@ def _info(wire: Wire) -> Mapping[str, str]:
     try:
         text = _text(wire.call("INFO")) or ""
     except _redis().ResponseError:
-        # Some services forbid it; then nothing is known, and nothing warned of.
+        # Some services forbid INFO; then there is nothing to warn about.
         return {}
     pairs = (line.partition(":") for line in text.splitlines() if ":" in line)
     return {name: value for name, _, value in pairs}

@@ -17,7 +17,7 @@ from negotiation.strict_json import parse_json
 __all__ = ["Opening", "fenced", "is_closing", "opening_of", "read_body"]
 
 MAX_TRIES: Final = 8
-"Most brackets in one body at which a JSON value is looked for."
+"Largest number of brackets in one body at which a JSON value is tried."
 
 _FENCE: Final = re.compile(
     r"([ \t]{0,12})(`{3,}|~{3,})[ \t]{0,4}([A-Za-z0-9_+-]{0,20})"
@@ -34,10 +34,10 @@ class Opening:
     "The backticks or tildes."
 
     language: str
-    "The word behind them, in small letters."
+    "The language word after the marks, in lower case."
 
     indentation: int
-    "Blanks in front of it."
+    "Number of blanks in front of the marks."
 
 
 def opening_of(line: str) -> Opening | None:
@@ -55,7 +55,7 @@ def is_closing(line: str, mark: str) -> bool:
 
 
 def fenced(data: bytes, document: Document) -> str:
-    """Return the fence from which `read_body` gets just these bytes again."""
+    """Return a fence from which `read_body` reads exactly these bytes again."""
     text = _json_text(data) if document.is_json else None
     if text is None:
         return f"```hex\n{data.hex()}\n```"
@@ -65,15 +65,15 @@ def fenced(data: bytes, document: Document) -> str:
 
 
 def read_body(lines: list[str], document: Document, what: str) -> bytes | None:
-    """Return the bytes that the lines under one label stand for, None for none.
+    """Return the bytes that the lines under one label represent; None for no data.
 
-    The first fence counts, else the first JSON value or the whole text.
+    The first fence counts; without a fence the first JSON value or the whole text.
 
     Args:
-        what: Name of the data, for the error.
+        what: Name of the data for the error message.
 
     Raises:
-        CasesError: There is something that cannot be read.
+        CasesError: The data cannot be read.
     """
     opened, text = _fence_in(lines)
     language = opened.language if opened is not None else ""
@@ -98,13 +98,13 @@ def read_body(lines: list[str], document: Document, what: str) -> bytes | None:
 
 
 def _json_text(data: bytes) -> str | None:
-    """Return JSON as the text of a fence, None when a fence would change it."""
+    """Return JSON as the text of a fence; None if a fence would change it."""
     try:
         text = data.decode("utf-8")
         parse_json(data, max_size=MAX_TEXT_SIZE)
     except (UnicodeDecodeError, JsonError):
         return None
-    # Line ends of other systems are taken off when a text is read.
+    # Reading a text drops carriage returns, so such data would not survive a fence.
     return None if "\r" in text else text
 
 
@@ -124,17 +124,17 @@ def _fence_in(lines: list[str]) -> tuple[Opening | None, str]:
 
 
 def _outdented(lines: list[str]) -> str:
-    """Return the lines without the blanks that all of them begin with."""
+    """Return the lines without the indentation that all of them share."""
     depths = [len(line) - len(line.lstrip(" \t")) for line in lines[1:] if line.strip()]
     depth = min(depths, default=0)
     return "\n".join([*lines[:1], *(line[depth:] for line in lines[1:])])
 
 
 def _first_json(text: str) -> bytes | None:
-    """Return the exact text of the first JSON value that stands in prose.
+    """Return the exact text of the first JSON value inside prose.
 
     Raises:
-        JsonError: There is a bracket, and no JSON value that begins at one.
+        JsonError: There is a bracket, but no JSON value begins at one.
     """
     reader = json.JSONDecoder()
     problem: JsonError | None = None
@@ -157,7 +157,7 @@ def _packed(text: str, *, as_is: bool) -> bytes | None:
     """Return the bytes of a message that is not JSON.
 
     Args:
-        as_is: The text is the message, as with XML.
+        as_is: True when the text itself is the message, as with XML.
     """
     if as_is:
         return text.encode("utf-8") or None
@@ -174,5 +174,5 @@ def _words(exc: Exception) -> str:
         return str(exc)
     if isinstance(exc, RecursionError):
         return "it is nested too deep"
-    # Other messages may quote the text.
+    # Messages of other errors may quote the text.
     return "it is neither JSON nor hex nor base64"

@@ -1,4 +1,4 @@
-"""What a test case is, and what came of running it (ANP-50)."""
+"""Test cases and the results of running them (ANP-50)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = [
 ]
 
 MAX_CASES: Final = 16
-"Most cases of one set."
+"Largest number of cases in one set."
 
 MAX_DATA: Final = 12 * 1024
-"Largest message of a case, in bytes; a set has to fit into 64 KiB of text."
+"Largest message of a case, in bytes; a whole set must fit into 64 KiB of text."
 
 MAX_DETAIL: Final = 500
 "Longest detail of a result, in characters."
@@ -31,53 +31,52 @@ MAX_DETAIL: Final = 500
 MODES: Final = frozenset({"wire", "offline", "untested"})
 
 Fixtures = dict[str, list[dict[str, Any]]]
-"What a side keeps to itself about each case, by `fixture_key` of the request."
+"A side's private data about each case, by `fixture_key` of the request."
 
 
 def fixture_key(request: bytes) -> str:
-    """Return what a request's fixtures are kept under."""
+    """Return the key under which the fixtures of a request are stored."""
     return hashlib.sha256(request).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class TestCase:
-    """One request, the answer to it, and what that means."""
+    """One request with its response and the expected result."""
 
     __test__ = False
 
     title: str
-    "What the case is about, in words."
+    "Subject of the case, in words."
 
     request: bytes
     "The exact bytes of the request."
 
     response: bytes | None
-    "The bytes of the answer; None while the provider has not written it."
+    "The bytes of the response; None until the provider has added it."
 
     expected: str
     "The expected result, in words."
 
     good: bool | None
-    "Whether a good result is expected; None when the words leave that open."
+    "True when a good result is expected; None when the words leave that open."
 
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """How one case went."""
+    """The result of running one case."""
 
     title: str
-    "Title of the case."
 
     passed: bool
-    "Whether everything was as agreed."
+    "True when everything was as agreed."
 
     detail: str
-    "What was not, in words."
+    "The deviation in words; empty if there was none."
 
 
 @dataclass(frozen=True, slots=True)
 class CasesReport:
-    """How a set of cases went, as it is kept with the agreement."""
+    """The result of a set of cases, as stored with the agreement."""
 
     mode: str
     "`wire` over PT=11, `offline` by one side alone, `untested` (ANP-Q9)."
@@ -86,19 +85,19 @@ class CasesReport:
     "The agreed cases."
 
     results: tuple[CaseResult, ...]
-    "One for each case."
+    "One result for each case."
 
     reason: str
-    "Why there are none, in words."
+    "Reason why the cases were not tested, in words."
 
     @property
     def passed(self) -> bool:
-        """Whether no case failed; an untested set has none that could."""
+        """True when no case failed; an untested set has no case that could."""
         return all(result.passed for result in self.results)
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What failed, one line for each case, as findings for a mind."""
+        """Return the failures, one line for each case, as findings for a mind."""
         return tuple(
             f"test case {number} ({result.title}): {result.detail}"
             for number, result in enumerate(self.results, 1)
@@ -116,10 +115,10 @@ class CasesReport:
 
     @classmethod
     def from_json(cls, value: object) -> CasesReport:
-        """Return a report as it was stored; other keys are ignored.
+        """Return the report in stored JSON; other keys are ignored.
 
         Raises:
-            CasesError: It is none, or over a limit: a bundle's tests are not trusted.
+            CasesError: It is invalid or over a limit: a bundle's tests are not trusted.
         """
         if not isinstance(value, dict):
             raise CasesError("stored test cases are no object")

@@ -1,4 +1,4 @@
-"""The requester's verdict on a completed set: what it can use, and what is wrong."""
+"""The requester's check of the cases that the provider completed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = ["Judged", "judge_cases"]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the requester says about a completed set."""
+    """The requester's judgement of a completed set of cases."""
 
     cases: tuple[TestCase, ...]
-    "Those it can use."
+    "The usable cases."
 
     problems: tuple[str, ...]
-    "What is wrong with the others, in words."
+    "The faults of the other cases, in words."
 
 
 async def judge_cases(
@@ -38,12 +38,14 @@ async def judge_cases(
     validator: Validator,
     proposed: Sequence[TestCase] = (),
 ) -> Judged:
-    """Judge cases that the provider completed: what our half can decode is good.
+    """Judge the cases that the provider completed.
+
+    A case is usable if our half can decode its response.
 
     Args:
-        runner: Our half, loaded.
-        proposed: What we proposed; the provider may take a case out, and add others,
-            but not call an error what we proposed as a good result.
+        runner: Our half, loaded in a worker.
+        proposed: The cases that we proposed. The provider may remove some and add
+            others, but may not expect an error where we expected a good result.
     """
     wanted: Schema = True
     if need.task.output_schema is not None:
@@ -83,7 +85,7 @@ class _Judging:
     proposed: Mapping[bytes, bool | None]
 
     async def problem(self, case: TestCase) -> str | None:
-        """Return what is wrong with a case, None when it can be used."""
+        """Return the fault of a case, or None if it is usable."""
         if case.response is None:
             return "it has no response"
         for kind, data in (

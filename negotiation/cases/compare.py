@@ -1,4 +1,4 @@
-"""Two messages compared by what they say, and the differences in words."""
+"""Compares two messages by their values, and describes the differences in words."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from negotiation.strict_json import Json, canonical_json, parse_json
 __all__ = ["Reader", "compare", "differences_of", "values_of"]
 
 MAX_DIFFERENCES: Final = 10
-"Most differences that are named."
+"Largest number of differences that are described."
 
 MAX_MESSAGE: Final = 1024 * 1024
 "Largest message that is compared, in bytes."
 
 Reader = Callable[[str, bytes], Awaitable[dict[str, Any]]]
-"Gives the values of a message whose bytes are not JSON, as `read_message` does."
+"Reads the values of a message whose bytes are not JSON, as `read_message` does."
 
 
 async def compare(
@@ -33,15 +33,15 @@ async def compare(
     read: Reader | None = None,
     sent: bytes | None = None,
 ) -> list[str]:
-    """Return where an answer differs from the agreed one, in words; ids are ignored.
+    """Return the differences between an answer and the agreed one; ids are ignored.
 
     Args:
-        read: For a document whose bytes are not JSON.
-        sent: The request that `actual` answers; with it the answer has to carry the
-            message id of that, or no call could find its answer.
+        read: Reads messages whose bytes are not JSON.
+        sent: The request that `actual` answers. If given, the answer must have the
+            same message id, which real calls need to find their answers.
 
     Raises:
-        HalfError: One of the two cannot be read.
+        HalfError: One of the two messages cannot be read.
     """
     if case.response is None:
         return ["the case has no response"]
@@ -66,7 +66,7 @@ async def compare(
 
 
 def differences_of(agreed: Json, found: Json) -> list[str]:
-    """Return where two values differ, with the places as JSON pointers."""
+    """Return the differences of two values, with their places as JSON pointers."""
     differences: list[str] = []
     _differ(agreed, found, (), differences)
     return differences[:MAX_DIFFERENCES]
@@ -75,18 +75,18 @@ def differences_of(agreed: Json, found: Json) -> list[str]:
 async def values_of(
     kind: MessageKind, data: bytes, document: Document, read: Reader | None
 ) -> Json:
-    """Return what a message says.
+    """Return the values of a message.
 
     Args:
-        read: For a document whose bytes are not JSON.
+        read: Reads messages whose bytes are not JSON.
 
     Raises:
-        JsonError: It is no JSON, or its values are none.
+        JsonError: The message is not JSON, or its values are not.
         HalfError: `read` cannot read it.
     """
     if document.is_json or read is None:
         return parse_json(data, max_size=MAX_MESSAGE)
-    # What comes out of `read_message` is generated code's: plain and shallow, or not.
+    # The result of `read_message` comes from generated code: it may not be plain JSON.
     return parse_json(
         canonical_json(await read(kind.value, data)), max_size=4 * MAX_MESSAGE
     )
@@ -111,19 +111,19 @@ def _message_id(document: Document) -> str | None:
 
 
 def _taken(message: Json, name: str) -> Json:
-    """Take a field out of a message and return it, None when it has none."""
+    """Remove a field from a message and return its value, or None if absent."""
     return message.pop(name, None) if isinstance(message, dict) else None
 
 
 def _place(path: tuple[str, ...]) -> str:
-    """Return a place as a JSON pointer."""
+    """Return a place in a message as a JSON pointer."""
     return "".join(f"/{pointer(name)}" for name in path)
 
 
 def _differ(
     agreed: Json, found: Json, path: tuple[str, ...], differences: list[str]
 ) -> None:
-    """Name where two values differ, with the place as a JSON pointer."""
+    """Add the differences of two values, with their places as JSON pointers."""
     if len(differences) > MAX_DIFFERENCES:
         return
     where = _place(path) if path else "the answer"

@@ -1,7 +1,7 @@
-"""The provider's part: its half answers each request on fixtures (DESIGN.md).
+"""The provider's part: its half answers each request with fixtures (DESIGN.md).
 
-Fixtures stand in for the capabilities: outputs made from their schemas, or taken from
-one that only reads. They stay with the provider; the peer sees the responses alone.
+Fixtures replace the capabilities: their outputs are made from schemas, or come from a
+read-only capability. They stay with the provider; the peer sees only the responses.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from negotiation.trial.module_examples import examples_in, with_examples
 __all__ = ["Completed", "Live", "complete_cases"]
 
 MAX_CALLS: Final = 16
-"Most capability calls of one case."
+"Largest number of capability calls of one case."
 
 MAX_OUTPUT: Final = 64 * 1024
-"Largest output that is kept as a fixture, in bytes of JSON."
+"Largest output that is stored as a fixture, in bytes of JSON."
 
 Live = Callable[[str, Json], Awaitable[Json]]
-"Calls a capability that only reads; may raise `CapabilityFailed`."
+"Calls a read-only capability; may raise `CapabilityFailed`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class Completed:
     """A set of cases with responses."""
 
     cases: tuple[TestCase, ...]
-    "Those that agree with the document."
+    "The cases that agree with the document."
 
     fixtures: Fixtures
-    "Calls and their answers in order, in place of the capabilities; private."
+    "Capability calls and their answers in order, to be replayed; private."
 
     removed: tuple[str, ...]
-    "Why the others were taken out, in words."
+    "Reasons why the other cases were removed, in words."
 
 
 async def complete_cases(
@@ -66,13 +66,13 @@ async def complete_cases(
     validator: Validator,
     live: Live | None = None,
 ) -> Completed:
-    """Fill the responses in.
+    """Add the responses to a set of cases.
 
     Args:
-        half: The provider half; only what it names may be called.
-        runner: The same half, loaded.
-        live: For outputs of capabilities that are marked read-only; none is called
-            without it.
+        half: The provider half; it may call only the capabilities that it names.
+        runner: The same half, loaded in a worker.
+        live: Calls capabilities that are marked read-only, for their outputs. Without
+            it no capability is called.
 
     Raises:
         CasesError: The schemas of a capability cannot be used.
@@ -103,7 +103,7 @@ async def complete_cases(
 async def _completed(
     case: TestCase, judge: CaseJudge, runner: HalfRunner, recording: _Recording
 ) -> TestCase | str:
-    """Return the case with our response, or why it is taken out."""
+    """Return the case with our response, or the reason to remove it."""
     for kind, data in (
         (MessageKind.REQUEST, case.request),
         (MessageKind.RESPONSE, case.response),
@@ -112,7 +112,8 @@ async def _completed(
         if findings:
             return f"the {kind} contradicts the document: {findings[0]}"
     if case.good is None and case.response is not None:
-        # The words leave it open, and the response that the peer expects does not.
+        # The words leave the result open, but the response that the peer expects does
+        # not.
         case = replace(case, good=await judge.says_good(case.response))
         recording.case = case
     response = await runner.handle_request(case.request, recording.on_call)
@@ -127,7 +128,7 @@ async def _completed(
     if None not in (good, case.good) and good != case.good:
         wanted, got = ("an error", "a good result")[:: 1 if good else -1]
         return f"it expects {wanted}, our half gives {got}"
-    # Whoever reads the text sees only words, so they have to say which it is.
+    # A reader of the text sees only the words, so they must tell the expected result.
     expected = words_for(case.expected, case.good if good is None else good)
     return replace(
         case,
@@ -150,7 +151,7 @@ class _Tool:
 async def _tools(
     offer: Offer, half: HalfSource, validator: Validator, live: Live | None
 ) -> dict[str, _Tool]:
-    """Return what each capability of the half takes and may give.
+    """Return the schemas and sample outputs of each capability of the half.
 
     Raises:
         CasesError: A schema cannot be used.
@@ -181,7 +182,7 @@ async def _tools(
 
 @dataclass(slots=True)
 class _Recording:
-    """Answers the capability calls of one case, and keeps what was answered."""
+    """Answers the capability calls of one case, and records the answers."""
 
     tools: dict[str, _Tool]
     validator: Validator
@@ -191,7 +192,7 @@ class _Recording:
     fault: str = ""
 
     async def on_call(self, name: str, arguments: Json) -> Json:
-        """Answer one call as the case wants it."""
+        """Answer one capability call as the case requires."""
         tool = self.tools.get(name)
         if tool is None or len(self.calls) >= MAX_CALLS:
             self.fault = self.fault or "our half makes a call that it may not make"
@@ -215,7 +216,7 @@ class _Recording:
             try:
                 output = await tool.live(name, arguments)
             except CapabilityFailed:
-                # Made-up data, such as samples have, need not exist there.
+                # The arguments are samples, so the thing they name may not exist.
                 output = None
             unfit = await self.validator.validate(tool.output_schema, output)
             if not unfit and _size(output) <= MAX_OUTPUT:
@@ -223,12 +224,12 @@ class _Recording:
         if not tool.outputs:
             self.fault = "no output of the capability can be made from its schema"
             raise CapabilityFailed("500", "no sample")
-        # Another value in each case and call, or a constant would pass.
+        # A different value for each case and call, so that constants cannot pass.
         return tool.outputs[(self.turn + len(self.calls) - 1) % len(tool.outputs)]
 
 
 def _size(value: Json) -> int:
-    """Return the size of a value as JSON, more than is taken when it is none."""
+    """Return the size of a value as JSON; above the limit if it is not JSON."""
     try:
         return len(canonical_json(value))
     except JsonError:

@@ -1,8 +1,8 @@
-"""The requester's proposal by rules: requests of its own half (DESIGN.md, Test cases).
+"""The requester's proposal of cases by rules (DESIGN.md, Test cases).
 
-Valid cases with the data at hand and with values in which every place tells, boundary
-cases from the schemas, and cases in which the capability fails. The provider fills in
-the responses.
+The requests come from its own half: valid cases with the data at hand and with values
+that differ in every place, boundary cases from the schemas, and cases in which the
+capability fails. The provider adds the responses.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from negotiation.strict_json import Json
 __all__ = ["Derived", "derive_cases"]
 
 MAX_GOOD: Final = 3
-"Most cases with a good result."
+"Largest number of cases with a good result."
 
 MAX_PROPOSED: Final = 5
-"Most cases in all; one at least is left for an error."
+"Largest number of cases in all, with room for at least one error."
 
 REQUEST_SHARE: Final = 0.4
-"Part of the text that requests may fill; the responses come on top."
+"Share of the text that requests may fill; the responses need the rest."
 
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What the requester proposes."""
+    """The cases that the requester proposes."""
 
     cases: tuple[TestCase, ...]
-    "Without responses."
+    "The cases without responses."
 
     asked: Fixtures
-    "What each request was made of; private, to make it again later."
+    "The arguments of each request; private, to make the request again later."
 
 
 async def derive_cases(
@@ -59,11 +59,11 @@ async def derive_cases(
 ) -> Derived:
     """Return the cases that the requester proposes, without responses.
 
-    Fewer come out where few samples can be made, none where none can.
+    There are fewer cases when few samples can be made, and none without samples.
 
     Args:
-        runner: Our half, loaded.
-        suggested: Titles and arguments from elsewhere, tried after those of the rules.
+        runner: Our half, loaded in a worker.
+        suggested: Further titles and arguments, tried after those of the rules.
     """
     maker = _Maker(runner, CaseJudge(document, runner, validator))
     derived = await _values(document, need, validator)
@@ -76,7 +76,7 @@ async def derive_cases(
         if case is not None:
             good.append(case)
             used.append(value)
-    # The same data does for a failure where a message id tells the requests apart.
+    # A failure can use the same data, where a message id makes the requests differ.
     spare = [*used, *(value for _, value in left)]
     bad: list[TestCase] = []
     for failure in FAILURES[: MAX_PROPOSED - len(good)] if good else ():
@@ -86,7 +86,7 @@ async def derive_cases(
                 words = error_words(failure)
                 bad.append(replace(case, expected=words, good=False))
                 break
-    # An error is worth more than the second good case, should the room be short.
+    # If room is short, an error is more useful than a second good case.
     ranked = [*good[:1], *bad[:1], *good[1:], *bad[1:]]
     kept, _ = fitting(ranked, document, share=REQUEST_SHARE)
     cases = tuple(case for case in (*good, *bad) if case in kept)
@@ -100,7 +100,7 @@ def _key(case: TestCase) -> str:
 async def _values(
     document: Document, need: Need, validator: Validator
 ) -> list[tuple[SampleKind, Json]]:
-    """Return the arguments to try, the best first."""
+    """Return the arguments to try, the best ones first."""
     given = [need.arguments]
     found: list[tuple[SampleKind, Json]] = []
     for schema in _schemas(document, need):
@@ -111,7 +111,7 @@ async def _values(
 
 
 def _schemas(document: Document, need: Need) -> Sequence[Schema]:
-    """Return the schemas of what may be sent, those surer to be meant before others."""
+    """Return schemas of possible arguments, the most reliable first."""
     found: list[Schema] = []
     try:
         if need.task.input_schema is not None:
@@ -120,7 +120,7 @@ def _schemas(document: Document, need: Need) -> Sequence[Schema]:
     except SchemaError:
         return [True]
     try:
-        # A half need not take the document's names as arguments; if not, it says so.
+        # The half may not take the document's names as arguments; then it fails.
         found.append(read_layout(document.of_values).request.places[0].schema)
     except DocumentError:
         return found
@@ -128,7 +128,7 @@ def _schemas(document: Document, need: Need) -> Sequence[Schema]:
 
 
 class _Maker:
-    """Makes cases with our half, each with a message id of its own."""
+    """Makes cases with our half, each with its own message id."""
 
     def __init__(self, runner: HalfRunner, judge: CaseJudge) -> None:
         self._runner = runner
@@ -136,7 +136,7 @@ class _Maker:
         self.asked: Fixtures = {}
 
     async def case(self, title: str, arguments: Json) -> TestCase | None:
-        """Return a good case of these arguments, None when our half makes none."""
+        """Return a good case with these arguments; None if our half cannot make one."""
         if not isinstance(arguments, dict):
             return None
         message_id = f"case{len(self.asked) + 1:012d}"
@@ -149,7 +149,7 @@ class _Maker:
             if await self._judge.contradictions(MessageKind.REQUEST, data):
                 return None
         except HalfError:
-            # Not every value of a schema has a request; the trial found what is wrong.
+            # Not every value of a schema has a request; the trial has tested the half.
             return None
         made_of = {"message_id": message_id, "arguments": arguments}
         self.asked[fixture_key(data)] = [made_of]

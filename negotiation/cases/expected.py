@@ -1,4 +1,4 @@
-"""The expected result of a case: words, and what they mean (ANP-50)."""
+"""The expected result of a case: its words, and their interpretation (ANP-50)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ FAILURES: Final[tuple[tuple[str, str], ...]] = (
     ("999", "failed & said so"),
     ("503", "not available"),
 )
-"""How capabilities fail in error cases: code and words.
+"""Failures of capabilities in error cases: code and words.
 
-One that halves pass on, one that is no HTTP status, and one of the server's kind.
+One is a code that halves pass on, one is no HTTP status, and one is a server error.
 """
 
-# The words that our own texts begin with count before all others.
+# The first words of our own texts are recognised before all others.
 _OURS: Final = re.compile(r"(a good result|an error)\b", re.IGNORECASE)
 _BAD: Final = re.compile(
     r"error|fail|not found|invalid|reject|refus|\b[45]\d\d\b"
@@ -31,7 +31,7 @@ _CODE: Final = re.compile(r"(?<![0-9A-Za-z])[1-9][0-9]{2}(?![0-9A-Za-z])")
 
 
 def kind_said(words: str) -> bool | None:
-    """Return whether the words expect a good result, None when they leave it open."""
+    """Return whether the words expect a good result; None if they leave it open."""
     ours = _OURS.match(words)
     if ours is not None:
         return ours[1].casefold() == "a good result"
@@ -40,7 +40,7 @@ def kind_said(words: str) -> bool | None:
 
 
 def words_for(words: str, good: bool | None) -> str:
-    """Return words that `kind_said` takes for `good`, as near to `words` as it gets."""
+    """Return words that mean `good` to `kind_said`, as close to `words` as possible."""
     if good is None or kind_said(words) == good:
         return words
     begin = "A good result" if good else "An error"
@@ -54,10 +54,10 @@ def error_words(failure: tuple[str, str]) -> str:
 
 
 def failure_said(words: str) -> tuple[str, str]:
-    """Return how the capability is to fail in a case that expects an error.
+    """Return the failure that a case with an expected error requires.
 
-    The code is the first number of three digits that says no success, those of HTTP
-    errors before others.
+    The code is the first number of three digits that does not mean success; codes of
+    HTTP errors come before others.
     """
     codes = [code for code in _CODE.findall(words) if not code.startswith("2")]
     codes.sort(key=lambda code: code[0] not in "45")

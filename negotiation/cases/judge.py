@@ -1,4 +1,4 @@
-"""Test cases against the document: messages, ids, and whether an answer says good."""
+"""Judges test cases by the document: messages, ids and outcomes."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class CaseJudge:
         self._present = _present_schema(document.response_schema, self._layout)
 
     async def contradictions(self, kind: MessageKind, data: bytes) -> list[str]:
-        """Return what the document says against a message of a case.
+        """Return the contradictions between a message of a case and the document.
 
-        Stricter than a call, in which an error may have null where the result would be:
-        whatever is there has to fit its schema (ANP-Q22).
+        It is stricter than in a call, where an error may have null in place of the
+        result: here every present value must fit its schema (ANP-Q22).
 
         Raises:
-            HalfError: The half had to be ended; that says nothing about the bytes.
+            HalfError: The half had to be stopped; the bytes may still be right.
         """
         findings = await self._judge.judge(kind, data)
         if findings or kind is MessageKind.REQUEST or self._layout is None:
@@ -45,21 +45,21 @@ class CaseJudge:
         return await self._validator.validate(self._present, values)
 
     async def message_id(self, kind: MessageKind, data: bytes) -> Json:
-        """Return the message id of a message, None when there is none to be read."""
+        """Return the message id of a message, or None if it cannot be read."""
         if self._layout is None or self._layout.message_id is None:
             return None
         values = await self._values(kind, data)
         return values.get(self._layout.message_id)
 
     async def says_good(self, response: bytes) -> bool | None:
-        """Return whether a response says good, None when nobody can tell."""
+        """Return whether a response reports success; None if that is unknown."""
         if self._layout is None:
             return None
         values = await self._values(MessageKind.RESPONSE, response)
         return says_good(self._layout.response, values) if values else None
 
     async def _values(self, kind: MessageKind, data: bytes) -> dict[str, Any]:
-        """Return the values of a message, an empty object when it has none."""
+        """Return the values of a message; an empty object if they cannot be read."""
         try:
             values = await self._judge.values(kind, data)
         except (HalfError, JsonError):
@@ -68,7 +68,7 @@ class CaseJudge:
 
 
 def _present_schema(schema: Schema, layout: Layout | None) -> Schema:
-    """Return the schema of a response whose result may be missing, but not be wrong."""
+    """Return a schema of responses in which the result may be absent but not wrong."""
     if layout is None or not isinstance(schema, dict):
         return True
     kept = [

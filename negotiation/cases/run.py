@@ -1,8 +1,8 @@
-"""Agreed cases are run: over PT=11 with the peer, or offline by one side (ANP-75).
+"""Runs agreed cases: with the peer over PT=11, or offline on one side (ANP-75).
 
-Each side keeps to itself what its half was given when the cases were agreed: the
-requester the arguments and what came of the responses, the provider the capability
-calls. With that a half that was changed in one line is found out without the peer.
+Each side keeps private data from the agreement on the cases: the requester the
+arguments and the decoded responses, the provider the capability calls. With these a
+change in the half's behaviour is detected without the peer.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ __all__ = [
 async def answer_case(
     request: bytes, fixtures: Fixtures, *, runner: HalfRunner
 ) -> bytes:
-    """Answer a test request with the real half, fixtures in place of capabilities.
+    """Answer a test request with the real half, replaying recorded capability calls.
 
-    A call other than the one that was recorded fails, whether by name or arguments.
+    A call with another name or other arguments than the recorded one fails.
 
     Raises:
         CasesError: No agreed case has this request, or its fixtures are damaged.
@@ -55,7 +55,7 @@ async def answer_case(
         if fixture is None or fixture.get("capability") != name:
             raise CapabilityFailed("409", "the agreed case has no such call")
         if "arguments" in fixture and not same_json(fixture["arguments"], arguments):
-            # Nothing of the arguments: the peer may read this in the answer.
+            # Quotes no arguments, since the peer may read this text in the answer.
             raise CapabilityFailed("409", "the agreed case has other arguments")
         if "error" not in fixture and "output" in fixture:
             output: Json = fixture["output"]
@@ -78,12 +78,12 @@ async def run_offline(
 ) -> CasesReport:
     """Run agreed cases on the requester's side alone.
 
-    Our half has to make each request again and to read each response as it did when
-    the cases were agreed.
+    Our half must make each request again, and read each response as it did when the
+    cases were agreed.
 
     Args:
-        asked: What each request was made of, and how its response was read.
-        document: With it requests are compared by their values, else byte for byte.
+        asked: The arguments of each request, and the decoded response.
+        document: If given, requests are compared by their values, else byte for byte.
     """
     results = [
         await _result(case, _requester_problem(case, asked, runner, document))
@@ -101,10 +101,10 @@ async def run_on_fixtures(
     runner: HalfRunner,
     read: Reader | None = None,
 ) -> CasesReport:
-    """Run agreed cases on the provider's side alone: the real half, on fixtures.
+    """Run agreed cases on the provider's side alone: the real half on fixtures.
 
     Args:
-        read: For a document whose bytes are not JSON; the half's own by default.
+        read: Reads messages whose bytes are not JSON; by default the half itself.
     """
     reader = runner.read_message if read is None else read
     results = [
@@ -120,10 +120,10 @@ async def run_on_fixtures(
 async def read_responses(
     cases: Sequence[TestCase], asked: Fixtures, *, runner: HalfRunner
 ) -> Fixtures:
-    """Return `asked` with what our half makes of each response, to hold it to that.
+    """Return `asked` with each response as our half decodes it, for later runs.
 
     Raises:
-        HalfError: It cannot read one.
+        HalfError: The half cannot read a response.
     """
     found: Fixtures = {}
     for case in cases:
@@ -135,10 +135,10 @@ async def read_responses(
 
 
 async def decoded(runner: HalfRunner, response: bytes) -> dict[str, Any]:
-    """Return what a requester half reads in a response: a result or an error.
+    """Return the result or error that a requester half reads in a response.
 
     Raises:
-        HalfError: It cannot read it, or gives what is neither.
+        HalfError: It cannot read the response, or returns neither of the two.
     """
     answer = await runner.decode_response(response)
     if not isinstance(answer, dict):
@@ -146,7 +146,7 @@ async def decoded(runner: HalfRunner, response: bytes) -> dict[str, Any]:
     if answer.get("error") is None:
         if "result" not in answer:
             raise HalfError("error", "decode_response gave neither result nor error")
-        # An error that is None is none.
+        # An error of None means that there is none.
         answer = {name: one for name, one in answer.items() if name != "error"}
     elif "result" in answer:
         raise HalfError("error", "decode_response gave a result and an error")
@@ -181,7 +181,7 @@ async def _provider_problem(
 async def _requester_problem(
     case: TestCase, asked: Fixtures, runner: HalfRunner, document: Document | None
 ) -> str | None:
-    """Return how our half differs from what is agreed, or from what it did then."""
+    """Return how our half deviates from the agreement or its earlier results."""
     if case.response is None:
         return "it has no response"
     answer = await decoded(runner, case.response)

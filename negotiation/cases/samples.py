@@ -1,7 +1,7 @@
-"""Values for test cases: samples whose places of one type all differ.
+"""Values for test cases: samples in which all places of one type differ.
 
-With equal values two fields could be swapped, or one of them be a constant, and no case
-would notice (DESIGN.md, Test cases).
+With equal values no case would notice that two fields are swapped, or that one is a
+constant (DESIGN.md, Test cases).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ TITLES: Final = {
     SampleKind.LOW: "at the lower limits",
     SampleKind.HIGH: "at the upper limits",
 }
-"What a value of each kind is about, for the titles of cases."
+"Description of each kind of value, for the titles of cases."
 
 ODD: Final = '<&"\\\u00e9'
-"What XML, JSON and packed texts each have to treat in a way of their own."
+"Characters that XML, JSON or binary encodings treat specially."
 
 EXTRA: Final = "extra1"
-"Name of a property that no schema names."
+"Name of an additional property, which no schema lists."
 
 ORDER: Final = (SampleKind.FULL, SampleKind.MINIMAL, SampleKind.LOW, SampleKind.HIGH)
 
@@ -56,17 +56,17 @@ FORMATS: Final[dict[str, Callable[[int], str]]] = {
     "json-pointer": lambda n: f"/a/{n}",
     "regex": lambda n: f"^a{{{n}}}$",
 }
-"A text of each known format for each number."
+"For each known format, a function that makes a text from a number."
 
 
 async def telling_values(
     schema: Schema, given: Sequence[Json], validator: Validator
 ) -> list[tuple[SampleKind, Json]]:
-    """Return values of `schema`, those at hand first, the more telling before others.
+    """Return values of `schema`: given data first, then the most telling ones.
 
     Args:
         given: Data at hand.
-        validator: Judges what is made; what it refuses is left out.
+        validator: Checks the values; invalid ones are left out.
     """
     made = make_samples(schema, ()).values
     telling = Telling()
@@ -83,7 +83,7 @@ async def telling_values(
                 )
             elif kind is SampleKind.MINIMAL:
                 candidates.append((kind, telling.value(schema, sample.value)))
-    # Those at the limits as they are; the others as a last resort.
+    # Limit values stay as they are; the unchanged others are the last resort.
     for kind in (SampleKind.LOW, SampleKind.HIGH, SampleKind.FULL, SampleKind.MINIMAL):
         candidates += [(kind, one.value) for one in made if one.kind is kind]
     seen: set[bytes] = set()
@@ -95,7 +95,7 @@ async def telling_values(
         except JsonError:
             continue
         shape = _shape(value)
-        # A smallest value that has all there is tells nothing new.
+        # A minimal value with all properties shows nothing new.
         if key in seen or (kind is SampleKind.MINIMAL and shape in shapes):
             continue
         if await validator.validate(schema, value):
@@ -107,9 +107,9 @@ async def telling_values(
 
 
 class Telling:
-    """Gives each place of a value another content, as the schema allows.
+    """Gives each place of a value different content, as far as the schema allows.
 
-    Counts over all values it is given, so that two of them differ as well.
+    It counts over all its values, so that places of two values differ too.
     """
 
     def __init__(self) -> None:
@@ -118,11 +118,11 @@ class Telling:
         self._listed: dict[bytes, Iterator[int]] = {}
 
     def value(self, schema: Schema, value: Json, *, extra: bool = False) -> Json:
-        """Return `value` with other content.
+        """Return `value` with different content.
 
         Args:
-            extra: Whether to go to the edge of what is allowed: other properties where
-                the schema welcomes them, odd characters, small items beside full ones.
+            extra: True adds unusual content where the schema allows it: additional
+                properties, special characters, and small items beside full ones.
         """
         changed = self._changed(schema, value, extra)
         return value if contradiction(schema, changed) else changed
@@ -163,7 +163,7 @@ class Telling:
         return result
 
     def _array(self, schema: Schema, values: list[Json], extra: bool) -> Json:
-        """Return two items where there is one, so that their order can be told."""
+        """Return two items where there is one, so that their order can be checked."""
         first = schema.get("prefixItems", []) if isinstance(schema, dict) else []
         rest = schema.get("items", True) if isinstance(schema, dict) else True
         if len(values) == 1 and not first:
@@ -190,16 +190,16 @@ class Telling:
 
 
 def _smallest(schema: Schema) -> list[Json]:
-    """Return what can be made with all that may be left out left out."""
+    """Return sample values without any optional part."""
     made = make_samples(schema).values
     return [sample.value for sample in made if sample.kind is SampleKind.MINIMAL]
 
 
 def _leaf(schema: Schema, value: Json, number: int, *, odd: bool) -> Json:
-    """Return a text or number of its own for the place.
+    """Return a different text or number for a place.
 
     Args:
-        odd: Whether a text should have characters that encodings treat specially.
+        odd: True for a text with characters that encodings treat specially.
     """
     keywords = schema if isinstance(schema, dict) else {}
     candidates: list[Json]
@@ -232,7 +232,7 @@ def _leaf(schema: Schema, value: Json, number: int, *, odd: bool) -> Json:
 
 
 def _letter(number: int) -> str:
-    """Return one letter, for places that have room for no more."""
+    """Return a single letter, for places without room for more."""
     return chr(ord("a") + number % 26)
 
 
@@ -245,7 +245,7 @@ def _property(schema: Schema, name: str) -> Schema:
 
 
 def _shape(value: Json) -> Json:
-    """Return the names and types in a value, without what they are."""
+    """Return the names and types in a value, without its content."""
     if isinstance(value, dict):
         return {name: _shape(item) for name, item in value.items()}
     if isinstance(value, list):

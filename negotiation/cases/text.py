@@ -1,9 +1,9 @@
-"""Test cases as natural language: written in the seed's form, read from looser ones.
+"""Test cases as natural language: written in one form, read from looser ones.
 
 Markdown: a heading for each case, and three list items with the request, the response
 and the expected result; in English or Chinese, with or without bold and fences
-(ANP-50, ANP-54). Every line is looked at once, with patterns that are bounded, and
-only at its beginning.
+(ANP-50, ANP-54). Patterns match only at the beginning of a line and are bounded, so
+that each line is examined once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["fitting", "read_cases", "render_cases"]
 MAX_TITLE: Final = 120
 MAX_EXPECTED: Final = 1_000
 MAX_HEAD: Final = 200
-"Characters of a line in which a heading or a label is looked for."
+"Characters of a line that may contain a heading or a label."
 
 _LEAD: Final = (
     r"[ \t]{0,12}(?:>[ \t]{0,3})?"
@@ -42,7 +42,7 @@ _HEADING: Final = re.compile(
 _SEPARATED: Final = re.compile(
     r"(?:\*{2}|_{2})?[ \t]{0,3}(?:$|[:\uff1a.、,(\uff08–—-])"
 )
-"What follows the number of a heading that nothing else marks as one."
+"Text after the number of a heading that has no other mark of a heading."
 _LABELS: Final = (
     r"测试请求数据|测试响应数据|测试预期结果|测试请求|测试响应|请求数据|响应数据|预期结果|期望结果"
     r"|请求消息|响应消息|请求|响应|预期"
@@ -67,7 +67,7 @@ class _Part(Enum):
 
 @dataclass(slots=True)
 class _Draft:
-    """One case while its lines are read."""
+    """A case whose lines are being read."""
 
     title: str
     parts: dict[_Part, list[str]] = field(default_factory=dict)
@@ -77,7 +77,7 @@ def render_cases(cases: Sequence[TestCase], document: Document) -> str:
     """Return the text of a set of cases (ANP-50).
 
     Raises:
-        CasesError: It would be over 64 KiB, or there are too many.
+        CasesError: The text would exceed 64 KiB, or there are too many cases.
     """
     if len(cases) > MAX_CASES:
         raise CasesError(f"{len(cases)} test cases, at most {MAX_CASES} are agreed")
@@ -92,11 +92,11 @@ def render_cases(cases: Sequence[TestCase], document: Document) -> str:
 def fitting(
     cases: Sequence[TestCase], document: Document, *, share: float = 1.0
 ) -> tuple[list[TestCase], list[TestCase]]:
-    """Return the cases that a text has room for, in order, and the others.
+    """Return the cases that fit into a text, in order, and the others.
 
     Args:
-        share: Part of the text that may be filled, from 0 to 1: a proposal leaves room
-            for the responses.
+        share: Part of the text that may be filled, from 0 to 1: a proposal leaves
+            room for the responses.
     """
     kept: list[TestCase] = []
     others: list[TestCase] = []
@@ -113,15 +113,15 @@ def fitting(
 
 
 def read_cases(text: str, document: Document) -> tuple[TestCase, ...]:
-    """Return the cases that a text holds, in order.
+    """Return the cases in a text, in order.
 
     Raises:
-        CasesError: There is none, too many, or one has no request; or its data is
-            neither JSON nor bytes in hex or base64, whatever the document speaks.
+        CasesError: There is no case or too many, or one has no request or has data
+            that is neither JSON nor bytes in hex or base64.
     """
     if len(text) > MAX_TEXT_SIZE or len(text.encode(errors="replace")) > MAX_TEXT_SIZE:
         raise CasesError(f"the test cases have more than {MAX_TEXT_SIZE} bytes")
-    # A heading with nothing under it, such as one over all the cases, is none of them.
+    # A heading without parts, such as one above all cases, is not a case.
     drafts = [draft for draft in _drafts(text) if draft.parts]
     if not drafts:
         raise CasesError("no test case is in the text; each begins with `# Test case`")
@@ -166,7 +166,7 @@ def _drafts(text: str) -> list[_Draft]:
             continue
         elif drafts and (item := _label(line)) is not None:
             part, rest = item
-            # Of two parts of one name the first counts, such as an example before it.
+            # If a part occurs twice, the first counts.
             lines = [] if part in drafts[-1].parts else [rest]
             drafts[-1].parts.setdefault(part, lines)
             continue
@@ -176,7 +176,7 @@ def _drafts(text: str) -> list[_Draft]:
 
 
 def _heading(line: str) -> str | None:
-    """Return the title of the case that begins at `line`, None when none does."""
+    """Return the title of the case that begins at `line`, or None."""
     heading = _HEADING.match(line[:MAX_HEAD])
     if heading is None:
         return None
@@ -188,12 +188,12 @@ def _heading(line: str) -> str | None:
 
 
 def _label(line: str) -> tuple[_Part, str] | None:
-    """Return which part begins at `line`, and what stands behind its label."""
+    """Return the part that begins at `line`, and the text after its label; or None."""
     item = _ITEM.match(line[:MAX_HEAD])
     if item is None:
         return None
     if item["colon"] is None and not (item["mark"] or item["bold"]):
-        # One word alone on a line of prose.
+        # A single word on a line of prose is not a label.
         return None
     label = item["label"].casefold()
     if "请求" in label or "request" in label:
@@ -211,7 +211,7 @@ def _title(text: str) -> str:
 
 
 def _expected(text: str) -> str:
-    """Return the words in one line, so that none of them can look like Markdown."""
+    """Return the words in one line, so that none of them can act as Markdown."""
     return " ".join(text.split())[:MAX_EXPECTED].strip("*_ ")
 
 

@@ -1,10 +1,9 @@
 """The list of consensus protocols that an agent publishes (ANP-95). Pure.
 
-It is served as JSON on the port that peers dial, and says per protocol its URI,
-version, hash and summary, and which capabilities it reaches, with their schemas. A list
-of a peer is hostile data: sizes, depth and counts are limited, schemas are only counted
-here, and nothing in it is ever fetched but the documents, by their hash, from the place
-the list came from.
+It is served as JSON on the port that peers connect to. For each protocol it has URI,
+version, hash and summary, and the capabilities that the protocol can call, with their
+schemas. A peer's list is hostile data: sizes, depth and counts are limited, and schemas
+are only measured here. Only the documents are fetched, by hash, from the list's place.
 """
 
 from __future__ import annotations
@@ -41,25 +40,25 @@ VERSION: Final = 1
 "Version of the format; raised when a field changes its meaning."
 
 MAX_LIST: Final = 1024 * 1024
-"Largest list, in bytes; what does not fit is left out when we write one."
+"Largest list, in bytes; when we write one, further entries are left out."
 
 MAX_CAPABILITIES: Final = 512
-"Most capabilities that one list describes."
+"Largest number of capabilities that one list describes."
 
 MAX_DEPTH: Final = 40
-"Most containers inside each other: those of a schema and of the list around it."
+"Deepest nesting of containers: those of a schema and of the list around it."
 
 MAX_NAME: Final = 200
 "Longest name of a capability, in characters."
 
 MAX_DESCRIPTION: Final = 8 * 1024
-"Longest description of a capability, in characters; longer ones are cut."
+"Longest description of a capability, in characters; longer ones are shortened."
 
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class ListingError(NegotiationError):
-    """A list cannot be read; quotes nothing of it."""
+    """A list cannot be read; the message quotes nothing of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +66,9 @@ class Listed:
     """One protocol of a list."""
 
     uri: str
-    "Its URI."
 
     version: str
-    "For people."
+    "The version as shown to people."
 
     hash: str
     "SHA-256 of its document, 64 lower-case hex characters."
@@ -79,18 +77,18 @@ class Listed:
     "One line for people."
 
     capabilities: tuple[Capability, ...] = ()
-    "What it reaches."
+    "The capabilities that the protocol can call."
 
     generic: bool = False
-    "Whether a request names one of these; else the protocol is made for them."
+    "True when a request names the capability; else the protocol is made for these."
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What one agent publishes."""
+    """The protocols that one agent publishes."""
 
     protocols: tuple[Listed, ...] = field(default=())
-    "In the order of that agent's owner."
+    "The protocols in the order of that agent's owner."
 
     def get(self, uri: str) -> Listed | None:
         """Return the protocol with a URI, or None."""
@@ -102,17 +100,17 @@ def render_listing(
     *,
     max_size: int = MAX_LIST,
 ) -> bytes:
-    """Return the list of what can be served, the same bytes for the same content.
+    """Return the list of the given protocols; equal content gives equal bytes.
 
-    A capability that would make the list too large is left out, and with it whatever
-    only it would have been good for.
+    A capability that would make the list too large is left out, together with the
+    protocols that could call nothing else.
 
     Args:
-        protocols: Each with the capabilities that it reaches, in the owner's order.
+        protocols: Each with the capabilities that it can call, in the owner's order.
     """
     wanted = list(protocols)[:MAX_PROTOCOLS]
     described: dict[str, dict[str, Any]] = {}
-    # The rest of the list is small: its parts have limits of their own.
+    # The rest of the list is small, as its parts have limits of their own.
     room = max_size - sum(_entry_size(one, reached) for one, reached in wanted) - 1024
     for _, reached in wanted:
         for capability in reached:
@@ -150,11 +148,11 @@ def render_listing(
 def read_listing(data: bytes) -> Listing:
     """Read the list of a peer.
 
-    What is unfit about one protocol or capability leaves that one out; further fields
-    are ignored, so that later versions can be read as far as they are the same.
+    An invalid protocol or capability is left out. Unknown fields are ignored, so that
+    the known parts of later versions can be read.
 
     Raises:
-        ListingError: It is too large, no JSON, or no list of ours.
+        ListingError: The list is too large, not JSON, or in another format.
     """
     try:
         value = parse_json(data, max_size=MAX_LIST, max_depth=MAX_DEPTH)
@@ -189,12 +187,12 @@ def _dump(value: Any) -> bytes:
 
 def _entry_size(protocol: ConsensusProtocol, reached: Sequence[Capability]) -> int:
     names = sum(len(_dump(one.name)) + 2 for one in reached)
-    # A character is at most twelve bytes when it is escaped.
+    # An escaped character takes at most twelve bytes.
     return 256 + len(protocol.uri) + 12 * len(protocol.summary) + names
 
 
 def _describe(capability: Capability) -> dict[str, Any]:
-    """Return a capability as a list shows it; empty when nobody could read it."""
+    """Return a capability as a list shows it; empty when its schemas are too large."""
     if not 0 < len(capability.name) <= MAX_NAME:
         return {}
     try:
@@ -221,7 +219,7 @@ def _capability(name: str, value: object) -> Capability | None:
         return None
     if not all(isinstance(schema, dict | bool) for schema in schemas):
         return None
-    # Only `true` is true: a hint decides what may be called without its name.
+    # Only `true` counts: the hint decides if a call needs the capability's name.
     return Capability(
         name,
         description[:MAX_DESCRIPTION],

@@ -1,4 +1,4 @@
-"""What did not serve: protocols that a peer answered "unknown action" for. Pure."""
+"""Memory of protocols that a peer answered with "unknown action". Pure."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Final
 __all__ = ["Misfits"]
 
 MAX_MISFITS: Final = 10_000
-"Most entries; the oldest are forgotten, which costs one more try."
+"Largest number of entries; forgetting the oldest costs one more attempt."
 
 MISFIT_LIFETIME: Final = 86_400.0
-"Seconds after which a protocol is tried again: peers get new capabilities."
+"Seconds after which a protocol is tried again, since peers get new capabilities."
 
 
 class Misfits:
-    """Which protocols do not serve which tasks of ours at which peer.
+    """Remembers which protocols do not serve which needs of ours at which peer.
 
-    A consensus protocol that answers "unknown action" is remembered here, and the call
-    negotiates once (DESIGN.md, How a call flows). `now` is seconds on one clock.
+    A call whose protocol answers "unknown action" negotiates once (DESIGN.md, How a
+    call flows). `now` is seconds on one clock.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class Misfits:
         self._until: OrderedDict[tuple[str, str, str], float] = OrderedDict()
 
     def note(self, peer_did: str, uri: str, task_key: str, *, now: float) -> None:
-        """Remember that a protocol does not serve a task at a peer."""
+        """Remember that a protocol does not serve a need at a peer."""
         key = peer_did, uri, task_key
         self._until[key] = now + self._lifetime
         self._until.move_to_end(key)
@@ -37,7 +37,7 @@ class Misfits:
             self._until.popitem(last=False)
 
     def known(self, peer_did: str, uri: str, task_key: str, *, now: float) -> bool:
-        """Whether that is remembered and still counts."""
+        """Return whether this is remembered and has not expired."""
         key = peer_did, uri, task_key
         until = self._until.get(key)
         if until is not None and now >= until:
@@ -46,6 +46,6 @@ class Misfits:
         return until is not None
 
     def forget_peer(self, peer_did: str) -> None:
-        """Forget all about a peer, whose list says something new."""
+        """Forget all entries of a peer, because its list has changed."""
         for key in [key for key in self._until if key[0] == peer_did]:
             del self._until[key]

@@ -1,9 +1,9 @@
 """The consensus protocols that this agent knows, by URI. Pure.
 
-A consensus protocol is a document known under a URI of its own; every version has
-another URI (ANP-91). Its code comes from us: written by hand, taken from a bundle of
-the owner's, agreed on before, or generated from the document by our mind; never from a
-peer.
+A consensus protocol is a document with a URI of its own; every version has another URI
+(ANP-91). Its code comes from our side: written by hand, imported in a bundle of the
+owner, taken from an agreement, or generated from the document by our mind. It never
+comes from a peer.
 """
 
 from __future__ import annotations
@@ -32,38 +32,38 @@ MAX_URI: Final = 512
 "Longest URI of a protocol, in characters."
 
 MAX_PROTOCOLS: Final = 256
-"Most protocols in one registry."
+"Largest number of protocols in one registry."
 
 MAX_CANDIDATES: Final = 8
-"Most URIs that one hello offers; a hello has 64 KiB, and one is enough as a rule."
+"Largest number of URIs in one hello; it has 64 KiB, and usually one is enough."
 
 MAX_SUMMARY: Final = 500
 "Longest summary, in characters."
 
-# RFC 3986: a scheme, and only characters that may stand in a URI; a fragment names a
-# part of something, and a protocol is a whole.
+# RFC 3986: a scheme, and only characters that a URI may have. Fragments are excluded,
+# as they name a part of something.
 _URI: Final = re.compile(r"[a-z][a-z0-9+.-]{1,31}:[A-Za-z0-9._~:/?@!$&'()*+,;=%-]+")
 _VERSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 
 
 class RegistryError(NegotiationError):
-    """A consensus protocol cannot be taken in; the text says why in one line."""
+    """A consensus protocol cannot be added; the message gives the reason."""
 
 
 class CodeKind(StrEnum):
-    """Where the code that speaks a protocol comes from."""
+    """The origin of the code that speaks a protocol."""
 
     WRITTEN = "written"
-    "Code of the daemon's own, with a wider interface than a module (DESIGN.md)."
+    "Code that is part of the daemon, with a wider interface than a module (DESIGN.md)."
 
     BUNDLE = "bundle"
-    "The halves of a bundle that the owner put here."
+    "The halves of a bundle that the owner imported."
 
     AGREED = "agreed"
     "The halves of an agreement that the owner published under a URI."
 
     GENERATED = "generated"
-    "Our mind writes them from the document."
+    "Halves that our mind writes from the document."
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,34 +71,34 @@ class ConsensusProtocol:
     """One version of one protocol."""
 
     uri: str
-    "Its name on the wire, of this version alone (ANP-91)."
+    "The name of this version on the wire (ANP-91)."
 
     version: str
-    "For people, such as `1.0`."
+    "The version as shown to people, such as `1.0`."
 
     text: str
     "The document, byte for byte."
 
     code: CodeKind
-    "Where the code that speaks it comes from."
+    "Origin of the code that speaks it."
 
     summary: str = ""
     "One line for people."
 
     published: bool = False
-    "Whether it stands in our list (ANP-95) once it can be served."
+    "True when our list (ANP-95) shows it, once it can be served."
 
     generic: bool = False
-    "Whether it carries any capability, chosen by name, rather than one exchange."
+    "True when it calls any capability by name, rather than describing one exchange."
 
     @property
     def hash(self) -> str:
-        """SHA-256 of the document, as agreements name it (ANP-85, ANP-88)."""
+        """SHA-256 of the document, as in agreements (ANP-85, ANP-88)."""
         return document_hash(self.text)
 
 
 class Registry:
-    """What is known, by URI; later entries never replace earlier ones silently."""
+    """The known protocols by URI; an entry is never replaced silently."""
 
     def __init__(
         self,
@@ -109,8 +109,8 @@ class Registry:
         """Make a registry.
 
         Args:
-            order: URIs in the owner's order; those that are not named come after, as
-                they were added, and generic ones last.
+            order: URIs in the owner's order; other protocols follow as they were added,
+                generic ones last.
 
         Raises:
             RegistryError: See `add`.
@@ -124,10 +124,10 @@ class Registry:
         return len(self._known)
 
     def add(self, protocol: ConsensusProtocol) -> None:
-        """Take a protocol in; the very same one again changes nothing.
+        """Add a protocol; adding an identical one again changes nothing.
 
         Raises:
-            RegistryError: The URI, version or text is unfit, there are too many, or
+            RegistryError: The URI, version or text is invalid, there are too many, or
                 the URI already names another text or version (ANP-91).
         """
         check_uri(protocol.uri)
@@ -155,11 +155,11 @@ class Registry:
         self._known[protocol.uri] = protocol
 
     def remove(self, uri: str) -> ConsensusProtocol | None:
-        """Forget a protocol and return it, or None if it was not known."""
+        """Remove a protocol and return it, or None if it is unknown."""
         return self._known.pop(uri, None)
 
     def get(self, uri: str) -> ConsensusProtocol | None:
-        """Return the protocol that a URI names, or None."""
+        """Return the protocol with a URI, or None."""
         return self._known.get(uri)
 
     def of_hash(self, digest: str) -> list[ConsensusProtocol]:
@@ -173,37 +173,37 @@ class Registry:
         )
 
     def in_order(self, candidates: Iterable[tuple[str, bool]]) -> list[str]:
-        """Return the URIs of candidates as the owner prefers them (ANP-92).
+        """Return the URIs of candidates in the owner's order of preference (ANP-92).
 
-        Those that the owner did not name keep their order; generic ones come last.
+        Others keep their given order; generic ones come last.
 
         Args:
-            candidates: URIs, each with whether it is generic.
+            candidates: URIs, each with true if the protocol is generic.
         """
         ordered = sorted(dict.fromkeys(candidates), key=lambda one: self._rank(*one))
         return [uri for uri, _ in ordered]
 
     def offered(self, uris: Sequence[str]) -> list[ConsensusProtocol]:
-        """Return what is known of a peer's candidates, in the peer's order (ANP-93).
+        """Return the known ones of a peer's candidates, in the peer's order (ANP-93).
 
-        The first of them that can be served is to be selected: the preference is the
-        requester's (ANP-Q19). Only the first `MAX_CANDIDATES` are looked at.
+        The first of them that can be served should be selected: the requester's
+        preference counts (ANP-Q19). Only the first `MAX_CANDIDATES` are considered.
         """
         known = (self._known.get(uri) for uri in uris[:MAX_CANDIDATES])
         return [one for one in known if one is not None]
 
     def _rank(self, uri: str, generic: bool) -> tuple[int, bool]:
         place = self._order.get(uri, len(self._order))
-        # One exchange made for a task is better than one made for all, unless the owner
-        # says otherwise.
+        # An exchange made for one need is better than a generic protocol, unless the
+        # owner ordered otherwise.
         return place, generic and uri not in self._order
 
 
 def check_uri(uri: str) -> str:
-    """Return `uri` if it can be the name of a protocol.
+    """Return `uri` if it is a valid name of a protocol.
 
     Raises:
-        RegistryError: It is too long, or no URI without a fragment.
+        RegistryError: It is too long, or not a URI without a fragment.
     """
     if len(uri) > MAX_URI or not _URI.fullmatch(uri):
         raise RegistryError(

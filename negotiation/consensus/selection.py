@@ -1,8 +1,8 @@
-"""Which protocol of a peer's list serves a task: by name and schema, no model. Pure.
+"""Chooses a protocol from a peer's list by name and schema, without a model. Pure.
 
-What is meant is decided as a provider with rules decides it (`choice`), over all that
-the list describes, so that nothing with side effects is ever chosen by its shape. What
-fits is decided as a requester with rules decides it (`fit`).
+The capability is chosen as by a provider with rules (`choice`), among all that the list
+describes, so that its shape never selects one with side effects. Schemas are matched as
+by a requester with rules (`fit`).
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ __all__ = ["Pick", "fits_document", "meant_capability", "pick_generic", "reachin
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """A capability that a generic protocol is to reach for a task."""
+    """A capability that a generic protocol should call for a need."""
 
     capability: Capability
-    "As the peer describes it; its name is the action."
+    "The capability as the peer describes it; its name is the action."
 
     arguments: Plan
-    "What becomes of the task's data."
+    "Conversion of the need's data to the capability's input."
 
     result: Plan
-    "What becomes of the capability's output."
+    "Conversion of the capability's output to the wanted result."
 
 
 def meant_capability(listing: Listing, need: Need) -> Capability | None:
-    """Return the one capability of a list that a task means, or None.
+    """Return the only capability of a list that a need means, or None.
 
-    One that is not read-only has to be named in the requirement (DESIGN.md,
+    One with side effects must be named in the requirement (DESIGN.md,
     Negotiation).
     """
     capabilities = _all(listing.protocols)
@@ -51,17 +51,17 @@ def meant_capability(listing: Listing, need: Need) -> Capability | None:
         chosen = choose(read_document(propose(need)), capabilities)
     except (DocumentError, SchemaError):
         return None
-    # Several in a row have to be negotiated.
+    # A chain of several capabilities requires a negotiation.
     return chosen if isinstance(chosen, Capability) else None
 
 
 def reaching(listing: Listing, capability: Capability) -> list[Listed]:
-    """Return the protocols of a list that reach a capability, in the list's order."""
+    """Return the protocols of a list that can call a capability, in its order."""
     return [one for one in listing.protocols if capability in one.capabilities]
 
 
 def fits_document(text: str, need: Need) -> bool:
-    """Whether the task's data and result fit a document of one exchange."""
+    """Return whether the need's data and result fit a document of one exchange."""
     try:
         return not isinstance(fit_requester(read_document(text), need), Mismatch)
     except DocumentError:
@@ -69,11 +69,11 @@ def fits_document(text: str, need: Need) -> bool:
 
 
 def pick_generic(capability: Capability, need: Need) -> Pick | None:
-    """Return how a generic protocol serves a task, or None.
+    """Return how a generic protocol serves a need, or None.
 
-    Only when the task names the capability, and its schemas fit: a generic protocol
-    takes whatever action one says, so a guess would be a call (DESIGN.md, How a call
-    flows).
+    The need must name the capability, and the schemas must fit: a generic protocol
+    calls any given action, so a wrong guess would be a real call (DESIGN.md, How a
+    call flows).
     """
     if not names_one(need.task.requirement, capability):
         return None

@@ -1,10 +1,10 @@
-"""The interface of protocols that we write by hand: trusted code, many messages.
+"""The interface of protocols that are written by hand: trusted code, many messages.
 
 A negotiated document describes one request and one answer. A written protocol is a pure
-object, one for each channel and role, that takes what its own agent wants, what the
-peer sent, what came of capability calls and the time, and gives messages, capability
-calls, events and answers (DESIGN.md, The module contract). It knows no socket, no clock
-and no source of chance; all are given in.
+object, one for each channel and role. Its inputs are the calls of its own agent, the
+peer's messages, the outcomes of capability calls and the time; its outputs are
+messages, capability calls, events and answers (DESIGN.md, The module contract). It uses
+no socket, clock or random source of its own.
 """
 
 from __future__ import annotations
@@ -47,28 +47,28 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parties:
-    """Who speaks on a channel; both sides proved it in the handshake."""
+    """The two sides of a channel, as proved in the handshake."""
 
     own_id: str
-    "What we call ourselves: our DID on this channel."
+    "Our DID on this channel."
 
     peer_id: str
-    "The peer's verified DID, as it shows itself."
+    "The peer's verified DID in the form that it uses."
 
     own_aliases: frozenset[str] = frozenset()
     "Other names under which the peer may address us."
 
     peer_aliases: frozenset[str] = frozenset()
-    "Other names that are the peer's as surely as its DID, such as its `did:key`."
+    "Other proved names of the peer, such as its `did:key`."
 
     @property
     def own_names(self) -> frozenset[str]:
-        """Every name that means us."""
+        """All names that mean us."""
         return self.own_aliases | {self.own_id}
 
     @property
     def peer_names(self) -> frozenset[str]:
-        """Every name the peer may give as its own."""
+        """All names that the peer may give as its own."""
         return self.peer_aliases | {self.peer_id}
 
 
@@ -77,28 +77,28 @@ class WrittenLimits:
     """Limits of one written protocol on one channel."""
 
     answer_timeout: float = 60.0
-    "Seconds to wait for an answer, from the request or from the last sign of work."
+    "Seconds to wait for an answer, from the request or from the last progress message."
 
     total_timeout: float = 600.0
-    "Seconds after which a call ends, whatever signs of work the peer still sends."
+    "Seconds after which a call ends, even if the peer still reports progress."
 
     progress_after: float = 15.0
-    "Seconds that one of our capabilities may take before we say that it is at work."
+    "Seconds that a capability of ours may take before we report progress."
 
     max_message: int = 768 * 1024
-    "Largest message in bytes, in both directions; a frame carries no more."
+    "Largest message in bytes, in both directions; it must fit into a frame."
 
     max_asked: int = 256
-    "Most calls of our agent that wait for answers."
+    "Largest number of our agent's calls that wait for answers."
 
     max_served: int = 16
-    "Most calls of the peer that are worked on; then `full` is true."
+    "Largest number of the peer's calls in progress; with that many, `full` is true."
 
     max_faults: int = 32
     "Messages of the peer that break the protocol before the channel is closed."
 
     max_errors: int = 256
-    "Most messages of our own that only say what is wrong with one of the peer's."
+    "Largest number of messages in which we only report faults in the peer's messages."
 
     def __post_init__(self) -> None:
         for name in ("answer_timeout", "total_timeout", "progress_after"):
@@ -111,65 +111,63 @@ class WrittenLimits:
             raise MisuseError("max_message must be >= 16384 bytes")
 
 
-# What goes in, beside bytes and time.
+# Inputs, besides bytes and time.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """A call of our own agent."""
+    """A call by our own agent."""
 
     call_id: str
-    "Ours, not used before on this channel; every event about the call names it."
+    "Our id, new on this channel; every event about the call has it."
 
     action: str
-    "What is wanted: a capability of the peer, or an action the protocol reserves."
+    "The wanted capability of the peer, or an action that the protocol reserves."
 
     arguments: dict[str, Any]
-    "The data."
+    "The call's data."
 
     to_all: bool = False
-    "Whether every member of the group is asked; answers are then collected."
+    "True when every member of the group is asked; the answers are then collected."
 
     metadata: Mapping[str, Json] = field(default_factory=dict)
-    "What goes along for context; the protocol's own entries win."
+    "Additional context; the protocol's own entries take precedence."
 
 
-# What comes out, beside messages.
+# Outputs, besides messages.
 
 
 @dataclass(frozen=True, slots=True)
 class CallCapability:
-    """A call of the peer; answer with `capability_answered` or `capability_failed`."""
+    """A call by the peer; answer with `capability_answered` or `capability_failed`."""
 
     call_id: str
-    "Ours."
 
     name: str
     "Full name of a capability that was offered when the message came."
 
     arguments: dict[str, Any]
-    "The data; not judged by the capability's schema yet."
+    "The call's data, not yet validated against the capability's schema."
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A call of our agent was answered, well or not."""
+    """A call of our agent was answered, with a result or an error."""
 
     call_id: str
-    "Which call."
 
     result: Json
-    "The result, not judged by any schema yet; None with an error."
+    "The result, not yet validated against a schema; None with an error."
 
     error: tuple[str, str] | None = None
     "Code and message when the peer's capability ran and failed."
 
     details: Json = None
-    "What else the peer said about the failure."
+    "Further data of the peer about the failure."
 
 
 class Refusal(StrEnum):
-    """Codes of `CallRefused` that we act on; a peer's own words may stand there too."""
+    """Codes of `CallRefused` that we handle; the peer may use others too."""
 
     UNKNOWN_ACTION = "unknown_action"
     UNSUPPORTED_VERSION = "unsupported_version"
@@ -187,136 +185,132 @@ class Refusal(StrEnum):
 NOT_SERVED = frozenset(
     {Refusal.UNKNOWN_ACTION, Refusal.UNSUPPORTED_VERSION, Refusal.UNKNOWN_MESSAGE_TYPE}
 )
-"Said by a peer: the same call may go well through another protocol."
+"Codes from a peer: the same call may succeed through another protocol."
 
 NOTHING_SENT = frozenset({Refusal.TOO_LARGE, Refusal.TOO_MANY, Refusal.NOT_JSON})
-"Said by us: the call was refused before anything was sent."
+"Codes from our side: the call was refused before anything was sent."
 
 
 @dataclass(frozen=True, slots=True)
 class CallRefused:
-    """A call of our agent was not processed, or nobody knows what came of it."""
+    """A call of our agent was not processed, or its outcome is unknown."""
 
     call_id: str
-    "Which call."
 
     code: str
-    "One of `Refusal`, or the peer's own word."
+    "One of `Refusal`, or a code of the peer's own."
 
     message: str
-    "In words; may quote the peer."
+    "Reason in words; may quote the peer."
 
     details: Json = None
-    "What else the peer said."
+    "Further data of the peer."
 
     may_have_run: bool = False
-    "Whether the peer may have acted on it all the same."
+    "True when the peer may have carried out the call nevertheless."
 
     by_peer: bool = True
-    "Whether the peer said so; otherwise we found it."
+    "True when the peer refused; false when our side did."
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The peer works on a call of ours."""
+    """The peer is working on a call of ours."""
 
     call_id: str
-    "Which call."
 
     status: str
-    "The peer's word for how far it is."
+    "The peer's own word for the state of its work."
 
     result: Json
-    "What there is so far; an object."
+    "The result so far, an object."
 
 
 @dataclass(frozen=True, slots=True)
 class PeerEvent:
-    """The peer tells of something that happened."""
+    """The peer reports that something happened."""
 
     name: str
-    "What."
+    "Name of the event."
 
     data: dict[str, Any]
-    "About it."
+    "Data of the event."
 
     to_all: bool
-    "Whether it was said to everybody."
+    "True when it was sent to everybody."
 
     metadata: Mapping[str, Json]
-    "What came along."
+    "Additional context of the message."
 
 
 @dataclass(frozen=True, slots=True)
 class PeerNotice:
-    """The peer tells of an error that belongs to no call."""
+    """The peer reports an error that belongs to no call."""
 
     code: str
-    "The peer's word, or ours for an equal one."
+    "The peer's code, or our equivalent."
 
     message: str
-    "In words."
+    "Description in words."
 
     details: Json
-    "What else it said."
+    "Further data of the peer."
 
 
 @dataclass(frozen=True, slots=True)
 class PeerMessage:
-    """A message of a further type that our side declared to take."""
+    """A message of an additional type that our side accepts."""
 
     message_type: str
-    "Which type."
 
     payload: dict[str, Any]
-    "Its content."
+    "The message's content."
 
     metadata: Mapping[str, Json]
-    "What came along."
+    "Additional context of the message."
 
 
 @dataclass(frozen=True, slots=True)
 class PeerAnnouncement:
-    """The peer says what it can do; whether that is used is our owner's matter."""
+    """The peer lists its capabilities; our owner decides about their use."""
 
     capabilities: tuple[Mapping[str, Json], ...]
-    "Objects with at least `name`; hostile like all that a peer sends."
+    "Objects with at least `name`; hostile like all data from a peer."
 
 
 @dataclass(frozen=True, slots=True)
 class PeerWithdrawal:
-    """The peer takes back what it announced."""
+    """The peer withdraws the capabilities that it announced."""
 
 
 PeerSaid = PeerEvent | PeerNotice | PeerMessage | PeerAnnouncement | PeerWithdrawal
-"What is delivered to the owner's side; nobody waits for it."
+"Information for the owner's side, which nobody waits for."
 
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Something for the owner's side."""
+    """Passes information to the owner's side."""
 
     said: PeerSaid
-    "What."
 
 
 @dataclass(frozen=True, slots=True)
 class Flagged:
-    """Something about the peer's messages that is worth a line in the log."""
+    """An observation about the peer's messages for the log."""
 
     reason: str
-    "In our words; quotes the peer only cut and through `repr`."
+    "Description in our words; parts quoted from the peer are shortened and escaped."
 
     fault: bool
-    "Whether it broke the protocol; only such ones count towards `Broken`."
+    "True when the peer broke the protocol; only these count towards `Broken`."
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The peer broke the protocol too often; the channel has to be closed."""
+    """The peer broke the protocol too often; the channel must be closed."""
 
     reason: str
-    "In words."
+    "Reason in words."
 
 
 WrittenEvent = (
@@ -325,11 +319,11 @@ WrittenEvent = (
 
 
 class WrittenProtocol(Protocol):
-    """One channel and role of a protocol that we wrote.
+    """A written protocol on one channel, in one role.
 
     After each call send what `messages_to_send` returns, act on every `next_event`, and
-    re-arm `get_timer`. `now` is seconds on one monotonic clock, `wall_now` UTC. Nothing
-    a peer sends makes a method raise; misuse by our own code raises `MisuseError`.
+    re-arm `get_timer`. `now` is seconds on one monotonic clock, `wall_now` is UTC. No
+    message of a peer makes a method raise; misuse by our own code raises `MisuseError`.
     """
 
     @property
@@ -339,41 +333,41 @@ class WrittenProtocol(Protocol):
 
     @property
     def waiting(self) -> int:
-        """Calls of our agent that have not ended."""
+        """Number of calls of our agent that have not ended."""
         ...
 
     def start(self, *, now: float, wall_now: datetime) -> None:
-        """Begin; called once, before everything else."""
+        """Begin; called once, before all other methods."""
         ...
 
     def end(self) -> None:
-        """Take note that the channel has ended; afterwards nothing has an effect."""
+        """Note that the channel has ended; later calls have no effect."""
         ...
 
     def offer(
         self, capabilities: Sequence[Capability], *, now: float, wall_now: datetime
     ) -> None:
-        """Say what this peer may use from now on; nothing before the first time."""
+        """Set the capabilities that this peer may use; before the first call none."""
         ...
 
     def ask(self, call: Ask, *, now: float, wall_now: datetime) -> None:
         """Begin a call; it ends with exactly one `Answered` or `CallRefused`.
 
-        Messages that are to be sent afterwards, if any, are this call's request.
+        Messages to send afterwards, if any, are the request of this call.
         """
         ...
 
     def abandon(self, call_id: str) -> None:
-        """Forget a call that nobody waits for; no event about it will come."""
+        """Forget a call that nobody waits for; no event about it follows."""
         ...
 
     def tell(
         self, name: str, data: dict[str, Any], *, now: float, wall_now: datetime
     ) -> None:
-        """Tell the peer of something that happened.
+        """Tell the peer that something happened.
 
         Raises:
-            MisuseError: It cannot be written as a message; nothing was sent.
+            MisuseError: The data cannot be written as a message; nothing was sent.
         """
         ...
 
@@ -384,7 +378,7 @@ class WrittenProtocol(Protocol):
     def capability_answered(
         self, call_id: str, output: Json, *, now: float, wall_now: datetime
     ) -> None:
-        """Hand in what a capability gave."""
+        """Pass in the output of a capability."""
         ...
 
     def capability_failed(
@@ -397,7 +391,7 @@ class WrittenProtocol(Protocol):
         now: float,
         wall_now: datetime,
     ) -> None:
-        """Hand in that a capability failed, or was never called (`ran` is False)."""
+        """Pass in a capability's failure; `ran` is False when it was not called."""
         ...
 
     def messages_to_send(self) -> list[bytes]:
@@ -413,12 +407,12 @@ class WrittenProtocol(Protocol):
         ...
 
     def handle_timer(self, *, now: float, wall_now: datetime) -> None:
-        """Do what time has made due."""
+        """Do everything that is due by now."""
         ...
 
 
 class WrittenCode(Protocol):
-    """Code for one version of a consensus protocol (ANP-91): makes its objects."""
+    """Makes the objects for one version of a consensus protocol (ANP-91)."""
 
     def __call__(
         self,

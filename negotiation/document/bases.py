@@ -1,4 +1,4 @@
-"""The protocol that a candidate says it builds on: its URI and its hash (ANP-26)."""
+"""The protocol that a candidate builds on, by its URI and hash (ANP-26)."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ BASE_URI: Final = re.compile(
     r"([a-z][a-z0-9+.-]{0,20}:[^\s()\uff08\uff09<>`\"]{1,500})",
     re.IGNORECASE,
 )
-"`URI: …` where a line begins, behind three words at most, or in brackets."
+"`URI: …` at the beginning of a line, after at most three words, or in brackets."
 
 SHA256: Final = re.compile(r"sha-?256[^0-9a-f]{1,20}([0-9a-f]{64})\b", re.IGNORECASE)
 
 MAX_LINE: Final = 2_000
-"Longest line that is looked at, in characters."
+"Longest part of a line that is examined, in characters."
 
 
 @dataclass(frozen=True, slots=True)
 class NamedBase:
-    """What a candidate says about its base."""
+    """The base that a candidate names."""
 
     uri: str
-    "The URI as it stands there."
+    "The URI as written."
 
     sha256: str | None
-    "Hash that is said beside it, in small letters; None when there is none."
+    "The hash given with it, in lower case; None when there is none."
 
 
 def named_base(outline: Outline) -> NamedBase | None:
-    """Return the base that a text names in its own words, or None.
+    """Return the base that a text names outside of quotations, or None.
 
-    A requirement that is quoted, a fence and a schema hold words of others: a task may
-    say anything, and must not turn the document around it into a change of another.
+    Quoted requirements, fences and schemas are left out: a need may have any text, and
+    must not turn the document around it into a modification of another.
     """
     lines = list(_own_lines(outline))
     uri = next((found for line in lines if (found := BASE_URI.search(line))), None)
@@ -51,7 +51,7 @@ def named_base(outline: Outline) -> NamedBase | None:
 
 
 def _own_lines(outline: Outline) -> Iterator[str]:
-    """Give headings and lines that no quotation holds, each cut to a length."""
+    """Yield headings and lines outside of quotations, each shortened to a limit."""
     for section in outline.sections:
         yield section.title[:MAX_LINE]
         quoted = False
@@ -61,5 +61,6 @@ def _own_lines(outline: Outline) -> Iterator[str]:
             elif not line.strip():
                 quoted = False
             elif not quoted:
-                # What follows a quotation without a blank line belongs to it.
+                # A line directly after a quotation, without a blank line, belongs to
+                # it.
                 yield line[:MAX_LINE]

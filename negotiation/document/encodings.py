@@ -1,6 +1,6 @@
-"""What a document says about the bytes of its messages, under a heading of its own.
+"""The encoding of a document's messages, if a section of the text names one.
 
-Most say nothing and mean JSON. One that says something else has to show it with worked
+Most documents name none and mean JSON. One with another encoding must show it in worked
 examples (DESIGN.md, Negotiation; ANP-70).
 """
 
@@ -17,23 +17,23 @@ from negotiation.document.markdown import Outline, Section
 __all__ = ["JSON", "encoding_of"]
 
 JSON: Final = "json"
-"The encoding of a document that says nothing else."
+"The encoding of a document that names no other."
 
 MAX_SAID: Final = 2_000
-"Most characters of one section that are looked at."
+"Largest number of characters of one section that are examined."
 
 MAX_BELOW: Final = 8
-"Most sections below that one which are looked at with it."
+"Largest number of its subsections that are examined with it."
 
 MAX_NAME: Final = 200
-"Longest encoding kept, in characters; the rest is in the text."
+"Longest name of an encoding that is kept, in characters; the text has the rest."
 
 _OTHERS = (
     "xml|html|binary|protobuf|protocol buffers?|msgpack|messagepack|cbor|bson|avro"
     "|thrift|asn\\.?1|csv|tsv|yaml|toml|form-urlencoded|edifact|big[- ]endian"
     "|little[- ]endian|packed"
 )
-# What is denied says nothing about what is, and schemas are JSON in any document.
+# A denied format is not the one in use, and any document may have JSON Schemas.
 NOT_MEANT: Final = re.compile(
     rf"\b(?:not|no|non|never|rather than|instead of)[\s-]{{1,3}}(?:json|{_OTHERS})\b"
     r"|(?:不是|不用|而非|非)\s?(?:json|xml|二进制)|json[\s-]{0,2}(?:schema|模式)",
@@ -51,11 +51,11 @@ PLAIN_TITLE: Final = re.compile(
 
 
 def encoding_of(outline: Outline) -> str:
-    """Return `json`, or in its own words what the text says about its bytes.
+    """Return `json`, or the document's own words about its encoding.
 
-    The first section that names a format decides. One that names only a character set
-    leaves it at JSON; one that names nothing we know means something else, as a wrong
-    "no JSON" costs a round and a wrong "JSON" an agreement that cannot work.
+    The first section that names a format decides. A section with only a character set
+    means JSON. A section without any known format means another encoding, since that
+    error costs one round, while a wrong `json` costs a broken agreement.
     """
     unknown = ""
     sections = outline.sections
@@ -72,7 +72,7 @@ def encoding_of(outline: Outline) -> str:
 
 
 def _words(section: Section, following: Sequence[Section]) -> str:
-    """Return what stands in a section and in those below it."""
+    """Return the text of a section and of its subsections."""
     below = takewhile(lambda one: one.level > section.level, following)
     lines = [section.title, *section.lines]
     for one in below:

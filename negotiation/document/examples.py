@@ -2,9 +2,9 @@
 
 An example is a JSON block with the values of one message and a block with its bytes:
 `hex` (blanks and `# comments` allowed), `base64`, or text such as `xml`, which is the
-UTF-8 of its lines joined by LF. Both stand under one heading, or under two that share
-the heading above them, in either order, with no other block of bytes in between.
-Headings and the line above a block say what it shows (DESIGN.md, Negotiation; ANP-70).
+UTF-8 of its lines joined by LF. Both are under one heading, or under two that share the
+heading above them, in either order, with no other block of bytes in between. Headings
+and the line above a block tell what it shows (DESIGN.md, Negotiation; ANP-70).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ __all__ = [
 ]
 
 MAX_EXAMPLES: Final = 32
-"Most worked examples of one document."
+"Largest number of worked examples in one document."
 
 MAX_EXAMPLE: Final = 64 * 1024
-"Most bytes of one example, and most of its values as JSON."
+"Largest size of an example in bytes, and of its values as JSON."
 
 HEX_LANGUAGES: Final = frozenset({"hex", "hexdump"})
 BASE64_LANGUAGES: Final = frozenset({"base64", "b64"})
@@ -69,8 +69,8 @@ def read_examples(outline: Outline) -> tuple[tuple[WorkedExample, ...], frozense
     """Return the examples, and the positions of their values in the text.
 
     Raises:
-        DocumentError: There is not at least one of each kind, one cannot be read, or
-            there are too many.
+        DocumentError: A kind has no example, one cannot be read, or there are too
+            many.
     """
     pairs = list(_pairs(outline))
     if len(pairs) > MAX_EXAMPLES:
@@ -97,7 +97,7 @@ def read_examples(outline: Outline) -> tuple[tuple[WorkedExample, ...], frozense
 
 
 def looks_like_schema(value: dict[str, Json]) -> bool:
-    """Return whether a JSON object of a document is a schema, not an example."""
+    """Return whether a JSON object of a document is a schema and not an example."""
     if "$schema" in value or isinstance(value.get("properties"), dict):
         return True
     kind = value.get("type")
@@ -109,7 +109,7 @@ def looks_like_schema(value: dict[str, Json]) -> bool:
 
 
 def _pairs(outline: Outline) -> Iterable[_Pair]:
-    """Yield for each block of bytes the block of values that goes with it."""
+    """Yield each block of bytes together with its block of values."""
     fences = [one for one in outline.fences if _holds_bytes(one)]
     taken = {one.position for one in fences}
     blocks: list[Fence | JsonText] = sorted(
@@ -126,7 +126,7 @@ def _pairs(outline: Outline) -> Iterable[_Pair]:
             and other.position not in taken
             and _belong(block, other)
         ]
-        # Of two neighbours the one that is no schema, then the one in front.
+        # Of two neighbours it takes the one that is no schema, else the first.
         beside.sort(key=_is_schema)
         if beside:
             taken.add(beside[0].position)
@@ -138,7 +138,7 @@ def _holds_bytes(fence: Fence) -> bool:
 
 
 def _belong(fence: Fence, values: JsonText) -> bool:
-    """Return whether the two stand under one heading, or share the one above."""
+    """Return whether both are under one heading, or share the one above."""
     if fence.section == values.section:
         return True
     above = fence.headings[1:]
@@ -163,7 +163,7 @@ def _kind(pair: _Pair) -> ExampleKind | None:
     ]
     said = [part_said(clue) for clue in clues]
     part = next((one for one in said if one is not Part.UNCLEAR), Part.UNCLEAR)
-    # Under "Response" a line such as "when it fails:" tells the two apart.
+    # Under "Response" a line such as "when it fails:" marks an error.
     if part is Part.RESPONSE and Part.ERROR in map(part_said, intros):
         part = Part.ERROR
     return KINDS.get(part)

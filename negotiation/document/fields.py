@@ -1,4 +1,4 @@
-"""The top-level properties of a message, sorted by what they are for."""
+"""The top-level properties of a message, sorted by their purpose."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ ID_NAMES: Final = (
     "correlationId",
     "id",
 )
-"Names of a message id, when request and response both have it, the best first."
+"Names of a message id that request and response may share, the best first."
 
 ID_SIZE: Final = 36
-"A message id must have room for this many characters, a UUID in its usual form."
+"Length that a message id must have room for: a UUID in its usual form."
 
 
 class Fields:
-    """The top-level properties of one message; what has a meaning is taken out."""
+    """Sorts the top-level properties of one message by their purpose.
+
+    `left` has the properties without a known purpose; `fields` has the others.
+    """
 
     def __init__(self, what: str, schema: Schema) -> None:
         if not isinstance(schema, dict) or types_of(schema) != {"object"}:
@@ -45,7 +48,7 @@ class Fields:
         self.action_value: str | None = None
 
     def take(self, name: str, *leaves: Slot | Fixed, by_name: bool = True) -> None:
-        """Take a property out of what remains, and write `leaves` there."""
+        """Remove a property from those that remain, and write `leaves` in its place."""
         self.left.pop(name, None)
         self.taken.add(name)
         self.fields += [((name,), leaf) for leaf in leaves]
@@ -53,7 +56,7 @@ class Fields:
             self.by_name.add(name)
 
     def take_constants(self, kind: str, *, keep: str | None) -> None:
-        """Take what has only one value, and `type` if REQUEST or RESPONSE fits it."""
+        """Take properties with one value, and a `type` that may name the message."""
         for name, schema in list(self.left.items()):
             if name == keep:
                 continue
@@ -66,7 +69,7 @@ class Fields:
                 self.take(name, Fixed(word), by_name=not values)
 
     def take_action(self) -> None:
-        """Take `action` out if it is a text that the document does not fix."""
+        """Take `action` if it is a text that the document leaves open."""
         schema = self.left.get("action", False)
         if not isinstance(schema, dict) or types_of(schema) != {"string"}:
             return
@@ -76,7 +79,7 @@ class Fields:
 
 
 def take_message_id(request: Fields, response: Fields) -> str | None:
-    """Take the message id out of both messages and return its name, if there is one."""
+    """Take the message id from both messages; return its name, or None."""
     for name in ID_NAMES:
         if name in request.left and name in response.left:
             schemas = request.left[name], response.left[name]
@@ -97,7 +100,7 @@ def _carries_ids(schema: Schema) -> bool:
 
 
 def places_of(fields: Fields, own: str | None) -> tuple[Place, ...]:
-    """Return where the values are: in the one object that remains, or side by side."""
+    """Return where the values are: in the only remaining object, or side by side."""
     if own is not None:
         return (Place((own,), fields.left[own]),)
     beside = {
@@ -121,7 +124,7 @@ def places_of(fields: Fields, own: str | None) -> tuple[Place, ...]:
 
 
 def keywords_of(schema: Schema) -> dict[str, Any]:
-    """Return the keywords of `schema`; a boolean has none."""
+    """Return the keywords of `schema`; a boolean schema has none."""
     return schema if isinstance(schema, dict) else {}
 
 

@@ -1,6 +1,6 @@
-"""What a heading or a line of prose says the block below it is about.
+"""Recognises from a heading or a line of prose what the block below it shows.
 
-English and Chinese, as people and models write them (ANP-24, ANP-35).
+English and Chinese, in the wording of people and models (ANP-24, ANP-35).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ENCODING_WORDS: Final = re.compile(
 
 
 class Part(Enum):
-    """What a block of the text describes or shows."""
+    """The message that a block of the text describes or shows."""
 
     REQUEST = auto()
     RESPONSE = auto()
@@ -38,7 +38,7 @@ class Part(Enum):
 
 
 def part_said(words: str) -> Part:
-    """Return what `words` name, of which the first 500 characters count."""
+    """Return the part that the first 500 characters of `words` name."""
     words = words[:500]
     request = REQUEST_WORDS.search(words)
     response = RESPONSE_WORDS.search(words)

@@ -1,9 +1,9 @@
-"""What the fields of a document's messages are for: correlation, outcome, values.
+"""The purposes of the fields in a document's messages: correlation, outcome, values.
 
-The schemas of a document describe whole messages. The halves fill in what belongs to
-the protocol (message id, type, action, status) and pass the rest (DESIGN.md, Tasks and
-schemas). Our own shape is read by the same rules as those of others. What the rules do
-not cover is a `DocumentError`, which a mind answers with a counter.
+The schemas of a document describe whole messages. The halves fill in the fields of the
+protocol (message id, type, action, status) and pass on the rest (DESIGN.md, Needs and
+schemas). Our own shape is read by the same rules as other shapes. A message that the
+rules do not cover raises `DocumentError`, which a mind answers with a counter-proposal.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ class RequestLayout:
     """The fields of a request."""
 
     fields: Message
-    "What a requester writes beside the values."
+    "Fields that a requester writes in addition to the values."
 
     places: tuple[Place, ...]
-    "Where the values may be, the likelier first."
+    "Possible places of the values, the most likely first."
 
     taken: frozenset[str]
     "Names of all properties that are not values."
 
     action_schema: Schema | None
-    "Schema of an `action` to be filled in, None when there is none."
+    "Schema of an `action` to be filled in, or None."
 
     action_value: str | None
-    "The value of an `action` that the document fixes."
+    "The value of an `action` that the document fixes, or None."
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,31 +51,31 @@ class ResponseLayout:
     """The fields of a response."""
 
     good: Message
-    "What a provider writes beside the result."
+    "Fields that a provider writes in addition to the result."
 
     bad: Message
-    "What it writes instead of a result when something failed."
+    "Fields that it writes instead of a result when something failed."
 
     taken: frozenset[str]
     "Names of all properties that are not values."
 
     marks: tuple[Mark, ...]
-    "What tells good from bad."
+    "Fields that distinguish success from failure."
 
     error: str | None
-    "A property that is there, and not null, only when something failed."
+    "A property that is present and not null only in a failure."
 
     texts: tuple[tuple[str, ...], ...]
-    "Where the words of an error are, the likelier first."
+    "Places of an error's text, the most likely first."
 
     codes: tuple[int, ...]
-    "The only codes an error may have; empty when any HTTP status will do."
+    "The codes that an error may have; empty when any HTTP status is allowed."
 
     places: tuple[Place, ...]
-    "Where the result may be, the likelier first."
+    "Possible places of the result, the most likely first."
 
     action_schema: Schema | None = None
-    "Schema of an `action` to be filled in, None when there is none."
+    "Schema of an `action` to be filled in, or None."
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +83,21 @@ class Layout:
     """The fields of both messages."""
 
     message_id: str | None
-    "The property that carries the message id in both, if there is one."
+    "The property with the message id in both messages, or None."
 
     request: RequestLayout
-    "The request."
 
     response: ResponseLayout
-    "The response."
 
     guessed: frozenset[str]
-    "Top-level names that have their meaning by name alone."
+    "Top-level names whose purpose was recognised by name alone."
 
 
 def read_layout(document: Document) -> Layout:
-    """Return what the fields of the document's messages are for.
+    """Return the purposes of the fields in the document's messages.
 
     Raises:
-        DocumentError: The rules do not cover it; the reason names what is missing.
+        DocumentError: The rules do not cover it; the reason names the missing part.
     """
     if not document.is_json:
         raise DocumentError("the messages are not JSON")
@@ -128,7 +126,7 @@ def read_layout(document: Document) -> Layout:
             good=(*response.fields, *outcome.good),
             bad=(*response.fields, *outcome.bad),
             taken=frozenset(response.taken),
-            # In our own shape 200 alone is good; others also use 0.
+            # In our own shape only 200 means success; others also use 0.
             marks=tuple(
                 replace(mark, good=mark.good[:1]) if own else mark
                 for mark in outcome.marks
@@ -144,10 +142,10 @@ def read_layout(document: Document) -> Layout:
 
 
 def error_response_schema(document: Document) -> Schema:
-    """Return the schema of a response that says error in the document's own way.
+    """Return the schema of an error response in the document's own form.
 
-    Such a response need not carry the result (DESIGN.md, How a call flows), and may
-    have null in its place, as in the seed's second test case (ANP-Q22).
+    Such a response need not have the result (DESIGN.md, How a call flows), or may have
+    null in its place, as in the seed's second test case (ANP-Q22).
     """
     schema = document.response_schema
     try:

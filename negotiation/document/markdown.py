@@ -1,8 +1,8 @@
-"""The little Markdown that a candidate is read by: headings, quotes, fences, JSON.
+"""A reader for the used part of Markdown: headings, quotes, fences and JSON.
 
-The text is a peer's. Every line is looked at once; what begins like JSON outside a
-fence is followed to its closing brace, within a budget for the whole text, so that the
-time a text takes grows with its length and no faster.
+The text comes from a peer. Every line is read once. Text that begins like JSON outside
+a fence is followed to its closing brace, within a budget for the whole text, so that
+the time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from typing import Final
 __all__ = ["Fence", "JsonText", "Outline", "Section", "read_outline"]
 
 MAX_CANDIDATES: Final = 64
-"Most places of one text that are tried as JSON."
+"Largest number of places in one text that are tried as JSON."
 
 MAX_FENCES: Final = 256
-"Most fenced blocks of one text that are kept."
+"Largest number of fenced blocks in one text that are kept."
 
 MAX_JSON_SIZE: Final = 160 * 1024
-"Longest JSON text looked at, in characters: a schema of 64 KiB with indentation."
+"Longest JSON text read, in characters: a schema of 64 KiB with indentation."
 
 MAX_SCANNED: Final = 1024 * 1024
-"Most characters followed in search of closing braces, in one text."
+"Largest number of characters in one text that are searched for closing braces."
 
 MAX_OPEN: Final = 64
-"Most braces and brackets open at one place."
+"Largest number of braces and brackets open at one place."
 
 HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+|(?=[^#\s!]))(.*)")
 BOLD_HEADING: Final = re.compile(
     r" {0,3}(?:\*\*|__)([^*_]{1,120})(?:\*\*|__)[:\uff1a]?\s*"
 )
 FENCE: Final = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*")
-# One token at a time; the possessive quantifiers keep a string that is never closed
-# from being tried again from every quote in it.
+# Matches one token; possessive quantifiers prevent a string that is never closed from
+# being tried again from every quote in it.
 TOKEN: Final = re.compile(r'"(?:[^"\\\n]++|\\.)*+"?+|[\[\]{}]', re.DOTALL)
 
 
@@ -43,7 +43,7 @@ class JsonText:
     """A place in the text that looks like one JSON object."""
 
     text: str
-    "From the opening brace to the closing one."
+    "The text from the opening brace to the closing one."
 
     headings: tuple[str, ...]
     "The headings above it, the nearest first."
@@ -55,18 +55,18 @@ class JsonText:
     "Index of its section in the outline."
 
     position: int = 0
-    "Where it begins in the text: its fence, or its opening brace."
+    "Its position in the text: that of its fence, or of its opening brace."
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """A fenced block of any language."""
+    """A fenced block in any language."""
 
     language: str
     "The first word after the opening marks, in lower case; may be empty."
 
     text: str
-    "Its lines, less the indentation of the fence; they end in LF, the last in none."
+    "Its lines without the fence's indentation, joined by LF."
 
     headings: tuple[str, ...]
     "The headings above it, the nearest first."
@@ -78,42 +78,42 @@ class Fence:
     "Index of its section in the outline."
 
     position: int
-    "Where it begins in the text."
+    "Position of its opening marks in the text."
 
 
 @dataclass(slots=True)
 class Section:
-    """What stands under one heading, up to the next of any level."""
+    """The text under one heading, up to the next heading of any level."""
 
     level: int
-    "1 to 6, as many as the heading had `#`; 0 for what stands before the first."
+    "1 to 6, the number of `#` in the heading; 0 for text before the first heading."
 
     title: str
     "The heading without its marks."
 
     lines: list[str] = field(default_factory=list)
-    "Prose lines, quotes included; fences and JSON left out."
+    "Lines of prose, including quotes but not fences and JSON."
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A text taken apart."""
+    """A text divided into its parts."""
 
     sections: tuple[Section, ...]
     "All sections, in order."
 
     jsons: tuple[JsonText, ...]
-    "What looks like JSON objects, in order."
+    "Texts that look like JSON objects, in order."
 
     complete: bool
-    "False when the budget ended before the text did."
+    "False when the budget was used up before the end of the text."
 
     fences: tuple[Fence, ...] = ()
     "The first `MAX_FENCES` fenced blocks, in order, those with JSON included."
 
 
 def read_outline(text: str) -> Outline:
-    """Return the headings of `text`, its prose and what looks like JSON in it."""
+    """Return the sections of `text`, its fences and the parts that look like JSON."""
     reader = _Reader(text)
     reader.run()
     return Outline(
@@ -125,7 +125,7 @@ def read_outline(text: str) -> Outline:
 
 
 class _Reader:
-    """One pass over one text."""
+    """Reads one text in a single pass."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -157,7 +157,7 @@ class _Reader:
                 self._prose(line)
 
     def _line(self) -> str:
-        """Return the line at the position, without its end, and go behind it."""
+        """Return the line at the position, without its end, and move past it."""
         end = self._text.find("\n", self._position)
         end = len(self._text) if end < 0 else end
         line = self._text[self._position : end]
@@ -217,7 +217,7 @@ class _Reader:
             self._prose(rest)
 
     def _closing(self, start: int) -> int | None:
-        """Return the place behind the brace that closes the one at `start`, or None."""
+        """Return the place after the brace that closes the one at `start`, or None."""
         room = min(MAX_JSON_SIZE, MAX_SCANNED - self._scanned)
         if room <= 0 or self._tried >= MAX_CANDIDATES:
             self.complete = False
@@ -253,6 +253,6 @@ class _Reader:
 
 
 def _unindented(line: str, indentation: int) -> str:
-    """Return `line` without as many blanks in front as its fence has."""
+    """Return `line` without indentation, up to that of its fence."""
     blanks = len(line) - len(line.lstrip(" \t"))
     return line[min(blanks, indentation) :]

@@ -1,8 +1,8 @@
-"""Bytes against the document: what a message says, and whether it fits.
+"""Reads the values of messages, and validates them against the document.
 
-JSON is read by the validator and by our own reader; any other bytes by `read_message`
-of the half, which the half's acceptance held against the worked examples (DESIGN.md,
-The module contract; ANP-70).
+JSON is read by the validator and by our own parser; other bytes by `read_message` of
+the half, which was tested with the worked examples when the half was accepted
+(DESIGN.md, The module contract; ANP-70).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from negotiation.strict_json import Json, canonical_json, parse_json
 __all__ = ["MessageJudge", "find", "says_good"]
 
 MAX_VALUES: Final = 4 * 1024 * 1024
-"Most bytes of a message's values as JSON; packed bytes grow when they are read."
+"Largest size of a message's values as JSON, in bytes; packed bytes grow when read."
 
 RAISED: Final = "error"
-"The outcome of a half that raised, as against one that had to be ended."
+"The outcome of a half that raised an error, but did not have to be stopped."
 
 
 class MessageJudge:
@@ -41,7 +41,7 @@ class MessageJudge:
         self._half = half
         self._validator = validator
         self.error_schema: Schema = error_response_schema(document.of_values)
-        "Of a response that says error in the document's own way."
+        "Schema of an error response in the document's own form."
         try:
             self._response: ResponseLayout | None = read_layout(
                 document.of_values
@@ -50,11 +50,11 @@ class MessageJudge:
             self._response = None
 
     async def values(self, kind: MessageKind, data: bytes) -> Json:
-        """Return what the schemas describe; an object when the bytes are not JSON.
+        """Return the values of a message; an object when the bytes are not JSON.
 
         Raises:
             JsonError: The bytes should be JSON and are not.
-            HalfError: The half cannot read them, or gives what is no JSON object.
+            HalfError: The half cannot read them, or returns no JSON object.
         """
         if self._document.is_json:
             return parse_json(data, max_size=MAX_VALUES)
@@ -62,7 +62,7 @@ class MessageJudge:
         if not isinstance(values, dict):
             raise HalfError(RAISED, "read_message did not return a dict")
         try:
-            # What comes out is generated code's: plain, shallow and small, or nothing.
+            # The result comes from generated code, so it is checked like a peer's JSON.
             return parse_json(canonical_json(values), max_size=MAX_VALUES)
         except JsonError as exc:
             raise HalfError(
@@ -72,10 +72,10 @@ class MessageJudge:
     async def findings(
         self, kind: MessageKind, schema: Schema, data: bytes
     ) -> list[str]:
-        """Return what speaks against `data` as a message with values of `schema`.
+        """Return the faults of `data` as a message with values of `schema`.
 
         Raises:
-            HalfError: The half had to be ended; that says nothing about the bytes.
+            HalfError: The half had to be stopped; the bytes may still be right.
         """
         if self._document.is_json:
             return await self._validator.validate_json(schema, data)
@@ -85,11 +85,11 @@ class MessageJudge:
         return await self._validator.validate(schema, read.value)
 
     async def judge(self, kind: MessageKind, data: bytes) -> list[str]:
-        """Return what speaks against `data` as a message of the document.
+        """Return the faults of `data` as a message of the document.
 
-        A response that says error need not carry the result, one that says good has to
-        (DESIGN.md, How a call flows). Where nobody can tell which of the two it is,
-        either will do.
+        A response that reports an error need not have the result; one that reports
+        success must have it (DESIGN.md, How a call flows). If the outcome is unknown,
+        both forms are valid.
 
         Raises:
             HalfError: See `findings`.
@@ -137,7 +137,7 @@ class _Unreadable:
 
 
 def says_good(response: ResponseLayout, values: Json) -> bool:
-    """Return whether the values of a response say good."""
+    """Return whether the values of a response report success."""
     if response.error is not None and find(values, (response.error,)):
         return False
     return all(
@@ -148,7 +148,7 @@ def says_good(response: ResponseLayout, values: Json) -> bool:
 
 
 def find(message: Json, path: Sequence[str]) -> Json:
-    """Return the value at `path`, None when there is none."""
+    """Return the value at `path`, or None if it is absent."""
     for name in path:
         if not isinstance(message, dict):
             return None

@@ -1,4 +1,4 @@
-"""How the responses of a document tell good from bad: status, code, success, error."""
+"""The fields in which responses report success or failure: status, code, error."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ GOOD_WORDS: Final = ("ok", "success", "succeeded", "200", "0")
 BAD_WORDS: Final = ("error", "failed", "failure", "fail", "500")
 GOOD_CODES: Final = (200, 0)
 OPEN_WORDS: Final = ("ok", "OK", "Ok", "success", "SUCCESS", "Success", "200", "0")
-"What says good in a text field that lists no words."
+"Values that mean success in a text field that lists no words."
 
 
 class Outcome:
-    """How a response tells good from bad, and where it says why."""
+    """The fields in which a response reports success or failure, and the reason."""
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
@@ -77,11 +77,11 @@ class Outcome:
     def _scalar(
         self, path: tuple[str, ...], schema: Schema, required: bool
     ) -> Mark | None:
-        """Return the mark that a field of this name and schema is, or None."""
+        """Return the mark that a field with this name and schema is, or None."""
         types = types_of(schema)
         listed = values_of(schema) if isinstance(schema, dict) else []
         if types == {"boolean"}:
-            # `status: true` is plain, and so is `success`; `code: true` is not.
+            # A boolean `status` or `success` is clear; `code: true` is not.
             return Mark(path, (True,), Fixed(False), required)
         if types and types <= {"integer", "number"}:
             good = tuple(code for code in GOOD_CODES if not contradiction(schema, code))
@@ -132,7 +132,7 @@ class Outcome:
         self.bad.append((path, Slot.TEXT))
 
     def _fill(self, path: tuple[str, ...], schema: Schema) -> None:
-        """Give a required field beside the mark the only value we can know."""
+        """Give a required field next to the mark its only known value."""
         values = values_of(schema) if isinstance(schema, dict) else []
         if len(values) == 1:
             chosen = Fixed(values[0])
@@ -188,7 +188,7 @@ class Outcome:
                 )
 
     def _message(self) -> None:
-        """Take a `message` beside a code or status, if a result remains without it."""
+        """Take a `message` next to a code or status, if a result remains without it."""
         schema = self._fields.left.get("message", False)
         beside = any(len(mark.path) == 1 for mark in self.marks)
         if beside and types_of(schema) == {"string"} and len(self._fields.left) > 1:

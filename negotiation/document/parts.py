@@ -14,7 +14,7 @@ __all__ = ["Fixed", "Mark", "Message", "Place", "Slot", "build_message"]
 
 
 class Slot(Enum):
-    """What a half fills in when it writes a message."""
+    """A field that a half fills in when it writes a message."""
 
     MESSAGE_ID = auto()
     ACTION = auto()
@@ -28,32 +28,31 @@ class Fixed:
     """A value that is the same in every message."""
 
     value: Json
-    "A checked plain value."
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A field that tells good from bad."""
+    """A field that distinguishes success from failure."""
 
     path: tuple[str, ...]
     "Names from the top of the message to the field."
 
     good: tuple[Json, ...]
-    "The values that say good; the first is the one we write."
+    "The values that mean success; we write the first."
 
     bad: Slot | Fixed
-    "What we write when something failed."
+    "The value that we write when something failed."
 
     required: bool
-    "False when a message may leave it out, which then says nothing."
+    "False when a message may leave it out, which then has no meaning."
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the values of a message are."""
+    """The place of the values in a message."""
 
     path: tuple[str, ...]
-    "Name of the property that holds them; empty when they stand beside the rest."
+    "Name of the property that holds them; empty when they are among the other fields."
 
     schema: Schema
     "Schema of the values."
@@ -63,7 +62,7 @@ class Place:
 
 
 Message = tuple[tuple[tuple[str, ...], Slot | Fixed], ...]
-"The fields of a message beside its values, each with its path."
+"The fields of a message other than its values, each with its path."
 
 
 def build_message(
@@ -73,7 +72,7 @@ def build_message(
     place: Place | None = None,
     value: Json = None,
 ) -> dict[str, Json]:
-    """Return a message of `fields`, with `value` at `place` if there is one."""
+    """Return a message of `fields`, with `value` at `place` if one is given."""
     message: dict[str, Any] = {}
     if place is not None and place.path:
         message[place.path[0]] = value

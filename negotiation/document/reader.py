@@ -1,6 +1,6 @@
-"""Reads a candidate: which of its JSON Schemas is the request, which the response.
+"""Reads a candidate, and finds the JSON Schemas of its request and response.
 
-Written for texts of people and models, in English or Chinese, with or without code
+It handles texts by people and models, in English or Chinese, with or without code
 fences, as in the seed's example (ANP-24, ANP-25, ANP-35).
 """
 
@@ -28,21 +28,21 @@ from negotiation.strict_json import Json, parse_json
 __all__ = ["read_document"]
 
 MAX_REQUIREMENT: Final = 16 * 1024
-"Longest requirement kept of a text that is not ours, in characters."
+"Longest requirement that is kept of a foreign text, in characters."
 
 LIMITS: Final = SchemaLimits()
 MAX_SCHEMA_TEXT: Final = 4 * LIMITS.max_size
-"Largest JSON text read as a schema, in bytes: indentation comes on top of its size."
+"Largest JSON text read as a schema, in bytes; it includes indentation."
 
 
 def read_document(text: str) -> Document:
-    """Return what `text` says.
+    """Return the content of the document `text`.
 
     Raises:
         DocumentError: With a reason in words that the peer may see: the text is too
-            large, holds no schema of the request or of the response, holds one over
-            the limits, builds on a protocol that we do not hold (ANP-26), or says that
-            its bytes are not JSON without a worked example of each message (ANP-70).
+            large, has no schema of the request or of the response, has one over the
+            limits, builds on a protocol that we do not hold (ANP-26), or has another
+            encoding than JSON without a worked example of each message (ANP-70).
     """
     if not isinstance(text, str) or not text.strip():
         raise DocumentError("the candidate is empty")
@@ -69,14 +69,14 @@ def read_document(text: str) -> Document:
 
 
 def read_requirement(text: str) -> str:
-    """Return the requirement of a text that is perhaps no document at all."""
+    """Return the requirement of a text, even if it is not a valid document."""
     return _requirement(read_outline(text[:MAX_DOCUMENT_SIZE]))
 
 
 def _schemas(
     outline: Outline, base_uri: str | None, shown: frozenset[int]
 ) -> tuple[Schema, Schema]:
-    """Return both schemas; at the positions `shown` are values of examples."""
+    """Return both schemas; `shown` are positions of values in examples."""
     found: dict[Part, list[dict[str, Json]]] = {part: [] for part in Part}
     broken = ""
     for place in outline.jsons:
@@ -85,7 +85,8 @@ def _schemas(
         try:
             value = parse_json(place.text, max_size=MAX_SCHEMA_TEXT)
         except JsonError as exc:
-            # Prose may hold braces, so this counts only if a schema is missing later.
+            # Prose may contain braces, so this matters only if a schema is missing
+            # later.
             broken = broken or f"; a JSON text cannot be read: {exc}"
             continue
         if isinstance(value, dict) and looks_like_schema(value):
@@ -124,7 +125,7 @@ def _checked(what: str, schema: dict[str, Json]) -> Schema:
 
 
 def _part(place: JsonText, schema: dict[str, Json]) -> Part:
-    """Return what a schema describes, by the nearest words that say so."""
+    """Return the message that a schema describes, by the nearest clear words."""
     title = schema.get("title")
     clues = [
         *place.headings[:1],

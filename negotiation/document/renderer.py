@@ -1,7 +1,7 @@
-"""The documents we write: deterministic Markdown with two JSON Schemas.
+"""Writes documents: deterministic Markdown with two JSON Schemas.
 
-Nothing that differs between two runs of one task stands in a document: equal needs give
-equal bytes and equal hashes, whoever the agents are (DESIGN.md, Negotiation).
+A document contains nothing that differs between two runs of one need: equal needs give
+equal bytes and equal hashes, for any pair of agents (DESIGN.md, Negotiation).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ KEYWORD_ORDER: Final = {
         ("$schema", "title", "description", "type", "const", "enum", "properties")
     )
 }
-"Keywords that stand first where a person reads a schema; the others follow by name."
+"Keywords that come first, for readers of a schema; the others follow by name."
 
 
 def render_document(
@@ -60,15 +60,15 @@ def render_document(
     offered: Sequence[Capability] = (),
     errors: Sequence[ErrorCode] = (),
 ) -> str:
-    """Return the document of our own shape for these values, always the same bytes.
+    """Return a document of our own shape, always the same bytes for equal arguments.
 
     Args:
-        requirement: The need, any text (ANP-4).
-        input_schema: Schema of the values the caller sends.
-        output_schema: Schema of the values it gets back.
-        offered: The provider's capabilities that serve it, when a provider writes
-            (ANP-5); empty when the caller does.
-        errors: Codes that the task wants for its errors; HTTP status codes when empty.
+        requirement: The need in words, any text (ANP-4).
+        input_schema: Schema of the values that the caller sends.
+        output_schema: Schema of the values that it gets back.
+        offered: The provider's capabilities that serve the need, when a provider
+            writes (ANP-5); empty when the caller does.
+        errors: Codes that the need requires for errors; by default HTTP status codes.
 
     Raises:
         DocumentError: A schema is over the limits, or the text would be too large.
@@ -127,18 +127,18 @@ def render_encoded_document(
     encoding: str,
     examples: Sequence[WorkedExample],
 ) -> str:
-    """Return a document whose bytes are not JSON, always the same for equal arguments.
+    """Return a document with another encoding, the same bytes for equal arguments.
 
     Args:
-        requirement: The need, any text (ANP-4).
+        requirement: The need in words, any text (ANP-4).
         request_schema: Schema of the values of a whole request, message id included.
         response_schema: Schema of the values of a whole response, good or bad.
-        encoding: Markdown that says how values become bytes; it has to name the format
-            and holds no heading.
+        encoding: Markdown that describes the encoding of values; it must name the
+            format and have no heading.
         examples: At least one of each kind (ANP-70).
 
     Raises:
-        DocumentError: What was given cannot be written so that it is read back.
+        DocumentError: The arguments cannot be written so that they are read back.
     """
     try:
         request, response = prepared(request_schema), prepared(response_schema)
@@ -175,13 +175,13 @@ def render_encoded_document(
 
 
 def _bytes_block(data: bytes) -> str:
-    """Return `data` as XML if it is, so that a person can read it, else as hex."""
+    """Return `data` as XML if it is XML, for readers, else as hex."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         text = ""
     plain = all(line.isprintable() for line in text.split("\n"))
-    # Marks of a fence in it would end its own.
+    # Fence marks inside the data would close the block.
     plain = plain and "```" not in text
     if text.startswith("<") and text.endswith(">") and plain:
         return f"```xml\n{text}\n```"
@@ -229,7 +229,7 @@ def _offer_section(offered: Sequence[Capability]) -> list[str]:
 
 
 def _listed(schema: Schema) -> str:
-    """Return the properties of an object in words, or what else the schema takes."""
+    """Return the properties of an object in words, or the type of another schema."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(schema, dict) or not properties:
         return words(schema)
@@ -244,14 +244,14 @@ def _listed(schema: Schema) -> str:
 
 
 def _one_line(text: str, limit: int = 200) -> str:
-    """Return `text` without what could be read as Markdown structure."""
+    """Return `text` in one line without Markdown structure."""
     line = " ".join(text.replace("`", "'").split())
     return line if len(line) <= limit else line[: limit - 3] + "..."
 
 
 def _quoted(text: str) -> str:
-    # Quoted line by line, a requirement can hold headings, fences and schemas of its
-    # own without anybody taking them for those of the document.
+    # Quoted line by line, a requirement may have headings, fences and schemas that
+    # nobody can mistake for those of the document.
     return "\n".join(f"> {line}" for line in text.split("\n"))
 
 
@@ -266,7 +266,7 @@ def _dumped(value: Json) -> str:
 
 
 def _ordered(value: Json, *, names: bool = False) -> Json:
-    """Return `value` with its keys in one order, whatever order they came in."""
+    """Return `value` with its keys sorted, independent of their given order."""
     if isinstance(value, list):
         return [_ordered(item) for item in value]
     if not isinstance(value, dict):

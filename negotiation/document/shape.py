@@ -1,9 +1,9 @@
-"""What a document says once it is read, the shape of our own ones, and their identity.
+"""Documents: their parsed form, the shape of our own ones, and their identity.
 
-`candidateProtocols` is Markdown with JSON Schemas in it (ANP-24, ANP-25). What we
-write has one shape, so that names never clash: a request is `{messageId, input}`, a
-response `{messageId, status: {code, message}, output}`. The identity of a document is
-the hash of its exact bytes.
+`candidateProtocols` is Markdown with JSON Schemas in it (ANP-24, ANP-25). Documents
+that we write have one shape, so that names never clash: a request is `{messageId,
+input}`, a response `{messageId, status: {code, message}, output}`. The identity of a
+document is the hash of its exact bytes.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ MAX_DOCUMENT_SIZE: Final = 256 * 1024
 "Largest candidate, in bytes of UTF-8 (ANP-Q30)."
 
 OTHER_STATUS: Final = 500
-"Code of every failure for which a task names no number of its own."
+"Code of every failure for which a need names no number."
 
 OTHER_ERROR: Final = "error"
-"Code of every failure for which a task names no word of its own."
+"Code of every failure for which a need names no word."
 
 CODE_NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
 
@@ -55,7 +55,7 @@ class MessageKind(StrEnum):
 
 
 class ExampleKind(StrEnum):
-    """What a worked example shows; each kind is needed once at least."""
+    """The kind of a worked example; a document needs at least one of each."""
 
     REQUEST = "request"
     RESPONSE = "response"
@@ -63,7 +63,7 @@ class ExampleKind(StrEnum):
 
     @property
     def message(self) -> MessageKind:
-        """The message it is; an error is a response."""
+        """The message that the example shows; an error is a response."""
         if self is ExampleKind.REQUEST:
             return MessageKind.REQUEST
         return MessageKind.RESPONSE
@@ -74,24 +74,23 @@ class WorkedExample:
     """One message of a document, as its values and as its bytes (ANP-70)."""
 
     kind: ExampleKind
-    "What it shows."
 
     values: dict[str, Json]
-    "What `read_message` gives for `data`."
+    "The values that `read_message` returns for `data`."
 
     data: bytes
-    "The message as it travels."
+    "The bytes of the message on the wire."
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A candidate that was read."""
+    """A candidate that was read successfully."""
 
     text: str
-    "The exact text; its bytes are its identity (ANP-85)."
+    "The exact text; its bytes determine its identity (ANP-85)."
 
     requirement: str
-    "What the caller wants, in its words; empty when the text has no such section."
+    "The need in the caller's words; empty when the text has no such section."
 
     request_schema: Schema
     "Schema of the request's values, normalised and without `$ref`."
@@ -100,25 +99,25 @@ class Document:
     "Schema of the response's values, normalised and without `$ref`."
 
     encoding: str = "json"
-    "`json`, or what the text says under a heading of its own about its bytes."
+    "`json`, or the text's own words about its encoding."
 
     base_uri: str | None = None
-    "URI of the protocol that the text builds on, if it names one (ANP-26)."
+    "URI of the protocol that the text builds on (ANP-26), or None."
 
     examples: tuple[WorkedExample, ...] = ()
     "Worked examples, in order, at least one of each kind; none when bytes are JSON."
 
     @property
     def is_json(self) -> bool:
-        """Whether messages travel as JSON."""
+        """True when messages are JSON on the wire."""
         return self.encoding == "json"
 
     @property
     def of_values(self) -> Document:
-        """The same document as if the values travelled as JSON.
+        """The same document, treated as if its messages were JSON.
 
-        What the fields of a message are for (message id, status, result) is a matter of
-        its values: `read_layout(document.of_values)` tells it for any encoding.
+        The purposes of a message's fields (message id, status, result) depend only on
+        its values, so `read_layout(document.of_values)` finds them for any encoding.
         """
         return replace(self, encoding="json", examples=())
 
@@ -144,24 +143,24 @@ class Document:
         own = own_response_schema(inner)
         code = _inner(_inner(self.response_schema, "status") or True, "code")
         if isinstance(code, dict) and "enum" in code:
-            # Codes that the task wanted.
+            # Codes that the need requires.
             own["properties"]["status"]["properties"]["code"] = code
         return inner if same_schema(self.response_schema, own) else None
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorCode:
-    """A code that a task wants for one kind of failure."""
+    """A code that a need requires for one kind of failure."""
 
     code: str
     "The code as written, digits or a word."
 
     meaning: str
-    "When it is used, in words."
+    "The situation in which it is used, in words."
 
     @property
     def is_number(self) -> bool:
-        """Whether it can be written as a JSON number."""
+        """True when it can be written as a JSON number."""
         return CODE_NUMBER.fullmatch(self.code) is not None
 
 
@@ -175,10 +174,10 @@ def document_hash(text: str) -> str:
 
 
 def encoded(text: str) -> bytes:
-    """Return the bytes of `text`.
+    """Return the UTF-8 bytes of `text`.
 
     Raises:
-        DocumentError: It holds a lone surrogate.
+        DocumentError: The text contains a lone surrogate.
     """
     try:
         return text.encode("utf-8")
@@ -208,8 +207,8 @@ def own_response_schema(
     """Return the schema of a whole response in our own shape.
 
     Args:
-        errors: Codes that the errors have to have; HTTP status codes when empty. They
-            are numbers if all of them are, else texts.
+        errors: Codes that errors must have; by default HTTP status codes. They are
+            numbers if all of them are, otherwise texts.
     """
     code: dict[str, Any] = {
         "type": "integer",

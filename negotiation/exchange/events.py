@@ -1,4 +1,4 @@
-"""What the machine of a negotiation asks of its shell, and tells it."""
+"""Requests and reports of a negotiation's machine to its shell."""
 
 from __future__ import annotations
 
@@ -24,29 +24,30 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class NeedProposal:
-    """Our mind is to write the first candidate; answer with `proposal_ready`."""
+    """Our mind must write the first candidate; answer with `proposal_ready`."""
 
 
 @dataclass(frozen=True, slots=True)
 class NeedVerdict:
-    """Our mind is to judge the peer's candidate; answer with `verdict_ready`."""
+    """Our mind must judge the peer's candidate; answer with `verdict_ready`."""
 
     candidate: str
     "The peer's `candidateProtocols`, untrusted."
 
     summary: str
-    "The peer's `modificationSummary`, untrusted, empty when it gave none."
+    "The peer's `modificationSummary`, untrusted; empty when it gave none."
 
     messages: int
-    "`negotiating` messages so far, both sides together."
+    "Number of `negotiating` messages so far, of both sides together."
 
     may_counter: bool
-    "False when a counter would be over the limit and becomes a rejection (ANP-Q24)."
+    """False when a counter-proposal would exceed the limit; it is then a rejection
+    (ANP-Q24)."""
 
 
 @dataclass(frozen=True, slots=True)
 class NeedModule:
-    """A document is agreed and our half is not ready; answer with `module_ready`."""
+    """A document is agreed but our half is not ready; answer with `module_ready`."""
 
     document: str
     "The agreed text."
@@ -57,7 +58,7 @@ class CodeGenerationSlow:
     """The seed's 15 s for `codeGeneration` are over; we wait on (ANP-45, ANP-Q8)."""
 
     waiting_for_peer: bool
-    "True when ours is announced and the peer's is missing."
+    "True when our code is announced and the peer's is missing."
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Ignored:
     """A message was dropped and counted (ANP-Q17, WIRE row 50)."""
 
     reason: str
-    "Why, in words; quotes nothing of the peer."
+    "Reason in words; quotes nothing of the peer."
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class NeedAnswer:
     """The peer asks in words; answer with `answer_ready` or `no_answer` (ANP-64)."""
 
     message_id: str
-    "Of the question; the answer carries it (ANP-68)."
+    "Message id of the question; the answer has the same (ANP-68)."
 
     text: str
     "The question, untrusted."
@@ -84,7 +85,7 @@ class QuestionAnswered:
     """The peer answered a question of ours."""
 
     message_id: str
-    "Of the question."
+    "Message id of the question."
 
     text: str
     "The answer, untrusted."
@@ -95,19 +96,19 @@ class QuestionUnanswered:
     """A question of ours gets no answer."""
 
     message_id: str
-    "Of the question."
+    "Message id of the question."
 
     reason: str
-    "Why, in our words."
+    "Reason in our words."
 
 
 QuestionEvent = NeedAnswer | QuestionAnswered | QuestionUnanswered
-"What happens to questions (ANP-64), during a negotiation and after it."
+"Events about questions (ANP-64), during a negotiation and after it."
 
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """Both sides hold the same document and announced their code; the last event."""
+    """Both sides have the same document and announced their code; the last event."""
 
     document: str
     "The agreed text (ANP-Q6)."
@@ -121,10 +122,10 @@ class NegotiationFailed:
     """The negotiation ended without an agreement; the last event."""
 
     kind: FailureKind
-    "Why, for programs."
+    "Reason, for programs."
 
     reason: str
-    "Why, in words for the owner; may quote the peer."
+    "Reason in words for the owner; may quote the peer."
 
     by_peer: bool
     "True when the peer ended it or was at fault."
@@ -140,4 +141,4 @@ Event = (
     | Agreed
     | NegotiationFailed
 )
-"What the shell acts on."
+"All events that the shell handles."

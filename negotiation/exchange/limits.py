@@ -1,4 +1,4 @@
-"""How long and how much a negotiation may take."""
+"""Limits of time and number for a negotiation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from negotiation.errors import MisuseError
 __all__ = ["ANSWER_TIMEOUT", "NegotiationLimits"]
 
 ANSWER_TIMEOUT = 55.0
-"Seconds that a mind has where the owner says nothing else; the SDK waits 60."
+"Default seconds for a mind's answer; the SDK waits 60."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,25 +17,26 @@ class NegotiationLimits:
     """Limits of one negotiation."""
 
     timeout: float = 120.0
-    "Seconds for everything, from the start until both sides announced their code."
+    "Seconds for the whole negotiation, until both sides have announced their code."
 
     message_timeout: float = 60.0
     "Seconds to wait for each message of the peer (WIRE row 46)."
 
     answer_timeout: float = ANSWER_TIMEOUT
-    "Seconds our own mind has for an answer; the official SDK waits 60 (WIRE row 46)."
+    "Seconds for our own mind's answer; the official SDK waits 60 (WIRE row 46)."
 
     codegen_timeout: float = 60.0
-    "Seconds from `accepted` until both sides announced their code (ANP-44, ANP-Q8)."
+    """Seconds from `accepted` until both sides have announced their code (ANP-44,
+    ANP-Q8)."""
 
     codegen_slow: float = 15.0
-    "Seconds after which a missing `codeGeneration` is worth a log line (ANP-45)."
+    "Seconds after which a missing `codeGeneration` is logged (ANP-45)."
 
     max_rounds: int = 10
-    "Most `negotiating` messages of both sides together (ANP-23, ANP-Q24)."
+    "Largest number of `negotiating` messages of both sides together (ANP-23, ANP-Q24)."
 
     max_ignored: int = 32
-    "Most messages of the peer that were dropped and counted before it is a fault."
+    "Largest number of dropped messages of the peer; another is a protocol violation."
 
     def __post_init__(self) -> None:
         for name in (

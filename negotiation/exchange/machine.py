@@ -58,8 +58,8 @@ class Machine(Speaker[Event]):
 
     After each call send what `messages_to_send` returns, act on every `next_event`, and
     re-arm `get_timer`. The last event is `Agreed` or `NegotiationFailed`; after it no
-    input has an effect. Nothing a peer sends makes a method raise; calls of our own in
-    a state that does not ask for them raise `MisuseError`.
+    input has an effect. No message of a peer makes a method raise; a call of our own in
+    a state that does not ask for it raises `MisuseError`.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Machine(Speaker[Event]):
             tell=self._events.append,
         )
         self._candidate = ""
-        # The module of the candidate on the table, before and after the agreement.
+        # Our code for the candidate under discussion, before and after the agreement.
         self._own_code = False
         self._peer_code = False
         self._confirmed = False
@@ -99,21 +99,21 @@ class Machine(Speaker[Event]):
         else:
             self._enter(State.EXPECT_PROPOSAL, now)
 
-    # What the shell reads.
+    # Properties for the shell.
 
     @property
     def state(self) -> State:
-        """Where the negotiation stands."""
+        """The state of the negotiation."""
         return self._state
 
     @property
     def ready(self) -> bool:
-        """True once both announced their code: application data may flow (ANP-42)."""
+        """True once both sides announced their code: data may flow (ANP-42)."""
         return self._state is State.READY
 
     @property
     def transcript(self) -> tuple[Turn, ...]:
-        """Every turn of the negotiation so far, oldest first."""
+        """All turns of the negotiation so far, oldest first."""
         return tuple(self._transcript)
 
     def get_timer(self) -> float | None:
@@ -124,10 +124,10 @@ class Machine(Speaker[Event]):
         others = (self._slow_at, self._questions.get_timer())
         return min([due, *(one for one in others if one is not None)])
 
-    # What the shell feeds.
+    # Inputs from the shell.
 
     def handle_timer(self, *, now: float) -> None:
-        """Note slow code, or end the negotiation, when that is due."""
+        """Report slow code, or end the negotiation, when that is due."""
         if self._state in END_STATES:
             return
         self._questions.handle_timer(now=now)
@@ -147,10 +147,10 @@ class Machine(Speaker[Event]):
     def receive_message(self, data: bytes, *, now: float) -> None:
         """Handle the Protocol Data of one PT=00 frame.
 
-        What the peer got wrong becomes `Ignored` (WIRE row 50) or `NegotiationFailed`.
+        A fault of the peer becomes `Ignored` (WIRE row 50) or `NegotiationFailed`.
         """
         self._messages_received += 1
-        # A message behind a deadline that no timer has reported yet is late as well.
+        # A message after a deadline is late, even if the timer has not fired yet.
         self.handle_timer(now=now)
         if self._state in END_STATES:
             self._ignored += 1
@@ -173,7 +173,7 @@ class Machine(Speaker[Event]):
         if problem is not None:
             self._fail_mind(f"the first proposal cannot be sent: {problem}", now)
             return
-        # ANP-29: only the first message may do without a summary.
+        # ANP-29: only the first message may have no summary.
         self._propose(text, "", now)
 
     def verdict_ready(self, verdict: Verdict, *, now: float) -> None:
@@ -182,8 +182,8 @@ class Machine(Speaker[Event]):
             return
         match verdict:
             case Accept():
-                # The whole text, byte for byte: the official SDK hashes what it gets
-                # when it has made no proposal of its own (WIRE row 41, WIRE row 42).
+                # The whole text, byte for byte: an official SDK without a proposal of
+                # its own hashes the text it receives (WIRE row 41, WIRE row 42).
                 self._send_turn(Status.ACCEPTED, self._candidate, "", now)
                 self._agree(now)
             case Counter(document, summary):
@@ -194,8 +194,8 @@ class Machine(Speaker[Event]):
     def module_ready(self, *, now: float) -> None:
         """Announce our code (ANP-41), at once or together with a following `Accept`.
 
-        Allowed while we judge, for the candidate in question: its half is prepared
-        before it is accepted (ANP-Q8). Then `accepted` and `generated` go out together.
+        Allowed while we judge a candidate, since its half is prepared before it is
+        accepted (ANP-Q8). Then `accepted` and `generated` are sent together.
         """
         if self._late({State.JUDGE, State.EXPECT_CODE}, now) or self._own_code:
             return
@@ -206,7 +206,7 @@ class Machine(Speaker[Event]):
     def module_failed(self, reason: str, *, now: float) -> None:
         """End because our half cannot be made; the peer does not see `reason`.
 
-        While we judge the peer gets `rejected`, after an agreement `error` (ANP-46).
+        While we judge, the peer gets `rejected`; after an agreement `error` (ANP-46).
         """
         if self._late({State.JUDGE, State.EXPECT_CODE}, now):
             return
@@ -228,10 +228,10 @@ class Machine(Speaker[Event]):
     def ask(self, text: str, message_id: str, *, now: float) -> None:
         """Ask the peer; ends in `QuestionAnswered` or `QuestionUnanswered` (ANP-66).
 
-        A question that is open when the negotiation ends is given up.
+        A question that is still open when the negotiation ends is abandoned.
 
         Args:
-            text: The question; cut when it is too long.
+            text: The question; shortened when it is too long.
             message_id: 16 random letters and digits (ANP-68).
 
         Raises:
@@ -242,7 +242,7 @@ class Machine(Speaker[Event]):
             self._questions.ask(text, message_id, now=now)
 
     def answer_ready(self, message_id: str, text: str, *, now: float) -> None:
-        """Answer `NeedAnswer`; without words the peer is told that there are none."""
+        """Answer `NeedAnswer`; if `text` is empty, the peer is told there is none."""
         self.handle_timer(now=now)
         if self._state not in END_STATES:
             self._questions.answer(message_id, text)
@@ -269,7 +269,7 @@ class Machine(Speaker[Event]):
             case NaturalLanguageNegotiation():
                 self._handle_question(message, now)
             case _:
-                # Both need an agreement (ANP-53, ANP-56).
+                # Both are only allowed after an agreement (ANP-53, ANP-56).
                 self._ignore(f"{message.action.value} before an agreement", now)
 
     def _handle_turn(self, message: ProtocolNegotiation, now: float) -> None:
@@ -317,8 +317,8 @@ class Machine(Speaker[Event]):
         self._agree(now)
 
     def _handle_confirmation(self, message: ProtocolNegotiation, now: float) -> None:
-        # Its number is the peer's old one and is not checked; it is never answered, or
-        # two peers of this kind would confirm for ever (ANP-Q4, WIRE row 38).
+        # Its number is an old one of the peer and is not checked. It is never answered,
+        # or two peers of this kind would confirm for ever (ANP-Q4, WIRE row 38).
         if self._confirmed:
             self._protocol_error("the verdict was repeated more than once", now)
         elif not self._text_fits(message):
@@ -327,14 +327,14 @@ class Machine(Speaker[Event]):
             self._confirmed = True
 
     def _handle_rejected(self, message: ProtocolNegotiation) -> None:
-        # Any number is good: the SDK rejects with an old one (WIRE row 40).
+        # Any number is accepted: the SDK rejects with an old one (WIRE row 40).
         reason = cut_text(message.modification_summary, wording.MAX_REASON)
         reason = reason or "the peer gave no reason"
         self._end(FailureKind.REJECTED, reason, by_peer=True)
 
     def _handle_code(self, message: CodeGeneration, now: float) -> None:
         if self._state is not State.EXPECT_CODE:
-            # ANP-3: first the agreement, then the code.
+            # ANP-3: the agreement comes before the code.
             self._protocol_error("codeGeneration before an agreement", now)
         elif message.status is CodeStatus.ERROR:
             self._end(
@@ -365,7 +365,7 @@ class Machine(Speaker[Event]):
         return False
 
     def _text_fits(self, message: ProtocolNegotiation) -> bool:
-        """Tell whether a verdict repeats the text on the table or omits it (ANP-Q6)."""
+        """Return whether a verdict repeats or omits the present candidate (ANP-Q6)."""
         return message.candidate_protocols in {"", self._candidate}
 
     def _ignore(self, reason: str, now: float) -> None:
@@ -377,12 +377,12 @@ class Machine(Speaker[Event]):
     # Our own steps.
 
     def _late(self, states: set[State], now: float) -> bool:
-        """Tell whether the negotiation ended before this input; refuse a wrong one."""
+        """Return whether the negotiation has ended already; refuse a wrong input."""
         self.handle_timer(now=now)
         if self._state in END_STATES:
             return True
         if self._state not in states:
-            raise MisuseError(f"nothing of this kind is asked for in {self._state}")
+            raise MisuseError(f"this input is not expected in {self._state}")
         return False
 
     def _counter(self, document: str, summary: str, now: float) -> None:
@@ -425,7 +425,7 @@ class Machine(Speaker[Event]):
             self._events.append(Agreed(self._candidate, digest))
 
     def _expire(self, now: float) -> None:
-        """End because the wait of the present state is over."""
+        """End because the present state lasted too long."""
         kind, reason, told = expiry(self._state, self._limits, own_code=self._own_code)
         self._fail(
             kind,
@@ -466,7 +466,7 @@ class Machine(Speaker[Event]):
         if self._state is State.EXPECT_CODE:
             self._send(CodeGeneration(status=CodeStatus.ERROR))
         else:
-            # Never `timeout`: it raises out of the SDK's negotiation (WIRE row 44).
+            # Never `timeout`: it would raise in the SDK's negotiation (WIRE row 44).
             text = cut_text(told or reason, wording.MAX_REASON)
             self._send_turn(Status.REJECTED, "", text, now)
         self._end(kind, reason, by_peer=by_peer)

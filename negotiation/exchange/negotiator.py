@@ -1,4 +1,4 @@
-"""The shell of one negotiation: it carries what the machine asks to a mind and back."""
+"""The shell of one negotiation: it passes requests of the machine to a mind."""
 
 from __future__ import annotations
 
@@ -61,30 +61,31 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MAX_SEND = 10.0
-"Most seconds for one frame; a peer that takes none for so long is lost."
+"Seconds for sending one frame; the link counts as lost afterwards."
 
 MAX_FAREWELL = 1.0
-"Most seconds spent on telling the peer that we were cancelled."
+"Seconds for telling the peer that we were cancelled."
 
 APPROVAL_MARGIN = 2.0
-"Seconds of our answer's time that are not left to the owner, so that it is sent."
+"Seconds of our time to answer that the owner does not get, for sending the answer."
 
 Approve = Callable[[str, HalfSource | None, float], Awaitable[Verdict]]
 """Asks the owner about a document, before it can become an agreement (ANP-34).
 
-Gets the document, our half for it (a provider's always, a requester's for a candidate
-of the peer) and the seconds there are. Says `Accept`, or what is sent in its place.
+Gets the document, our half for it (always for a provider, for a requester only with a
+candidate of the peer) and the seconds left. Returns `Accept`, or the verdict to send
+instead.
 """
 
 
 class Transport(Protocol):
-    """The PT=00 frames of one channel, without their header byte."""
+    """Carries the PT=00 frames of one channel, without their header byte."""
 
     async def send(self, data: bytes) -> None:
         """Send one frame.
 
         Raises:
-            TransportClosed: The channel is gone.
+            TransportClosed: The channel is closed.
         """
         ...
 
@@ -92,14 +93,14 @@ class Transport(Protocol):
         """Wait for the next frame; cancelling the wait loses none.
 
         Raises:
-            TransportClosed: The channel is gone.
+            TransportClosed: The channel is closed.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a negotiation settled."""
+    """The result of a successful negotiation."""
 
     document: str
     "The agreed text (ANP-Q6)."
@@ -111,16 +112,16 @@ class Outcome:
     "Our half, which passed its checks."
 
     transcript: tuple[Turn, ...]
-    "Every turn, oldest first."
+    "All turns, oldest first."
 
     messages_sent: int
-    "Meta messages that we sent."
+    "Number of meta messages that we sent."
 
     messages_received: int
-    "Meta messages that the peer sent."
+    "Number of meta messages that the peer sent."
 
     unread: bytes | None = None
-    "A frame that arrived while the negotiation ended; the channel is to handle it."
+    "A frame that arrived as the negotiation ended, for the channel to handle."
 
 
 async def negotiate(
@@ -138,20 +139,20 @@ async def negotiate(
 ) -> Outcome:
     """Drive `machine` to its end (ANP-3, ANP-7).
 
-    A half is prepared before a candidate is accepted (ANP-Q8), and for a candidate of
-    ours while the peer judges it. When this coroutine is cancelled the peer is told.
+    Our half is prepared before a candidate is accepted (ANP-Q8), and while the peer
+    judges a candidate of ours. When this coroutine is cancelled, the peer is told.
 
     Args:
         machine: A fresh machine, made with `clock`.
         mind: Proposes and judges.
-        side: Whom the mind works for; `Need` when the machine is a requester's.
+        side: The side the mind works for; `Need` when the machine is a requester's.
         prepare: Writes and checks our half for a document; raises `HalfError` after its
             attempts, or `MindError`. See `prepare_half`.
-        approve: Asks the owner; without it the mind's word is enough.
+        approve: Asks the owner; without it the mind decides alone.
         cancelled: Gets a reason when the owner ends the negotiation.
-        on_turn: Told of each new turn of the transcript, in order.
-        on_end: Told at once why there is no agreement, even when this coroutine is
-            cancelled before it can raise that.
+        on_turn: Called with each new turn of the transcript, in order.
+        on_end: Called at once when there is no agreement, even if this coroutine is
+            cancelled before it can raise the error.
 
     Raises:
         NegotiationEnded: There is no agreement.
@@ -174,11 +175,11 @@ async def negotiate(
 
 
 class _NotApproved(NegotiationError):
-    """The owner did not want our own proposal to be sent."""
+    """The owner did not approve our own proposal."""
 
 
 class _Negotiation:
-    """The tasks around one machine: at most one each of the kinds below."""
+    """Runs the tasks around one machine, at most one of each kind below."""
 
     def __init__(
         self,
@@ -203,17 +204,17 @@ class _Negotiation:
         self._on_turn = on_turn
         self._turns_told = 0
         self._half: HalfSource | None = None
-        # The half that the owner was shown for a counter of ours, by its document.
+        # Our half as shown to the owner with a counter-proposal of ours, by document.
         self._shown: dict[str, HalfSource] = {}
         self._receiving: asyncio.Task[bytes] | None = None
         self._proposing: asyncio.Task[str] | None = None
         self._judging: asyncio.Task[tuple[Verdict, HalfSource | None]] | None = None
-        # Our half for a candidate of ours, while the peer judges it or once it agreed.
+        # Prepares our half for a candidate of ours, while or after the peer judges it.
         self._preparing: asyncio.Task[HalfSource] | None = None
         self._preparing_for = ""
         self._awaiting_half = False
         self._dropped: list[asyncio.Task[HalfSource]] = []
-        # Questions of the peer that our mind is at, by message id (ANP-64).
+        # Questions of the peer that our mind is answering, by message id (ANP-64).
         self._answering: dict[str, asyncio.Task[str]] = {}
 
     async def run(self) -> Outcome:
@@ -225,7 +226,7 @@ class _Negotiation:
         return outcome
 
     async def say_farewell(self, why: str) -> None:
-        """Tell the peer that we end the negotiation, if that is quickly done."""
+        """Tell the peer that we end the negotiation, if that takes little time."""
         self._machine.cancel(why, now=self._clock())
         with contextlib.suppress(TransportClosed, TimeoutError):
             async with asyncio.timeout(MAX_FAREWELL):
@@ -234,7 +235,7 @@ class _Negotiation:
         self._tell_turns()
 
     async def stop(self) -> None:
-        """End every task that is still at work."""
+        """End every task that is still running."""
         tasks = [*self._tasks(), *self._dropped]
         for task in tasks:
             task.cancel()
@@ -242,16 +243,16 @@ class _Negotiation:
             if isinstance(result, Exception) and not isinstance(
                 result, NegotiationError
             ):
-                # Its result is not wanted any more, but it is a bug of ours.
+                # The result is not needed any more, but the error is a bug of ours.
                 logger.error("negotiation task failed late", exc_info=result)
 
-    # Out: messages and events of the machine.
+    # Outputs of the machine: messages and events.
 
     async def _carry_out(self) -> Outcome | None:
-        """Send and act until the machine wants nothing more.
+        """Send messages and handle events until there are no more.
 
         Raises:
-            NegotiationEnded: With the machine's last event.
+            NegotiationEnded: The machine's last event is a failure.
         """
         while True:
             await self._send_all()
@@ -273,7 +274,8 @@ class _Negotiation:
                     await self._transport.send(data)
             except (TransportClosed, TimeoutError):
                 if self._machine.ready:
-                    # The peer did not learn that our code is ready, so it is not.
+                    # The peer did not learn that our code is ready, so nothing is
+                    # agreed.
                     reason = "the link was lost with the last message"
                     self._end(FailureKind.LINK_LOST, reason, by_peer=False)
                 self._machine.link_lost(now=self._clock())
@@ -291,7 +293,7 @@ class _Negotiation:
             case NeedProposal():
                 self._proposing = asyncio.create_task(self._propose())
             case NeedVerdict(candidate):
-                # Whatever we prepared was for a candidate that is countered now.
+                # The preparation was for a candidate that the peer has now countered.
                 self._drop_preparation()
                 self._judging = asyncio.create_task(self._judge(candidate))
             case NeedModule(document):
@@ -302,12 +304,12 @@ class _Negotiation:
                     self._mind.answer(text, self._side)
                 )
             case QuestionAnswered() | QuestionUnanswered():
-                # None is asked from here: what a mind has to say is in its documents.
+                # Our side asks no questions: its documents contain all it has to say.
                 logger.debug("negotiation question ended %s", type(event).__name__)
             case CodeGenerationSlow(waiting_for_peer):
                 logger.info("code generation slow peer=%s", waiting_for_peer)
             case Ignored(reason):
-                # One line for each negotiation; the machine counts and ends them.
+                # One warning for each negotiation; the machine counts further ones.
                 level = logging.WARNING if self._machine.ignored == 1 else logging.DEBUG
                 logger.log(level, "negotiation message ignored reason=%r", reason)
 
@@ -323,7 +325,7 @@ class _Negotiation:
             self._dropped.append(self._preparing)
             self._preparing = None
 
-    # What the tasks do.
+    # The work of the tasks.
 
     async def _propose(self) -> str:
         if not isinstance(self._side, Need):
@@ -348,8 +350,8 @@ class _Negotiation:
         """Let the mind judge, and write our half before anything is accepted.
 
         Raises:
-            HalfError: The candidate is good but cannot be coded, and the mind has
-                nothing better to say about that.
+            HalfError: The candidate is acceptable but cannot be coded, and the mind has
+                no better answer to that.
         """
         transcript = self._machine.transcript
         verdict = await self._mind.judge(candidate, self._side, transcript)
@@ -372,11 +374,11 @@ class _Negotiation:
         return verdict, None
 
     async def _owner_says(self, document: str, half: HalfSource | None) -> Verdict:
-        """Ask the owner about what could be agreed with our next message (ANP-34)."""
+        """Ask the owner before a message that could complete an agreement (ANP-34)."""
         if self._approve is None:
             return Accept()
         if half is None and isinstance(self._side, Offer):
-            # What it may call is what the owner is asked about.
+            # The owner must see which capabilities the half may call.
             half = self._shown[document] = await self._prepare(document)
         return await self._approve(document, half, self._time_left())
 
@@ -385,7 +387,7 @@ class _Negotiation:
         left = 0.0 if due is None else due - self._clock() - APPROVAL_MARGIN
         return max(0.0, left)
 
-    # In: whatever finished first.
+    # Inputs of the machine: results of finished tasks.
 
     def _tasks(self) -> list[asyncio.Task[Any]]:
         every = (self._receiving, self._proposing, self._judging, self._preparing)
@@ -398,7 +400,8 @@ class _Negotiation:
             self._receiving = asyncio.create_task(self._transport.receive())
         tasks: list[asyncio.Future[Any]] = [*self._tasks()]
         if self._preparing is not None and not self._awaiting_half:
-            # A finished half that nobody asked for yet must not wake us for ever.
+            # Otherwise a finished preparation that is not needed yet would end each
+            # wait.
             tasks.remove(self._preparing)
         if self._cancelled is not None:
             tasks.append(self._cancelled)
@@ -407,7 +410,7 @@ class _Negotiation:
         await asyncio.wait(tasks, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
 
     def _collect(self) -> None:
-        """Feed what finished to the machine, the peer's message first."""
+        """Feed finished results to the machine, the peer's message first."""
         now = self._clock()
         if self._cancelled is not None and self._cancelled.done():
             self._machine.cancel(self._cancelled.result(), now=now)
@@ -452,11 +455,11 @@ class _Negotiation:
             self._machine.module_ready(now=now)
 
     def _prepare_ahead(self, candidate: str) -> None:
-        """Prepare our half while the peer judges, if the candidate was sent at all."""
+        """Prepare our half while the peer judges, if the candidate was really sent."""
         if self._machine.state is State.EXPECT_ANSWER:
             self._start_preparation(candidate)
 
-    # Ends.
+    # The end.
 
     def _outcome(self, document: str, digest: str) -> Outcome:
         if self._half is None:
@@ -485,7 +488,7 @@ def _finished(task: asyncio.Task[T] | None) -> asyncio.Task[T] | None:
 
 
 def _words_of(task: asyncio.Task[str]) -> str:
-    """Return an answer to a question, or nothing: a question ends no negotiation."""
+    """Return an answer to a question, or none: its failure ends no negotiation."""
     try:
         return task.result()
     except MindError as exc:

@@ -1,4 +1,4 @@
-"""Lets a mind write a half until it passes its checks."""
+"""Lets a mind write a half, repeatedly if necessary, until it passes its checks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from negotiation.mind import HalfSource, Mind, Side
 __all__ = ["MAX_ATTEMPTS", "prepare_half"]
 
 MAX_ATTEMPTS = 3
-"Most times a mind is asked for one half (DESIGN.md)."
+"Largest number of attempts for one half (DESIGN.md)."
 
 
 async def prepare_half(
@@ -27,12 +27,12 @@ async def prepare_half(
 
     Args:
         check: Gets the half and the document; returns findings in words, empty when the
-            half passed. A `HalfError` of its is a finding too.
-        findings: What is wrong with a half that is in use, for a repair.
+            half passed. A `HalfError` from it counts as a finding too.
+        findings: Faults of a half in use, for its repair.
         replaces: The text of that half; the same text again is no repair.
 
     Raises:
-        HalfError: The last attempt failed as well, or gave the same text again.
+        HalfError: The last attempt failed as well, or returned the same text again.
         MindError: The mind failed.
     """
     outcome, before = "findings", replaces

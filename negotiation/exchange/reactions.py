@@ -1,4 +1,4 @@
-"""What a status of the peer means in each state of a negotiation, as a table."""
+"""The meaning of the peer's status in each state of a negotiation, as a table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["END_STATES", "REACTIONS", "Reaction", "State"]
 
 
 class State(Enum):
-    """Where a negotiation stands on our side."""
+    """The state of a negotiation on our side."""
 
     PROPOSE = auto()
     EXPECT_PROPOSAL = auto()
@@ -22,14 +22,14 @@ class State(Enum):
 
 
 END_STATES = {State.READY, State.FAILED}
-"States in which no input has an effect any more."
+"States in which inputs have no effect any more."
 
 
 class Reaction(Enum):
-    """What a `protocolNegotiation` of the peer means in a state."""
+    """The meaning of a `protocolNegotiation` from the peer in a state."""
 
     CONSIDER = auto()
-    "A candidate for our mind."
+    "The peer sent a candidate for our mind to judge."
 
     AGREE = auto()
     "The peer accepts our candidate."
@@ -74,4 +74,4 @@ REACTIONS: dict[State, dict[Status, Reaction]] = {
         Status.REJECTED: Reaction.END,
     },
 }
-"What a status means in each state that is not an end."
+"The meaning of each status in each state other than the end states."

@@ -18,8 +18,8 @@ class SequenceCounter:
     def expected(self) -> tuple[int, ...]:
         """The numbers that the peer's next message may have.
 
-        One, but for two habits of the official SDK: as requester it opens with 1, and
-        as provider it answers 2 whatever number came in (WIRE row 37).
+        Usually one. Two habits of the official SDK are tolerated: as requester it
+        begins with 1, and as provider it answers 2 to any number (WIRE row 37).
         """
         if self._last is None:
             return (0, 1)
@@ -28,17 +28,17 @@ class SequenceCounter:
         return (self._last + 1,)
 
     def receive(self, number: int) -> bool:
-        """Take the peer's number; tell whether it is one of the expected."""
+        """Note the peer's number; return whether it is an expected one."""
         if number not in self.expected:
             return False
         self._last = number
         return True
 
     def send(self) -> int:
-        """Take and return the number of our next message."""
+        """Note and return the number of our next message."""
         if self._last is not None:
             self._last += 1
         else:
-            # A provider that refuses a bad first message answers the 0 it should be.
+            # A provider that refuses an invalid first message answers as if that had 0.
             self._last = 0 if self._role is Role.REQUESTER else 1
         return self._last

@@ -1,4 +1,4 @@
-"""What every machine of meta messages has: messages to send, events, and counts."""
+"""Base of all machines for meta messages: outgoing messages, events and counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EventT = TypeVar("EventT")
 
 
 class Speaker(Generic[EventT]):
-    """The outer side of a machine; what it reads and decides is the machine's."""
+    """The output side of a machine; reading and deciding are left to subclasses."""
 
     def __init__(self) -> None:
         self._events: deque[EventT] = deque()
@@ -24,17 +24,17 @@ class Speaker(Generic[EventT]):
 
     @property
     def messages_sent(self) -> int:
-        """Meta messages that we sent."""
+        """Number of meta messages that we sent."""
         return self._messages_sent
 
     @property
     def messages_received(self) -> int:
-        """Meta messages that the peer sent, ignored ones too."""
+        """Number of meta messages that the peer sent, including ignored ones."""
         return self._messages_received
 
     @property
     def ignored(self) -> int:
-        """Messages that were dropped and counted, also after the end."""
+        """Number of messages that were dropped, also after the end."""
         return self._ignored
 
     def messages_to_send(self) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""How long each state of a negotiation waits, for whom, and what it means when over."""
+"""The time limit of each state of a negotiation, and the failure when it is over."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["expiry", "wait_of", "waits_for_peer"]
 
 
 def wait_of(state: State, limits: NegotiationLimits) -> float:
-    """Return how many seconds `state` may last."""
+    """Return the seconds that `state` may last."""
     match state:
         case State.PROPOSE | State.JUDGE:
             return limits.answer_timeout
@@ -25,7 +25,7 @@ def waits_for_peer(state: State, *, own_code: bool) -> bool:
     """Return whether `state` waits for the peer.
 
     Args:
-        own_code: Whether our code for the candidate on the table is ready.
+        own_code: True when our code for the present candidate is ready.
     """
     if state is State.EXPECT_CODE:
         return own_code
@@ -35,14 +35,14 @@ def waits_for_peer(state: State, *, own_code: bool) -> bool:
 def expiry(
     state: State, limits: NegotiationLimits, *, own_code: bool
 ) -> tuple[FailureKind, str, str | None]:
-    """Return why a negotiation ends whose `state` lasted too long.
+    """Return the failure of a negotiation whose `state` lasted too long.
 
     Returns:
-        The kind, the reason, and what the peer sees if that is something else.
+        The kind, the reason, and the text for the peer if it is different.
     """
     match state:
         case State.EXPECT_CODE:
-            # ANP-44: counts as failed code generation, whoever is late.
+            # ANP-44: counts as failed code generation on either side.
             whose = "the peer's" if own_code else "our"
             reason = f"{whose} code was not ready in {limits.codegen_timeout:g} s"
             return FailureKind.CODE_GENERATION, reason, None

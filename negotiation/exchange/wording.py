@@ -1,4 +1,4 @@
-"""What a peer reads when no mind of ours said it, and how long our words may be."""
+"""Texts for the peer that no mind wrote, and limits for the length of our texts."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ __all__ = [
 ]
 
 MAX_REASON = 2_000
-"Most characters of a reason that we send or pass on."
+"Longest reason that we send or pass on, in characters."
 
 MAX_SUMMARY = 16_000
-"Most characters of a summary that we send: 64 KiB of UTF-8 in the worst case."
+"Longest summary that we send, in characters: at worst 64 KiB of UTF-8."
 
 DEFAULT_SUMMARY = "The document was replaced as a whole."
-"For a mind that gives no summary: ANP-29 demands one."
+"Used when a mind gives no summary, which ANP-29 demands."
 
 MIND_REASON = "This side could not work out an answer."
-"What the peer sees when our mind fails; the detail is the owner's."
+"Sent to the peer when our mind fails; only the owner sees the details."
 
 CANCEL_REASON = "The negotiation was cancelled."
-"What the peer sees when the owner, the caller or the daemon wants an end."
+"Sent to the peer when the owner, the caller or the daemon ends the negotiation."
 
 UNCODED_REASON = "This side could not make working code for the document."
-"What the peer sees when our half for its candidate did not pass its tests."
+"Sent to the peer when our half for its candidate did not pass its tests."

@@ -1,6 +1,6 @@
-"""What a model is asked beside documents and halves: words, messages, cases, faults.
+"""Questions to a model about words, messages, cases and faults.
 
-Rules come first in all of them; who asks here has nothing left that code can decide.
+Code decides first in all of them; only what it cannot decide is asked here.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Assessor:
         """Answer a question that the peer asked in words (ANP-64).
 
         Raises:
-            MindError: The model failed, or says nothing twice.
+            MindError: The model failed, or gave an empty answer twice.
         """
         for again in (False, True):
             asked = answer_question(question, side, again=again)
@@ -49,7 +49,7 @@ class Assessor:
         raise MindError("the model has no words for an answer")
 
     async def serve_text(self, text: str, offer: Offer) -> Spoken:
-        """Say which exposed capability a text of natural language asks for (ANP-71).
+        """Return the exposed capability that a natural-language text asks for (ANP-71).
 
         Raises:
             MindError: The model failed.
@@ -61,7 +61,7 @@ class Assessor:
     async def judge_messages(
         self, document: str, messages: Sequence[examine.Shown]
     ) -> tuple[str, ...]:
-        """Return in which way messages deviate from the document (ANP-9).
+        """Return the deviations of messages from the document (ANP-9).
 
         Raises:
             MindError: The model failed.
@@ -72,7 +72,7 @@ class Assessor:
     async def write_cases(
         self, document: str, need: Need, *, most: int = 6
     ) -> tuple[examine.CaseArguments, ...]:
-        """Return arguments worth testing beside those that rules derive (ANP-48).
+        """Return arguments for test cases, besides those that rules derive (ANP-48).
 
         Raises:
             MindError: The model failed.
@@ -83,7 +83,7 @@ class Assessor:
     async def judge_cases(
         self, document: str, cases: Sequence[examine.Shown]
     ) -> tuple[str, ...]:
-        """Return what speaks against test cases, beyond their schemas (ANP-49).
+        """Return the faults of test cases, other than those of schemas (ANP-49).
 
         Raises:
             MindError: The model failed.
@@ -99,11 +99,11 @@ class Assessor:
         *,
         findings: tuple[str, ...] = (),
     ) -> Fault:
-        """Say whose fault a reported error is (ANP-60).
+        """Return the side whose fault a reported error is (ANP-60).
 
-        Args:
-            message: Our message that the peer complains about.
-            description: The peer's words, untrusted.
+        message: Our message that the peer reports as faulty.
+            description: The peer's text, untrusted.
+            findings: Faults by the schemas; any of them decides without a question.
             findings: What the schemas say against it; any decides without a question.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Rules first, the model only for what is left (DESIGN.md, Negotiation)."""
+"""Rules first, the model only for the rest (DESIGN.md, Negotiation)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ logger = logging.getLogger(__name__)
 class AutoMind:
     """A `Mind` that asks a model only where schemas alone do not decide.
 
-    The side with the model adapts: what the rules would counter or reject goes to the
-    model, and only what that cannot adapt to either is sent back.
+    The side with the model adapts: a candidate that the rules would counter or reject
+    goes to the model, and only if that cannot adapt either the candidate is sent back.
 
     Args:
-        rules: Costs nothing.
-        llm: Is asked for what is left.
+        rules: Decides without cost.
+        llm: Decides the rest.
     """
 
     def __init__(self, rules: Mind, llm: LlmMind) -> None:
@@ -30,7 +30,7 @@ class AutoMind:
         self._llm = llm
 
     async def propose(self, need: Need) -> str:
-        """Return the first candidate; prose without schemas is the model's."""
+        """Return the first candidate; the model writes it if there are no schemas."""
         return await self._llm.propose(need)
 
     async def judge(
@@ -41,7 +41,7 @@ class AutoMind:
         *,
         findings: tuple[str, ...] = (),
     ) -> Verdict:
-        """Judge by schemas, and ask the model about what they do not accept."""
+        """Judge by schemas; ask the model about candidates that these do not accept."""
         if not findings:
             verdict = await self._rules.judge(candidate, side, transcript)
             if isinstance(verdict, Accept):
@@ -51,7 +51,7 @@ class AutoMind:
     async def write_half(
         self, document: str, side: Side, *, findings: tuple[str, ...] = ()
     ) -> HalfSource:
-        """Write by rules where they reach, else by what the model found."""
+        """Write by rules where possible, otherwise by the plan that the model found."""
         if not findings and not self._llm.knows(document, side):
             try:
                 return await self._rules.write_half(document, side)
@@ -60,7 +60,7 @@ class AutoMind:
         return await self._llm.write_half(document, side, findings=findings)
 
     async def answer(self, question: str, side: Side) -> str:
-        """Answer in words; the rules, which a model fails over to, have only names."""
+        """Answer through the model; if it fails, the rules answer with names only."""
         try:
             return await self._llm.answer(question, side)
         except MindError as exc:

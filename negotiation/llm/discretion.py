@@ -1,8 +1,9 @@
-"""Keeps what the owner said for our mind alone out of all that a peer can see.
+"""Keeps the owner's private hints out of every text that a peer can see.
 
-A model that was told a hint may repeat it, in a document, in a reason, or as a constant
-of a half that goes out with every answer. Code looks for phrases of the hints in each
-such text; what the peer and the document know anyway is no secret (ANP-34).
+A model that was given a hint may repeat it: in a document, in a reason, or as a
+constant of a half that is sent with every answer. Code searches each such text for
+phrases of the hints. Phrases that the peer and the document know anyway are not secret
+(ANP-34).
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ PRIVATE: Final = (
     "a constant, a table or an expression holds words of the owner's, which the peer "
     "must not see; make that value from what is listed, or leave it out"
 )
-"What the model is told about a plan that would."
+"Told to the model about a plan that would reveal a hint."
 
 MIN_PHRASE: Final = 12
-"Weight of a phrase that nobody writes by chance; see `_weight`."
+"Weight of a phrase that cannot occur by chance; see `_weight`."
 
 MIN_SHORT: Final = 6
-"Weight of a whole hint that is shorter than such a phrase, and counts as one."
+"Weight of a whole hint that is shorter than such a phrase, but counts as one."
 
 MIN_NUMBER: Final = 4
-"Characters of a word with digits that counts by itself: a number, a code."
+"Length of a word with digits that counts by itself, such as a number or code."
 
 MAX_LOOKED_AT: Final = 512 * 1024
-"Most characters of one text that are looked at; all we send is shorter."
+"Largest part of one text that is searched, in characters; our texts are shorter."
 
 WORD: Final = re.compile(r"[^\W_]+")
 WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -54,7 +55,7 @@ class Discretion:
     """Finds a side's hints in texts.
 
     Args:
-        side: Whose hints are private, and whose task or capabilities are not.
+        side: The side whose hints are private; its need or capabilities are not.
         known: Texts that the peer has anyway, such as its own document.
     """
 
@@ -70,9 +71,9 @@ class Discretion:
             )
 
     def tells(self, *texts: str) -> bool:
-        """Return whether the texts together hold a phrase of a hint.
+        """Return whether the texts contain a phrase of a hint.
 
-        Joined too, so that a phrase in two parts is found.
+        They are also searched joined, to find a phrase that is split over two texts.
         """
         if not self._phrases:
             return False
@@ -80,11 +81,11 @@ class Discretion:
         return any(phrase in squeezed for phrase in self._phrases)
 
     def without(self, answer: Json) -> Any:
-        """Return an answer of a model in which each text that tells is empty."""
+        """Return an answer of a model, with each text that reveals a hint emptied."""
         if isinstance(answer, str):
             return "" if self.tells(answer) else answer
         if isinstance(answer, list):
-            # An empty text in a list would be a value that was never meant.
+            # In a list an empty text would be a value that was never meant, so it goes.
             return [self.without(one) for one in answer if not self._is_telling(one)]
         if isinstance(answer, dict):
             return {name: self.without(value) for name, value in answer.items()}
@@ -95,10 +96,10 @@ class Discretion:
 
 
 def kept_back(found: Found, document: Document, side: Side) -> Found | Unmapped:
-    """Return a plan, or why its half would tell the peer what is for us alone.
+    """Return a plan, or the reason why its half would reveal a private hint.
 
-    What a provider half gives to its own capabilities, and a requester half to its own
-    caller, stays here; a hint may well be a value in that.
+    Values that a provider half passes to its own capabilities, and a requester half to
+    its own caller, stay on this side, so they may contain hints.
     """
     if not isinstance(found, ProviderPlan | RequesterPlan):
         return found
@@ -109,7 +110,7 @@ def kept_back(found: Found, document: Document, side: Side) -> Found | Unmapped:
 
 
 def _wire_texts(plan: ProviderPlan | RequesterPlan) -> list[str]:
-    """Return what a half says to the peer by itself: constants, tables, its codec's."""
+    """Return the texts that a half itself sends: constants, tables, its codec's."""
     sent = plan.result if isinstance(plan, ProviderPlan) else plan.request
     return [*_code_texts(plan.codec), *_constants(sent)]
 
@@ -136,7 +137,7 @@ def _constants(node: Node) -> Iterator[str]:
 
 
 def _code_texts(source: str) -> Iterator[str]:
-    """Give the texts in Python source, the whole of what is none."""
+    """Yield the texts in Python source; if it cannot be parsed, all of it."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -144,10 +145,10 @@ def _code_texts(source: str) -> Iterator[str]:
         return
     match tree.body:
         case [ast.Expr(ast.Constant())]:
-            # Numbers count only where nothing is reckoned with them.
+            # Numbers count only where the source does not calculate with them.
             yield source
     constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant)]
-    # In the order of the source, so that texts which are put together stand together.
+    # In the order of the source, so that concatenated texts follow each other.
     for node in sorted(constants, key=lambda one: (one.lineno, one.col_offset)):
         match node.value:
             case str(text):
@@ -157,7 +158,7 @@ def _code_texts(source: str) -> Iterator[str]:
 
 
 def _public(side: Side) -> str:
-    """Return what a peer may know of a side: all but its hints."""
+    """Return the texts of a side that a peer may know: all but its hints."""
     if isinstance(side, Need):
         given: Json = [asdict(side.task), side.arguments]
     else:
@@ -173,7 +174,7 @@ def _words_of(value: Json) -> str:
 
 
 def _phrases(hint: str) -> Iterator[str]:
-    """Give the shortest runs of words of a hint that tell something, squeezed."""
+    """Yield the shortest runs of words of a hint that are revealing, squeezed."""
     words = [part for word in WORD.findall(_plain(hint)) for part in _parts(word)]
     if MIN_SHORT <= sum(map(_weight, words)) < MIN_PHRASE:
         yield "".join(words)
@@ -189,7 +190,7 @@ def _phrases(hint: str) -> Iterator[str]:
 
 
 def _parts(word: str) -> list[str]:
-    """Return a word, or the single characters of one without blanks (Chinese)."""
+    """Return a word, or its single characters in scripts without blanks (Chinese)."""
     return list(word) if WIDE.search(word) else [word]
 
 

@@ -1,4 +1,4 @@
-"""The key under which a mind keeps what it found for one side of a negotiation."""
+"""The key under which a mind stores its results for one side of a negotiation."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["side_key"]
 
 
 def side_key(side: Side) -> str:
-    """Return 64 hex characters over what a side wants or offers, hints included.
+    """Return 64 hex characters over a side's need or offer, hints included.
 
-    Without an input schema the shape of the data at hand counts too: another shape is
-    another question.
+    Without an input schema the shape of the data at hand counts too, since another
+    shape is another question.
     """
     parts: list[Json]
     if isinstance(side, Need):

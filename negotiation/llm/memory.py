@@ -1,4 +1,4 @@
-"""What a mind found out, kept so that nothing is asked twice."""
+"""The results of a mind, kept so that nothing is asked twice."""
 
 from __future__ import annotations
 
@@ -17,40 +17,39 @@ __all__ = ["Memory", "Plan", "Planned", "Recent"]
 T = TypeVar("T")
 
 MAX_KEPT: Final = 64
-"Most answers of one kind that are kept; the one not used for longest goes first."
+"Largest number of results of one kind; the one unused for longest is dropped."
 
 Plan = ProviderPlan | RequesterPlan
-"How our half for a document works."
+"The plan of our half for a document."
 
 
 @dataclass(slots=True)
 class Planned:
-    """What is known about one document for one side."""
+    """The results for one document and one side."""
 
     plan: Plan
-    "How our half works."
 
     text: str = ""
-    "The half that was written last, to tell a repair from a repetition."
+    "The half that was written last, to distinguish a repair from a repetition."
 
     failed: bool = False
-    "True once a half of this plan did not pass its checks."
+    "True after a half of this plan failed its checks."
 
 
 class Recent(Generic[T]):
-    """A map that forgets what was not used for longest."""
+    """A mapping of limited size that drops the entry unused for longest."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, T] = OrderedDict()
 
     def get(self, key: str) -> T | None:
-        """Return what is kept under `key`, or None."""
+        """Return the value under `key`, or None."""
         if key in self._kept:
             self._kept.move_to_end(key)
         return self._kept.get(key)
 
     def put(self, key: str, value: T) -> None:
-        """Keep `value`."""
+        """Store `value`."""
         self._kept[key] = value
         self._kept.move_to_end(key)
         while len(self._kept) > MAX_KEPT:
@@ -58,15 +57,15 @@ class Recent(Generic[T]):
 
 
 class Memory:
-    """The answers of one mind, by document and by what a side wants or offers."""
+    """The results of one mind, by document and by a side's need or offer."""
 
     def __init__(self) -> None:
         self.plans: Recent[Planned] = Recent()
-        "What judging or writing found; see `key`."
+        "Results of judging or writing; see `key`."
         self.answers: Recent[Mapping[str, Any]] = Recent()
-        "Answers about a document, by its hash, to show what was wrong with them."
+        "Answers about a document, by its hash, to show the model their faults."
         self.refused: Recent[Reject] = Recent()
-        "Documents that nothing serves."
+        "Documents that no capability serves."
         self.proposed: Recent[str] = Recent()
         "Our first documents, by side."
         self.codecs: Recent[str] = Recent()

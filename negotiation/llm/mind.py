@@ -1,8 +1,8 @@
-"""The mind that asks a language model, and decides in code.
+"""The mind that asks a language model and decides in code.
 
-Each step is a pure function that makes a question and a pure function that reads the
-answer; this class carries them to the model and keeps what was found while judging, so
-that the half for the same document needs no further question (LLM.md; DESIGN.md,
+Each step has a pure function that makes a question and a pure function that reads the
+answer. This class passes the questions to the model and keeps the results of judging,
+so that the half for the same document needs no further question (LLM.md; DESIGN.md,
 Negotiation).
 """
 
@@ -71,7 +71,7 @@ __all__ = ["LlmMind"]
 
 
 class LlmMind(Assessor):
-    """A `Mind` that works with weak models and gains from strong ones.
+    """A `Mind` that works with weak models and benefits from strong ones.
 
     Args:
         model: Answers the questions; keeps the budget.
@@ -88,7 +88,7 @@ class LlmMind(Assessor):
     ) -> None:
         super().__init__(model)
         self._held = dict(held or {})
-        # Kept with what it writes.
+        # Stored with the halves that it writes.
         self._name = name
         self._memory = Memory()
 
@@ -98,7 +98,7 @@ class LlmMind(Assessor):
         """Return the first candidate for `need` (ANP-4).
 
         Raises:
-            MindError: The model failed, or the task's own schemas cannot be put into a
+            MindError: The model failed, or the need's own schemas cannot be put into a
                 document.
         """
         key = side_key(need)
@@ -118,11 +118,12 @@ class LlmMind(Assessor):
         return text
 
     def _read_proposal(self, need: Need, answer: Mapping[str, Any]) -> tuple[str, str]:
-        """Return document and codec without what is for our mind alone (ANP-34)."""
+        """Return document and codec without private hints (ANP-34)."""
         discretion = Discretion(need)
         text, codec = read_proposal(need, discretion.without(dict(answer)), self._held)
         if discretion.tells(text):
-            # In parts that tell nothing one by one: then without the model's words.
+            # The hint is spread over several parts, so none of the model's words are
+            # used.
             return plain_proposal(need), ""
         return text, codec
 
@@ -159,7 +160,7 @@ class LlmMind(Assessor):
         if findings:
             return await self._after_failure(candidate, side, sent, findings)
         if candidate in sent:
-            # Our own terms come back: they are as good as when we sent them.
+            # The peer returned our own terms, which we stand by.
             return Accept()
         key = Memory.key(candidate, side)
         known = self._memory.plans.get(key)
@@ -214,11 +215,11 @@ class LlmMind(Assessor):
     async def _plan_offer(
         self, form: OfferForm, problems: tuple[str, ...] = (), *, once: bool = False
     ) -> ProviderPlan | Unserved | Unmapped:
-        """Ask how the capabilities serve a document, once more if that has gaps.
+        """Ask how the capabilities serve a document; ask again if the plan has gaps.
 
         Args:
-            problems: What was wrong with the half that an answer before gave.
-            once: Whether one answer is all that is spent on it.
+            problems: Faults of the half that an earlier answer gave.
+            once: True to ask only once.
         """
         if form.too_large:
             chosen = read_choice(form, await self._ask(choosing_question(form)))
@@ -238,7 +239,7 @@ class LlmMind(Assessor):
             offer_question(form, problems=found.reasons, previous=answer)
         )
         self._memory.answers.put(key, again)
-        # The same answer again will not get better by asking a third time.
+        # The model repeats its answer, so a third question would not help.
         if again == answer:
             return found
         return kept_back(read_offer(form, again), form.document, form.offer)
@@ -246,7 +247,7 @@ class LlmMind(Assessor):
     async def _answer_prose(
         self, candidate: str, offer: Offer, sent: Sequence[str], reason: str
     ) -> Verdict:
-        """Answer a text that is no document with the terms of what it may mean."""
+        """Answer a text that is no document with the terms of the meant capability."""
         requirement = read_requirement(candidate) or candidate
         chosen = choose_for_prose(requirement, offer.capabilities, offer.hints)
         if not isinstance(chosen, NoChoice):
@@ -280,7 +281,7 @@ class LlmMind(Assessor):
     async def _judge_based(
         self, candidate: str, base: Base, offer: Offer, sent: Sequence[str]
     ) -> Verdict:
-        """Write out what a candidate changes in a base that we hold (ANP-26)."""
+        """Write out the changes of a candidate to a base that we hold (ANP-26)."""
         if base.problem:
             return Reject(base.problem)
         answer = await self._ask(changes_question(candidate, base))
@@ -304,8 +305,8 @@ class LlmMind(Assessor):
             document = read_document(candidate)
             form = reply_form(document, need)
         except DocumentError as exc:
-            # What cannot be read is answered once with what we began with: the reason
-            # may be news to the peer.
+            # An unreadable candidate is answered once with our first proposal, because
+            # the reason may be new to the peer.
             ours = await self.propose(need)
             if sent.count(ours) > 1:
                 return Reject(f"this document cannot be used: {exc}")
@@ -331,7 +332,7 @@ class LlmMind(Assessor):
             codec = self._memory.codecs.get(digest) or ""
             same = read_reply(form, {**_NOTHING, "codec": codec})
             if isinstance(same, RequesterPlan):
-                # Every name and type is the task's own already.
+                # The document already uses the names and types of the need.
                 return same
         key = document_hash(form.document.text)
         previous = self._memory.answers.get(key)
@@ -353,10 +354,10 @@ class LlmMind(Assessor):
     async def _after_failure(
         self, candidate: str, side: Side, sent: Sequence[str], findings: Sequence[str]
     ) -> Verdict:
-        """Our half for an acceptable document cannot be made; say it without asking."""
+        """Answer without a question after our half for a document failed."""
         reason = "our half for this document failed"
         if not side.hints:
-            # Findings repeat what a half said, and so perhaps a hint (ANP-34).
+            # Findings quote the half, which may contain a hint (ANP-34).
             reason = f"{reason}: {listed(findings)}"
         known = self._memory.plans.get(Memory.key(candidate, side))
         if known is not None:
@@ -376,7 +377,7 @@ class LlmMind(Assessor):
     async def write_half(
         self, document: str, side: Side, *, findings: tuple[str, ...] = ()
     ) -> HalfSource:
-        """Write our half for `document`; what judging found is used (see `Mind`).
+        """Write our half for `document`, using the results of judging (see `Mind`).
 
         Raises:
             HalfError: No half can be written, or the model repeats one that failed.
@@ -389,7 +390,7 @@ class LlmMind(Assessor):
         key = Memory.key(document, side)
         known = self._memory.plans.get(key)
         if known is None and not findings and read.is_json:
-            # Where the rules do not reach, the model is asked below.
+            # Where the rules do not apply, the model is asked below.
             with contextlib.suppress(HalfError):
                 return write_half(read, side)
         if known is None or findings:
@@ -439,10 +440,10 @@ class LlmMind(Assessor):
         return found
 
     def knows(self, document: str, side: Side) -> bool:
-        """Return whether judging `document` left a mapping for our half."""
+        """Return whether judging `document` gave a plan for our half."""
         return self._memory.plans.get(Memory.key(document, side)) is not None
 
-    # Below.
+    # Internal.
 
     def _remember(self, text: str, side: Side, plan: Plan) -> None:
         self._memory.plans.put(Memory.key(text, side), Planned(plan))

@@ -1,4 +1,4 @@
-"""Verdicts in words that the peer may see, made by code from what was found."""
+"""Verdicts in words that the peer may see, written by code."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ __all__ = [
 ]
 
 QUOTED: Final = re.compile(r"['\"]")
-"Where a quotation begins."
+"Beginning of a quotation."
 
 UNSAID: Final = "this document does not do here"
-"What stands where the reason would tell what is for our mind alone."
+"Replaces a reason that would reveal a private hint."
 
 MAX_REASONS: Final = 6
-"Most reasons in one verdict."
+"Largest number of reasons in one verdict."
 
 MAX_MISSING: Final = 300
-"Most characters of what a model says is missing."
+"Longest text of a model about a missing thing, in characters."
 
 MAX_REASON: Final = 1_500
-"Most characters of the reasons in one verdict."
+"Longest text of all reasons in one verdict, in characters."
 
 
 def counter(
@@ -56,9 +56,9 @@ def counter(
 
 
 def missing_reason(said: str, offer: Offer) -> str:
-    """Return why nothing serves, for the peer.
+    """Return the reason why nothing serves, for the peer.
 
-    The model's words are left out when it was told what is for our mind alone.
+    The model's words are left out when it was given private hints.
     """
     names = ", ".join(sorted(one.name for one in offer.capabilities)[:MAX_REASONS])
     missing = one_line(said_to_peer(said, offer), MAX_MISSING)
@@ -68,15 +68,15 @@ def missing_reason(said: str, offer: Offer) -> str:
 
 
 def said_to_peer(said: str, side: Side) -> str:
-    """Return a model's free words as the peer may see them: none if it had hints.
+    """Return a model's free text for the peer: empty if the model was given hints.
 
-    It may put a hint in other words, which no comparison finds.
+    It may express a hint in other words, which no comparison finds.
     """
     return "" if side.hints else said
 
 
 def discreet(verdict: Verdict, side: Side, candidate: str) -> Verdict:
-    """Return `verdict` without what is for our mind alone, whatever led to it."""
+    """Return `verdict` without the owner's private hints."""
     discretion = Discretion(side, candidate)
     match verdict:
         case Reject(reason) if discretion.tells(reason):
@@ -89,10 +89,10 @@ def discreet(verdict: Verdict, side: Side, candidate: str) -> Verdict:
 
 
 def peer_reasons(reasons: Sequence[str], side: Side) -> tuple[str, ...]:
-    """Return `reasons` as the peer may see them.
+    """Return `reasons` in the form that the peer may see.
 
-    What they quote can be a model's words, and a model that was told what is for our
-    mind alone may repeat it: then each ends before its first quotation (ANP-34).
+    Quotations in them may be words of a model, which may repeat private hints; if it
+    was given any, each reason ends before its first quotation (ANP-34).
     """
     if not side.hints:
         return tuple(reasons)

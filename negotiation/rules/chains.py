@@ -1,9 +1,9 @@
-"""Several capabilities in a row, as rules can see it: named, read-only, linked by name.
+"""Chains of capabilities by rules: named in the requirement, read-only, linked by name.
 
 A requirement that names two or three exposed capabilities means all of them, in that
-order, if each later one needs what an earlier one gives, under the same name and with
-the same schema. Nothing with side effects is ever part of a chain: a requirement may
-also name a capability to say that it is not meant (DESIGN.md, Negotiation).
+order, if each later one needs an output of an earlier one under the same name and with
+the same schema. No capability with side effects is part of a chain: a requirement may
+also name a capability to exclude it (DESIGN.md, Negotiation).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from negotiation.schema.values import same_schema
 __all__ = ["Chain", "ChainStep", "find_chain"]
 
 MAX_STEPS: Final = 3
-"Most capabilities in one chain."
+"Largest number of capabilities in one chain."
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,12 @@ class ChainStep:
     """One call of a chain."""
 
     capability: str
-    "Its full name."
 
     given: tuple[str, ...]
-    "Properties that the request gives."
+    "Properties that the request provides."
 
     linked: tuple[tuple[str, int], ...]
-    "Properties that an earlier step gives, each with the number of that step, from 0."
+    "Properties from an earlier step, each with the number of that step, from 0."
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +42,10 @@ class Chain:
     """Capabilities that serve a request together."""
 
     steps: tuple[ChainStep, ...]
-    "The calls in their order."
+    "The calls in order."
 
     whole: Capability
-    "All of them as one: what the request has to give, and what the last one gives."
+    "The chain as one capability: the request's input, and the last one's output."
 
     @property
     def name(self) -> str:
@@ -113,7 +112,7 @@ def find_chain(requirement: str, capabilities: Sequence[Capability]) -> Chain | 
 
 
 def _giver(name: str, schema: Schema, gains: Sequence[dict[str, Schema]]) -> int | None:
-    """Return the latest step that gives a property of this name and schema."""
+    """Return the latest step that provides a property of this name and schema."""
     for number in reversed(range(len(gains))):
         found = gains[number].get(name)
         if found is not None and same_schema(_bare(found), _bare(schema)):

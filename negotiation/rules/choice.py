@@ -1,7 +1,8 @@
-"""Which capability a candidate means: by name, or the one read-only that fits by shape.
+"""Chooses the capability that a candidate means, by name or by shape.
 
-Names are compared without case and separators. A capability with side effects is never
-chosen unless it is named (DESIGN.md, Negotiation).
+Names are compared without case and separators. By shape only the single read-only one
+that fits is chosen; a capability with side effects must be named (DESIGN.md,
+Negotiation).
 """
 
 from __future__ import annotations
@@ -31,24 +32,24 @@ from negotiation.schema.values import types_of
 __all__ = ["NoChoice", "choose", "choose_for_prose", "names_one", "near_names"]
 
 MAX_NEAR: Final = 5
-"Most capabilities named in a refusal."
+"Largest number of capabilities named in a refusal."
 
 
 @dataclass(frozen=True, slots=True)
 class NoChoice:
-    """No capability is meant, or it is not clear which."""
+    """No capability is meant, or it is unclear which one."""
 
     reason: str
-    "Why, naming the exposed capabilities that come near; the peer may see it."
+    "Reason, naming similar exposed capabilities; the peer may see it."
 
 
 def choose(
     document: Document, capabilities: Sequence[Capability], hints: Sequence[str] = ()
 ) -> Capability | Chain | NoChoice:
-    """Return the capability that `document` asks for, or several in a row.
+    """Return the capability that `document` asks for, or a chain of several.
 
     Args:
-        hints: The owner's words, newest last; a capability named in one is meant.
+        hints: The owner's hints, newest last; a capability that one names is chosen.
     """
     chain = find_chain(document.requirement, capabilities)
     hinted = _hinted(hints, capabilities)
@@ -92,12 +93,12 @@ def choose_for_prose(
 
 
 def names_one(text: str, capability: Capability) -> bool:
-    """Whether the full or short name of a capability stands in `text` as a word."""
+    """Return whether `text` has the full or short name of a capability as a word."""
     return bool(_named(text, [capability]))
 
 
 def near_names(text: str, capabilities: Sequence[Capability]) -> list[str]:
-    """Return the names of capabilities that come near to `text`, the nearest first."""
+    """Return the names of capabilities similar to `text`, the most similar first."""
     names = {one.name for one in capabilities}
     words = {word.casefold() for word in WORD.findall(text[:MAX_REQUIREMENT])}
     related = {
@@ -116,7 +117,7 @@ def near_names(text: str, capabilities: Sequence[Capability]) -> list[str]:
 def _hinted(
     hints: Sequence[str], capabilities: Sequence[Capability]
 ) -> Capability | None:
-    """Return the one exposed capability that the newest telling hint names, or None."""
+    """Return the one capability that the newest relevant hint names, or None."""
     for hint in reversed(hints):
         named = _named(hint, capabilities)
         if len(named) == 1:
@@ -125,7 +126,7 @@ def _hinted(
 
 
 def _named(text: str, capabilities: Sequence[Capability]) -> list[Capability]:
-    """Return the capabilities whose name stands in `text`, those with the longest."""
+    """Return the capabilities whose name is in `text`, those with the longest name."""
     exact = [one for one in capabilities if one.name == text.strip()]
     if exact:
         return exact[:1]
@@ -147,7 +148,7 @@ def _one_of(named: list[Capability]) -> Capability | NoChoice:
 
 
 def _has_shape(layout: Layout, capability: Capability) -> bool:
-    """Return whether the request has all that the capability requires."""
+    """Return whether the request has everything that the capability requires."""
     try:
         takes = prepared(capability.input_schema)
     except SchemaError:
@@ -160,7 +161,7 @@ def _covers(request: Schema, takes: Schema) -> bool:
     wanted = _properties(takes)
     required = takes.get("required", []) if isinstance(takes, dict) else []
     if not required:
-        # Nothing required fits every request; that alone chooses nothing.
+        # Any request fits if nothing is required; only an empty request chooses so.
         return not given
     by_name = {normal_name(name): schema for name, schema in given.items()}
     for name in required:

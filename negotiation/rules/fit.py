@@ -1,6 +1,6 @@
-"""Does a document serve this task, or this capability, and how do the values cross?
+"""Decides if a document serves a need or a capability, and plans the conversions.
 
-The result of a fit is everything a half needs; `halves` only writes it out.
+A fit contains everything that a half needs; `halves` only writes it as source.
 """
 
 from __future__ import annotations
@@ -37,43 +37,43 @@ ACTION_NAME: Final = re.compile(r"[\w./-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """How the values of one message cross between the document and our side."""
+    """The conversion of one message's values between the document and our side."""
 
     place: Place
-    "Where the document has them."
+    "The place of the values in the document's message."
 
     plan: Plan
-    "What becomes of them on their way."
+    "The conversion of the values."
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A document serves one side."""
+    """A document serves one side, with these conversions."""
 
     layout: Layout
-    "What the fields of its messages are for."
+    "The purposes of the fields in its messages."
 
     request: Crossing
-    "The arguments."
+    "Conversion of the arguments."
 
     response: Crossing
-    "The result."
+    "Conversion of the result."
 
     action: str | None = None
-    "What to write into a free `action`."
+    "Text for a free `action`."
 
     capability: Capability | None = None
     "The capability that is called; None on the requester's side."
 
     chain: Chain | None = None
-    "The calls behind `capability`, when it stands for several."
+    "The calls behind `capability`, when it stands for a chain."
 
 
 def fit_requester(document: Document, need: Need) -> Fit | Mismatch:
-    """Return how the task of `need` is served by `document`, or what stands against it.
+    """Return how `document` serves the caller's need, or the reasons why it cannot.
 
-    A task without an input schema is served when the data at hand fits the document's
-    request format (DESIGN.md, Tasks and schemas).
+    A need without an input schema is served when the data at hand fits the document's
+    request format (DESIGN.md, Needs and schemas).
     """
     task = need.task
     try:
@@ -115,7 +115,7 @@ def fit_requester(document: Document, need: Need) -> Fit | Mismatch:
 
 
 def fit_provider(document: Document, chosen: Capability | Chain) -> Fit | Mismatch:
-    """Return how what was chosen serves `document`, or what stands against it."""
+    """Return how the chosen capability serves `document`, or the reasons against it."""
     chain = chosen if isinstance(chosen, Chain) else None
     capability = chosen.whole if isinstance(chosen, Chain) else chosen
     try:
@@ -153,9 +153,9 @@ def fit_provider(document: Document, chosen: Capability | Chain) -> Fit | Mismat
 
 
 def closed(schema: Schema) -> Schema:
-    """Return an inferred schema that takes no property beyond those it was inferred of.
+    """Return an inferred schema closed against further properties.
 
-    Without this a later call with more arguments would lose them on the way unseen.
+    Otherwise a later call with more arguments would lose them without an error.
     """
     if not isinstance(schema, dict):
         return schema
@@ -188,7 +188,7 @@ def _sending(
 def _first(
     layout: Layout, tried: list[tuple[Place, Plan | Mismatch]], ours: Schema
 ) -> Crossing | Mismatch:
-    """Return the first crossing that works; the reasons of the likeliest otherwise."""
+    """Return the first crossing that works; else the reasons of the most likely."""
     failed: Mismatch | None = None
     for place, plan in tried:
         if isinstance(plan, Plan):
@@ -200,7 +200,7 @@ def _first(
 
 
 def _clash(layout: Layout, ours: Schema) -> Mismatch | None:
-    """A value of ours that is called like a protocol field beside it is ambiguous."""
+    """Refuse a value of ours that has the name of a protocol field next to it."""
     properties = ours.get("properties", {}) if isinstance(ours, dict) else {}
     reserved = {normal_name(name) for name in layout.guessed}
     for name in sorted(properties):
@@ -216,7 +216,7 @@ def _action_names(requirement: str) -> list[str]:
 
 
 def _action(schema: Schema | None, names: list[str]) -> str | Mismatch | None:
-    """Return what to write into a free `action`."""
+    """Return the text for a free `action`."""
     if schema is None:
         return None
     listed = values_of(schema) if isinstance(schema, dict) else []

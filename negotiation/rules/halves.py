@@ -1,9 +1,9 @@
-"""Writes the half of a module that carries out a fit, as readable source text.
+"""Writes the half that carries out a fit, as readable source text.
 
-The text is made of fixed lines and of literals. Whatever comes from outside (names of
-properties, constants, capabilities) enters only as the `repr` of a checked plain value
-(DESIGN.md, Trust), so a property called `x"]; import os` is just a long string. Only
-constructs that RestrictedPython takes without extension are used.
+The text consists of fixed lines and literals. Foreign data (names of properties,
+constants, capabilities) enters only as the `repr` of a checked plain value (DESIGN.md,
+Trust), so a property called `x"]; import os` is just a string. Only constructs that
+RestrictedPython accepts without extension are used.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from negotiation.strict_json import Json
 __all__ = ["literal", "provider_source", "requester_source", "write_half"]
 
 MAX_SOURCE: Final = 64 * 1024
-"Largest half, in bytes; the sandbox takes no more."
+"Largest half, in bytes; the limit of the sandbox."
 
 KINDS: Final = {"object": "dict", "array": "list", "string": "str", "boolean": "bool"}
 
@@ -59,7 +59,7 @@ def write_half(document: Document, side: Side) -> HalfSource:
     """Return our half for `document`, written from its schemas alone.
 
     Raises:
-        HalfError: The document does not fit our side; the reason says where.
+        HalfError: The document does not fit our side; the reason names the place.
     """
     if isinstance(side, Need):
         fit = fit_requester(document, side)
@@ -99,7 +99,7 @@ def literal(value: Json) -> str:
     """Return the source text of a plain value.
 
     Raises:
-        HalfError: It is not of plain JSON types, so its `repr` proves nothing.
+        HalfError: It is not of plain JSON types, so that its `repr` is not safe.
     """
     kind = type(value)
     if value is None or kind in (bool, int, str):
@@ -116,7 +116,7 @@ def literal(value: Json) -> str:
 
 
 class _Source:
-    """Source text that grows, with one function for each step that needs one."""
+    """Growing source text, with one function for each step that needs one."""
 
     def __init__(self, about: str) -> None:
         self._parts = [f'"""{about}"""\n\nimport json\n']
@@ -129,13 +129,13 @@ class _Source:
         return "\n\n".join(self._parts)
 
     def expression(self, step: Step, value: str, *, strict: bool = False) -> str:
-        """Return the expression that carries out `step` on the expression `value`."""
+        """Return the expression that applies `step` to the expression `value`."""
         if step == KEEP:
             return value
         return f"{self._function(step, strict)}({value})"
 
     def _function(self, step: Step, strict: bool) -> str:
-        """Write the function that carries out `step` and return its name."""
+        """Write the function that applies `step` and return its name."""
         lines: list[str] = []
         match step:
             case Items(inner):
@@ -304,7 +304,7 @@ def _message(
         tree[path[0]] = values
     lines = _tree(tree)
     if values is not None and not path:
-        # The fields of the protocol come last, so no value can take their place.
+        # The protocol's fields come last, so that no value can overwrite them.
         lines.insert(0, f"**{values},")
     return ["message = {", *_indented(lines), "}"]
 
@@ -338,7 +338,7 @@ def _message_id(name: str | None, message: str) -> list[str]:
 
 
 def _check(mark: Mark) -> str:
-    """Return the expression that is true when `mark` says good."""
+    """Return an expression that is true when `mark` reports success."""
     good = ", ".join(map(literal, mark.good)) + ","
     if mark.required:
         return f"response{''.join(f'[{name!r}]' for name in mark.path)} in ({good})"
@@ -346,12 +346,12 @@ def _check(mark: Mark) -> str:
 
 
 def _error_code(marks: Sequence[Mark], error: str | None) -> str:
-    """Return the expression for the code of an error, the most telling one."""
+    """Return the expression for an error's code, the most specific one."""
     for mark in marks:
         if mark.bad in (Slot.CODE, Slot.CODE_TEXT):
             return f"find(response, {_names(mark.path)})"
     for mark in marks:
-        # A document that lists words for its codes.
+        # The document lists words for its codes.
         if mark.path[-1] == "code" and isinstance(mark.bad, Fixed):
             return f'find(response, {_names(mark.path)}) or "error"'
     if error is not None:

@@ -1,4 +1,4 @@
-"""Names of capabilities as they stand in texts: without case and separators."""
+"""Finds names of capabilities in texts, without regard to case and separators."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from negotiation.need import Capability
 __all__ = ["MAX_REQUIREMENT", "WORD", "mentioned", "name_key", "names_in", "short_name"]
 
 MAX_REQUIREMENT: Final = 16 * 1024
-"Most characters of a requirement that are searched for names."
+"Largest part of a requirement that is searched for names, in characters."
 
 CJK: Final = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
 WORD: Final = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
-"A word; scripts without blanks between words give one for each character."
+"A word; in scripts without blanks between words each character is one."
 
 GAP: Final = re.compile(r"[\s_\-]*|[./]")
-"What may stand between the parts of one name."
+"Separator between the parts of one name."
 
 
 def short_name(name: str) -> str:
@@ -27,15 +27,15 @@ def short_name(name: str) -> str:
 
 
 def name_key(name: str) -> str:
-    """Return the letters and digits of a name, which are what is compared."""
+    """Return the letters and digits of a name, which are compared."""
     return "".join(word.casefold() for word in WORD.findall(name))
 
 
 def names_in(text: str, names: Iterable[str]) -> set[str]:
-    """Return which of `names` stand in `text` as words, however they are separated.
+    """Return those of `names` that occur in `text` as words, with any separators.
 
     Args:
-        names: As `name_key` gives them.
+        names: In the form of `name_key`.
     """
     return {name for _, _, name in _found(text, frozenset(names))}
 
@@ -43,7 +43,7 @@ def names_in(text: str, names: Iterable[str]) -> set[str]:
 def mentioned(text: str, capabilities: Sequence[Capability]) -> list[Capability]:
     """Return the capabilities that `text` names, in the order of their first mention.
 
-    A name inside a longer one is not meant, nor is one that several share.
+    A name inside a longer one does not count, nor does one that several share.
     """
     names: dict[str, list[Capability]] = {}
     for one in capabilities:
@@ -65,7 +65,7 @@ def mentioned(text: str, capabilities: Sequence[Capability]) -> list[Capability]
 
 
 def _found(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int, str]]:
-    """Yield where each name begins and ends."""
+    """Yield the beginning, the end and the key of each name found."""
     room = max(map(len, wanted), default=0)
     words = list(WORD.finditer(text))
     for number, first in enumerate(words):

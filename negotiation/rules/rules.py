@@ -1,12 +1,12 @@
 """The mind that needs no model: it proposes, judges and writes from schemas alone.
 
-Pure functions decide; `RulesMind` only gives them the form that a negotiation drives.
-What these rules cannot map is countered once, wholly in our own terms, and then
-rejected with what is missing (DESIGN.md, Negotiation).
+Pure functions decide; `RulesMind` only adapts them to the interface of a mind. A
+candidate that these rules cannot map is countered once, in our own terms, and then
+rejected with the missing parts (DESIGN.md, Negotiation).
 
-An owner's hint decides which of the exposed capabilities a candidate means. On the
-requester's side rules have no use for one: its words in a document would give equal
-tasks different hashes, and they are not for the peer.
+On the provider's side an owner's hint decides which exposed capability a candidate
+means. On the requester's side rules do not use hints: in a document they would give
+equal needs different hashes, and the peer must not see them.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ __all__ = [
 ]
 
 MAX_REASONS: Final = 8
-"Most reasons named in one summary or rejection."
+"Largest number of reasons in one summary or rejection."
 
 
 class RulesMind:
-    """A `Mind` that costs nothing and always says the same."""
+    """A `Mind` without cost whose answers depend only on its inputs."""
 
     async def propose(self, need: Need) -> str:
         """Return the first candidate for `need` (ANP-4).
 
         Raises:
-            MindError: The task's own schemas cannot be put into a document.
+            MindError: The need's own schemas cannot be put into a document.
         """
         try:
             return propose(need)
@@ -90,20 +90,20 @@ class RulesMind:
 
         Raises:
             HalfError: The document does not fit. Findings change nothing: rules write
-                the same text again, and who asks sees that.
+                the same text again, which the caller notices.
         """
         return write_from_text(document, side)
 
     async def answer(self, question: str, side: Side) -> str:
-        """Say what we expose that comes near, and that schemas decide here (ANP-64)."""
+        """Name similar capabilities that we expose; schemas decide here (ANP-64)."""
         return answer_in_words(question, side)
 
 
 def propose(need: Need) -> str:
-    """Return the document of `need` in our own shape, the same for equal tasks.
+    """Return the document of `need` in our own shape; equal needs give equal bytes.
 
     Raises:
-        DocumentError: A schema of the task is over the limits.
+        DocumentError: A schema of the need is over the limits.
     """
     task = need.task
     given = task.input_schema
@@ -116,10 +116,10 @@ def propose(need: Need) -> str:
 def own_terms(
     chosen: Capability | Chain, capabilities: Sequence[Capability] = ()
 ) -> str:
-    """Return the document that says just what was chosen takes and gives (ANP-5).
+    """Return the document with exactly the input and output of `chosen` (ANP-5).
 
     Args:
-        capabilities: Where those of a chain are found by name.
+        capabilities: The capabilities among which those of a chain are looked up.
 
     Raises:
         DocumentError: A schema of the capability is over the limits.
@@ -130,7 +130,7 @@ def own_terms(
         if isinstance(chosen, Chain)
         else [chosen]
     )
-    # The name alone: a description may hold the names of other capabilities.
+    # Only the name: a description may contain names of other capabilities.
     return render_document(
         whole.name, whole.input_schema, whole.output_schema, offered=parts
     )
@@ -140,7 +140,7 @@ def judge_offer(candidate: str, offer: Offer, sent: Sequence[str]) -> Verdict:
     """Return the provider's verdict on `candidate`.
 
     Args:
-        sent: The candidates that we sent before in this negotiation.
+        sent: The candidates that we have sent in this negotiation.
     """
     document = _read(candidate)
     chosen: Capability | Chain | NoChoice
@@ -176,14 +176,14 @@ def judge_reply(candidate: str, need: Need, sent: Sequence[str]) -> Verdict:
     """Return the requester's verdict on `candidate`, a counter of the provider.
 
     Args:
-        sent: The candidates that we sent before in this negotiation.
+        sent: The candidates that we have sent in this negotiation.
     """
     document = _read(candidate)
     repeats = 0
     if isinstance(document, DocumentError):
         reasons = [str(document)]
-        # What cannot be read is answered once with what we began with, because the
-        # reason may be news to the peer; what does not fit has seen our terms.
+        # An unreadable candidate is answered once with our first proposal, because the
+        # reason may be new to the peer; a sender of a readable one has seen our terms.
         repeats = 1
     else:
         fit = fit_requester(document, need)
@@ -212,7 +212,7 @@ def write_from_text(document: str, side: Side) -> HalfSource:
 
 
 def answer_in_words(question: str, side: Side) -> str:
-    """Return what rules can say to a question: names and schemas, never promises."""
+    """Return the answer that rules can give: names and schemas, never promises."""
     if isinstance(side, Need):
         return (
             "This side decides by JSON Schemas alone and cannot discuss in words. "

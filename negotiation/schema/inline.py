@@ -1,7 +1,7 @@
-"""A schema without `$ref`: each replaced by what it points to, within a budget.
+"""Replaces each `$ref` of a schema by its target, within a budget.
 
-After this nobody who reads a schema needs protection against loops, and the classic
-bomb of definitions that double each other ends here.
+Afterwards no reader of the schema needs protection against loops or against
+definitions that double each other.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def inlined(schema: Schema, *, max_nodes: int = 8_000, max_depth: int = 64) -> S
     """Return the normalised `schema` with every `$ref` replaced by its target.
 
     Args:
-        max_nodes: Most JSON values in the result.
+        max_nodes: Largest number of JSON values in the result.
         max_depth: Deepest nesting of schemas in the result.
 
     Raises:
-        SchemaError: A `$ref` leaves the schema, points nowhere, comes back to itself,
-            or the result would be too large.
+        SchemaError: A `$ref` points outside the schema, to nothing or to itself, or the
+            result would be too large.
     """
     return _Inliner(schema, max_nodes, max_depth).run()
 
@@ -43,7 +43,7 @@ _LOCAL_REF: Final = re.compile(r"#(/.*)?", re.DOTALL)
 
 
 class _Inliner:
-    """Replaces `$ref` by its target, once, with a budget for the result."""
+    """Replaces each `$ref` of a schema by its target, with a budget for the result."""
 
     def __init__(self, schema: Schema, max_nodes: int, max_depth: int) -> None:
         self._root = schema
@@ -58,7 +58,7 @@ class _Inliner:
 
     def _copy(self, schema: Schema, open_refs: tuple[str, ...], depth: int) -> Schema:
         self._spend(1)
-        # Refs may add levels to a schema that was within the depth when it came.
+        # Targets may add levels to a schema that was within the depth before.
         if depth > self._max_depth:
             raise SchemaError("the schema is nested too deeply once its $ref are read")
         if isinstance(schema, bool):
@@ -80,7 +80,7 @@ class _Inliner:
                 self._spend(_nodes(value))
                 copy[keyword] = value
         if len(copy.get("allOf", ())) == 1:
-            # The old way to write a keyword beside a `$ref`.
+            # The old form of a keyword beside a `$ref`.
             copy = _as_object(_joined(copy.pop("allOf")[0], copy))
         if "$ref" not in schema:
             return copy
@@ -94,7 +94,7 @@ class _Inliner:
         return _joined(target, copy)
 
     def _check_refs(self, schema: Schema) -> None:
-        """Raise for a `$ref` that is not local, also in a definition nobody uses."""
+        """Raise for a `$ref` that is not local, even in an unused definition."""
         if isinstance(schema, bool):
             return
         if "$ref" in schema:
@@ -111,8 +111,8 @@ class _Inliner:
 
     def _target(self, ref: str) -> Schema:
         if ref not in self._targets:
-            # What a `$ref` points to need not be a place where a schema stands, so it
-            # was perhaps not cleaned with the rest.
+            # The target of a `$ref` may be outside the known places of schemas, and
+            # then was not cleaned with the rest.
             self._targets[ref] = normalise(self._found(ref), at=ref)
         return self._targets[ref]
 
@@ -142,7 +142,7 @@ class _Inliner:
 
 
 def _nodes(value: Json) -> int:
-    """Return how many JSON values `value` holds; its depth is known to be limited."""
+    """Return the number of JSON values in `value`, whose depth must be limited."""
     if isinstance(value, dict):
         return 1 + sum(map(_nodes, value.values()))
     if isinstance(value, list):
@@ -151,7 +151,7 @@ def _nodes(value: Json) -> int:
 
 
 def _joined(target: Schema, beside: dict[str, Any]) -> Schema:
-    """Return what `$ref` and the keywords beside it mean together."""
+    """Return the combined meaning of a `$ref` target and the keywords beside it."""
     if not beside:
         return target
     if isinstance(target, bool):
@@ -164,7 +164,7 @@ def _joined(target: Schema, beside: dict[str, Any]) -> Schema:
 
 
 def _apart(left: dict[str, Any], right: dict[str, Any]) -> bool:
-    """Return whether no keyword of one changes what a keyword of the other means."""
+    """Return whether no keyword of either schema affects one of the other."""
     related = {
         "properties",
         "patternProperties",

@@ -1,7 +1,7 @@
-"""Schemas from outside: counted and cleaned, never executed.
+"""Takes in foreign schemas: they are measured and cleaned, never executed.
 
-A JSON Schema of a peer, a model or a tool server is hostile data (DESIGN.md, Trust).
-In the daemon it is only counted and copied: nothing is fetched, no `pattern` runs.
+A JSON Schema of a peer, a model or a tool server is hostile data (DESIGN.md, Trust). In
+the daemon it is only measured and copied: nothing is fetched, and no `pattern` runs.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ __all__ = ["DIALECT", "Schema", "SchemaLimits", "check_limits", "normalise", "pr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaLimits:
-    """How large a schema from outside may be."""
+    """Limits for the size of foreign schemas."""
 
     max_size: int = 64 * 1024
     "Largest schema, in bytes of its canonical JSON."
 
     max_depth: int = 32
-    "Deepest nesting of JSON objects and arrays, the schema itself being 1."
+    "Deepest nesting of JSON objects and arrays; the schema itself counts as 1."
 
     max_nodes: int = 2_000
-    "Most JSON values (objects, arrays and scalars) in it."
+    "Largest number of JSON values (objects, arrays and scalars) in it."
 
     max_inlined_nodes: int = 8_000
-    "Most JSON values once every `$ref` is replaced by what it points to."
+    "Largest number of JSON values after every `$ref` is replaced by its target."
 
 
 DEFAULT_LIMITS: Final = SchemaLimits()
@@ -43,17 +43,17 @@ def check_limits(schema: Schema, limits: SchemaLimits = DEFAULT_LIMITS) -> Schem
     """Return `schema` if it is a schema within the limits, with local `$ref` only.
 
     Raises:
-        SchemaError: Naming the limit, or the place and the kind of the `$ref`.
+        SchemaError: The text names the limit, or the place and the kind of the `$ref`.
     """
     prepared(schema, limits)
     return schema
 
 
 def prepared(schema: object, limits: SchemaLimits = DEFAULT_LIMITS) -> Schema:
-    """Return `schema` checked, cleaned and as a tree without `$ref`.
+    """Return `schema` after checking, cleaning and replacing every `$ref`.
 
     Raises:
-        SchemaError: As `check_limits`.
+        SchemaError: See `check_limits`.
     """
     if not isinstance(schema, dict | bool):
         kind = type(schema).__name__

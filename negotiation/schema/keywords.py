@@ -1,7 +1,7 @@
-"""The keywords of JSON Schema 2020-12 that we know, and what a usable one looks like.
+"""The supported keywords of JSON Schema 2020-12, and checks of their values.
 
-What this module returns can be read without further checks: every keyword has a value
-of its kind. Schemas come from outside (DESIGN.md, Trust): they are copied, never run.
+Schemas that this module returns need no further checks: every keyword has a value of
+the right kind. Foreign schemas are copied, never executed (DESIGN.md, Trust).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-"The `$schema` of everything we write, and the meaning we give to what we read."
+"The `$schema` of documents that we write, and the dialect in which we read others."
 
 TYPES: Final = frozenset(
     {"null", "boolean", "object", "array", "number", "integer", "string"}
@@ -43,7 +43,7 @@ ANNOTATIONS: Final = frozenset(
         "writeOnly",
     }
 )
-"Keywords that say nothing about which values fit."
+"Keywords that have no effect on the allowed values."
 
 SCHEMA_MAPS: Final = frozenset(
     {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
@@ -95,14 +95,14 @@ DEFINITIONS: Final = ("$defs", "definitions")
 
 
 def normalise(schema: object, *, at: str = "") -> Schema:
-    """Return a copy with the keywords of 2020-12 that we know, all of a usable form.
+    """Return a copy with the supported keywords of 2020-12 only, all in valid form.
 
-    Unknown keywords go (DESIGN.md, Trust), `required: true` inside a property moves to
-    the object it belongs to, and the old list form of `items` becomes `prefixItems`.
+    Unknown keywords are dropped (DESIGN.md, Trust), `required: true` inside a property
+    moves to the object that contains it, and a list in `items` becomes `prefixItems`.
 
     Args:
-        schema: A JSON value whose depth is known to be limited.
-        at: Where it stands, as a JSON pointer, for the reasons.
+        schema: A JSON value of limited depth.
+        at: Its place as a JSON pointer, for error messages.
 
     Raises:
         SchemaError: A known keyword has a value of the wrong kind.
@@ -137,7 +137,7 @@ def _normalise(schema: object, path: str) -> Schema:
 
 
 def _keyword(keyword: str, value: Any, path: str) -> dict[str, Any] | None:
-    """Return what becomes of one keyword; None drops it."""
+    """Return one keyword in its cleaned form, or None to drop it."""
     if keyword in SCHEMA_MAPS:
         if not isinstance(value, dict):
             raise SchemaError(f"{path}: expected an object, got {type(value).__name__}")

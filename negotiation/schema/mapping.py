@@ -1,11 +1,11 @@
-"""Can every value of one schema be turned into a value of another, and how?
+"""Decides if every value of one schema can be converted to another, and plans how.
 
-The answer is a `Plan`, or the reasons in words. What is proved here holds for every
-value, so a half made from a plan never produces a message that the other schema
-refuses. Names may differ in case and separators only; meaning is never guessed.
-
-Keywords that only the source has are ignored, as each of them only makes the source
-narrower. Keywords of the target beyond those handled here pass only when both sides say
+The result is a `Plan`, or the reasons in words. It is proved for all values, so a half
+made from a plan never produces a message that the other schema refuses. Names may
+differ only in case and separators; meaning is never guessed. Keywords that only the
+source has are ignored, as each of them only restricts the source. Keywords of the
+target that are not handled here are accepted only when both sides have the same value
+(DESIGN.md, Negotiation).
 the same (DESIGN.md, Negotiation).
 """
 
@@ -26,10 +26,10 @@ from negotiation.strict_json import Json, canonical_json
 __all__ = ["Drop", "Mismatch", "Proof", "Reason", "compare", "normal_name"]
 
 MAX_STEPS: Final = 20_000
-"Most pairs of subschemas that are compared; more is refused as too large."
+"Largest number of pairs of subschemas that are compared; above it they are refused."
 
 MAX_REASONS: Final = 20
-"Most reasons that are kept; they travel in a summary to the peer."
+"Largest number of reasons that are kept; the peer gets them in a summary."
 
 HANDLED: Final = ANNOTATIONS | {
     "type",
@@ -52,27 +52,27 @@ HANDLED: Final = ANNOTATIONS | {
     "contentMediaType",
 }
 SAME_ON_BOTH: Final = frozenset({"pattern", "multipleOf", "uniqueItems"})
-"Keywords about the value as a whole: with the same one on both sides nothing changes."
+"Keywords about a whole value, which must be the same on both sides."
 
 
 class Drop(Enum):
-    """Which declared properties of the source may have no place in the target."""
+    """The declared properties of the source that may have no place in the target."""
 
     NONE = auto()
-    "A caller's own data: nothing it declared may be lost."
+    "None: a caller's own data, of which nothing declared may be lost."
 
     OPTIONAL = auto()
-    "A request on its way to a capability that does not take every option."
+    "Optional ones: a request to a capability that does not take every option."
 
     ALL = auto()
-    "A result: who asked takes what it asked for."
+    "All: a result, of which the caller takes the part it asked for."
 
 
 class Proof(Enum):
-    """How much the source schema must promise."""
+    """The conditions that the source schema must guarantee."""
 
     FULL = auto()
-    "All of it: types, limits, enums and formats."
+    "All conditions: types, limits, enums and formats."
 
     SHAPE = auto()
     "Names and types; the source was inferred from data that is checked on every call."
@@ -85,13 +85,13 @@ def compare(
     drop: Drop = Drop.OPTIONAL,
     proof: Proof = Proof.FULL,
 ) -> Plan | Mismatch:
-    """Return how every value of `source` becomes a value of `target`, or why not.
+    """Return the conversion of all values of `source` to `target`, or the reasons.
 
     Args:
-        source: Schema of what there is, inlined.
-        target: Schema of what is needed, inlined.
-        drop: What may be left out on the way.
-        proof: What the source schema must promise.
+        source: Schema of the available values, with references replaced.
+        target: Schema of the wanted values, with references replaced.
+        drop: Declared properties that may be lost.
+        proof: Conditions that the source schema must guarantee.
     """
     mapper = _Mapper(drop, proof)
     try:
@@ -106,14 +106,14 @@ def compare(
 
 
 def normal_name(name: str) -> str:
-    """Return `name` without case and separators, the form in which names meet."""
+    """Return `name` without case and separators, for comparisons."""
     return "".join(
         ch for ch in name.casefold() if ch not in "_-. " and not ch.isspace()
     )
 
 
 class _TooLargeError(Exception):
-    """The pairs to compare are more than the budget."""
+    """There are more pairs to compare than the budget allows."""
 
 
 _Found = Step | list[Reason]
@@ -126,12 +126,13 @@ class _Mapper:
         self._drop = drop
         self._proof = proof
         self._left = MAX_STEPS
-        # Kept with the schema itself, or a freed one could lend its id to another.
+        # Stored with the schema itself, so that its id cannot be reused while it is
+        # here.
         self._forms: dict[int, tuple[Schema, bytes]] = {}
         self._splits: dict[int, tuple[Schema, list[Schema]]] = {}
 
     def step(self, source: Schema, target: Schema, path: str) -> _Found:
-        """Return how `source` becomes `target`, or the reasons why it cannot."""
+        """Return the conversion of `source` to `target`, or the reasons against it."""
         self._spend()
         if self._equal(source, target) or self._form(target) in (b"{}", b"true"):
             return KEEP
@@ -234,10 +235,11 @@ class _Mapper:
         return reasons
 
     def _listed(self, values: list[Json], target: Schema, path: str) -> _Found:
-        """Each of the few values of the source must fit."""
+        """Check that each of the source's few values fits."""
         for value in values:
             if isinstance(value, dict | list) and value:
-                # Inside it the target may hold keywords that only a validator judges.
+                # The target may contain keywords for the value's parts, which are not
+                # checked.
                 return [Reason(path, words(target), f"{cut(value)}, not a plain value")]
             if reason := contradiction(target, value):
                 return [Reason(path, words(target), f"{cut(value)} ({reason})")]
@@ -246,7 +248,7 @@ class _Mapper:
     def _must_list(
         self, source: dict[str, Any], wanted: list[Json], path: str
     ) -> _Found:
-        """The target takes only a few values, the source does not say which it has."""
+        """Check a target with few values against a source that lists none."""
         types = types_of(source)
         possible: list[Json] = []
         if types <= {"boolean", "null"}:
@@ -287,7 +289,7 @@ class _Mapper:
 
     @property
     def proof(self) -> Proof:
-        """How much the source must promise."""
+        """The conditions that the source schema must guarantee."""
         return self._proof
 
     def _spend(self) -> None:
@@ -315,7 +317,7 @@ class _Mapper:
 
 
 class _ObjectPair:
-    """Two object schemas, property by property."""
+    """Compares two object schemas, property by property."""
 
     def __init__(
         self,
@@ -334,7 +336,7 @@ class _ObjectPair:
         self._needed = frozenset(target.get("required", ()))
         self._extra_in = source.get("additionalProperties")
         if "patternProperties" in source:
-            # Which names they take is not known without running them.
+            # The names they match are unknown without running the patterns.
             self._extra_in = True
         self._extra_out = target.get("additionalProperties")
         self._path = path
@@ -406,7 +408,7 @@ class _ObjectPair:
             self._reason(name, needs, "nothing of that name")
 
     def _extras(self) -> Step | None:
-        """Pass what the target takes by any name; return the step for the unnamed."""
+        """Return the step for undeclared properties, or None to drop them."""
         extra = self._extra_out
         if extra is None or extra is False:
             return None
@@ -421,7 +423,8 @@ class _ObjectPair:
         if unnamed is None or unnamed is False:
             return None
         if self._wanted.keys() - self._have.keys():
-            # An unnamed property of the source could meet a named one of the target.
+            # An undeclared property of the source could have the name of a target
+            # property.
             return None
         found = self._mapper.step(unnamed, extra, f"{self._path}/*")
         if isinstance(found, list):

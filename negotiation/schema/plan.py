@@ -1,7 +1,7 @@
-"""How a value of one schema becomes a value of another: plain data that can be shown.
+"""Plans: conversions of values between two schemas, as plain data.
 
-A plan is made by `mapping`, written out as source text by `halves`, and applied here
-directly when the daemon only wants to know what the data at hand would turn into.
+`mapping` makes a plan, and `halves` writes it as source text. It is applied here when
+the daemon only needs the result for the data at hand.
 """
 
 from __future__ import annotations
@@ -32,63 +32,63 @@ class PlanError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """The value fits as it is."""
+    """The value is kept unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """Each item of a list becomes another."""
+    """Converts each item of a list."""
 
     step: Step
-    "What happens to each item."
+    "Conversion of each item."
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One property that crosses, perhaps under another name."""
+    """Copies one property, perhaps under another name."""
 
     source: str
-    "Name in the value that comes in."
+    "Name in the source value."
 
     target: str
-    "Name in the value that goes out."
+    "Name in the target value."
 
     step: Step
-    "What happens to the value of the property."
+    "Conversion of the property's value."
 
     required: bool
-    "True when the target cannot do without it."
+    "True when the target requires it."
 
     default: tuple[Json, ...] = ()
-    "What a required property gets when the source leaves it out: one value, or none."
+    "Value of a required property that the source leaves out: one value, or none."
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """An object becomes an object, property by property."""
+    """Converts an object to an object, property by property."""
 
     fields: tuple[Field, ...]
-    "The properties that cross, in the order of their target names."
+    "The copied properties, in the order of their target names."
 
     constants: tuple[tuple[str, Json], ...] = ()
-    "Target properties that nothing in the source decides, with their value."
+    "Target properties that do not depend on the source, with their values."
 
     dropped: tuple[str, ...] = ()
     "Declared source properties that the target has no place for."
 
     rest: Step | None = None
-    "What happens to properties that the source does not declare; None drops them."
+    "Conversion of properties that the source does not declare; None drops them."
 
 
 @dataclass(frozen=True, slots=True)
 class ByKind:
-    """The value has several kinds; objects and lists change, all else is kept."""
+    """Converts objects and lists, and keeps all other values unchanged."""
 
     of_object: Step
-    "What happens when it is an object."
+    "Conversion of an object."
 
     of_array: Step
-    "What happens when it is a list."
+    "Conversion of a list."
 
 
 Step = Keep | Items | Fields | ByKind
@@ -97,26 +97,26 @@ KEEP: Final = Keep()
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Every value of one schema can be turned into one of another, in this way."""
+    """A conversion of all values of one schema to values of another."""
 
     step: Step
-    "What happens to the whole value."
+    "Conversion of the whole value."
 
     def describe(self) -> tuple[str, ...]:
-        """Return what the plan does beyond copying, one line each, for people."""
+        """Return the changes that the plan makes, one line each, for people."""
         return tuple(_lines(self.step, "")) or ("values pass unchanged",)
 
     def apply(self, value: Json) -> Json:
-        """Return what `value` turns into.
+        """Return `value` after the conversion.
 
         Raises:
-            PlanError: `value` is not of the schema the plan was made for.
+            PlanError: `value` does not fit the schema that the plan was made for.
         """
         return apply_step(self.step, value)
 
 
 def apply_step(step: Step, value: Json) -> Json:
-    """Return what `value` turns into by `step`.
+    """Return `value` after the conversion `step`.
 
     Raises:
         PlanError: `value` does not have the shape that `step` was made for.

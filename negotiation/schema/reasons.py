@@ -1,4 +1,4 @@
-"""Why one schema does not fit another: where, what was expected, what there is."""
+"""Reasons why one schema does not fit another: place, expectation and finding."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["Mismatch", "Reason", "limit_reasons", "values_of", "words"]
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One thing that stands in the way."""
+    """One reason against a conversion."""
 
     path: str
-    "JSON pointer of the property in the target, empty for the whole value."
+    "JSON pointer of the property in the target; empty for the whole value."
 
     expected: str
-    "What the target needs, in words."
+    "The target's condition, in words."
 
     got: str
-    "What the source offers, in words."
+    "The source's values, in words."
 
     def __str__(self) -> str:
         return f"{self.path or '/'}: expected {self.expected}, got {self.got}"
@@ -33,10 +33,10 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """Not every value of the source can be turned into one of the target."""
+    """Not every value of the source can be converted to one of the target."""
 
     reasons: tuple[Reason, ...]
-    "Why, at least one."
+    "At least one reason."
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.reasons))
@@ -45,7 +45,7 @@ class Mismatch:
 def limit_reasons(
     source: dict[str, Any], target: dict[str, Any], path: str
 ) -> list[Reason]:
-    """Return where the limits or the format of `target` are not kept by `source`."""
+    """Return the violations of limits and format of `target` by `source`."""
     types = types_of(source)
     reasons = []
     if types & {"integer", "number"}:
@@ -59,8 +59,8 @@ def limit_reasons(
     for kind, what in (("string", "Length"), ("array", "Items")):
         if kind in types:
             reasons += _count_reasons(source, target, what, path)
-    # In 2020-12 `format` describes and does not assert, so a source without one is
-    # taken; two different ones are two different things.
+    # In 2020-12 `format` only describes, so a source without one is accepted; two
+    # different formats do not fit.
     formats = source.get("format"), target.get("format")
     if "string" in types and None not in formats and formats[0] != formats[1]:
         reasons.append(
@@ -113,7 +113,7 @@ def _count_reasons(
 
 
 def words(schema: Schema) -> str:
-    """Return what `schema` takes, in few words."""
+    """Return a short description of the values of `schema`."""
     if isinstance(schema, bool):
         return "any value" if schema else "no value"
     values = values_of(schema)

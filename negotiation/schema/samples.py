@@ -1,9 +1,9 @@
-"""Sample values of a schema: the same ones every time, made without running a pattern.
+"""Makes sample values of a schema, always the same, without running a pattern.
 
-Minimal, full and boundary values come from `const`, `enum`, `default`, `examples`, data
-at hand, and then from the counting keywords. They are candidates: whoever uses them has
-them judged by the validator, as keywords such as `not` are beyond what is counted here.
-A schema for which nothing can be made gives none and says so (DESIGN.md, Negotiation).
+Minimal, full and boundary values come from `const`, `enum`, `default`, `examples` and
+the data at hand, then from the keywords with limits. They are candidates: callers must
+validate them, as keywords such as `not` are ignored here. If nothing can be made for a
+schema, the result has no values and says so (DESIGN.md, Negotiation).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from negotiation.strict_json import Json, canonical_json
 __all__ = ["Sample", "SampleKind", "Samples", "make_samples"]
 
 MAX_VALUES: Final = 4_000
-"Most JSON values in all samples of one schema together."
+"Largest number of JSON values in all samples of one schema together."
 
 MAX_TEXT: Final = 4_096
-"Longest text made to reach a length; a larger minimum gives no sample."
+"Longest text made to reach a minimum length; a larger minimum gives no sample."
 
 MAX_ITEMS: Final = 50
-"Most items made to reach a count; a larger minimum gives no sample."
+"Largest number of items made to reach a minimum; a larger one gives no sample."
 
 TEXT: Final = "sample text "
 FORMATS: Final[dict[str, tuple[str, str]]] = {
@@ -53,11 +53,11 @@ FORMATS: Final[dict[str, tuple[str, str]]] = {
     "json-pointer": ("/a/0", ""),
     "regex": ("^a+$", "b"),
 }
-"Two values of each format that we know."
+"Two values of each known format."
 
 
 class SampleKind(StrEnum):
-    """Why a sample was made."""
+    """The purpose of a sample."""
 
     GIVEN = "given"
     MINIMAL = "minimal"
@@ -71,28 +71,27 @@ class Sample:
     """One value for a schema."""
 
     kind: SampleKind
-    "Why it was made."
+    "The purpose for which it was made."
 
     value: Json
-    "The value."
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """What could be made for a schema."""
+    """The sample values of a schema."""
 
     values: tuple[Sample, ...]
     "Different values, in the order of `SampleKind`."
 
     partial: bool
-    "True when for some kind, or for all, no value could be made."
+    "True when no value could be made for at least one kind."
 
 
 def make_samples(schema: Schema, given: Sequence[Json] = ()) -> Samples:
-    """Return values that nothing countable speaks against.
+    """Return sample values, as far as countable keywords can tell they are valid.
 
     Args:
-        schema: An inlined schema.
+        schema: A schema with references replaced.
         given: Data at hand, such as the arguments of the call; used where it fits.
     """
     maker = _Maker(given)
@@ -121,13 +120,13 @@ class _CannotMakeError(Exception):
 
 
 class _Maker:
-    """Makes values, within one budget."""
+    """Makes values within one budget."""
 
     def __init__(self, given: Sequence[Json]) -> None:
         self._left = MAX_VALUES
 
     def make(self, schema: Schema, kind: SampleKind, given: Sequence[Json]) -> Json:
-        """Return a value of `kind`, preferring what the schema itself offers."""
+        """Return a value of `kind`, preferring values that the schema itself has."""
         self._left -= 1
         if schema is False or self._left < 0:
             raise _CannotMakeError
@@ -148,7 +147,7 @@ class _Maker:
     def _branch(
         self, branches: list[Schema], kind: SampleKind, given: Sequence[Json]
     ) -> Json:
-        """Return a value of one branch; different kinds try different ones first."""
+        """Return a value of one branch; each kind tries another branch first."""
         named = [one for one in branches if types_of(one) != {"null"}]
         null = [one for one in branches if types_of(one) == {"null"}]
         order = {
@@ -249,7 +248,7 @@ class _Maker:
                 inner = _inside(given, name)
                 result[name] = self.make(properties[name], kind, inner)
             except _CannotMakeError:
-                # An optional property that cannot be made is left out.
+                # An optional property for which no value can be made is left out.
                 continue
         while len(result) < enough:
             name = f"extra{len(result) + 1}"
@@ -270,14 +269,14 @@ def _any_value(kind: SampleKind) -> Json:
 def _offered(
     schema: dict[str, Any], kind: SampleKind, given: Sequence[Json]
 ) -> Iterator[Json]:
-    """Yield the values that the schema or the data at hand offer, the best first."""
+    """Yield the values in the schema or the data at hand, the best first."""
     if "const" in schema:
         yield schema["const"]
     listed = schema.get("enum", ())
     yield from reversed(listed) if kind is SampleKind.HIGH else listed
     containers = types_of(schema) & {"object", "array"}
     if kind in (SampleKind.LOW, SampleKind.HIGH) and "pattern" not in schema:
-        # These two are for the limits, which what is offered seldom touches.
+        # These two kinds test the limits, which such values seldom reach.
         return
     if containers and kind is SampleKind.MINIMAL:
         return
@@ -298,7 +297,7 @@ def _inside(given: Sequence[Json], name: str) -> list[Json]:
 
 
 def _merged(schema: dict[str, Any]) -> Schema:
-    """Return `schema` with its `allOf` spread out, good enough for a candidate."""
+    """Return `schema` with its `allOf` merged, well enough for a candidate."""
     merged = {key: value for key, value in schema.items() if key != "allOf"}
     for branch in schema["allOf"]:
         if isinstance(branch, bool):

@@ -1,4 +1,4 @@
-"""Unions taken apart: `anyOf`, `oneOf` and lists of types as separate schemas."""
+"""Splits unions: `anyOf`, `oneOf` and lists of types become separate schemas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from negotiation.schema.values import types_of
 __all__ = ["alternatives", "overlapping"]
 
 MAX_ALTERNATIVES: Final = 64
-"Most branches of a union that are told apart."
+"Largest number of branches into which a union is split."
 
 
 def alternatives(schema: Schema) -> list[Schema]:
@@ -41,7 +41,7 @@ def alternatives(schema: Schema) -> list[Schema]:
 
 
 def _merged(beside: dict[str, Any], branch: Schema) -> Schema | None:
-    """Return a branch together with what stands beside the union, or None."""
+    """Return a branch merged with the keywords beside the union, or None."""
     if not beside or branch is False:
         return branch
     if branch is True:

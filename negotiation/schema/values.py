@@ -1,8 +1,8 @@
-"""JSON values and the schemas they meet, judged by counting only.
+"""Checks of JSON values by schemas, as far as counting and comparing suffice.
 
-Whether a value is valid is the validator's question, in a worker with a deadline. This
-answers the smaller one that samples, defaults and mappings ask about values we make or
-move ourselves, without ever running a `pattern`.
+Real validation is done by the validator in a worker, under a deadline. These checks are
+for samples, defaults and mappings, whose values we make or move ourselves; they never
+run a `pattern`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["bare", "contradiction", "json_type", "same_json", "same_schema", "ty
 
 
 def types_of(schema: Schema) -> frozenset[str]:
-    """Return the JSON types a value of `schema` may have; all of them if none is said.
+    """Return the JSON types a value of `schema` may have; all of them if none is named.
 
-    An object of keywords without `type` that has `properties` means an object, as every
-    author of such a schema does, although 2020-12 would let a string pass.
+    A schema with `properties` but without `type` means an object, as its author surely
+    does, although 2020-12 would also allow a string.
     """
     if isinstance(schema, bool):
         return TYPES if schema else frozenset()
@@ -89,8 +89,8 @@ def same_schema(left: Schema, right: Schema) -> bool:
 def contradiction(schema: Schema, value: Json) -> str | None:
     """Return in words why `value` cannot fit the inlined `schema`, or None.
 
-    Only keywords that can be counted are judged: `pattern`, `format`, `not`, `if` and
-    their like are not, so None means "nothing speaks against it", not "valid".
+    Only keywords that can be counted or compared are checked, not `pattern`, `format`,
+    `not`, `if` and the like, so None does not mean that the value is valid.
     """
     if isinstance(schema, bool):
         return None if schema else "nothing is allowed here"
@@ -140,7 +140,7 @@ def _object_contradiction(schema: dict[str, Any], value: dict[str, Any]) -> str 
     if reason := _out_of_count(schema, len(value), "Properties"):
         return reason
     known = schema.get("properties", {})
-    # Which names a `patternProperties` takes is not known without running it.
+    # The names that `patternProperties` match are unknown without running patterns.
     unclear = "patternProperties" in schema
     rest = True if unclear else schema.get("additionalProperties", True)
     for name, item in value.items():

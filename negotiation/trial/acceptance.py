@@ -1,8 +1,8 @@
-"""Is this half fit to be used? Every half is checked before it becomes active.
+"""Checks every half before it is used.
 
-Whoever wrote it (rules, a model, a person), the half runs in a worker and its messages
-are judged by the validator, both given as `Protocol` classes. Findings are sentences: a
-mind gets them back and tries again (DESIGN.md, Negotiation).
+A half of any author (rules, a model, a person) runs in a worker, and its messages are
+checked by the validator; both are given as `Protocol` classes. Findings are sentences,
+with which a mind can try again (DESIGN.md, Negotiation).
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ async def check_half(
     runner: HalfRunner,
     validator: Validator,
 ) -> Findings:
-    """Try `half`, loaded in `runner`, with all that can be made from the schemas.
+    """Check `half`, loaded in `runner`, with all samples that the schemas give.
 
-    For bytes that are not JSON the worked examples stand in for made messages; see
-    `negotiation.trial.worked_trial` for what is checked then (ANP-70).
+    For bytes that are not JSON the worked examples replace samples; see
+    `negotiation.trial.worked_trial` for the checks (ANP-70).
     """
     trial: Trial
     if isinstance(side, Need):
@@ -66,7 +66,7 @@ async def check_half(
 
 
 async def _example_findings(document: Document, validator: Validator) -> list[str]:
-    """Return what speaks against the examples themselves: no half can mend that."""
+    """Return the faults of the examples themselves, which no half can correct."""
     error = error_response_schema(document.of_values)
     return [
         f"the worked {example.kind} does not fit its schema: {finding}"

@@ -1,10 +1,10 @@
-"""Example texts that a half brings along for its own check.
+"""Example texts that a half contains for its own check.
 
-A schema may allow any text where the half reads a date, a code or XML. What is made
-for such a place from the schema alone cannot be read, and a good half would fail its
-check. So a module may say `EXAMPLES = {"request:/arrival": "31.12.2026"}`: names of
-places, in `request`, `arguments`, `response` or the output of a capability, with one
-text each. The half never uses them; they are read from the source, which is not run.
+A schema may allow any text where the half reads a date, a code or XML. Samples for such
+a place cannot be read, and a good half would fail its check. So a module may contain
+`EXAMPLES = {"request:/arrival": "31.12.2026"}`: names of places, in `request`,
+`arguments`, `response` or the output of a capability, with one text each. The half
+never uses them; they are read from the source, which is not run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["examples_in", "examples_line", "with_examples"]
 NAME: Final = "EXAMPLES"
 
 MAX_EXAMPLES: Final = 64
-"Most places of one half; others are ignored."
+"Largest number of places in one half; others are ignored."
 
 MAX_TEXT: Final = 4_096
 "Longest example, in characters; a longer one is ignored."
@@ -31,7 +31,7 @@ ITEMS: Final = "*"
 
 
 def examples_line(examples: Mapping[str, str]) -> str:
-    """Return the line of a module that says `examples`, by the names of the places."""
+    """Return the line of a module with `examples`, by the names of the places."""
     return f"{NAME} = {literal(dict(sorted(examples.items())))}"
 
 
@@ -40,7 +40,7 @@ def examples_in(source: str) -> dict[str, dict[Path, str]]:
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        # Whether it is a module at all is judged elsewhere.
+        # Another check reports a text that is not Python.
         return {}
     found: dict[str, dict[Path, str]] = {}
     for name, text in _pairs(tree)[:MAX_EXAMPLES]:
@@ -53,7 +53,7 @@ def examples_in(source: str) -> dict[str, dict[Path, str]]:
 
 
 def with_examples(value: Json, examples: Mapping[Path, str]) -> Json:
-    """Return `value` with each example in place of the text that stands there."""
+    """Return `value` with each example in place of the text at its path."""
     for path, text in examples.items():
         value = _put(value, path, text)
     return value

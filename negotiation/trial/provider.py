@@ -21,18 +21,17 @@ from negotiation.trial.trial import HOSTILE, MESSAGE_ID, Trial, dumped, find, sl
 __all__ = ["ProviderTrial", "SampleRequest"]
 
 MAX_CALLS: Final = 16
-"Most capability calls of one sample."
+"Largest number of capability calls for one sample."
 
 
 @dataclass(frozen=True, slots=True)
 class SampleRequest:
-    """A request that the half has to answer."""
+    """A request that the half must answer."""
 
     data: bytes
-    "The message."
 
     message_id: Json = MESSAGE_ID
-    "What its message id is, if the document has one."
+    "The value of its message id, if the document has one."
 
 
 @dataclass(slots=True)
@@ -44,7 +43,7 @@ class _Calls:
 
 
 class ProviderTrial(Trial):
-    """Hands requests to the half, and answers its calls well and badly."""
+    """Passes requests to the half, and answers its calls with results and failures."""
 
     def __init__(
         self,
@@ -61,7 +60,7 @@ class ProviderTrial(Trial):
         self._refusals: list[str] = []
 
     async def run(self) -> None:
-        """Try everything with samples as the capabilities' outputs."""
+        """Run all checks, with samples as the outputs of capabilities."""
         allowed = {one.name: one for one in self._offer.capabilities}
         unknown = sorted(set(self._half.capabilities) - allowed.keys())
         if unknown:
@@ -131,7 +130,7 @@ class ProviderTrial(Trial):
         inputs: dict[str, Schema],
         answers: dict[str, list[Json]],
     ) -> None:
-        """Different outputs of the capability must give different responses."""
+        """Check that different outputs of the capability give different responses."""
         most = max((len(values) for values in answers.values()), default=0)
         responses = [
             await self._handle_good(request, inputs, answers, turn)
@@ -185,10 +184,10 @@ class ProviderTrial(Trial):
         return response
 
     async def _is_refusal(self, request: SampleRequest, response: bytes) -> bool:
-        """Return whether the half found the request itself to be wrong, and said so.
+        """Return whether the half reported the request itself as invalid.
 
-        A schema need not say all that a request has to keep: any text may stand where a
-        date is meant. Such an answer is as good as another one if not all are like it.
+        A schema may not express every condition: it may allow any text where a date is
+        meant. Such answers are accepted unless all answers are of this kind.
         """
         values = await self._values(MessageKind.RESPONSE, response)
         if self._says_good(values) is not False:
@@ -201,7 +200,7 @@ class ProviderTrial(Trial):
         return True
 
     def _said(self, values: dict[str, Json]) -> str:
-        """Return the words of an error response, or as much of it as can be shown."""
+        """Return the text of an error response, or as much of it as can be shown."""
         assert self._layout is not None, "or nothing would say error"
         texts = [find(values, path) for path in self._layout.response.texts]
         return next((one for one in texts if isinstance(one, str)), cut(values))[:300]
@@ -255,7 +254,7 @@ class ProviderTrial(Trial):
         calls = _Calls()
 
         async def on_call(capability: str, arguments: Json) -> Json:
-            # As the daemon does: what does not fit the schema never gets there.
+            # As in the daemon: arguments that do not fit the schema are refused here.
             await self._judge_call(calls, inputs, capability, arguments)
             if calls.faults or not answers[capability]:
                 raise CapabilityFailed("400", "the arguments do not fit")

@@ -17,7 +17,7 @@ __all__ = ["RequesterTrial"]
 
 
 class RequesterTrial(Trial):
-    """Encodes what the task may send, decodes what the provider may answer."""
+    """Encodes data that the need may send, and decodes answers of a provider."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class RequesterTrial(Trial):
         self._need = need
 
     async def run(self) -> None:
-        """Try everything with the data at hand and the samples of the task."""
+        """Run all checks, with the data at hand and the samples of the need."""
         need, task = self._need, self._need.task
         try:
             given = task.input_schema
@@ -43,7 +43,7 @@ class RequesterTrial(Trial):
         except SchemaError as exc:
             self.problem(f"the task's schema cannot be used: {exc}")
             return
-        # Without a schema of the caller's only the data at hand is known to be meant.
+        # Without a schema of the caller only the data at hand is known to be valid.
         if given is None:
             arguments: list[Json] = [need.arguments]
         else:
@@ -89,7 +89,7 @@ class RequesterTrial(Trial):
             )
             schema = self._document.response_schema
             if await self._validator.validate(schema, message):
-                # The response as a whole asks for more than its parts; nothing shown.
+                # The response as a whole has further conditions, so this shows nothing.
                 self._partial = True
                 results.append(None)
                 continue

@@ -1,4 +1,4 @@
-"""One half on trial: what both sides' trials have in common."""
+"""The common part of both sides' trials of a half."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ __all__ = [
 ]
 
 MESSAGE_ID: Final = "sample0000000001"
-"The message id of all samples; a half must carry it without looking at it."
+"The message id of all samples; a half must copy it without interpreting it."
 
 MAX_MESSAGE: Final = 1024 * 1024
-"Largest message a half may make of a sample, in bytes."
+"Largest message that a half may make from a sample, in bytes."
 
 MAX_PROBLEMS: Final = 20
-"Most findings; a mind can use no more at once."
+"Largest number of findings; a mind cannot use more at once."
 
 HOSTILE: Final[tuple[tuple[str, bytes], ...]] = (
     ("no bytes", b""),
@@ -53,15 +53,15 @@ HOSTILE: Final[tuple[tuple[str, bytes], ...]] = (
     ("deep nesting", b"[" * 50_000),
     ("deep nesting inside an object", b'{"a":' * 20_000 + b"1" + b"}" * 20_000),
 )
-"Bytes that no half may take for a good message, with their name."
+"Bytes that no half may accept as a good message, with their names."
 
 
 WRONG: Final[tuple[Json, ...]] = ([], 5, "x")
-"Values of which at least one has the wrong type for any field that has a type."
+"Values of which at least one has a wrong type for any field with a type."
 
 
 class SamplesMade:
-    """Names for how much could be sampled; agreements store them."""
+    """The degrees to which samples could be made; agreements store them."""
 
     FULL: Final = "full"
     PARTIAL: Final = "partial"
@@ -73,22 +73,22 @@ class Findings:
     """The outcome of a check."""
 
     problems: tuple[str, ...]
-    "What is wrong, in words; empty when the half may be used."
+    "Faults in words; empty when the half may be used."
 
     samples: str
-    "`full`, `partial` or `none`: how much of the schemas could be sampled."
+    "`full`, `partial` or `none`: the share of the schemas that have samples."
 
     checks: int
-    "How many messages were tried, hostile ones included."
+    "Number of messages tried, hostile ones included."
 
     @property
     def passed(self) -> bool:
-        """Whether the half may be used."""
+        """True when the half may be used."""
         return not self.problems
 
 
 class Trial:
-    """One half on trial."""
+    """Tries one half and collects findings."""
 
     def __init__(
         self,
@@ -112,21 +112,21 @@ class Trial:
             self._layout: Layout | None = read_layout(document.of_values)
         except DocumentError:
             # A model may write a half for a document that the rules do not cover; its
-            # messages are then judged by their schemas alone.
+            # messages are then checked by their schemas alone.
             self._layout = None
             self._partial = True
 
     def problem(self, text: str) -> None:
-        """Keep a finding, once."""
+        """Record a finding, once."""
         if text not in self.problems and len(self.problems) < MAX_PROBLEMS:
             self.problems.append(text)
 
     async def run(self) -> None:
-        """Try everything; what is wrong is in `problems` afterwards."""
+        """Run all checks; the findings are in `problems` afterwards."""
         raise NotImplementedError
 
     def findings(self) -> Findings:
-        """Return what was found."""
+        """Return the outcome of the checks."""
         made = SamplesMade.PARTIAL if self._partial else SamplesMade.FULL
         samples = made if self._tried else SamplesMade.NONE
         return Findings(tuple(self.problems), samples, self._checks)
@@ -134,11 +134,11 @@ class Trial:
     async def _valid(
         self, schema: Schema, given: Sequence[Json], root: str
     ) -> list[Json]:
-        """Return the samples of `schema` that the validator takes.
+        """Return the samples of `schema` that the validator accepts.
 
         Args:
-            given: Data at hand, which comes first and stays as it is.
-            root: What the half calls the value; its own examples go into it.
+            given: Data at hand, which comes first and stays unchanged.
+            root: The half's name of the value, for the half's own examples.
         """
         made = make_samples(schema, given)
         self._partial = self._partial or made.partial
@@ -175,7 +175,7 @@ class Trial:
         return not findings
 
     async def _values(self, kind: MessageKind, data: object) -> dict[str, Any]:
-        """Return the values of a message, an empty object when it has none."""
+        """Return the values of a message; an empty object if they cannot be read."""
         if not isinstance(data, bytes) or len(data) > MAX_MESSAGE:
             return {}
         try:
@@ -192,7 +192,7 @@ class Trial:
             self.problem(f"{what} does not carry the message id in {name!r}")
 
     def _says_good(self, values: dict[str, Any]) -> bool | None:
-        """Return whether a response says good; None when that cannot be told."""
+        """Return whether a response reports success; None if that is unknown."""
         if self._layout is None:
             return None
         return says_good(self._layout.response, values)
@@ -211,7 +211,7 @@ class Trial:
         target: Schema,
         what: str,
     ) -> None:
-        """One and the same result for different values is no translation."""
+        """Report a half that gives the same result for different values."""
         if len(make_samples(target).values) < 2:
             return
         pairs = {
@@ -223,8 +223,8 @@ class Trial:
             self.problem(f"{what} gives the same for {len(pairs)} different values")
 
     def _wrong_types(self, schema: Schema) -> list[tuple[str, bytes]]:
-        """Return messages that are right but for the type of one field that counts."""
-        # Bytes of another format can only be had from its worked examples.
+        """Return messages that are right except for the type of one important field."""
+        # Messages in another format can only come from its worked examples.
         if self._layout is None or not self._document.is_json:
             return []
         if not isinstance(schema, dict):
@@ -238,7 +238,7 @@ class Trial:
         value = made.values[0].value
         message = build_message(fields, slots(), place=part.places[0], value=value)
         found = []
-        # What a half need not look at, such as `type`, the validator judges anyway.
+        # The validator checks fields that a half may ignore anyway, such as `type`.
         counts = {self._layout.message_id, *part.places[0].path[:1]}
         if not request:
             counts |= {mark.path[0] for mark in self._layout.response.marks}
@@ -251,7 +251,7 @@ class Trial:
         return found
 
     async def _unfit(self, kind: MessageKind, data: bytes) -> bool:
-        """Return whether `data` is not, after all, a good message of the document."""
+        """Return whether `data` is not a good message of the document after all."""
         request = kind is MessageKind.REQUEST
         document = self._document
         schema = document.request_schema if request else document.response_schema
@@ -262,7 +262,7 @@ class Trial:
 
 
 def slots() -> dict[Slot, Json]:
-    """Return what samples have in the fields that a half fills in."""
+    """Return the samples' values for the fields that a half fills in."""
     return {
         Slot.MESSAGE_ID: MESSAGE_ID,
         Slot.ACTION: "call",

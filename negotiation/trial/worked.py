@@ -1,8 +1,8 @@
-"""What the worked examples of a document tell about a half, before it is run.
+"""Derives from a document's worked examples the inputs of a half that give them.
 
-Pure: which arguments, which capability output and which error an example was made from.
-It can be told where the document's own names are those of the task or the capability;
-a half that renames or converts is held to the schemas alone there.
+Pure: it finds the arguments, the capability's output or the error behind an example.
+This is possible where the document uses the names of the need or the capability; a half
+that renames or converts values is checked by the schemas alone.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["Told", "failure_of", "pairs_of", "request_told", "value_at"]
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a requester half is given to make the request of an example."""
+    """The input of a requester half that gives an example's request."""
 
     message_id: str
-    "Its message id; empty when the document has none."
+    "The message id; empty when the document has none."
 
     arguments: dict[str, Any]
     "The caller's data."
@@ -36,17 +36,17 @@ class Told:
 def request_told(
     document: Document, values: dict[str, Json], names: Collection[str]
 ) -> Told | None:
-    """Return what gives a request with `values`, or None when it cannot be told.
+    """Return the input that gives a request with `values`, or None if unknown.
 
     Args:
-        names: Names of the task's data; the example has to use no others.
+        names: Names of the need's data; the example must use no others.
     """
     try:
         request = Fields("request", document.request_schema)
         message_id = take_message_id(
             request, Fields("response", document.response_schema)
         )
-        # A free action is the half's to choose.
+        # The half may choose the text of a free action.
         request.take_action()
         if request.action_schema is not None:
             return None
@@ -68,10 +68,10 @@ def request_told(
 def value_at(
     values: dict[str, Json], place: Place, taken: Collection[str]
 ) -> dict[str, Json] | None:
-    """Return the object at `place`, None when there is none.
+    """Return the object at `place`, or None if there is none.
 
     Args:
-        taken: Names that are no values, for a place beside them.
+        taken: Names that are not values, for a place among other fields.
     """
     if not place.path:
         return {name: one for name, one in values.items() if name not in taken}
@@ -84,8 +84,8 @@ def pairs_of(
 ) -> list[tuple[WorkedExample, WorkedExample]]:
     """Return each worked request with the answer of `kind` that belongs to it.
 
-    They belong together when they have one message id; in a document without, when
-    there is only one of each.
+    They belong together when they have the same message id; in a document without ids,
+    when there is only one of each.
     """
     requests = document.examples_of(ExampleKind.REQUEST)
     answers = document.examples_of(kind)
@@ -102,7 +102,7 @@ def pairs_of(
 
 
 def failure_of(layout: Layout, values: dict[str, Json]) -> CapabilityFailed:
-    """Return the failure of a capability that an error response most likely tells."""
+    """Return the most likely capability failure behind an error response."""
     response = layout.response
     codes = [
         find(values, path)

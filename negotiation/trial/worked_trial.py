@@ -1,19 +1,21 @@
-"""The trials of halves whose bytes are not JSON, held against the worked examples.
+"""Trials of halves whose bytes are not JSON, by the worked examples.
 
-What can be checked without a model, and is (DESIGN.md, Negotiation; ANP-70):
+These checks need no model (DESIGN.md, Negotiation; ANP-70):
 
-* `read_message` gives the values of every example, and takes neither a cut example nor
-  junk for a good message. From there on it is the eye of all other checks.
-* A requester half: what it encodes of the task's data and samples fits the request
-  schema when read; a worked request whose arguments can be told (`worked`) is produced
-  byte by byte; a worked response gives a result that fits the task, an error an error.
-* A provider half: every worked request is answered with samples of the capabilities'
-  outputs, and after failures, by what fits the response schemas when read; a worked
-  response whose capability output can be told, and a worked error, are produced byte by
-  byte if the values are those of the example.
+* `read_message` returns the values of every example, and accepts neither a truncated
+  example nor junk as a good message. All other checks then use it.
+* A requester half: the messages that it encodes from the need's data and samples fit
+  the request schema when read; a worked request whose arguments are known (`worked`)
+  is produced byte by byte; a worked response gives a result that fits the need, and a
+  worked error gives an error.
+* A provider half: its answers to worked requests, with samples of the capabilities'
+  outputs and with failures, fit the response schemas when read; a worked response
+  whose capability output is known, and a worked error, are produced byte by byte if
+  the values are those of the example.
 
-Samples of requests cannot be made without the requester's half, nor of responses
-without the provider's, so such a check is `full` only where the examples tell all.
+Samples of requests cannot be made without the requester's half, nor samples of
+responses without the provider's. So such a check is `full` only where the examples
+determine all.
 """
 
 from __future__ import annotations
@@ -43,15 +45,15 @@ NAMES: Final = {
 NEVER_GOOD: Final = (HOSTILE[0], *HOSTILE[-2:])
 """Bytes that are no message in any format: none at all, and far too many brackets.
 
-The others of `HOSTILE` may happen to be one in some format, but not all the same one.
+Other bytes of `HOSTILE` may be a message in some format.
 """
 
 
 def example_schema(document: Document, kind: ExampleKind, error: Schema) -> Schema:
-    """Return the schema that the values of an example have to fit.
+    """Return the schema that the values of an example must fit.
 
     Args:
-        error: Schema of a response that says error.
+        error: Schema of an error response.
     """
     if kind is ExampleKind.REQUEST:
         return document.request_schema
@@ -89,7 +91,7 @@ class _Reading(Trial):
                 good.append(None if isinstance(values, HalfError) else values)
 
     async def _read(self, kind: MessageKind, data: bytes) -> Any:
-        """Return what `read_message` gives, a HalfError where it raises one."""
+        """Return the result of `read_message`, or the HalfError that it raises."""
         self._checks += 1
         try:
             return await self._judge.values(kind, data)
@@ -113,10 +115,10 @@ class _Reading(Trial):
 
 
 class WorkedRequesterTrial(_Reading, RequesterTrial):
-    """Encodes and reads back, produces the worked requests, decodes the answers."""
+    """Checks encoding and reading, the worked requests, and decoding of answers."""
 
     async def run(self) -> None:
-        """Try everything; the answers are the worked ones."""
+        """Run all checks; the answers are the worked ones."""
         await self._read_examples()
         await self._read_hostile()
         await super().run()
@@ -158,7 +160,7 @@ class WorkedRequesterTrial(_Reading, RequesterTrial):
             await self._decode(example.data, wanted, self._id_of(example))
             for example in examples
         ]
-        # Two answers may differ in what the task does not ask for.
+        # Two answers may differ in parts that the need does not ask for.
         sources: list[Json] = [self._result_of(example) for example in examples]
         self._constant(sources, results, target=wanted, what="decode_response")
 
@@ -178,10 +180,10 @@ class WorkedRequesterTrial(_Reading, RequesterTrial):
 
 
 class WorkedProviderTrial(_Reading, ProviderTrial):
-    """Answers the worked requests, and produces the worked answers."""
+    """Passes the worked requests to the half, and checks the worked answers."""
 
     async def run(self) -> None:
-        """Try everything; the requests are the worked ones."""
+        """Run all checks; the requests are the worked ones."""
         await self._read_examples()
         await self._read_hostile()
         await super().run()
@@ -223,7 +225,7 @@ class WorkedProviderTrial(_Reading, ProviderTrial):
             if made is None or await self._same_bytes(made, example, "handle_request"):
                 continue
             values = await self._values(MessageKind.RESPONSE, made)
-            # Words beside the result, such as a status text, are the half's own.
+            # Other words, such as a status text, are the half's own choice.
             if not same_json(value_at(values, place, response.taken), output):
                 self.problem("handle_request gives another result than the worked one")
 
@@ -241,7 +243,7 @@ class WorkedProviderTrial(_Reading, ProviderTrial):
     async def _answered(
         self, request: WorkedExample, answer: Json | CapabilityFailed
     ) -> bytes | None:
-        """Return the answer to a worked request, None when the half fails."""
+        """Return the answer to a worked request, or None when the half fails."""
         self._checks += 1
 
         async def on_call(name: str, arguments: Json) -> Json:

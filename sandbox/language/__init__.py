@@ -1,4 +1,4 @@
-"""The language layer: what a half's source may say, and what it meets when it runs.
+"""The language layer: the static policy for a half's source, and its facades.
 
 * `policy`: compiles a half; its findings have lines.
 * `transformer`: the rules for syntax, on top of RestrictedPython.

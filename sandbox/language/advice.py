@@ -1,4 +1,4 @@
-"""What to use instead of what is not there: the second half of a refusal."""
+"""Replacements for names that a half may not use: the second half of a refusal."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ MODULES = {
     "msgpack": "use json or struct",
     "cbor2": "use json or struct",
 }
-"By module; a package stands for those below it."
+"Advice by module; advice for a package also covers its submodules."
 
 BUILTINS = {
     "open": _DATA,
@@ -98,7 +98,7 @@ BUILTINS = {
     "credits": "leave it out",
     "license": "leave it out",
 }
-"Builtins that halves have not."
+"Advice for builtins that halves do not have."
 
 ATTRIBUTES = {
     "__dict__": "use dataclasses.asdict or name the attributes",
@@ -143,7 +143,7 @@ ATTRIBUTES = {
     "__import__": "use an import statement",
     "__file__": _DATA,
 }
-"Attributes and special names."
+"Advice for attributes and special names."
 
 MEMBERS = {
     ("time", "sleep"): "a module cannot wait",
@@ -171,11 +171,11 @@ MEMBERS = {
     ("dataclasses", "make_dataclass"): "use the decorator dataclass on a class",
     ("hashlib", "file_digest"): "hash the bytes",
 }
-"By module and name."
+"Advice by module and name."
 
 
 def refused_module(name: str) -> str:
-    """Return why `name` may not be imported, with what to use instead."""
+    """Return the reason why `name` may not be imported, with a replacement."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         instead = MODULES.get(".".join(parts[:length]))

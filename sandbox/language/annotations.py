@@ -1,7 +1,7 @@
-"""Annotations: text for readers, so they are stripped and never evaluated.
+"""Annotations: they only inform readers, so they are removed and never evaluated.
 
-What dataclasses and named tuples look for in a class body stays, with nothing in it
-that the source says.
+Annotations that dataclasses and named tuples need in a class body stay, but are
+replaced by neutral ones.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from sandbox.language.scopes import ClassScope
 __all__ = ["AnnotationRules"]
 
 _ANNOTATIONS_THAT_MEAN = {"ClassVar", "InitVar", "KW_ONLY"}
-"What dataclasses looks for; all other annotations are only for readers."
+"Annotations that dataclasses act on; all others only inform readers."
 
 
 class AnnotationRules(RestrictingNodeTransformer):
-    """The visitors of annotations and of what serves them."""
+    """The visitors of annotations and of the statements that serve them."""
 
     scope: ClassScope | None = None
-    "The class body whose statements are being read, if it is one."
+    "The class body whose statements are being read, or None outside of one."
 
     def bind(self, node: ast.AST, name: str) -> str:
-        """Check a name that is bound here (`HalfTransformer`)."""
+        """Check a name that the source binds (`HalfTransformer`)."""
         raise NotImplementedError
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        """Strip the annotation, or make it neutral where classes look at it."""
+        """Remove the annotation, or make it neutral where classes need it."""
         if self.scope is None or not isinstance(node.target, ast.Name):
             if node.value is None:
                 self.visit(node.target)
@@ -66,7 +66,7 @@ class AnnotationRules(RestrictingNodeTransformer):
         return build_constant(None, annotation)
 
     def visit_If(self, node: ast.If) -> Any:
-        """Allow; what stands under TYPE_CHECKING is for readers only."""
+        """Allow; remove code under TYPE_CHECKING, which only informs readers."""
         test = node.test
         if "TYPE_CHECKING" in (getattr(test, "id", ""), getattr(test, "attr", "")):
             node.test, node.body = (
@@ -76,7 +76,7 @@ class AnnotationRules(RestrictingNodeTransformer):
         return self.node_contents_visit(node)
 
     def register_by_annotation(self, node: ast.FunctionDef) -> None:
-        """Give `@f.register` the class that it would take from an annotation."""
+        """Give `@f.register` the class that it would read from an annotation."""
         for index, decorator in enumerate(node.decorator_list):
             arguments = [*node.args.posonlyargs, *node.args.args]
             if (
@@ -93,13 +93,13 @@ class AnnotationRules(RestrictingNodeTransformer):
                     )
 
     def drop_type_parameters(self, node: Any) -> None:
-        """Drop type parameters: they serve annotations (Python 3.12)."""
+        """Drop type parameters, which only serve annotations (Python 3.12)."""
         for parameter in getattr(node, "type_params", []):
             self.bind(node, parameter.name)
         if getattr(node, "type_params", None):
             node.type_params = []
 
     def visit_TypeAlias(self, node: Any) -> ast.AST:
-        """Keep the name only: an alias serves annotations (Python 3.12)."""
+        """Keep the name only: an alias only serves annotations (Python 3.12)."""
         assign = ast.Assign([node.name], build_constant(None, node))
         return self.node_contents_visit(ast.copy_location(assign, node))

@@ -1,4 +1,4 @@
-"""New nodes in the place of old ones."""
+"""Builds syntax nodes that take the place of others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["build_call", "build_constant", "place"]
 
 
 def place(node: Any) -> dict[str, Any]:
-    """Return where `node` stands in the source, as keywords for a new node."""
+    """Return the position of `node` in the source, as keywords for a new node."""
     return {
         "lineno": node.lineno,
         "col_offset": node.col_offset,

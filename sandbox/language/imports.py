@@ -1,6 +1,6 @@
-"""Imports: names of facades, checked and bound before anything runs.
+"""Import statements: rewritten so that they bind facades and their members.
 
-The interpreter's own import would look for a missing name in `sys.modules` and hand out
+The interpreter's own import would look for a missing name in `sys.modules` and return
 a real module; an assignment cannot.
 """
 
@@ -20,10 +20,10 @@ __all__ = ["ImportRules"]
 
 
 class ImportRules(RestrictingNodeTransformer):
-    """The visitors of import statements, and of what is read of a module."""
+    """The visitors of import statements, and the check of members that are read."""
 
     def bind(self, node: ast.AST, name: str) -> str:
-        """Check a name that is bound here (`HalfTransformer`)."""
+        """Check a name that the source binds (`HalfTransformer`)."""
         raise NotImplementedError
 
     _modules: dict[str, str]
@@ -44,7 +44,7 @@ class ImportRules(RestrictingNodeTransformer):
         return assigns or ast.Pass(**place(node))
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
-        """Bind what facades hold."""
+        """Bind members of facades."""
         module = node.module or ""
         if module == "__future__" and not node.level:
             return ast.Pass(**place(node))
@@ -82,7 +82,7 @@ class ImportRules(RestrictingNodeTransformer):
         was_bound = name in self._bound
         bound = self.bind(node, name)
         if facade is not None and not was_bound:
-            # Not another variable of that name, as far as we read.
+            # The name is bound to a module, as far as the static check can tell.
             self._bound.discard(name)
             self._modules[name] = facade
         arguments: list[ast.expr] = [build_constant(module, node)]
@@ -93,7 +93,7 @@ class ImportRules(RestrictingNodeTransformer):
         return ast.Assign([target], value, **place(node))
 
     def check_member(self, name: str, node: ast.Attribute) -> None:
-        """Check `name.attribute` where the name is that of an imported facade."""
+        """Check `name.attribute` where `name` was bound to a facade."""
         module = self._module(name, node.value)
         if (
             module is not None
@@ -103,7 +103,7 @@ class ImportRules(RestrictingNodeTransformer):
             self._refuse_member(node, module, node.attr)
 
     def _module(self, name: str, node: ast.expr) -> str | None:
-        """Return the facade that `node`, a chain from the variable `name`, gives."""
+        """Return the module that `node`, a chain from the variable `name`, means."""
         if not isinstance(node, ast.Attribute):
             return self._modules.get(name)
         above = self._module(name, node.value)

@@ -1,9 +1,9 @@
-"""Which names a half may use, and what becomes of its private ones.
+"""Names: those a half may use, and the renaming of private attributes.
 
-Variables keep their names: all that our guards need is called `_x_`, which no source
-may say. Attributes are another matter, for `obj._x` could reach into an object that is
-not the half's own; so `_x` is stored and read as `private__x` everywhere, and the
-objects that we hand out have no attribute of such a name.
+Variables keep their names. All names that our guards need have the form `_x_`, which
+no source may use. Attributes are renamed, because `obj._x` could reach into an object
+that is not the half's own: `_x` is stored and read as `private__x` everywhere, and the
+objects that we provide have no attribute of such a name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OWN_MODULE = "half"
 "`__name__` of a half, and so `__module__` of its classes and functions."
 
 PREFIX = "private_"
-"Stands before a private attribute's own name, underscore included."
+"Prefix of a private attribute's own name; that one keeps its underscore."
 
 _CODE = (
     "argcount cellvars code code_adaptive consts exceptiontable filename firstlineno "
@@ -48,7 +48,7 @@ BLOCKED_ATTRIBUTES = frozenset(INSPECT_ATTRIBUTES).union(
     ("cr_suspended", "ag_running", "ag_suspended"),
     ("im_class", "im_func", "im_self", "fdel", "fget", "fset", "mro"),
 )
-"Public names that lead to frames, code and functions; never an attribute."
+"Public names that lead to frames, code and functions; never allowed as attributes."
 
 _METHODS = (
     "init new post_init repr str bytes hash bool int float complex index eq ne "
@@ -68,12 +68,12 @@ CLASS_NAMES = SPECIAL_METHODS | {
     "_missing_",
     "_generate_next_value_",
 }
-"What else a class body may bind among the names with underscores on both sides."
+"Special names that a class body may bind: methods and a few others."
 
 MODULE_NAMES = frozenset(
     {"__all__", "__version__", "__author__", "__license__", "__doc__"}
 )
-"What may be assigned at module level."
+"Special names that may be assigned at module level."
 
 READABLE_DUNDERS = SPECIAL_METHODS | {
     "__class__",
@@ -84,39 +84,39 @@ READABLE_DUNDERS = SPECIAL_METHODS | {
     "__members__",
     "__setattr__",
 }
-"Attributes that may be read; a guard decides by the object."
+"Special attributes that may be read; a guard decides by the object."
 
 TUPLE_ATTRIBUTES = frozenset(
     {"_asdict", "_field_defaults", "_fields", "_make", "_replace"}
 )
-"Public in spite of their name, on named tuples."
+"Attributes of named tuples that are public in spite of their underscore."
 
 GUARDED_ATTRIBUTES = (
     READABLE_DUNDERS
     | {"format", "format_map", "obj", "register", "_value_", "_name_"}
     | {PREFIX + name for name in TUPLE_ATTRIBUTES}
 )
-"Names whose reading depends on the object; all others need one check of the result."
+"Attributes that a guard decides by the object; all others need only one check."
 
 
 def is_dunder(name: str) -> bool:
-    """Tell whether `name` is one of the language's own."""
+    """Return whether `name` is a special name of Python, such as `__init__`."""
     return len(name) > 4 and name.startswith("__") and name.endswith("__")
 
 
 def is_reserved(name: str) -> bool:
-    """Tell whether no variable may have this name: `_x_`, `__x__` and our prefix."""
+    """Return whether no variable may have this name: `_x_`, `__x__`, our prefix."""
     if name.startswith("_"):
         return name.endswith("_") and name not in {"_", "__"}
     return name.startswith(PREFIX + "_")
 
 
 def private_attribute(name: str, owner: str | None) -> str:
-    """Return what the private attribute `name` is called.
+    """Return the name that the private attribute `name` gets.
 
     Args:
-        owner: The class whose body the source stands in: `__x` is its own there, as
-            the language has it.
+        owner: The class whose body contains the source, since Python makes names such
+            as `__x` private to their class.
     """
     if owner is not None and name.startswith("__"):
         name = f"_{owner.lstrip('_')}{name}"
@@ -124,7 +124,7 @@ def private_attribute(name: str, owner: str | None) -> str:
 
 
 def slot_name(name: str, owner: str) -> str | None:
-    """Return the name of a slot that source calls `name`, or None if it may not."""
+    """Return the real name of the slot that source calls `name`; None if forbidden."""
     if name in {"__dict__", "__weakref__"}:
         return name
     if not name.isidentifier() or is_reserved(name) or name in BLOCKED_ATTRIBUTES:
@@ -133,5 +133,5 @@ def slot_name(name: str, owner: str) -> str | None:
 
 
 def plain_text(text: str) -> str:
-    """Return a message with private attributes under the names of the source."""
+    """Return a message with private attributes under their source names."""
     return text.replace(PREFIX + "_", "_")

@@ -1,7 +1,7 @@
-"""Match statements: values, sequences, mappings and classes by isinstance.
+"""Match statements: checks the patterns that a half may use.
 
-A class pattern with attributes reads them past every guard, so only the builtin types
-that match themselves take a pattern (SANDBOX.md, list item 2).
+A class pattern reads attributes without a guard. So a pattern inside a class pattern
+is allowed only for the builtin types that match themselves (SANDBOX.md, list item 2).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PatternRules(RestrictingNodeTransformer):
     """The visitors of match statements."""
 
     def bind(self, node: ast.AST, name: str) -> str:
-        """Check a name that is bound here (`HalfTransformer`)."""
+        """Check a name that the source binds (`HalfTransformer`)."""
         raise NotImplementedError
 
     def visit_Match(self, node: ast.Match) -> Any:
@@ -63,7 +63,7 @@ class PatternRules(RestrictingNodeTransformer):
         return self.node_contents_visit(node)
 
     def visit_MatchMapping(self, node: ast.MatchMapping) -> Any:
-        """Check the name of the rest."""
+        """Check the name that takes the remaining items."""
         node.keys = [self._value(key) for key in node.keys]
         node.patterns = [self.visit(pattern) for pattern in node.patterns]
         if node.rest is not None:
@@ -85,7 +85,7 @@ class PatternRules(RestrictingNodeTransformer):
         return node
 
     def visit_MatchClass(self, node: ast.MatchClass) -> Any:
-        """Allow what reads no attribute."""
+        """Allow class patterns that read no attribute."""
         name = node.cls.id if isinstance(node.cls, ast.Name) else None
         if node.kwd_patterns or (node.patterns and name not in _SELF_MATCHING):
             shown = ast.unparse(node.cls)
@@ -102,6 +102,6 @@ class PatternRules(RestrictingNodeTransformer):
         visited: ast.expr = self.visit(value)
         if not isinstance(value, ast.Attribute):
             return visited
-        # The grammar wants an attribute here, so the guard's result is made one.
+        # The grammar requires an attribute here, so the guard's result becomes one.
         held = build_call("_hold_", [visited], value)
         return ast.Attribute(held, "value", ast.Load(), **place(value))

@@ -1,4 +1,4 @@
-"""The static policy: what source text may say, with findings by line."""
+"""The static policy: compiles a half's source, or returns findings by line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sandbox.language.transformer import HalfTransformer
 __all__ = ["FILENAME", "MAX_SOURCE", "Finding", "compile_half"]
 
 FILENAME = "<half>"
-"Name of a module's source in tracebacks."
+"File name of a module's source in tracebacks."
 
 MAX_SOURCE = 64 * 1024
 "Largest source, in bytes of UTF-8 (SANDBOX.md, Layer 0)."
@@ -24,14 +24,14 @@ def compile_half(
     """Compile a module's source; called in workers only.
 
     Args:
-        language: Whether the language layer stands between; without it the source is
-            compiled as it is, which only tests of the process want.
+        language: False compiles the source without the language layer, for tests of
+            the process only.
 
     Returns:
         The code and no findings, or None and findings by line.
     """
     with warnings.catch_warnings():
-        # About code that is not ours, to a stream that nobody reads.
+        # Warnings concern the half's code, and nobody would read them here.
         warnings.simplefilter("ignore")
         try:
             return _compile(source, language=language)
@@ -46,7 +46,7 @@ def compile_half(
 
 
 def _compile(source: str, *, language: bool) -> tuple[CodeType | None, list[Finding]]:
-    # Half characters are a ValueError (UnicodeEncodeError) here.
+    # A lone surrogate raises a ValueError (UnicodeEncodeError) here.
     size = len(source.encode("utf-8"))
     if size > MAX_SOURCE:
         return None, [

@@ -1,4 +1,4 @@
-"""What a class body binds: its private names are attributes, not variables."""
+"""Scopes of class bodies, where private names are attributes and not variables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ClassScope:
     "Name of the class in the source."
 
     private: frozenset[str]
-    "Private names that it binds."
+    "Private names that the body binds."
 
     def own(self, name: str) -> str:
         """Return the attribute that the private name `name` becomes."""

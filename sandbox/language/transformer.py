@@ -1,9 +1,9 @@
-"""The static policy: RestrictedPython's transformer, widened and narrowed.
+"""The static policy: RestrictedPython's transformer, adapted.
 
-What iterates, unpacks or takes items is left to the interpreter: facades hold no
-containers, so only attributes have to be guarded (SANDBOX.md, RestrictedPython: what
-must be extended). Statements that RestrictedPython rewrites for its own sake, such as
-chained assignments, so keep their meaning.
+Iteration, unpacking and items are left to the interpreter: facades hold no containers,
+so only attributes need guards (SANDBOX.md, RestrictedPython: what must be extended).
+Statements that RestrictedPython would rewrite for that purpose, such as chained
+assignments, so keep their meaning.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ MAX_EXCERPT = 120
 "Longest excerpt of a line, in characters."
 
 _CLASS_KEYWORDS = {"total", "boundary"}
-"Keywords of TypedDict and Flag."
+"Keywords that the class statements of TypedDict and Flag may have."
 
 _LEAVES = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
-"Nodes without contents; every operator is allowed."
+"Nodes without children; every operator is allowed."
 
 
 class HalfTransformer(AnnotationRules, PatternRules, ImportRules):
-    """Rewrites a parsed half so that guards see it, and collects what is refused."""
+    """Rewrites a parsed half so that guards run, and collects findings."""
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class HalfTransformer(AnnotationRules, PatternRules, ImportRules):
         self._members: list[tuple[str, ast.Attribute]] = []
 
     def findings(self) -> list[Finding]:
-        """Return what is refused, by line, after the visit."""
+        """Return the findings, by line, after the visit."""
         for node in self._builtins:
             if node.id not in self._bound:
                 instead = BUILTINS[node.id]
@@ -65,7 +65,7 @@ class HalfTransformer(AnnotationRules, PatternRules, ImportRules):
         return by_line[:MAX_FINDINGS]
 
     def error(self, node: ast.AST, info: str) -> None:
-        """Keep a finding."""
+        """Record a finding."""
         line = getattr(node, "lineno", None)
         excerpt = ""
         if line is not None and line <= len(self._lines):
@@ -73,11 +73,11 @@ class HalfTransformer(AnnotationRules, PatternRules, ImportRules):
         self._findings.add(Finding(line, info, excerpt))
 
     def not_allowed(self, node: ast.AST) -> None:
-        """Keep a finding about a kind of statement."""
+        """Record a finding about a kind of statement."""
         self.error(node, f"{type(node).__name__} is not available in a half")
 
     def node_contents_visit(self, node: _Node) -> _Node:
-        """Visit what is in a node; quicker than the base."""
+        """Visit the children of a node; quicker than the base class."""
         for field in node._fields:
             value = getattr(node, field, None)
             if isinstance(value, list):
@@ -99,7 +99,7 @@ class HalfTransformer(AnnotationRules, PatternRules, ImportRules):
     # Names
 
     def bind(self, node: ast.AST, name: str) -> str:
-        """Check a name that is bound here; return what it is called from now on."""
+        """Check a name that the source binds; return its name in the compiled code."""
         self._bound.add(name)
         if not name.startswith("_"):
             if names.is_reserved(name):
@@ -124,7 +124,7 @@ class HalfTransformer(AnnotationRules, PatternRules, ImportRules):
     def check_name(
         self, node: ast.AST, name: str | None, allow_magic_methods: bool = False
     ) -> None:
-        """Check a name of the kinds that the base class looks at."""
+        """Check a name of the kinds that the base class handles."""
         if name is not None:
             self.bind(node, name)
 
@@ -139,7 +139,7 @@ class HalfTransformer(AnnotationRules, PatternRules, ImportRules):
             if self.scope is not None and name in self.scope.private:
                 node.id = self.scope.own(name)
             elif self.scope is not None and name in names.CLASS_NAMES:
-                # As in `__rmul__ = __mul__`.
+                # Reading a special method, as in `__rmul__ = __mul__`, is allowed.
                 pass
             elif names.is_reserved(name) and name not in {
                 "__name__",
@@ -150,11 +150,11 @@ class HalfTransformer(AnnotationRules, PatternRules, ImportRules):
         return node
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        """Allow; there is nothing in it."""
+        """Allow; a constant has no children."""
         return node
 
     def visit_Global(self, node: ast.Global) -> ast.AST:
-        """Allow, for a half's globals live for one call."""
+        """Allow: the globals of a half last for one call only."""
         for name in node.names:
             if names.is_reserved(name):
                 self.error(node, f"{name} may not be bound")
@@ -177,7 +177,7 @@ class HalfTransformer(AnnotationRules, PatternRules, ImportRules):
         self.error(node, f"{reason}; {instead}" if instead else reason)
 
     def _attribute(self, node: ast.Attribute) -> str:
-        """Check the name of an attribute; return what it is called from now on."""
+        """Check the name of an attribute; return its name in the compiled code."""
         name = node.attr
         if name.startswith("_"):
             if name == "_":
@@ -194,7 +194,7 @@ class HalfTransformer(AnnotationRules, PatternRules, ImportRules):
         return name
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """Let a guard read `a.b`, and let one see `a` before `a.b` is written."""
+        """Let a guard read `a.b`, and check `a` before `a.b` is written."""
         root: ast.AST = node.value
         while type(root) is ast.Attribute:
             root = root.value
@@ -215,7 +215,7 @@ class HalfTransformer(AnnotationRules, PatternRules, ImportRules):
         return self.node_contents_visit(node)
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        """Allow, in the interpreter's own order; check the names of slots."""
+        """Allow, in the interpreter's order; check the names of slots."""
         target = node.targets[0]
         if (
             self.scope is not None
@@ -247,7 +247,7 @@ class HalfTransformer(AnnotationRules, PatternRules, ImportRules):
         if isinstance(target, ast.Attribute) and (
             self._attribute(target) in names.GUARDED_ATTRIBUTES
         ):
-            # It would be read without the guard that looks at the object.
+            # The attribute would be read without the guard that examines the object.
             self.error(node, f"write `x.{target.attr} = x.{target.attr} ...` instead")
         return self.node_contents_visit(node)
 
@@ -266,7 +266,7 @@ class HalfTransformer(AnnotationRules, PatternRules, ImportRules):
         return self.node_contents_visit(node)
 
     def visit_TryStar(self, node: ast.AST) -> ast.AST:
-        """Allow, and look at what is raised before the interpreter splits it."""
+        """Allow, and check what is raised before the interpreter splits it."""
         tried: Any = self.node_contents_visit(node)
         check = ast.Expr(build_call("_exact_group_", [], node), **place(node))
         handler = ast.ExceptHandler(
@@ -282,7 +282,7 @@ class HalfTransformer(AnnotationRules, PatternRules, ImportRules):
         return self.node_contents_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Allow; private fields of a dataclass are called differently inside."""
+        """Allow; keywords for private fields of a dataclass are renamed."""
         private = any(
             keyword.arg is not None and keyword.arg.startswith("_")
             for keyword in node.keywords
@@ -293,11 +293,11 @@ class HalfTransformer(AnnotationRules, PatternRules, ImportRules):
         return node
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
-        """Allow; the grammar has only names as targets."""
+        """Allow; the grammar permits only names as targets."""
         return self.node_contents_visit(node)
 
     def _comprehension(self, node: Any, *results: str) -> Any:
-        # Only the first iterable belongs to the class body it stands in.
+        # Only the first iterable is evaluated in the class body.
         first = node.generators[0]
         first.iter = self.visit(first.iter)
         with self._inside_function():
@@ -339,7 +339,7 @@ class HalfTransformer(AnnotationRules, PatternRules, ImportRules):
             self.scope = outside
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        """Strip annotations and check names."""
+        """Remove annotations and check names."""
         self.register_by_annotation(node)
         node.name = self.bind(node, node.name)
         node.decorator_list = [self.visit(item) for item in node.decorator_list]
@@ -382,7 +382,7 @@ class HalfTransformer(AnnotationRules, PatternRules, ImportRules):
         node.body = body
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        """Check the class statement; who may be a base is decided at run time."""
+        """Check the class statement; its bases are checked at run time."""
         own_name = node.name
         node.name = self.bind(node, own_name)
         node.decorator_list = [self.visit(item) for item in node.decorator_list]
@@ -402,11 +402,11 @@ class HalfTransformer(AnnotationRules, PatternRules, ImportRules):
         return node
 
     def visit_Module(self, node: ast.Module) -> ast.AST:
-        """Visit the whole."""
+        """Visit the whole module."""
         self._body(node)
         return node
 
-    # What is not there
+    # Refused statements
 
     def _refuse_async(self, node: ast.AST) -> None:
         self.error(

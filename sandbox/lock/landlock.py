@@ -1,7 +1,7 @@
-"""Landlock by its raw system calls: no file, no TCP (SANDBOX.md, Layer 5).
+"""Landlock through its system calls: no file, no TCP (SANDBOX.md, Layer 5).
 
-It is the second lock beside seccomp, on other doors: what a worker might still reach
-through a call that the filter allows, Landlock refuses by the object.
+It is the second lock beside seccomp: it refuses access to objects that a worker might
+still reach through a system call that the filter allows.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import sys
 
 __all__ = ["LandlockError", "abi_version", "attributes", "restrict"]
 
-# The same numbers on every architecture, as of all calls since Linux 5.1.
+# The numbers are the same on every architecture, as for all calls since Linux 5.1.
 _CREATE_RULESET, _RESTRICT_SELF = 444, 446
 _VERSION_FLAG = 1
 
-# What each version of the interface can refuse (<linux/landlock.h>).
+# Rights that each version of the interface can refuse (<linux/landlock.h>).
 _FILES_1 = (1 << 13) - 1
 _REFER_2, _TRUNCATE_3, _IOCTL_DEV_5 = 1 << 13, 1 << 14, 1 << 15
 _TCP_4 = 0b11
@@ -25,13 +25,13 @@ _SCOPES_6 = 0b11
 
 
 class LandlockError(Exception):
-    """The kernel has no Landlock, or does not let us use it."""
+    """The kernel has no Landlock, or does not allow its use."""
 
 
 def attributes(abi: int) -> bytes:
-    """Return the `struct landlock_ruleset_attr` that handles all that `abi` knows.
+    """Return the `struct landlock_ruleset_attr` for all rights that `abi` knows.
 
-    What is handled and has no rule is refused, so a set without rules refuses all.
+    A handled right without a rule is refused, so a set without rules refuses all.
     """
     files = _FILES_1
     files |= _REFER_2 if abi >= 2 else 0
@@ -46,10 +46,10 @@ def attributes(abi: int) -> bytes:
 
 
 def abi_version(libc: ctypes.CDLL) -> int:
-    """Return the version of the interface that the kernel has, from 1.
+    """Return the version of the kernel's interface, from 1.
 
     Raises:
-        LandlockError: It has none, or it is switched off.
+        LandlockError: The kernel has none, or it is switched off.
     """
     if sys.platform != "linux":
         raise LandlockError(f"{sys.platform} has no Landlock")
@@ -57,7 +57,7 @@ def abi_version(libc: ctypes.CDLL) -> int:
 
 
 def restrict(libc: ctypes.CDLL, abi: int) -> None:
-    """Refuse this thread all that `abi` can; it needs PR_SET_NO_NEW_PRIVS.
+    """Refuse this thread all rights that `abi` handles; needs PR_SET_NO_NEW_PRIVS.
 
     Raises:
         LandlockError: The kernel refused.

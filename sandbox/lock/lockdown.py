@@ -1,8 +1,8 @@
 """The steps that lock a worker, in their order (SANDBOX.md, Layers 3 to 5).
 
 The fork server prepares a `Lock` once, so that a forked child opens no library and
-reads no table; the child then goes through the steps. Each step that the kernel does
-not offer is reported; one that the self-test saw and that fails later ends the child.
+reads no table; the child then carries out the steps. A step that the kernel does not
+offer is reported. A step that worked in the self-test and fails later ends the child.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 Layer = tuple[str, bool, str]
-"Name, whether it is active, and what it is or why it is not."
+"Name, true if active, and a description or the reason why it is inactive."
 
 NOBODY = 65534
 "User and group of a worker when the fork server is root."
@@ -51,25 +51,25 @@ _LIMITS = {
 
 
 class LockDownError(Exception):
-    """A layer that this machine has could not be put on a worker."""
+    """A layer that this machine offers could not be applied to a worker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """How well workers are locked."""
+    """The level of protection of workers, with its layers."""
 
     level: str
     "`full`, `full-no-landlock` or `reduced` (SANDBOX.md, Layers)."
 
     layers: tuple[Layer, ...]
-    "Each layer: name, whether it is active, and what it is or why it is not."
+    "Each layer: name, true if active, and a description or the reason why not."
 
 
 def level_of(layers: Collection[Layer]) -> Isolation:
-    """Return what the layers that a self-test saw amount to.
+    """Return the level that the layers of a self-test give.
 
-    seccomp must be there; a missing Landlock alone is a level of its own, for seccomp
-    covers it. All else, such as macOS, is `reduced`.
+    Without seccomp the level is `reduced`. A missing Landlock alone is a level of its
+    own, since seccomp covers it. All other systems, such as macOS, are `reduced`.
     """
     active = {name for name, is_active, _ in layers if is_active}
     level = "reduced"
@@ -79,15 +79,15 @@ def level_of(layers: Collection[Layer]) -> Isolation:
 
 
 UNTESTED = level_of([(name, False, "not tested yet") for name in _KERNEL_LAYERS])
-"What is safe to assume before a self-test: `reduced`."
+"The level to assume before a self-test: `reduced`."
 
 
 class Lock:
-    """The lock of all workers of a fork server, prepared before any is forked.
+    """The lock of all workers of a fork server, prepared before the first fork.
 
     Args:
-        without: Layers to leave out as if the kernel had none, for tests: `seccomp`,
-            `landlock`.
+        without: Layers to leave out as if the kernel did not offer them, for tests:
+            `seccomp`, `landlock`.
     """
 
     def __init__(self, *, without: Collection[str] = ()) -> None:
@@ -96,7 +96,7 @@ class Lock:
         self._fixed = {
             what: (limit, resource.getrlimit(what)[1])
             for name, limit in _LIMITS.items()
-            # Not every system has all of them.
+            # Not every system has all of these limits.
             if (what := getattr(resource, name, None)) is not None
         }
         self._filter: seccomp.Filter | str
@@ -125,27 +125,27 @@ class Lock:
         """Lock this process, a child just forked with its descriptors in place.
 
         Args:
-            memory: Bytes of address space above what it has now.
-            cpu_seconds: A backstop behind the daemon's deadlines.
-            required: Layers without which it may not go on.
+            memory: Bytes of address space above the present size.
+            cpu_seconds: Limit of CPU time; the daemon's deadlines normally come first.
+            required: Layers without which locking fails.
             without_filter: Leave out seccomp, so that the self-test sees the others.
 
         Returns:
-            The layers, each with whether it is active.
+            The layers, each with its state.
 
         Raises:
-            LockDownError: A required layer failed, or the fork server is gone.
+            LockDownError: A required layer failed, or the fork server has ended.
         """
         layers = [self._process()]
-        # Before the limits: a root's processes are not counted against NPROC.
+        # Before the limits: processes of root are not counted against NPROC.
         uid = _drop_uid()
-        # After the change of user, which resets both.
+        # After the change of user, which resets both settings.
         self._die_with_parent()
         layers.append(self._limit(memory=memory, cpu_seconds=cpu_seconds))
         layers.append(self._no_new_privs())
         layers.append(self._restrict())
         _check([*layers, uid], required)
-        # The last step: from here on most of the steps above would end us.
+        # The last step: afterwards the filter would refuse most of the steps above.
         layers.append(self._install("left out" if without_filter else self._filter))
         _check(layers[-1:], required)
         return [*layers, uid]
@@ -154,8 +154,8 @@ class Lock:
         os.setsid()
         os.chdir("/")
         os.nice(10)
-        # When memory runs out the kernel should take a worker, not the daemon. A
-        # read-only /proc costs us this help, no protection.
+        # When memory runs out, the kernel should end a worker, not the daemon. With a
+        # read-only /proc this fails, but it is no part of the protection.
         with suppress(OSError):
             _write("/proc/self/oom_score_adj", b"1000")
         return ("process", True, "own process and session; four descriptors; cwd /")
@@ -163,17 +163,17 @@ class Lock:
     def _die_with_parent(self) -> None:
         if sys.platform != "linux":
             return
-        # Of the thread that forked; the fork server has one only.
+        # The signal comes when the forking thread ends; the fork server has only one.
         self._prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != self._fork_server:
             raise LockDownError("the fork server is gone")
 
     def _limit(self, *, memory: int, cpu_seconds: int) -> Layer:
-        # A second apart, so that the first ends it as SIGXCPU, which says why.
+        # One second apart, so that the first limit ends it with a telling SIGXCPU.
         limits = {resource.RLIMIT_CPU: (cpu_seconds, cpu_seconds + 1)}
         missing = f"; no memory limit on {sys.platform}"
         if sys.platform == "linux":
-            # What it inherits counts, mapped or used.
+            # The inherited address space counts, even if only mapped.
             size = _address_space() + memory
             limits[resource.RLIMIT_AS] = (size, size)
             missing = ""
@@ -234,17 +234,17 @@ def _drop_uid() -> Layer:
         return ("uid", False, "not root: nothing to drop")
     try:
         os.setgroups([])
-        # From root these set the real and saved ids too.
+        # As root these set the real and saved ids too.
         os.setgid(NOBODY)
         os.setuid(NOBODY)
     except OSError as exc:
-        # A user namespace may have no other user than its root.
+        # A user namespace may contain no user other than its root.
         return ("uid", False, f"root, but cannot become nobody: {exc.strerror}")
     return ("uid", True, f"nobody ({NOBODY}), in no other group")
 
 
 def _within(limit: tuple[int, int], most: int) -> tuple[int, int]:
-    """Return the limit, cut where an inherited one is lower: it cannot be raised."""
+    """Return the limit, reduced to an inherited one, which cannot be raised."""
     if most == resource.RLIM_INFINITY:
         return limit
     return min(limit[0], most), min(limit[1], most)

@@ -1,9 +1,9 @@
 """The filter of system calls, as our own BPF (SANDBOX.md, Seccomp filter).
 
-What a worker needs to compute and to answer on its channel is allowed; what honest
-library code asks by the way gets an ordinary error; everything else ends the process.
-The tables are data and the program is built without a system call, so that tests can
-interpret it for every number and for an architecture they do not run on.
+System calls that a worker needs to compute and to answer on its channel are allowed.
+Calls that honest libraries make in passing get an ordinary error; all others end the
+process. The tables are data and the program is built without a system call, so that
+tests can interpret it for every number and for other architectures.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ class SeccompError(Exception):
 
 
 class Verdict(Enum):
-    """What the filter does with a system call; calls not listed end the process."""
+    """The filter's reaction to a system call; calls not listed end the process."""
 
     ALLOW = auto()
-    "It runs."
+    "The call runs."
 
     NO_EXEC = auto()
-    "It runs unless its third argument holds PROT_EXEC, else EPERM."
+    "The call runs unless its third argument contains PROT_EXEC; then EPERM."
 
     REFUSE = auto()
-    "EACCES, an ordinary error in the routine."
+    "The call fails with EACCES, an ordinary error in the routine."
 
 
-# The numbers are those of <asm/unistd_64.h> and <asm-generic/unistd.h>. The order is
-# that of the tests in the filter: often used calls come first.
+# The numbers are those of <asm/unistd_64.h> and <asm-generic/unistd.h>. The filter
+# tests them in this order, so the most frequent calls come first.
 SYSCALLS: dict[str, tuple[Verdict, int | None, int | None]] = {
     "read": (Verdict.ALLOW, 0, 63),
     "write": (Verdict.ALLOW, 1, 64),
@@ -117,14 +117,14 @@ SYSCALLS: dict[str, tuple[Verdict, int | None, int | None]] = {
     "ppoll": (Verdict.REFUSE, 271, 73),
     "rt_sigaction": (Verdict.REFUSE, 13, 134),
 }
-"Each listed call: its verdict, its number on x86-64 and on aarch64 (None: has none)."
+"Listed calls: verdict, number on x86-64 and on aarch64 (None if it has none)."
 
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-"What the kernel calls each architecture of the tables, by `uname -m`."
+"Architectures of the tables by their name in `uname -m`."
 
 _COLUMN = {"x86_64": 0, "aarch64": 1}
 
-# Numbers with this bit are x32 calls: other entries into the same kernel.
+# Numbers with this bit are x32 calls, a second interface to the same kernel.
 _X32_BIT = 0x40000000
 
 _PROT_EXEC = 4
@@ -144,7 +144,7 @@ def build(machine: str) -> list[Instruction]:
     """Return the program for an architecture, named as `uname -m` does.
 
     Raises:
-        SeccompError: There is no table for it.
+        SeccompError: There is no table for the architecture.
     """
     if machine not in AUDIT_ARCH:
         raise SeccompError(f"no table of system calls for {machine}")
@@ -153,7 +153,7 @@ def build(machine: str) -> list[Instruction]:
         for verdict, *columns in SYSCALLS.values()
         if (number := columns[_COLUMN[machine]]) is not None
     ]
-    # The tail that every test jumps into, by the distance from its own start.
+    # The ends that every test jumps to, by their distance from the start of the tail.
     kill, allow, refuse, no_exec = 0, 1, 2, 3
     target = {Verdict.ALLOW: allow, Verdict.REFUSE: refuse, Verdict.NO_EXEC: no_exec}
     tail: list[Instruction] = [
@@ -187,22 +187,22 @@ class _Program(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A program that is ready to be installed without an allocation or a file."""
+    """A program that can be installed without an allocation or a file."""
 
     program: _Program
-    "What the kernel reads."
+    "The structure that the kernel reads."
 
     memory: ctypes.Array[ctypes.c_char]
     "The instructions; `program` points into it."
 
     libc: ctypes.CDLL
-    "The C library, already open."
+    "The C library, already loaded."
 
     def install(self) -> None:
-        """Put it on this thread, for ever; it needs PR_SET_NO_NEW_PRIVS.
+        """Install it on this thread for good; needs PR_SET_NO_NEW_PRIVS.
 
         Raises:
-            SeccompError: The kernel does not take it.
+            SeccompError: The kernel refuses it.
         """
         result = self.libc.prctl(
             _PR_SET_SECCOMP,
@@ -220,7 +220,7 @@ def prepare() -> Filter:
     """Return the filter for this machine.
 
     Raises:
-        SeccompError: The system or its architecture is none that we know.
+        SeccompError: The system or its architecture is not supported.
     """
     if sys.platform != "linux":
         raise SeccompError(f"{sys.platform} has no seccomp")

@@ -1,4 +1,4 @@
-"""What the pool needs of whatever holds workers; another backend fits here."""
+"""The interface between the pool and its workers; other backends can implement it."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ __all__ = ["Backend", "Worker"]
 
 
 class Worker(Protocol):
-    """One place where a module runs, such as `WorkerProcess`."""
+    """A place where a module runs, such as `WorkerProcess`."""
 
     pid: int
     calls: int
 
     @property
     def alive(self) -> bool:
-        """Whether it can still be asked."""
+        """True while it accepts requests."""
 
     async def ask_timed(
         self, request: dict[str, Any], *, deadline: float
     ) -> tuple[dict[str, Any], float]:
-        """Send one request; return the reply and the seconds of its own.
+        """Send one request; return the reply and the seconds it took.
 
         Raises:
-            SandboxError: There is no reply; the worker is gone, unless the request
-                itself could not cross.
+            SandboxError: There is no reply; the worker has ended, unless the request
+                could not be sent.
         """
 
     def kill(self, why: str) -> None:
-        """End it now; harmless when it has ended."""
+        """End it now; does nothing when it has ended."""
 
 
 class Backend(Protocol):
@@ -38,13 +38,13 @@ class Backend(Protocol):
 
     @property
     def isolation(self) -> Isolation:
-        """How well its workers are locked; `reduced` before `start`."""
+        """The level of protection of its workers; `reduced` before `start`."""
 
     async def start(self) -> None:
-        """Get ready; SandboxError if it cannot."""
+        """Prepare to spawn workers; SandboxError if that fails."""
 
     async def close(self) -> None:
-        """End everything it started."""
+        """End all its processes."""
 
     async def spawn(self) -> Worker:
-        """Return a new worker without a module; SandboxError if there is none."""
+        """Return a new worker without a module; SandboxError if that fails."""

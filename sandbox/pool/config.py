@@ -14,7 +14,7 @@ class SandboxConfig:
     """Limits of the sandbox."""
 
     max_workers: int = 64
-    "Workers at a time; the longest unused one without a call ends first."
+    "Workers at a time; above it the longest unused one without a call ends."
 
     warm_workers: int = 1
     "Locked workers without a module that are kept ready."
@@ -41,13 +41,13 @@ class SandboxConfig:
     "Requests after which a worker is replaced."
 
     max_growth: int = 64 * 1024 * 1024
-    "Resident bytes that a worker may grow by before it is replaced."
+    "Growth in resident bytes after which a worker is replaced."
 
     required_level: str = "full"
-    "Isolation that code not written by rules needs; the owner may lower it."
+    "Isolation that code needs unless rules wrote it; the owner may lower it."
 
     language_layer: bool = True
-    "False leaves out RestrictedPython and the facades: for tests of the kernel's."
+    "False leaves out RestrictedPython and the facades, to test the kernel's layers."
 
     quarantine: QuarantineConfig = field(default_factory=QuarantineConfig)
-    "When a protocol whose code kills its workers is used no more."
+    "Limits after which a protocol is quarantined because its code kills workers."

@@ -1,4 +1,4 @@
-"""One loaded module: its calls, the capability calls it makes, and what they cost."""
+"""A loaded module: runs its functions and answers and limits its capability calls."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ MAX_LOG = 64 * 1024
 
 
 class Host(Protocol):
-    """What a module needs of the pool."""
+    """The part of the pool that a module uses."""
 
     config: SandboxConfig
 
     async def worker_of(self, module: Module) -> Worker:
-        """Return the module's worker, started and loaded if need be."""
+        """Return the module's worker; start and load one if necessary."""
 
     async def drop_run(self, worker: Worker, run: int) -> None:
-        """Let a worker forget a generator that nobody waits for any more."""
+        """Let a worker drop a generator that nobody waits for any more."""
 
     def refuse_quarantined(self, module: Module) -> None:
-        """Raise SandboxError when the module may not be used now."""
+        """Raise SandboxError when the module is quarantined."""
 
     def ran(
         self, module: Module, error: SandboxError | None, *, seconds: float = 0.0
     ) -> None:
-        """Note how a run ended, and how long it took."""
+        """Record the end of a run and its duration."""
 
     def logged(self, module: Module, text: str) -> None:
-        """Note what a module printed."""
+        """Record text that a module printed."""
 
 
 class Module:
-    """A loaded source under its key; a lost worker is replaced by itself."""
+    """A loaded source under its key; it replaces a lost worker by itself."""
 
     def __init__(
         self,
@@ -72,16 +72,16 @@ class Module:
         self.busy = 0
         self.loading = asyncio.Lock()
         self.base_resident = 0
-        "Resident bytes of its worker when it was loaded."
+        "Resident bytes of its worker after loading."
 
     async def call(self, function: str, *args: Any, deadline: float) -> Any:
         """Call a plain function and return its value.
 
         Args:
-            deadline: Seconds of its own time.
+            deadline: Seconds that the worker may take.
 
         Raises:
-            SandboxError: It gave no value.
+            SandboxError: The function returned no value.
         """
 
         async def once() -> Any:
@@ -96,14 +96,14 @@ class Module:
     async def run(
         self, function: str, *args: Any, on_call: OnCall, deadline: float
     ) -> Any:
-        """Run a generator function, answering the calls it yields.
+        """Run a generator function, and answer the capability calls that it yields.
 
         Args:
-            deadline: Seconds of its own time, without the time of `on_call`.
+            deadline: Seconds that the worker may take, without the time in `on_call`.
 
         Raises:
-            SandboxError: It gave no value; `may_have_run` tells whether a worker that
-                was lost by another run had called a capability for this one.
+            SandboxError: The function returned no value; `may_have_run` is true if a
+                worker lost through another run had called a capability for this one.
         """
 
         async def once() -> Any:
@@ -112,7 +112,7 @@ class Module:
         return await self._counted(function, once)
 
     async def _counted(self, function: str, once: Callable[[], Awaitable[Any]]) -> Any:
-        """Run, once more if the worker was lost by another run before any effect."""
+        """Run; repeat once if another run ended the worker before any effect."""
         self._host.refuse_quarantined(self)
         self.busy += 1
         began = time.monotonic()
@@ -134,7 +134,7 @@ class Module:
         return value
 
     def keep_log(self, reply: dict[str, Any]) -> None:
-        """Keep what the module printed, which comes with a reply; it is hostile."""
+        """Keep the text that the module printed, which comes with a reply; hostile."""
         log = reply.get("log")
         if type(log) is str:
             lines = (_text(line, 1_000) for line in log[:MAX_LOG].splitlines())
@@ -168,7 +168,7 @@ class Module:
 
 
 class _Spent:
-    """Capability calls of one run, and their bytes."""
+    """Counts the capability calls of one run, and their bytes."""
 
     def __init__(self, config: SandboxConfig) -> None:
         self._config = config
@@ -215,7 +215,7 @@ def _value(reply: dict[str, Any], worker: Worker, function: str) -> Any:
 async def _answer(
     reply: dict[str, Any], on_call: OnCall, run: int, worker: Worker
 ) -> dict[str, Any]:
-    """Return the request that goes on with a generator after its capability call."""
+    """Return the request that resumes a generator after its capability call."""
     name = reply["wanted"]
     if type(name) is not str:
         worker.kill("it sent no capability name")
@@ -233,7 +233,7 @@ async def _answer(
 
 
 def error_of(failed: Any, worker: Worker, *, stage: str) -> SandboxError:
-    """Return the error that a worker reports; a report is hostile data too."""
+    """Return the error that a worker reports; the report is hostile data too."""
     outcome = failed.get("outcome") if type(failed) is dict else None
     if type(outcome) is not str or outcome not in _REPORTED:
         worker.kill("its report is none")

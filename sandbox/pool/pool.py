@@ -1,4 +1,4 @@
-"""Modules in their workers: loaded once, called often, killed at their deadline."""
+"""The pool: loads modules into workers, runs them, and ends them at deadlines."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ __all__ = ["Module", "Sandbox", "SandboxConfig"]
 logger = logging.getLogger(__name__)
 
 _LEVELS = {"reduced": 0, "full-no-landlock": 1, "full": 1}
-"What a level is worth: seccomp covers a missing Landlock (SANDBOX.md, Layers)."
+"Rank of each level: seccomp covers a missing Landlock (SANDBOX.md, Layers)."
 
 _GROWTH_CHECK = 256
-"Requests between two looks at a worker's memory."
+"Requests between two checks of a worker's memory."
 
 
 class Sandbox:
-    """One worker for each loaded module, and a few without one kept ready.
+    """One worker for each loaded module, and a few spare ones without a module.
 
     Args:
-        backend: What starts workers; a fork server of our own when not given.
-        on_run: Told how each run ended and how many seconds it took.
+        backend: Starts workers; by default a fork server of our own.
+        on_run: Called with the outcome and the seconds of each run.
     """
 
     def __init__(
@@ -58,15 +58,15 @@ class Sandbox:
         self._warming: asyncio.Task[None] | None = None
         self._quarantine = Quarantine(self.config.quarantine)
         self.history = History()
-        "What the runs came to."
+        "Outcomes of the runs."
 
     @property
     def isolation(self) -> Isolation:
-        """How well workers are locked; `reduced` before `start`."""
+        """The level of protection of workers; `reduced` before `start`."""
         return self._backend.isolation
 
     async def start(self) -> None:
-        """Start the backend; SandboxError if it cannot."""
+        """Start the backend; SandboxError if that fails."""
         await self._backend.start()
         self._keep_warm()
 
@@ -94,17 +94,17 @@ class Sandbox:
         protocol: str | None = None,
         peer: str = "",
     ) -> Module:
-        """Load a source into a worker of its own, or find it loaded.
+        """Load a source into a worker of its own, unless it is loaded already.
 
         Args:
-            key: One worker each: role, protocol, revision and peer.
-            origin: Who wrote it. Only `rules` runs below the required level.
-            protocol: What runs are counted under; the key when not given.
-            peer: With whom it is spoken.
+            key: Identifies the worker: role, protocol, revision and peer.
+            origin: Author of the code. Only `rules` runs below the required level.
+            protocol: Name under which runs are counted; by default the key.
+            peer: The peer that the protocol is used with.
 
         Raises:
             SandboxError: `forbidden`, `quarantined`, or `rejected` with all findings
-                by line, or it failed while it was loaded.
+                by line; or loading failed.
         """
         protocol = key if protocol is None else protocol
         self._refuse_level(origin)
@@ -129,13 +129,13 @@ class Sandbox:
         return known
 
     async def unload(self, key: str) -> None:
-        """End the worker of `key`; harmless when there is none."""
+        """End the worker of `key`; does nothing when there is none."""
         module = self._modules.pop(key, None)
         if module is not None and module.worker is not None:
             module.worker.kill("unloaded")
 
     async def worker_of(self, module: Module) -> Worker:
-        """Return the worker of a module, started and loaded if need be."""
+        """Return the module's worker; start and load one if necessary."""
         worker = module.worker
         if worker is not None and self._usable(module, worker):
             return worker
@@ -166,7 +166,7 @@ class Sandbox:
             return worker
 
     async def drop_run(self, worker: Worker, run: int) -> None:
-        """Let a worker forget a generator that nobody waits for any more."""
+        """Let a worker drop a generator that nobody waits for any more."""
         try:
             await worker.ask_timed(
                 {"op": "drop", "run": run}, deadline=self.config.load_timeout
@@ -175,19 +175,21 @@ class Sandbox:
             worker.kill("it could not drop a run")
 
     async def ready(self) -> None:
-        """Wait until as many workers are kept ready as can be."""
+        """Wait until the spare workers are ready."""
         if self._warming is not None:
             await asyncio.wait({self._warming})
 
-    # What the owner is told.
+    # Information for the owner.
 
     def quarantined(
         self, protocol: str, *, source: str | None = None, peer: str | None = None
     ) -> str | None:
-        """Return why `peer`, or anybody, may not use a protocol's code, or None.
+        """Return why `peer` may not use a protocol's code, or None if it may.
+
+        Without `peer` the quarantine for everybody is meant.
 
         Args:
-            source: The code's text; None asks about any.
+            source: The code's text; None includes any text.
         """
         return self._quarantine.reason(
             protocol,
@@ -201,11 +203,11 @@ class Sandbox:
         return self._quarantine.release(protocol)
 
     def runs(self, protocol: str) -> Runs:
-        """Return what the runs of a protocol came to since the start."""
+        """Return the outcomes of a protocol's runs since the start."""
         return self.history.of(protocol)
 
     def refuse_quarantined(self, module: Module) -> None:
-        """Raise SandboxError when the module may not be used now."""
+        """Raise SandboxError when the module is quarantined."""
         reason = self._quarantine.reason(
             module.protocol, code=module.code, peer=module.peer, now=time.monotonic()
         )
@@ -215,7 +217,7 @@ class Sandbox:
     def ran(
         self, module: Module, error: SandboxError | None, *, seconds: float = 0.0
     ) -> None:
-        """Count a run, and begin a quarantine when it has cost too many workers."""
+        """Count a run, and begin a quarantine when too many workers were killed."""
         if self._on_run is not None:
             self._on_run("ok" if error is None else error.outcome, seconds)
         if error is None:
@@ -237,14 +239,14 @@ class Sandbox:
             )
 
     def logged(self, module: Module, text: str) -> None:
-        """Keep what a module printed."""
+        """Keep text that a module printed."""
         self.history.logged(module.protocol, text)
 
-    # Before a source is loaded.
+    # Checks before a source is loaded.
 
     def _refuse_level(self, origin: str) -> None:
         level, required = self.isolation.level, self.config.required_level
-        # A level that nobody knows asks for more than there is.
+        # An unknown required level counts as the highest.
         enough = _LEVELS[level] >= _LEVELS.get(required, 2)
         if origin != "rules" and not enough:
             raise SandboxError(
@@ -291,11 +293,11 @@ class Sandbox:
             while len(self._warm) < self.config.warm_workers:
                 self._warm.append(await self._backend.spawn())
         except SandboxError as exc:
-            # The next call spawns by itself and tells its caller.
+            # The next call spawns one itself and reports the error to its caller.
             logger.warning("no worker kept ready reason=%s", exc.reason)
 
     def _usable(self, module: Module, worker: Worker) -> bool:
-        """Tell whether a worker needs no look at all: the way of most calls."""
+        """Return whether a worker can be used without any check, as for most calls."""
         if module.key not in self._modules:
             return False
         self._modules.move_to_end(module.key)
@@ -307,7 +309,7 @@ class Sandbox:
         )
 
     def _recycle(self, module: Module, worker: Worker) -> None:
-        """End an idle worker that has served its time or grown too much."""
+        """End an idle worker after its number of requests, or when it grew too much."""
         if worker.calls >= self.config.max_calls_per_worker:
             worker.kill("it has served its time")
         elif worker.calls % _GROWTH_CHECK == 0:
@@ -317,7 +319,7 @@ class Sandbox:
 
     def _make_room(self, module: Module) -> None:
         """End the longest unused worker without a call when there are too many."""
-        # A locked one is starting its worker: it counts, and may not be ended.
+        # A module with a held lock is starting its worker: it counts, but must not end.
         live = [
             other
             for other in self._modules.values()
@@ -355,7 +357,7 @@ def _working(module: Module) -> bool:
 
 
 def _resident(pid: int) -> int:
-    """Return the resident bytes of a process, 0 where the system does not tell."""
+    """Return the resident bytes of a process; 0 where the system does not tell."""
     try:
         fields = Path(f"/proc/{pid}/statm").read_text().split()
     except OSError:

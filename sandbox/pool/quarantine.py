@@ -1,4 +1,4 @@
-"""When a protocol whose code keeps killing its workers is used no more. Pure."""
+"""Quarantine: a protocol whose code keeps killing its workers is not used. Pure."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from dataclasses import dataclass
 __all__ = ["KILLS", "Quarantine", "QuarantineConfig"]
 
 KILLS = frozenset({"timeout", "memory", "forbidden_syscall", "crashed", "bad_frame"})
-"Outcomes that cost a worker."
+"Outcomes in which a worker is lost."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuarantineConfig:
-    """When it begins and ends."""
+    """Limits of the quarantine."""
 
     kills: int = 3
-    "Kills within the window that begin it."
+    "Kills within the window that start a quarantine."
 
     window: float = 600.0
     "Seconds in which kills are counted together."
 
     duration: float = 3600.0
-    "Seconds it lasts, unless the owner ends it before."
+    "Seconds that it lasts, unless the owner ends it earlier."
 
     max_remembered: int = 10_000
-    "Pairs of code and peer that are remembered; the oldest are forgotten first."
+    "Pairs of code and peer that are remembered; the oldest are dropped first."
 
 
 class Quarantine:
     """Counts kills by code and peer (SANDBOX.md, Worker model and Layer 3).
 
-    What is quarantined is one text of code for a protocol: a repaired one starts
-    afresh. One peer can have it quarantined for itself alone, for its inputs may be
-    what kills; only kills from two peers quarantine it for all. `now` is seconds on
-    one monotonic clock.
+    One text of a protocol's code is quarantined, so a repaired text starts afresh.
+    One peer can cause a quarantine only for itself, since its inputs may be the cause;
+    kills from two peers quarantine the code for all. `now` is seconds on one monotonic
+    clock.
     """
 
     def __init__(self, config: QuarantineConfig | None = None) -> None:
@@ -45,11 +45,11 @@ class Quarantine:
     def killed(
         self, protocol: str, code: str, peer: str, outcome: str, *, now: float
     ) -> str | None:
-        """Count a kill; return why the code is quarantined when this begins it.
+        """Count a kill; return the reason of the quarantine that it starts, or None.
 
         Args:
             code: Identifies the text.
-            outcome: How the worker ended.
+            outcome: The outcome with which the worker ended.
         """
         config = self._config
         times = self._kills.pop((protocol, code, peer), None)
@@ -88,8 +88,8 @@ class Quarantine:
         """Return why `peer` may not use the code now, or None.
 
         Args:
-            code: None asks about any code of the protocol.
-            peer: None asks about any peer.
+            code: None includes any code of the protocol.
+            peer: None stands for any peer.
         """
         for key in [key for key, (until, _) in self._until.items() if until <= now]:
             del self._until[key]
@@ -103,7 +103,7 @@ class Quarantine:
         return None
 
     def release(self, protocol: str) -> bool:
-        """End it for all code of a protocol, and forget the kills; False if none."""
+        """End it for all code of a protocol and forget the kills; False if none."""
         for key in [key for key in self._kills if key[0] == protocol]:
             del self._kills[key]
         ended = [key for key in self._until if key[0] == protocol]

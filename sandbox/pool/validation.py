@@ -1,4 +1,4 @@
-"""Judges schemas and values in workers of their own, each check under a deadline."""
+"""Checks schemas and values in separate workers, each check under a deadline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["SchemaValidator"]
 logger = logging.getLogger(__name__)
 
 OUT_OF_TIME = "the check ran out of time"
-"Finding of a check that was killed at its deadline."
+"Finding of a check that was stopped at its deadline."
 
 Schema = dict[str, Any] | bool
 
@@ -22,12 +22,12 @@ Schema = dict[str, Any] | bool
 class SchemaValidator:
     """Checks schemas by their metaschema and values by schemas (2020-12).
 
-    A `pattern` of a stranger can run for ever; then its worker is killed and the check
-    has a finding. Every check returns findings in words, none when all is well.
+    A peer's `pattern` can run for ever; then its worker is killed and the check returns
+    a finding. Every check returns findings in words; no finding means valid.
 
     Args:
-        workers: How many checks run at a time.
-        deadline: Seconds of one check.
+        workers: Number of checks that run at a time.
+        deadline: Seconds for one check.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class SchemaValidator:
         self._workers: set[WorkerProcess] = set()
 
     async def start(self) -> None:
-        """Start the fork server; workers start when they are needed."""
+        """Start the fork server; workers start on demand."""
         await self._server.start()
         for _ in range(self._count):
             self._free.put_nowait(None)
@@ -58,15 +58,15 @@ class SchemaValidator:
         await self._server.close()
 
     async def check_schema(self, schema: Schema) -> list[str]:
-        """Judge a schema by its metaschema."""
+        """Check a schema against its metaschema."""
         return await self._check({"op": "check_schema", "schema": schema})
 
     async def validate(self, schema: Schema, value: Any) -> list[str]:
-        """Judge a value."""
+        """Check a value against a schema."""
         return await self._check({"op": "validate", "schema": schema, "data": value})
 
     async def validate_json(self, schema: Schema, data: bytes) -> list[str]:
-        """Judge bytes that should be JSON (RFC 8259)."""
+        """Check bytes that should be JSON (RFC 8259) against a schema."""
         return await self._check(
             {"op": "validate_json", "schema": schema, "data": data}
         )

@@ -1,6 +1,6 @@
 """Messages between the daemon and its fork server: JSON lines, some with a descriptor.
 
-The two trust each other; what a worker wrote is inside such a message as text only.
+Both trust each other; text that a worker wrote is contained as text only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 __all__ = ["Control", "Message", "control_pair"]
 
 Message = tuple[dict[str, Any], int | None]
-"What was said, and the descriptor that came with it, if any."
+"A message, and the descriptor that came with it, if any."
 
 MAX_MESSAGE = 64 * 1024
 "Largest message, in bytes."
@@ -23,14 +23,14 @@ MAX_MESSAGE = 64 * 1024
 
 def control_pair() -> tuple[socket.socket, socket.socket]:
     """Return two connected sockets for a `Control` each."""
-    # macOS has no packets on local sockets; lines are found in a stream as well.
+    # macOS has no packet sockets here; the line breaks also separate messages.
     linux = sys.platform == "linux"
     kind = socket.SOCK_SEQPACKET if linux else socket.SOCK_STREAM
     return socket.socketpair(socket.AF_UNIX, kind)
 
 
 class Control:
-    """One end, blocking or not as its socket is."""
+    """One end of the pair; blocking if its socket is."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
@@ -38,14 +38,14 @@ class Control:
         self._descriptors: list[int] = []
 
     def fileno(self) -> int:
-        """Return the descriptor of the socket, to wait for."""
+        """Return the socket's descriptor, to wait on."""
         return self._socket.fileno()
 
     def send(self, message: dict[str, Any], descriptor: int | None = None) -> None:
         """Send a message; the receiver gets a duplicate of `descriptor`.
 
         Raises:
-            OSError: The other end is gone, or does not read.
+            OSError: The other end is closed, or does not read.
         """
         data = json.dumps({**message, "fd": descriptor is not None}).encode() + b"\n"
         sent = socket.send_fds(
@@ -55,14 +55,14 @@ class Control:
             raise OSError("the other end of the control socket does not read")
 
     def receive(self) -> list[Message]:
-        """Return the messages that came with one reading, perhaps none.
+        """Return the messages received with one read, possibly none.
 
         Raises:
-            EOFError: The other end is gone.
+            EOFError: The other end is closed.
             OSError: Reading failed, or would block.
         """
         space = socket.CMSG_LEN(16 * array.array("i").itemsize)
-        # A child that the daemon starts must not inherit them.
+        # Child processes of the daemon must not inherit the descriptors.
         flags = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
         data, ancillary, _, _ = self._socket.recvmsg(MAX_MESSAGE, space, flags)
         for level, kind, content in ancillary:
@@ -76,13 +76,13 @@ class Control:
         messages: list[Message] = []
         for line in lines:
             message = json.loads(line)
-            # It is lost when this process has too many open.
+            # The descriptor is lost when this process has too many open.
             came = message.pop("fd") and self._descriptors
             messages.append((message, self._descriptors.pop(0) if came else None))
         return messages
 
     def close(self) -> None:
-        """Close the socket and descriptors that nobody took."""
+        """Close the socket and all descriptors that were not taken."""
         self._socket.close()
         for descriptor in self._descriptors:
             os.close(descriptor)

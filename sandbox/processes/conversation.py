@@ -1,7 +1,7 @@
-"""The daemon's end of a worker's channel: one question, one answer, nothing else.
+"""The daemon's end of a worker's channel: one request, one answer.
 
-A protocol of its own instead of a stream: what a worker says unasked, or beyond its
-answer, is noticed at once and never buffered.
+It is a protocol class and not a stream, so that text which a worker sends unasked, or
+after its answer, is detected at once and never buffered.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ __all__ = ["Conversation"]
 _PREFIX = 4
 
 _SPACE = 32 * 1024
-"Bytes of one reading."
+"Bytes of one read."
 
 
 class Conversation(asyncio.BufferedProtocol):
-    """Frames from one worker; it speaks first, to say that it is locked.
+    """Frames from one worker, which first reports that it is locked.
 
     Args:
-        max_frame: Largest frame from it, in bytes.
+        max_frame: Largest frame from the worker, in bytes.
     """
 
     def __init__(self, max_frame: int) -> None:
         self._max_frame = max_frame
         self.on_fault: Callable[[str], None] = lambda _: self.close()
-        "Called with words when it speaks unasked."
+        "Called with the reason when the worker sends something unasked."
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        # A buffer of our own: a stream allocates a quarter of a megabyte each time.
+        # Our own buffer: a stream would allocate a quarter of a megabyte each time.
         self._space = memoryview(bytearray(_SPACE))
         self._buffer = bytearray()
         self._expected: int | None = None
@@ -44,18 +44,18 @@ class Conversation(asyncio.BufferedProtocol):
 
     @classmethod
     async def over(cls, sock: socket.socket, *, max_frame: int) -> Conversation:
-        """Return a conversation over a connected socket, which it owns from now on."""
+        """Return a conversation over a connected socket, which it closes in the end."""
         _, protocol = await asyncio.get_running_loop().create_connection(
             lambda: cls(max_frame), sock=sock
         )
         return protocol
 
     async def hear(self, *, deadline: float) -> dict[str, Any]:
-        """Return what the worker says first.
+        """Return the first message of the worker.
 
         Raises:
-            TimeoutError: It says nothing in `deadline` seconds.
-            FrameError: What it says is no frame with an object.
+            TimeoutError: Nothing came within `deadline` seconds.
+            FrameError: The message is not a frame with an object.
             EOFError, OSError: The channel ended.
         """
         assert self._answer is not None
@@ -80,11 +80,11 @@ class Conversation(asyncio.BufferedProtocol):
         return await self.hear(deadline=deadline)
 
     def close(self) -> None:
-        """Close the channel, with what was not sent yet."""
+        """Close the channel, and discard data that is not sent yet."""
         if self._transport is not None:
             self._transport.abort()
 
-    # What the event loop calls.
+    # Callbacks of the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.BufferedProtocol`."""
@@ -115,7 +115,7 @@ class Conversation(asyncio.BufferedProtocol):
             self._fail(self._answer, self._ended)
 
     def _take(self) -> bytes | None:
-        """Return the frame's body when all of it is there."""
+        """Return the frame's body when it is complete, or None."""
         if self._expected is None:
             if len(self._buffer) < _PREFIX:
                 return None
@@ -137,5 +137,5 @@ class Conversation(asyncio.BufferedProtocol):
     def _fail(answer: asyncio.Future[bytes], error: Exception) -> None:
         if not answer.done():
             answer.set_exception(error)
-            # Nobody may be waiting, and that is no reason for a traceback.
+            # Marks the error as seen: without a waiter it would be logged.
             answer.exception()

@@ -1,4 +1,4 @@
-"""How a worker ended, and what that means for its call."""
+"""The end of a worker, and the error that it means for the worker's call."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ __all__ = ["Ending"]
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a worker ended, as the kernel told the fork server."""
+    """The end of a worker, as the kernel reported it to the fork server."""
 
     status: int
-    "Exit status, or minus the number of the signal that ended it."
+    "Exit status, or minus the number of the signal that ended the worker."
 
     cpu: float
-    "CPU seconds that it used in its life."
+    "CPU seconds used in its lifetime."
 
     text: str
-    "The beginning of what it wrote to standard error; hostile."
+    "The beginning of its output on standard error; hostile."
 
     def error(self, cpu_seconds: int) -> SandboxError:
-        """Return what this means for the call that the worker had.
+        """Return the error for the call that the worker was running.
 
         Args:
-            cpu_seconds: Its limit.
+            cpu_seconds: The worker's limit of CPU time.
         """
         if self.status >= 0:
             return SandboxError("crashed", f"it ended itself with status {self.status}")

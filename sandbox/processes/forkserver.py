@@ -1,4 +1,4 @@
-"""The fork server: a small process that forks workers and reports their end.
+"""The fork server: a small process that forks workers and reports their ends.
 
 Theory of operation
 -------------------
@@ -70,22 +70,22 @@ from sandbox.processes.self_test import self_test
 __all__ = ["CHANNEL_FD", "CONTROL_FD", "CPU_SECONDS", "Serve", "main"]
 
 Serve = Callable[[socket.socket, int], None]
-"Serves a channel with frames of at most so many bytes."
+"Serves a channel; the number is the largest frame in bytes."
 
 CONTROL_FD = 3
 "Descriptor of the control socket when the fork server starts."
 
 CHANNEL_FD = 3
-"Descriptor of a worker's channel: the only one beside the standard three."
+"Descriptor of a worker's channel; it has only the standard three besides."
 
 CPU_SECONDS = 3600
-"CPU seconds of a worker's life; deadlines end a call long before."
+"CPU seconds of a worker's lifetime; deadlines end a call much earlier."
 
 MAX_TEXT = 2000
-"How much of what a worker wrote to standard error is reported, in bytes."
+"Largest reported part of a worker's output on standard error, in bytes."
 
 MAX_DESCRIPTORS = 4096
-"Descriptors of the fork server, one for each worker and a few."
+"Descriptors of the fork server: one for each worker and a few more."
 
 _PIPE_SIZE = 4096
 
@@ -99,13 +99,13 @@ _SERVES = {
 
 
 def main(kind: str, without: Collection[str] = ()) -> None:
-    """Serve until the control socket ends.
+    """Serve requests until the control socket is closed.
 
     Args:
         kind: `module` for workers that run halves (`plain` with all of Python's library
             loaded, for tests without the language layer), `schema` for validation,
             or `package.module:function` for a `Serve` of another kind.
-        without: As for `Lock`, for tests.
+        without: Layers to leave out, as for `Lock`, for tests.
     """
     control = Control(socket.socket(fileno=os.dup(CONTROL_FD)))
     os.close(CONTROL_FD)
@@ -113,7 +113,7 @@ def main(kind: str, without: Collection[str] = ()) -> None:
         server = _Server(control, kind, without)
         server.serve()
     except (BrokenPipeError, ConnectionResetError, EOFError):
-        # The daemon was killed with messages of ours unread: its end, and so ours.
+        # The daemon was killed with unread messages of ours, so this process ends too.
         return
 
 
@@ -125,17 +125,17 @@ class _Server:
         self._serve: Serve = getattr(importlib.import_module(module), function)
         self._lock = Lock(without=without)
         self._texts: dict[int, int] = {}
-        # A pipe for each worker, and no number above this for a child to close.
+        # One pipe for each worker; and a child has no higher number to close.
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         if most == resource.RLIM_INFINITY or most > MAX_DESCRIPTORS:
             most = MAX_DESCRIPTORS
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
     def serve(self) -> None:
-        # The daemon ends us by closing the control socket; Ctrl-C at its terminal does
-        # not.
+        # The daemon ends this process by closing the control socket; Ctrl-C at its
+        # terminal must not.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        # Workers inherit an empty one.
+        # Workers inherit an empty environment.
         os.environ.clear()
         gc.collect()
         gc.freeze()
@@ -175,7 +175,7 @@ class _Server:
         finally:
             os.close(channel)
         self._texts[pid] = text
-        # Ours, taken before anybody could reap it: the pid cannot be another's.
+        # Opened before the child is reaped, so that the pid cannot be reused.
         pidfd = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
         try:
             self._control.send({"spawned": request["id"], "pid": pid}, pidfd)
@@ -192,10 +192,10 @@ class _Server:
         *,
         without_filter: bool = False,
     ) -> tuple[int, int]:
-        """Fork a worker; return its pid and where its standard error is read."""
+        """Fork a worker; return its pid and the reading end of its standard error."""
         text, writing = os.pipe()
         try:
-            # A full pipe loses the rest; a worker cannot make us keep more, nor wait.
+            # Text beyond a full pipe is lost; a worker cannot block us or fill memory.
             os.set_blocking(writing, False)
             os.set_blocking(text, False)
             if hasattr(fcntl, "F_SETPIPE_SZ"):
@@ -232,16 +232,18 @@ class _Server:
         """Run a worker in the forked child."""
         status = 1
         try:
-            # The handler of SIGCHLD stays: a worker can have no child.
+            # The handler of SIGCHLD may stay: a worker cannot have children.
             signal.set_wakeup_fd(-1)
             null = os.open(os.devnull, os.O_RDWR)
             os.dup2(null, 0)
             os.dup2(null, 1)
             os.dup2(writing, 2)
             os.dup2(channel, CHANNEL_FD)
-            # All of them: with the control socket a worker could name pids to kill.
+            # Closes all others: with the control socket a worker could have pids
+            # killed.
             os.closerange(CHANNEL_FD + 1, MAX_DESCRIPTORS)
-            # It asks the kernel what the descriptor is, so before the filter.
+            # Made before the filter, since it asks the kernel for the descriptor's
+            # type.
             connection = socket.socket(
                 socket.AF_UNIX, socket.SOCK_STREAM, fileno=CHANNEL_FD
             )
@@ -251,12 +253,12 @@ class _Server:
                 required=required,
                 without_filter=without_filter,
             )
-            # Every page that a child touches is copied: little is done anew here.
+            # Each page that a child touches is copied, so little is built anew here.
             connection.sendall(_LOCKED if required else pack({"locked": layers}))
             serve(connection, request["max_frame"])
             status = 0
         except BaseException:  # noqa: BLE001  # the last frame of a forked child
-            # The fork server reports the text with the exit status.
+            # The fork server reports this text with the exit status.
             traceback.print_exc(file=sys.stderr)
         finally:
             os._exit(status)
@@ -279,7 +281,7 @@ class _Server:
             )
 
     def _test(self) -> Isolation:
-        """Run the self-test with workers of our own."""
+        """Run the self-test with workers of this server."""
 
         def run(probe: Serve, *, without_filter: bool) -> tuple[int, bytes]:
             ours, theirs = socket.socketpair()
@@ -308,7 +310,7 @@ class _Server:
 
 
 def _read_text(descriptor: int) -> str:
-    """Return what a worker that ended wrote to standard error, cut."""
+    """Return the shortened text that an ended worker wrote to standard error."""
     try:
         with suppress(BlockingIOError):
             return os.read(descriptor, MAX_TEXT).decode("utf-8", "replace")

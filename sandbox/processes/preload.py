@@ -1,8 +1,8 @@
-"""What workers use and Python loads late, loaded in the fork server.
+"""Loads in the fork server the modules that workers use and Python loads lazily.
 
-A locked worker opens no file, so whatever is not in memory before the fork is an
-ImportError or a LookupError for an honest module (SANDBOX.md, Seccomp filter). Some of
-it only comes with the first use; that use is made here once.
+A locked worker opens no file, so a module that is not in memory before the fork causes
+an ImportError or a LookupError in honest code (SANDBOX.md, Seccomp filter). Some
+modules are loaded only by a first use, which this module makes once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import suppress
 __all__ = ["ENCODINGS", "MODULES", "PLAIN_MODULES", "preload"]
 
 MODULES = (
-    # What modules may import (SANDBOX.md, RestrictedPython, 8).
+    # Modules that halves may import (SANDBOX.md, RestrictedPython, 8).
     "base64",
     "binascii",
     "bisect",
@@ -54,7 +54,7 @@ MODULES = (
     "uuid",
     "xml.etree.ElementTree",
     "zlib",
-    # What those, the interpreter and our own code import when they first need it.
+    # Modules that those, the interpreter and our own code import lazily.
     "_pylong",
     "_strptime",
     "copyreg",
@@ -74,7 +74,10 @@ MODULES = (
     "warnings",
     "xml.etree.ElementPath",
 )
-"Modules to load, where this version of Python has them. zoneinfo reads files: no use."
+"""Modules to load, where this version of Python has them.
+
+zoneinfo is left out, since it reads files.
+"""
 
 ENCODINGS = (
     *("ascii", "latin_1", "utf_7", "utf_8", "utf_8_sig"),
@@ -89,7 +92,7 @@ ENCODINGS = (
     *(f"iso8859_{number}" for number in (*range(2, 12), *range(13, 17))),
     *("base64_codec", "hex_codec", "quopri_codec", "rot_13", "zlib_codec"),
 )
-"Encodings that a protocol may name, and the codecs beside them."
+"Encodings that a protocol may name, and further codecs."
 
 
 PLAIN_MODULES = (
@@ -110,17 +113,17 @@ PLAIN_MODULES = (
         "zipimport",
     ),
 )
-"What workers without the language layer load too, so that the kernel has to refuse."
+"Modules for workers without the language layer, so that only the kernel refuses."
 
 
 def preload(*, plain: bool = False) -> None:
-    """Load `MODULES` and `ENCODINGS`, and use once what loads more at its first use.
+    """Load `MODULES` and `ENCODINGS`, and use once whatever loads more when used.
 
     Args:
         plain: Load `PLAIN_MODULES` too.
     """
     for name in (*MODULES, *(PLAIN_MODULES if plain else ())):
-        # Some are of later versions of Python only.
+        # Some exist only in later versions of Python.
         with suppress(ModuleNotFoundError):
             importlib.import_module(name)
     for name in ENCODINGS:
@@ -140,9 +143,9 @@ def _use_once() -> None:
     import uuid
     from xml.etree import ElementTree
 
-    # OpenSSL reads its configuration and loads its providers with the first digest.
+    # With the first digest OpenSSL reads its configuration and loads its providers.
     for name in sorted(hashlib.algorithms_available):
-        # A name that a build lists is not always one it allows.
+        # A build may list a name that it does not allow.
         with suppress(ValueError):
             hashlib.new(name, b"")
             hmac.new(b"key", b"", name).hexdigest()

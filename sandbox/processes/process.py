@@ -1,4 +1,4 @@
-"""The daemon's side of the fork server and its workers; everything read is hostile."""
+"""The daemon's side of the fork server and its workers; all data read is hostile."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ __all__ = ["ForkServer", "WorkerProcess", "measure_isolation"]
 logger = logging.getLogger(__name__)
 
 PACKAGES = str(Path(__file__).resolve().parents[2])
-"Where the fork server finds this package; under -I it has to be told."
+"Folder of this package; under -I the fork server has to be told."
 
 START_TIMEOUT = 20.0
-"Seconds for the fork server to load what it needs."
+"Seconds for the start of the fork server."
 
 SPAWN_TIMEOUT = 5.0
-"Seconds for one fork and its lock-down."
+"Seconds for one fork and its locking."
 
 ENDING_TIMEOUT = 1.0
-"Seconds between the end of a channel and the report of why; usually milliseconds."
+"Seconds from a channel's end to the report of the cause; usually milliseconds."
 
 
 class WorkerProcess:
     """One worker: answers one request at a time, until it is killed.
 
     Args:
-        pid: Its process.
-        conversation: Over its channel.
-        max_frame: Largest frame either way, in bytes.
-        pidfd: Refers to the process and is closed with it; opened here when not given.
-        ending: Where the fork server's report of its end arrives.
-        cpu_seconds: Its limit, for the report.
+        pid: Process id.
+        conversation: The daemon's end of its channel.
+        max_frame: Largest frame in both directions, in bytes.
+        pidfd: Refers to the process; closed with the worker. Opened here by default.
+        ending: Receives the fork server's report of the worker's end.
+        cpu_seconds: Limit of its CPU time, for the report.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class WorkerProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether it can still be asked."""
+        """True while it accepts requests."""
         return self.why is None
 
     async def ask(self, request: dict[str, Any], *, deadline: float) -> dict[str, Any]:
@@ -88,15 +88,15 @@ class WorkerProcess:
     async def ask_timed(
         self, request: dict[str, Any], *, deadline: float
     ) -> tuple[dict[str, Any], float]:
-        """Send one request; return the reply and the seconds without the wait before.
+        """Send one request; return the reply and the seconds without waiting.
 
         Args:
-            deadline: Seconds it may take, without the wait for its turn.
+            deadline: Seconds for the request, without the wait for its turn.
 
         Raises:
             SandboxError: `timeout`, `crashed`, `forbidden_syscall` or `bad_frame`; the
-                worker is gone then. With `collateral` it ended while this request
-                waited. `error` when the request cannot cross.
+                worker has ended then. With `collateral` it ended while this request
+                waited. `error` when the request cannot be sent.
         """
         async with self._turn:
             if self.why is not None:
@@ -122,16 +122,16 @@ class WorkerProcess:
             except (OSError, EOFError) as exc:
                 raise await self._ended() from exc
             except asyncio.CancelledError:
-                # Its answer would meet the next request.
+                # Otherwise the next request would receive this one's answer.
                 self.kill("its request was cancelled")
                 raise
             if reply.get("id") != number:
                 self.kill("it answered another request")
-                raise SandboxError("bad_frame", "an answer to nothing")
+                raise SandboxError("bad_frame", "an answer to another request")
             return reply, time.monotonic() - started
 
     def kill(self, why: str) -> None:
-        """End it now; harmless when it has ended."""
+        """End it now; does nothing when it has ended."""
         if self.why is not None:
             return
         self.why = why
@@ -150,15 +150,15 @@ class WorkerProcess:
         self.kill(why)
 
     async def _ended(self) -> SandboxError:
-        """Return why the channel ended; the worker is gone afterwards."""
+        """Return the reason why the channel ended; afterwards the worker has ended."""
         ending = None
         try:
-            # Not killed before that: then its end would tell of us.
+            # Wait before killing, or the reported end would be that of our signal.
             if self._ending is not None:
                 async with asyncio.timeout(ENDING_TIMEOUT):
                     ending = await asyncio.shield(self._ending)
         except TimeoutError:
-            # It closed the channel and lives on.
+            # The worker closed its channel but is still running.
             logger.debug("worker without a channel pid=%s", self.pid)
         finally:
             self.kill("it ended")
@@ -174,10 +174,10 @@ class WorkerProcess:
         return ending.error(self._cpu_seconds)
 
     async def locked(self) -> None:
-        """Wait for the worker's word that it is locked.
+        """Wait until the worker reports that it is locked.
 
         Raises:
-            SandboxError: `crashed`: it could not be locked, and is gone.
+            SandboxError: `crashed`: locking failed, and the worker has ended.
         """
         try:
             message = await self._conversation.hear(deadline=SPAWN_TIMEOUT)
@@ -196,21 +196,20 @@ class WorkerProcess:
 
 @dataclass(frozen=True, slots=True)
 class _Spawned:
-    """What the fork server says of a new worker."""
+    """The fork server's answer about a new worker."""
 
     pid: int
-    "Its process."
 
     pidfd: int | None
-    "Refers to the process, where the system has that."
+    "Refers to the process, where the system supports that."
 
     ending: asyncio.Future[Ending]
-    "Where the report of its end arrives."
+    "Receives the report of its end."
 
 
 def _give_up(waiting: asyncio.Future[_Spawned]) -> None:
-    """Close what came with an answer that nobody takes any more."""
-    # It can have come in the moment in which the spawn was cancelled.
+    """Close the descriptors of an answer that nobody waits for any more."""
+    # The answer may come at the moment in which the spawn is cancelled.
     if not waiting.cancel() and not waiting.cancelled() and not waiting.exception():
         pidfd = waiting.result().pidfd
         if pidfd is not None:
@@ -218,13 +217,13 @@ def _give_up(waiting: asyncio.Future[_Spawned]) -> None:
 
 
 class ForkServer:
-    """A process that forks workers; started again when it died.
+    """A process that forks workers; restarted after it ended unexpectedly.
 
     Args:
-        kind: As for `sandbox.processes.forkserver.main`.
-        memory: Bytes of address space of a worker above what it starts with.
+        kind: See `sandbox.processes.forkserver.main`.
+        memory: Address space of a worker in bytes, above its size at the start.
         max_frame: Largest frame to or from a worker, in bytes.
-        cpu_seconds: CPU seconds of a worker's life, a backstop behind deadlines.
+        cpu_seconds: CPU seconds of a worker's lifetime, in case deadlines fail.
         without: Layers of the lock to leave out, for tests.
     """
 
@@ -254,18 +253,18 @@ class ForkServer:
 
     @property
     def pid(self) -> int:
-        """Its process; SandboxError when there is none."""
+        """Process id; SandboxError when there is no process."""
         if self._process is None:
             raise SandboxError("crashed", "the fork server does not run")
         return self._process.pid
 
     @property
     def isolation(self) -> Isolation:
-        """What the self-test of the fork server saw; `UNTESTED` before `start`."""
+        """The result of the fork server's self-test; `UNTESTED` before `start`."""
         return self._isolation
 
     async def start(self) -> None:
-        """Start the process and wait until it is ready; SandboxError if it is not."""
+        """Start the process and wait until it is ready; SandboxError if that fails."""
         self._closed = False
         self._ready = asyncio.get_running_loop().create_future()
         ours, theirs = control_pair()
@@ -293,7 +292,7 @@ class ForkServer:
             raise SandboxError("crashed", "the fork server did not start") from exc
 
     async def close(self) -> None:
-        """End the process; its workers end with it, and no call starts it again."""
+        """End the process and its workers; no later call restarts it."""
         self._closed = True
         self._leave()
         if self._process is not None:
@@ -309,7 +308,7 @@ class ForkServer:
         """Fork a worker and wait until it is locked.
 
         Raises:
-            SandboxError: `crashed`: it could not be forked or locked.
+            SandboxError: `crashed`: forking or locking failed.
         """
         async with self._starting:
             if self._closed:
@@ -326,7 +325,7 @@ class ForkServer:
         return worker
 
     async def _fork(self) -> WorkerProcess:
-        """Have a worker forked; it may not be locked yet."""
+        """Have a worker forked, which may not be locked yet."""
         assert self._control is not None
         self._next += 1
         number = self._next
@@ -340,14 +339,14 @@ class ForkServer:
         }
         with contextlib.ExitStack() as undo:
             ours, theirs = socket.socketpair()
-            # Without its channel a worker ends by itself.
+            # A worker whose channel is closed ends by itself.
             undo.callback(ours.close)
             undo.callback(_give_up, waiting)
             self._spawning[number] = waiting
             try:
                 with theirs:
                     self._control.send(request, theirs.fileno())
-                # Meanwhile it is being forked, and locks itself.
+                # In the meantime it is being forked and locks itself.
                 conversation = await Conversation.over(ours, max_frame=self._max_frame)
                 undo.callback(conversation.close)
                 async with asyncio.timeout(SPAWN_TIMEOUT):
@@ -387,7 +386,7 @@ class ForkServer:
             if waiting is not None and not waiting.done():
                 waiting.set_result(_Spawned(pid, descriptor, ending))
             elif descriptor is not None:
-                # Nobody waits any more: it ends, for its channel is closed.
+                # Nobody waits any more; the worker ends because its channel is closed.
                 os.close(descriptor)
         elif "refused" in message:
             waiting = self._spawning.get(message["refused"])
@@ -405,7 +404,7 @@ class ForkServer:
                 self._ready.set_result(None)
 
     def _leave(self) -> None:
-        """Close the control socket, and wake everybody who waits for its answers."""
+        """Close the control socket, and fail all calls that wait for its answers."""
         if self._control is None:
             return
         asyncio.get_running_loop().remove_reader(self._control.fileno())
@@ -424,13 +423,13 @@ class ForkServer:
 
 
 async def measure_isolation(*, without: Collection[str] = ()) -> Isolation:
-    """Start a fork server only to learn what its self-test sees, for `anpd doctor`.
+    """Start a fork server only for its self-test, for `anpd doctor`.
 
     Args:
-        without: As for `ForkServer`.
+        without: Layers to leave out, as for `ForkServer`.
 
     Raises:
-        SandboxError: It did not start.
+        SandboxError: The fork server did not start.
     """
     server = ForkServer("module", memory=1 << 28, max_frame=4096, without=without)
     try:
@@ -441,8 +440,8 @@ async def measure_isolation(*, without: Collection[str] = ()) -> Isolation:
 
 
 def _command(kind: str, descriptor: int, without: tuple[str, ...]) -> list[str]:
-    """Return the command of a fork server that gets its control socket."""
-    # -I keeps the environment and the current folder out of its path.
+    """Return the command that starts a fork server with its control socket."""
+    # -I keeps the environment and the current folder out of the import path.
     code = (
         f"import sys; sys.path.insert(0, {PACKAGES!r}); import os; "
         f"fd = {descriptor}; os.dup2(fd, {CONTROL_FD}); "

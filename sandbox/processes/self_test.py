@@ -1,8 +1,8 @@
-"""Shows that the lock holds on this machine (SANDBOX.md, Layers).
+"""A test that the lock works on this machine (SANDBOX.md, Layers).
 
-The fork server runs it once, with workers that have no language layer and try what a
-module must not be able to do. A layer counts as active when the kernel took it and the
-attempts end as they should: `anpd doctor` prints what was seen, not what was hoped.
+The fork server runs it once, with workers that have no language layer and attempt
+things that a module must not be able to do. A layer counts as active when the kernel
+accepted it and the attempts failed as they should: `anpd doctor` prints observations.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Run(Protocol):
         *,
         without_filter: bool,
     ) -> tuple[int, bytes]:
-        """Return its exit code (minus the signal) and what it sent."""
+        """Return the exit code (minus the signal) and the bytes the probe sent."""
         ...
 
 
 def _open() -> None:
-    # Not the private one of a user: everybody may list it, so a refusal is a layer's.
+    # A folder that everybody may list, so that a refusal comes from a layer.
     os.close(os.open("/", os.O_RDONLY))
 
 
@@ -56,7 +56,7 @@ def _executable_memory() -> None:
 
 def _tcp() -> None:
     with socket.socket() as sock:
-        # A bind has no effect on others; Landlock refuses it as it does a connect.
+        # A bind affects nobody else; Landlock refuses it like a connect.
         sock.bind(("127.0.0.1", 0))
 
 
@@ -99,10 +99,10 @@ def _lethal(parent: int) -> Attempts:
 
 
 def self_test(run: Run) -> Isolation:
-    """Return what the layers amount to on this machine.
+    """Return the isolation that the layers give on this machine.
 
     Args:
-        run: Gives a worker of the calling fork server to a probe.
+        run: Runs a probe in a worker of the calling fork server.
     """
     lethal = _lethal(os.getpid())
     _, seen, layers = _probe(run, _gentle())
@@ -115,7 +115,7 @@ def self_test(run: Run) -> Isolation:
             status, _, _ = _probe(run, {name: attempt})
             if status != -signal.SIGSYS:
                 holes.append(name)
-    # The filter hides what Landlock does; without it the second lock is seen.
+    # The filter would hide Landlock's refusals, so it is left out here.
     attempts = {"open": _open, "TCP": lethal["TCP"], "signal": lethal["signal"]}
     _, beneath, _ = _probe(run, attempts, without_filter=True)
     return level_of([_judged(layer, holes, beneath) for layer in layers])
@@ -124,7 +124,7 @@ def self_test(run: Run) -> Isolation:
 def _probe(
     run: Run, attempts: Attempts, *, without_filter: bool = False
 ) -> tuple[int, dict[str, str], list[Layer]]:
-    """Return how a worker ended, how its attempts did, and its layers."""
+    """Return a worker's exit code, the results of its attempts, and its layers."""
 
     def serve(channel: socket.socket, max_frame: int) -> None:
         channel.sendall(pack({name: _tried(do) for name, do in attempts.items()}))
@@ -153,7 +153,7 @@ def _tried(attempt: Callable[[], None]) -> str:
 
 
 def _judged(layer: Layer, holes: list[str], beneath: Mapping[str, str]) -> Layer:
-    """Return the layer as the attempts show it."""
+    """Return the layer, marked inactive if the attempts contradict it."""
     name, active, _ = layer
     if not active:
         return layer

@@ -14,7 +14,7 @@ __all__ = ["serve_frames"]
 _PREFIX = 4
 
 _SPACE = memoryview(bytearray(64 * 1024))
-"Where readings go; one for the process, which has one channel."
+"Buffer of reads; one is enough for a process with one channel."
 
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -23,7 +23,7 @@ def serve_frames(
     channel: socket.socket, answer: Answer, *, max_frame: int = MAX_FRAME
 ) -> None:
     """Answer each frame of the daemon until it closes the channel."""
-    # One reading takes a whole frame as a rule: each costs a change of process.
+    # One read usually gets a whole frame, as each costs a change of process.
     waiting = bytearray()
     while _fill(channel, waiting, _PREFIX):
         end = _PREFIX + frame_length(bytes(waiting[:_PREFIX]), max_frame=max_frame)
@@ -35,7 +35,7 @@ def serve_frames(
 
 
 def _frame(reply: dict[str, Any], max_frame: int) -> bytes:
-    """Return the frame of a reply, or of the failure that it cannot be sent."""
+    """Return the frame of a reply, or of an error if the reply cannot be sent."""
     try:
         return pack(reply, max_frame=max_frame)
     except MemoryError:
@@ -49,7 +49,7 @@ def _frame(reply: dict[str, Any], max_frame: int) -> bytes:
 
 
 def _fill(channel: socket.socket, waiting: bytearray, length: int) -> bool:
-    """Read until `length` bytes wait; False when the daemon closed the channel."""
+    """Read until `length` bytes are buffered; False when the channel was closed."""
     while len(waiting) < length:
         count = channel.recv_into(_SPACE)
         if not count:

@@ -1,4 +1,4 @@
-"""What a half meets at run time: guards, allowed builtins and facades."""
+"""The namespace of a half at run time: guards, allowed builtins and facades."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class CapabilityError(Exception):
-    """A capability call failed; given to modules under this name."""
+    """A capability call failed; modules know it by this name."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ class CapabilityError(Exception):
 
 
 class CapabilityCall:
-    """What `call(name, params)` gives; a provider half yields it."""
+    """The result of `call(name, params)`; a provider half yields it."""
 
     __slots__ = ("name", "params")
 
@@ -62,7 +62,7 @@ def fresh_globals(log: CappedLog | None = None) -> dict[str, Any]:
     """Return a new namespace for one execution of a half.
 
     Args:
-        log: Where `print` and `logging` go; nowhere without one.
+        log: Receives the output of `print` and `logging`; None discards it.
     """
     log = log or CappedLog()
     return {
@@ -73,8 +73,8 @@ def fresh_globals(log: CappedLog | None = None) -> dict[str, Any]:
 
 
 def plain_globals() -> dict[str, Any]:
-    """Return a new namespace with everything Python has, for tests of the process."""
-    # Dataclasses look the module of a class up by its name.
+    """Return a new namespace with all of Python, for tests of the process."""
+    # Dataclasses look up the module of a class by its name.
     module = ModuleType(OWN_MODULE)
     sys.modules[OWN_MODULE] = module
     module.__dict__.update(

@@ -1,4 +1,4 @@
-"""The worker that judges schemas and values; it never loads a module."""
+"""The worker that checks schemas and values; it never loads a module."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from sandbox.worker.channel import serve_frames
 __all__ = ["serve_schemas"]
 
 MAX_COMPILED = 256
-"Validators kept ready."
+"Compiled validators that are kept."
 
 MAX_FINDINGS = 10
-"Findings that are reported of one value."
+"Findings that are reported for one value."
 
 MAX_FINDING = 300
 "Longest finding, in characters."
@@ -31,7 +31,7 @@ _compiled: OrderedDict[str, Draft202012Validator] = OrderedDict()
 
 
 def serve_schemas(channel: socket.socket, max_frame: int) -> None:
-    """Judge until the daemon closes the channel."""
+    """Answer requests until the daemon closes the channel."""
     serve_frames(channel, _answer, max_frame=max_frame)
 
 
@@ -45,7 +45,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     except Unresolvable:
         findings = ["the schema refers to something that is not in it"]
     except Exception as exc:  # noqa: BLE001  # reported, one line below
-        # The schema is hostile; whatever it breaks in the library is its own fault.
+        # The schema is hostile: any error in the library is the schema's fault.
         findings = [f"the schema cannot be used: {type(exc).__name__}"]
     return {"id": request["id"], "value": [_cut(f) for f in findings[:MAX_FINDINGS]]}
 

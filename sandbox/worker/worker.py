@@ -1,6 +1,6 @@
-"""The worker that runs one module: loads it once, then answers calls.
+"""The worker of one module: loads the source once, then answers calls.
 
-The compiled code is executed anew in a fresh namespace for each call, so no state goes
+The compiled code runs again in a new namespace for each call, so that no state passes
 from one call to the next. Generators stay until they return, raise or are dropped.
 """
 
@@ -56,14 +56,14 @@ class _Failed(Exception):
 
 def _rejected(findings: list[Finding]) -> _Failed:
     texts = (f"line {f.line}: {f.reason}" if f.line else f.reason for f in findings)
-    # A SyntaxError's text or a name may hold half characters, which may not cross.
+    # A SyntaxError's text or a name may hold lone surrogates, which cannot be sent.
     reason = "; ".join(texts).encode("utf-8", "replace").decode("utf-8")
     line = next((f.line for f in findings if f.line), None)
     return _Failed("rejected", reason[:MAX_REASON] or "no code", line, findings)
 
 
 class _Returned:
-    """What a generator returned; no yielded value of a module can be one."""
+    """A generator's returned value; no value that a module yields is of this class."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -103,7 +103,7 @@ class _Worker:
             case "start":
                 generator = _guarded(self._function(request), *request["args"])
                 if type(generator) is not GeneratorType:
-                    # A function that needs no capability may simply return.
+                    # A function that calls no capability may simply return.
                     return {"value": generator}
                 self._running[number] = generator
                 return self._step(number, generator.send, None)
@@ -133,7 +133,7 @@ class _Worker:
 
     def _executed(self, code: CodeType, *, is_first: bool) -> dict[str, Any]:
         namespace = self._globals()
-        # What a module prints when it is loaded is told once, as in Python.
+        # Output at import is logged once, as Python imports a module once.
         with nullcontext() if is_first else self._log.muted():
             _guarded(exec, code, namespace)
         return namespace
@@ -163,7 +163,7 @@ class _Worker:
 
 
 def _guarded(function: Any, *args: Any) -> Any:
-    """Call the module's code; every exception of it becomes a report."""
+    """Call the module's code; convert every exception of it into a report."""
     try:
         return function(*args)
     except BaseException as exc:  # noqa: BLE001  # strangers' code raises anything
@@ -174,7 +174,7 @@ def _guarded(function: Any, *args: Any) -> Any:
 
 
 def _told(exc: BaseException) -> str:
-    """Return type and message of an exception, which has code of its own for both."""
+    """Return type and message of an exception, both of which may run hostile code."""
     name = type(exc).__name__
     try:
         text = f"{name}: {exc}"
@@ -184,7 +184,7 @@ def _told(exc: BaseException) -> str:
         text = f"{name}: its text cannot be made"
     text = plain_text(text[:MAX_MESSAGE])
     clean = "".join(c if c.isprintable() else " " for c in text)
-    # Half characters may not cross to the daemon.
+    # Lone surrogates cannot be sent to the daemon.
     return clean.encode("utf-8", "replace").decode("utf-8")
 
 

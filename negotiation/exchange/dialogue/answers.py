@@ -1,4 +1,4 @@
-"""What our own side answers when a dialogue asks it."""
+"""The answers of our own side to the questions of a dialogue."""
 
 from __future__ import annotations
 
@@ -17,47 +17,47 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class AcceptCases:
-    """The test cases are good as they stand."""
+    """Accepts the test cases as they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class CounterCases:
-    """Here is a whole other set (ANP-49)."""
+    """Proposes a complete other set of test cases (ANP-49)."""
 
     text: str
     "The full set, at most 64 KiB of UTF-8 (ANP-Q30)."
 
     summary: str
-    "What changed against the set before, in words (ANP-51)."
+    "Changes from the previous set, in words (ANP-51)."
 
 
 @dataclass(frozen=True, slots=True)
 class RejectCases:
-    """There will be no test cases; the agreement stays untested (ANP-Q9)."""
+    """Refuses test cases; the agreement stays untested (ANP-Q9)."""
 
     reason: str
-    "Why, in words that the peer may see."
+    "Reason in words that the peer may see."
 
 
 CasesVerdict = AcceptCases | CounterCases | RejectCases
-"What our side says about a set of test cases."
+"Our side's answer to a set of test cases."
 
 
 @dataclass(frozen=True, slots=True)
 class OurFault:
-    """A message of ours breaks the document; our code is repaired (ANP-60)."""
+    """A message of ours violates the document; our code is repaired (ANP-60)."""
 
     findings: tuple[str, ...]
-    "What is wrong with it, in words that the peer may see."
+    "Faults of our message, in words that the peer may see."
 
 
 @dataclass(frozen=True, slots=True)
 class PeerFault:
-    """Our message is good; the peer's report is refused (ANP-60)."""
+    """Our message is right; the peer's report is refused (ANP-60)."""
 
     reason: str
     "The detailed reason, in words that the peer may see."
 
 
 Fault = OurFault | PeerFault
-"Whose fault a reported error is."
+"The side whose fault a reported error is."

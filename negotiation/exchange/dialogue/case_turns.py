@@ -37,7 +37,7 @@ CASES: Final = "testCasesNegotiation"
 
 
 class CaseState(Enum):
-    """Where the agreement on test cases stands on our side."""
+    """The state of the agreement on test cases on our side."""
 
     MAY_START = auto()
     "The requester, before its first set."
@@ -52,22 +52,22 @@ class CaseState(Enum):
 
 
 class CaseReaction(Enum):
-    """What a `testCasesNegotiation` of the peer means in a state."""
+    """The meaning of a `testCasesNegotiation` from the peer in a state."""
 
     CONSIDER = auto()
-    "A set for our side to judge."
+    "The peer sent a set for our side to judge."
 
     AGREE = auto()
     "The peer accepts our set."
 
     CONFIRM = auto()
-    "The peer repeats what is agreed, or contradicts it."
+    "The peer repeats the agreement, or contradicts it."
 
     SKIP = auto()
-    "There will be no tests; after an agreement the peer takes its word back."
+    "There will be no tests; the peer may even withdraw an agreement."
 
     DROP = auto()
-    "It is not the peer's turn, or all is over."
+    "It is not the peer's turn, or the turns have ended."
 
 
 CASE_REACTIONS: Final[dict[CaseState, dict[Status, CaseReaction]]] = {
@@ -102,14 +102,14 @@ CASE_REACTIONS: Final[dict[CaseState, dict[Status, CaseReaction]]] = {
         Status.REJECTED: CaseReaction.DROP,
     },
 }
-"What a status means in each state."
+"The meaning of each status in each state."
 
 
 class CaseTurns:
     """One agreement on test cases; a channel has at most one.
 
-    Part of a machine: what it wants sent and told goes to the two callables. Whatever
-    goes wrong skips the tests and nothing else (ANP-48).
+    Part of a machine: messages to send and events go to the two callables. Any failure
+    skips the tests and affects nothing else (ANP-48).
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class CaseTurns:
         self._requester = role is Role.REQUESTER
         self._state = CaseState.MAY_START if self._requester else CaseState.EXPECT_CASES
         self._text = ""
-        # (whether it came from the peer, hash) of every set so far.
+        # Every set so far, as a pair: true if it came from the peer, and its hash.
         self._seen: set[tuple[bool, bytes]] = set()
         self._rounds = 0
         self._ends = 0.0
@@ -138,10 +138,10 @@ class CaseTurns:
     # Our own side.
 
     def start(self, text: str, *, now: float) -> None:
-        """Propose the first set, or tell at once why that cannot be.
+        """Propose the first set, or report at once why that is impossible.
 
         Raises:
-            MisuseError: We are the provider, or started before.
+            MisuseError: We are the provider, or have started before.
         """
         if self._state is CaseState.SKIPPED and self._requester:
             self._tell(self._skipped)
@@ -157,10 +157,10 @@ class CaseTurns:
         self._propose(text, "", now)
 
     def judged(self, verdict: CasesVerdict, *, now: float) -> None:
-        """Answer the peer's set; without effect when the tests were skipped meanwhile.
+        """Answer the peer's set; no effect if the tests were skipped in the meantime.
 
         Raises:
-            MisuseError: Nothing of this kind is asked for.
+            MisuseError: Our side was not asked.
         """
         if self._state is CaseState.SKIPPED:
             return
@@ -168,7 +168,7 @@ class CaseTurns:
             raise MisuseError("there are no test cases to judge")
         match verdict:
             case AcceptCases():
-                # With the whole text, so that the peer can tell it from another one.
+                # With the whole text, so that the peer knows which set is accepted.
                 self._say(Status.ACCEPTED, self._text, "")
                 self._agree(by_peer=False)
             case CounterCases(text, summary):
@@ -179,10 +179,10 @@ class CaseTurns:
     # The peer's messages.
 
     def receive(self, message: TestCasesNegotiation, *, now: float) -> None:
-        """Handle one turn of the peer.
+        """Handle one message of the peer.
 
         Raises:
-            MessageDropped: It is of no use.
+            MessageDropped: It has no effect.
         """
         if not self._common:
             raise MessageDropped(f"{CASES} is not common")
@@ -207,7 +207,7 @@ class CaseTurns:
         """Answer a message of the peer whose text is over a limit (ANP-Q30).
 
         Raises:
-            MessageDropped: It would have been of no use anyway.
+            MessageDropped: It would have had no effect anyway.
         """
         if not self._common or self._state not in {
             CaseState.EXPECT_CASES,
@@ -223,7 +223,7 @@ class CaseTurns:
         return None if self._deadline is None else min(self._deadline, self._ends)
 
     def handle_timer(self, *, now: float) -> None:
-        """Skip the tests when somebody took too long."""
+        """Skip the tests when one side took too long."""
         due = self.get_timer()
         if due is None or now < due:
             return
@@ -238,15 +238,15 @@ class CaseTurns:
         self._refuse(reason, by_peer=late_peer)
 
     def close(self, reason: str) -> None:
-        """Skip what is not settled, without a word to the peer."""
+        """Skip tests that are not agreed, without a message to the peer."""
         if self._deadline is not None:
             self._skip(reason, by_peer=False)
 
     # Steps.
 
     def _consider(self, message: TestCasesNegotiation, now: float) -> None:
-        # Without numbers (ANP-Q9) a repeated message looks like a new turn; two sides
-        # that answered one could agree on different sets.
+        # There are no numbers (ANP-Q9), so a repeated message looks like a new turn;
+        # answering it could lead to agreement on different sets.
         if self._repeats(message.test_cases, by_peer=True):
             raise MessageDropped("a set of test cases was repeated")
         if self._rounds == 0:
@@ -276,7 +276,7 @@ class CaseTurns:
         if self._rounds >= self._limits.max_rounds:
             self._refuse(self._too_many(), by_peer=False)
         elif problem is not None:
-            # The detail is a fault of ours and no matter of the peer.
+            # The details are a fault of ours and do not concern the peer.
             self._refuse(problem, by_peer=False, told=wording.MIND_REASON)
         else:
             self._propose(text, summary if summary.strip() else DEFAULT_SUMMARY, now)
@@ -289,7 +289,7 @@ class CaseTurns:
         self._say(Status.NEGOTIATING, text, summary)
 
     def _repeats(self, text: str, *, by_peer: bool) -> bool:
-        """Tell whether this side proposed this set before, and remember it."""
+        """Return whether this side proposed the set before, and remember it."""
         key = (by_peer, hashlib.sha256(text.encode("utf-8")).digest())
         repeats = key in self._seen
         self._seen.add(key)
@@ -325,11 +325,11 @@ class CaseTurns:
 
 
 DEFAULT_SUMMARY: Final = "The test cases were replaced as a whole."
-"For a side that gives no summary of its counter (ANP-51)."
+"Used when a side gives no summary of its counter-proposal (ANP-51)."
 
 
 def _problem(text: str) -> str | None:
-    """Return why `text` cannot be sent as test cases, in words, or None."""
+    """Return the reason why `text` cannot be sent as test cases, or None."""
     if not text.strip():
         return "there are no test cases"
     try:

@@ -1,4 +1,4 @@
-"""The text of an `errorDescription`: which message it means, and what is wrong."""
+"""The text of an `errorDescription`: the message's reference, and its faults."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ __all__ = [
 ]
 
 MAX_DESCRIPTION: Final = MAX_SUMMARY
-"Most characters of a description that we send: 64 KiB of UTF-8 in the worst case."
+"Longest description that we send, in characters: at worst 64 KiB of UTF-8."
 
 MAX_EXCERPT: Final = 300
-"Most characters of the offending message that a description quotes."
+"Longest quotation of the faulty message in a description, in characters."
 
 MAX_REFERENCE: Final = 128
 "Longest message id that is quoted, in characters; real ones have 16 or 32."
 
 MAX_FINDINGS: Final = 20
-"Most findings in one description."
+"Largest number of findings in one description."
 
 MAX_FINDING: Final = 500
-"Most characters of one finding."
+"Longest finding, in characters."
 
 MAX_HEX: Final = 64
-"Most bytes quoted of a message that is no text."
+"Largest number of bytes that are quoted of a message that is no text."
 
-# Visible ASCII without what Markdown puts round a word: it reads back as it was sent.
+# Visible ASCII without Markdown marks, so that it is read as it was sent.
 _VISIBLE: Final = r"[!#-)+-_a-~]"
 _REFERENCE: Final = re.compile(rf"{_VISIBLE}{{1,{MAX_REFERENCE}}}")
-# Models like to dress a line up: as a list item, in bold, as code.
+# Models often format the line: as a list item, in bold, as code.
 _FIRST_LINE: Final = re.compile(
     rf"[\s#>*_`-]*messageId[*_`]*\s*[:\uff1a][*_`]*\s*[`*\"]*({_VISIBLE}+)[`*\"]*",
     re.IGNORECASE,
@@ -50,13 +50,13 @@ _FIRST_LINE: Final = re.compile(
 def describe_error(
     reference: str | None, findings: Sequence[str], excerpt: bytes
 ) -> str:
-    """Return what to tell the peer about its message `reference` (ANP-58, ANP-Q25).
+    """Return the text that reports the faulty message `reference` (ANP-58, ANP-Q25).
 
     Args:
-        reference: Message id of its encrypted envelope; left out when it is None or
-            not 1 to 128 visible ASCII characters, none of them `, * or ", since the
-            peer chose it.
-        findings: What is wrong, in words.
+        reference: Message id of its encrypted envelope, chosen by the peer. It is left
+            out when it is None or not 1 to 128 visible ASCII characters without `, *
+            and ".
+        findings: The faults in words.
         excerpt: The message; its beginning is quoted as one line.
     """
     lines = ["# Error description"]
@@ -70,10 +70,10 @@ def describe_error(
 def read_description(text: str) -> tuple[str | None, str]:
     """Return the message id in the first line, if there is one, and the other text.
 
-    A text without it, such as the seed's example (ANP-62), comes back whole.
+    A text without it, such as the seed's example (ANP-62), is returned whole.
     """
     first, _, rest = text.lstrip().partition("\n")
-    # The pattern is only tried on lines that may be short enough to fit it.
+    # The pattern is only tried on lines that are short enough to match.
     found = _FIRST_LINE.fullmatch(first.rstrip()) if len(first) < 200 else None
     if found is None or not _REFERENCE.fullmatch(found[1]):
         return None, text.strip()
@@ -81,7 +81,7 @@ def read_description(text: str) -> tuple[str | None, str]:
 
 
 def headed(reference: str | None, text: str) -> str:
-    """Return `text` under the line that names the message, cut to what may be sent."""
+    """Return `text` under the line with the reference, shortened to the limit."""
     known, rest = read_description(text)
     if reference is None or not _REFERENCE.fullmatch(reference):
         return cut_text(text, MAX_DESCRIPTION)
@@ -90,7 +90,7 @@ def headed(reference: str | None, text: str) -> str:
 
 
 def _line(text: str) -> str:
-    # A finding may quote the peer: no line break of its may look like one of ours.
+    # A finding may quote the peer, whose line breaks must not look like ours.
     return cut_text(" ".join(text.split()), MAX_FINDING)
 
 

@@ -1,4 +1,4 @@
-"""What a dialogue asks of its shell, and tells it."""
+"""Requests and reports of a dialogue to its shell."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class NeedCasesVerdict:
-    """Our side is to judge the peer's test cases; answer with `cases_judged`."""
+    """Our side must judge the peer's test cases; answer with `cases_judged`."""
 
     text: str
     "The peer's `testCases`, untrusted."
 
     summary: str
-    "The peer's `modificationSummary`, untrusted, empty when it gave none."
+    "The peer's `modificationSummary`, untrusted; empty when it gave none."
 
     rounds: int
-    "`negotiating` messages so far, both sides together."
+    "Number of `negotiating` messages so far, of both sides together."
 
     may_counter: bool
-    "False when a counter would be over the limit and skips the tests (ANP-Q9)."
+    "False when a counter-proposal would exceed the limit and skip the tests (ANP-Q9)."
 
 
 @dataclass(frozen=True, slots=True)
 class CasesAgreed:
-    """Both sides hold the same test cases; the requester runs them (ANP-53)."""
+    """Both sides have the same test cases; the requester runs them (ANP-53)."""
 
     text: str
     "The agreed text."
@@ -57,46 +57,46 @@ class CasesAgreed:
 class CasesSkipped:
     """There are no agreed test cases: the agreement is untested (ANP-48, ANP-Q9).
 
-    The channel stays usable. It may also follow `CasesAgreed`, when the peer takes its
-    word back because it never got ours.
+    The channel stays usable. It may also follow `CasesAgreed`, when the peer withdraws
+    its acceptance because ours never arrived.
     """
 
     reason: str
-    "Why, in words for the owner; may quote the peer."
+    "Reason in words for the owner; may quote the peer."
 
     by_peer: bool
-    "True when the peer refused, was silent or broke the rules."
+    "True when the peer refused, was silent or violated the rules."
 
 
 @dataclass(frozen=True, slots=True)
 class NeedFault:
-    """The peer says a message of ours is wrong; answer with `fault_judged` (ANP-60).
+    """The peer reports a fault in our message; answer with `fault_judged` (ANP-60).
 
-    At most one is open: a next one means that the one before was not answered in time.
+    At most one is open: a further one means that the last was not answered in time.
     """
 
     reference: str | None
-    "Message id of the encrypted envelope in question; None when the peer names none."
+    "Message id of the encrypted envelope concerned; None when the peer names none."
 
     description: str
-    "The peer's words without the reference, untrusted."
+    "The peer's text without the reference, untrusted."
 
     rounds: int
-    "`negotiating` messages about this message so far, both sides together."
+    "Number of `negotiating` messages about this message so far, of both sides."
 
     number: int
-    "Counts these events from 1; with it `fault_judged` tells a late answer apart."
+    "Counts these events from 1; `fault_judged` uses it to recognise a late answer."
 
 
 @dataclass(frozen=True, slots=True)
 class NeedRepair:
-    """We admitted the fault: make new code and answer with `repair_ready` (ANP-60)."""
+    """We admitted the fault: make new code, then call `repair_ready` (ANP-60)."""
 
     reference: str | None
-    "Message id in question."
+    "Message id concerned."
 
     description: str
-    "The peer's words without the reference, untrusted."
+    "The peer's text without the reference, untrusted."
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class PeerRepairs:
     """The peer accepted our report and makes new code; data is held (ANP-Q25)."""
 
     reference: str | None
-    "Message id in question."
+    "Message id concerned."
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class PeerRepaired:
     """The peer's new code is in use."""
 
     reference: str | None
-    "Message id in question."
+    "Message id concerned."
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +120,10 @@ class RepairFailed:
     """A repair failed, ours or the peer's; `DialogueBroken` follows (ANP-46)."""
 
     reference: str | None
-    "Message id in question."
+    "Message id concerned."
 
     reason: str
-    "Why, in words for the owner."
+    "Reason in words for the owner."
 
     by_peer: bool
     "True when it was the peer's repair."
@@ -131,16 +131,16 @@ class RepairFailed:
 
 @dataclass(frozen=True, slots=True)
 class ReportRefused:
-    """A report of ours comes to nothing; it may be made again with more detail."""
+    """A report of ours had no effect; it may be repeated with more detail."""
 
     reference: str | None
-    "Message id in question."
+    "Message id concerned."
 
     reason: str
-    "Why, in words for the owner; may quote the peer."
+    "Reason in words for the owner; may quote the peer."
 
     by_peer: bool
-    "True when the peer refused it or did not answer, False when we did not send it."
+    "True when the peer refused it or did not answer; False when we did not send it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,21 +148,21 @@ class MessageRefused:
     """The peer cannot answer a message of ours; its call ends (DESIGN.md, calls)."""
 
     reference: str
-    "Message id of the encrypted envelope in question, as the peer says."
+    "Message id of the encrypted envelope concerned, as the peer says."
 
     reason: str
-    "The peer's words, untrusted."
+    "The peer's text, untrusted."
 
 
 @dataclass(frozen=True, slots=True)
 class RefusalUnsent:
-    """The peer does not understand refusals; its channel is to be closed instead."""
+    """The peer does not support refusals, so its channel must be closed instead."""
 
     reference: str
-    "Message id of the peer's message that has no answer."
+    "Message id of the peer's message that gets no answer."
 
     reason: str
-    "Why it has none."
+    "Reason in words."
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +170,14 @@ class DialogueBroken:
     """The communication ends: the shell closes the channel (ANP-46)."""
 
     reason: str
-    "Why, in words for the owner."
+    "Reason in words for the owner."
 
     by_peer: bool
-    "True when the peer broke the rules or its repair failed."
+    "True when the peer violated the rules or its repair failed."
 
 
 CasesEvent = NeedCasesVerdict | CasesAgreed | CasesSkipped
-"What happens to test cases."
+"Events about test cases."
 
 RepairEvent = (
     NeedFault
@@ -189,7 +189,7 @@ RepairEvent = (
     | MessageRefused
     | RefusalUnsent
 )
-"What happens to reports and repairs."
+"Events about reports and repairs."
 
 DialogueEvent = CasesEvent | RepairEvent | QuestionEvent | Ignored | DialogueBroken
-"What the shell acts on."
+"All events that the shell handles."

@@ -1,4 +1,4 @@
-"""Whose fault a reported error is, by the document's schemas (ANP-60)."""
+"""Decides by the document's schemas which side a reported error belongs to (ANP-60)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ MessageReader = Callable[[str, bytes], Awaitable[dict[str, Any]]]
 "Runs `read_message` of our half, for bytes that are not JSON."
 
 MAX_FINDINGS: Final = 20
-"Most findings that a judgement names."
+"Largest number of findings in a judgement."
 
 MAX_FINDING: Final = 500
-"Most characters of one finding."
+"Longest finding, in characters."
 
 MAX_NAMES: Final = 20
-"Most fields that a refusal lists."
+"Largest number of fields that a refusal lists."
 
 MAX_QUOTE: Final = 300
-"Most characters of the peer's report that a refusal quotes."
+"Longest quotation of the peer's report in a refusal, in characters."
 
 
 async def judge_fault(
@@ -40,18 +40,18 @@ async def judge_fault(
     validator: Validator,
     read: MessageReader | None = None,
 ) -> Fault:
-    """Judge a message of ours that the peer complains about.
+    """Judge a message of ours that the peer reports as faulty.
 
-    The document decides, not the complaint: a message that fits is good whatever the
-    peer says, and one that does not is our fault whatever the peer found in it. A
-    response that says error in the document's own way need not carry the result, one
-    that says good must.
+    The document decides, not the report: a message that fits is right, and one that
+    does not is our fault, independent of the peer's findings. A response that reports
+    an error in the document's own form need not have the result; one that reports
+    success must have it.
 
     Args:
-        kind: What the message was.
+        kind: The kind of the message.
         message: Its plaintext as we sent it.
-        description: The peer's report; it is quoted, never followed.
-        validator: Judges values by schemas.
+        description: The peer's report; it is quoted, but never followed.
+        validator: Validates values against schemas.
         read: Our half's `read_message`, for a document whose bytes are not JSON.
     """
     asked = _asked(description)
@@ -65,7 +65,7 @@ async def judge_fault(
         findings = await judge.judge(MessageKind(kind), message)
         values = None if findings else await judge.values(MessageKind(kind), message)
     except (HalfError, JsonError):
-        # The reader was ended, which says nothing about the bytes.
+        # The reader was stopped; the bytes may still be right.
         return PeerFault(f"The {kind} could not be checked in time.{asked}")
     if findings:
         return OurFault(
@@ -78,7 +78,7 @@ async def judge_fault(
 
 
 class _Parser:
-    """Our half as the judge wants it; for JSON it is not asked at all."""
+    """Gives the judge our half's reader; for JSON it is never called."""
 
     def __init__(self, read: MessageReader | None) -> None:
         self._read = read

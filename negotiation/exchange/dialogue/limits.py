@@ -1,4 +1,4 @@
-"""How long and how much two sides may say after their agreement."""
+"""Limits of time and number for the dialogue after an agreement."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class DialogueLimits:
     "Seconds for the whole agreement on test cases, from its first message."
 
     message_timeout: float = 60.0
-    "Seconds to wait for each turn of the peer about test cases."
+    "Seconds to wait for each message of the peer about test cases."
 
     answer_timeout: float = 55.0
-    "Seconds our own side has to judge test cases or to answer a question."
+    "Seconds for our own side to judge test cases or to answer a question."
 
     report_timeout: float = 120.0
     """Seconds to wait for the peer's answer to a report.
 
-    A peer may write its new code before it admits a fault, so that nothing is held.
+    A peer may write its new code before it admits a fault, so that no data is held.
     """
 
     fault_timeout: float = 110.0
-    "Seconds our own side has to judge a report of the peer."
+    "Seconds for our own side to judge a report of the peer."
 
     repair_timeout: float = 60.0
     "Seconds from `accepted` to the `codeGeneration` of a repair, ours or the peer's."
@@ -38,31 +38,31 @@ class DialogueLimits:
     "Seconds to wait for the answer to a question."
 
     matter_lifetime: float = 300.0
-    """Seconds after the last round until the rounds about a message are forgotten.
+    """Seconds after which the rounds about a message are forgotten.
 
-    As long as plaintexts are kept (DESIGN.md, Repairs).
+    They count from its last round; plaintexts are kept as long (DESIGN.md, Repairs).
     """
 
     max_rounds: int = 10
-    """Most `negotiating` messages of both sides together (ANP-Q9, ANP-Q25).
+    """Largest number of `negotiating` messages of both sides (ANP-Q9, ANP-Q25).
 
-    Counted for the test cases as a whole, and for each message that is reported.
+    Counted for the test cases as a whole, and for each reported message.
     """
 
     max_reports: int = 16
-    "Most reports of ours that wait until the one before them ended."
+    "Largest number of our reports that wait for an earlier one to end."
 
     max_matters: int = 64
-    "Most reported messages whose rounds are remembered."
+    "Largest number of reported messages whose rounds are remembered."
 
     max_repairs: int = 10
-    "Most repairs of our code on one channel; a next one ends the communication."
+    "Largest number of repairs of our code on one channel; another ends the channel."
 
     max_questions: int = 1
-    "Most open questions in each direction."
+    "Largest number of open questions in each direction."
 
     max_ignored: int = 32
-    "Most messages of the peer that were dropped and counted before it is a fault."
+    "Largest number of dropped messages of the peer; another is a protocol violation."
 
     def __post_init__(self) -> None:
         for name in (

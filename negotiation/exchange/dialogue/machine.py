@@ -1,8 +1,8 @@
-"""Everything that two sides say after an agreement as one pure object, for both roles.
+"""The whole dialogue after an agreement as one pure object, for both roles.
 
 Test cases (ANP-48 to ANP-53), reports and repairs (ANP-56 to ANP-61) and questions
-(ANP-64 to ANP-69). Bytes of the peer, answers of our own side and the time go in;
-messages and events come out.
+(ANP-64 to ANP-69). Its inputs are the peer's bytes, the answers of our own side and the
+time; its outputs are messages and events.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ from negotiation.strict_json import parse_json
 __all__ = ["BOUND_REASON", "Dialogue"]
 
 BOUND_REASON = "This channel has its protocol; a new negotiation needs a new channel."
-"What the peer reads when it negotiates on a bound channel (ANP-Q23)."
+"Sent to a peer that negotiates on a bound channel (ANP-Q23)."
 
 ENDED = "the dialogue has ended with its channel"
-"Why nothing can be begun any more."
+"Reason for refusing anything new after the end."
 
 MAX_SEQUENCE = 2**53 - 1
-"Largest sequenceId that is answered with the next one; JSON readers differ above it."
+"Largest sequenceId that we count up from; above it JSON readers lose precision."
 
 
 class Dialogue(Speaker[DialogueEvent]):
-    """What is said on one channel from its binding to its end.
+    """The dialogue on one channel, from its binding to its end.
 
     After each call send what `messages_to_send` returns, act on every `next_event`,
-    and re-arm `get_timer`. Nothing a peer sends makes a method raise; calls of our own
-    that nothing asked for raise `MisuseError`, and late ones have no effect.
-    At `DialogueBroken` the shell closes the channel; afterwards there are only events
-    that refuse what our own side still wants to begin.
+    and re-arm `get_timer`. No message of a peer makes a method raise. A call of our own
+    that was not asked for raises `MisuseError`, and a late one has no effect. At
+    `DialogueBroken` the shell closes the channel; the only later events refuse what our
+    own side still tries to begin.
     """
 
     def __init__(
@@ -77,7 +77,8 @@ class Dialogue(Speaker[DialogueEvent]):
 
         Args:
             common: Optional capabilities that both hellos listed (ANP-81).
-            now: When the channel was bound. No time runs before somebody speaks.
+            now: Time at which the channel was bound. No timer runs before the first
+                message.
         """
         super().__init__()
         self._limits = limits
@@ -100,13 +101,13 @@ class Dialogue(Speaker[DialogueEvent]):
             tell=self._events.append,
         )
 
-    # What the shell reads.
+    # Properties for the shell.
 
     @property
     def holding(self) -> bool:
         """True while application data of this channel waits for a repair (ANP-Q25).
 
-        False after the end: then there is no channel any more.
+        False after the end, when there is no channel any more.
         """
         return not self._ended and self._repairs.holding
 
@@ -123,16 +124,16 @@ class Dialogue(Speaker[DialogueEvent]):
         due = [part.get_timer() for part in parts]
         return min((one for one in due if one is not None), default=None)
 
-    # What the shell feeds.
+    # Inputs from the shell.
 
     def receive_message(self, data: bytes, *, now: float) -> None:
         """Handle the Protocol Data of one PT=00 frame.
 
-        What the peer got wrong becomes `Ignored` (ANP-Q17, WIRE row 50), and too much
-        of that `DialogueBroken`.
+        A fault of the peer becomes `Ignored` (ANP-Q17, WIRE row 50); too many of them
+        become `DialogueBroken`.
         """
         self._messages_received += 1
-        # A message behind a deadline that no timer has reported yet is late as well.
+        # A message after a deadline is late, even if the timer has not fired yet.
         self.handle_timer(now=now)
         if self._ended:
             self._ignored += 1
@@ -148,7 +149,7 @@ class Dialogue(Speaker[DialogueEvent]):
             self._end(exc.reason, by_peer=exc.by_peer)
 
     def handle_timer(self, *, now: float) -> None:
-        """Give up whatever is due."""
+        """End everything whose time is over."""
         if self._ended:
             return
         try:
@@ -159,7 +160,7 @@ class Dialogue(Speaker[DialogueEvent]):
             self._end(exc.reason, by_peer=exc.by_peer)
 
     def link_lost(self, *, now: float) -> None:
-        """End because nothing can be sent or received any more; no last event."""
+        """End because nothing can be sent or received; no further event follows."""
         if not self._ended:
             self._outgoing.clear()
             self._close("the link was lost")
@@ -186,16 +187,16 @@ class Dialogue(Speaker[DialogueEvent]):
     def report_error(
         self, reference: str | None, description: str, *, now: float
     ) -> None:
-        """Tell the peer that its message is wrong (ANP-56).
+        """Report a faulty message to the peer (ANP-56).
 
         Ends in `PeerRepaired`, `RepairFailed` or `ReportRefused`. One report is open at
-        a time, the next ones wait. After `ReportRefused` the same message may be
-        reported again with more detail, which is a next round (ANP-61).
+        a time; further ones wait. After `ReportRefused` the same message may be
+        reported again with more detail, which is another round (ANP-61).
 
         Args:
-            reference: Message id of the peer's encrypted envelope; becomes the first
+            reference: Message id of the peer's encrypted envelope; it becomes the first
                 line of the text.
-            description: What is wrong; see `describe_error`.
+            description: The fault; see `describe_error`.
         """
         if self._open(now):
             self._repairs.report(reference, description, now=now)
@@ -205,7 +206,7 @@ class Dialogue(Speaker[DialogueEvent]):
     def refuse_message(self, reference: str, reason: str, *, now: float) -> None:
         """Tell the peer that its message gets no answer (DESIGN.md, How a call flows).
 
-        To a peer without `fixErrorNegotiation` it becomes `RefusalUnsent`.
+        For a peer without `fixErrorNegotiation` it becomes `RefusalUnsent`.
         """
         if self._open(now):
             self._repairs.refuse(reference, reason)
@@ -218,8 +219,8 @@ class Dialogue(Speaker[DialogueEvent]):
         """Answer `NeedFault` (ANP-60).
 
         Args:
-            number: That of the event. An answer to an earlier one is passed by; without
-                it the shell must see to that itself.
+            number: The number of the event, so that an answer to an earlier event is
+                ignored. Without it the shell must ensure that itself.
         """
         if self._open(now):
             self._ending(lambda: self._repairs.judged(fault, number=number, now=now))
@@ -230,7 +231,7 @@ class Dialogue(Speaker[DialogueEvent]):
             self._repairs.repair_ready()
 
     def repair_failed(self, reason: str, *, now: float) -> None:
-        """Answer `NeedRepair`: there is no new code, which ends all (ANP-46).
+        """Answer `NeedRepair`: there is no new code, which ends the channel (ANP-46).
 
         The peer does not see `reason`.
         """
@@ -241,7 +242,7 @@ class Dialogue(Speaker[DialogueEvent]):
         """Ask the peer; ends in `QuestionAnswered` or `QuestionUnanswered` (ANP-66).
 
         Args:
-            text: The question; cut when it is too long.
+            text: The question; shortened when it is too long.
             message_id: 16 random letters and digits (ANP-68).
 
         Raises:
@@ -258,7 +259,7 @@ class Dialogue(Speaker[DialogueEvent]):
             self._questions.answer(message_id, text)
 
     def no_answer(self, message_id: str, *, now: float) -> None:
-        """Answer `NeedAnswer` when our side has none; the peer is told so."""
+        """Answer `NeedAnswer` when our side has no answer; the peer is told."""
         if self._open(now):
             self._questions.answer(message_id, "")
 
@@ -287,8 +288,8 @@ class Dialogue(Speaker[DialogueEvent]):
 
     def _handle_negotiation(self, message: ProtocolNegotiation) -> None:
         if message.status is Status.NEGOTIATING and not self._told_bound:
-            # Once, so that the peer need not wait; an answer to a verdict could be
-            # answered in turn, and so on for ever (ANP-Q23, WIRE row 38).
+            # Told only once, so that the peer need not wait. Answering verdicts could
+            # go on for ever, as the peer might answer in turn (ANP-Q23, WIRE row 38).
             self._told_bound = True
             number = message.sequence_id
             self._send(
@@ -305,7 +306,7 @@ class Dialogue(Speaker[DialogueEvent]):
         try:
             value = parse_json(data, max_size=MAX_MESSAGE_SIZE)
         except JsonError:
-            # The message as a whole is too large; it was not read at all.
+            # The whole message is too large, so its text was not read at all.
             return
         match value:
             case {"action": str(action)} if action == CASES:
@@ -316,7 +317,7 @@ class Dialogue(Speaker[DialogueEvent]):
     # Steps.
 
     def _open(self, now: float) -> bool:
-        """Tell whether an input of our own still has an effect."""
+        """Return whether an input of our own still has an effect."""
         self.handle_timer(now=now)
         return not self._ended
 

@@ -1,4 +1,4 @@
-"""Questions in words between two sides, and their answers (ANP-64 to ANP-69)."""
+"""Questions in words between the two sides, and their answers (ANP-64 to ANP-69)."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ QUESTIONS: Final = "naturalLanguageNegotiation"
 "The capability that both sides must have listed (ANP-81)."
 
 NO_ANSWER: Final = "This side has no answer to this question."
-"What the peer reads when our side gives none, so that it need not wait."
+"Sent to the peer when our side gives no answer, so that it need not wait."
 
 BUSY_ANSWER: Final = "This side answers one question at a time; please ask again later."
-"What the peer reads when it has too many questions open."
+"Sent to the peer when it has too many questions open."
 
 _MESSAGE_ID: Final = re.compile(r"[A-Za-z0-9]{16}")
 
@@ -38,7 +38,7 @@ _MESSAGE_ID: Final = re.compile(r"[A-Za-z0-9]{16}")
 class Questions:
     """The questions of one channel, in both directions.
 
-    Part of a machine: what it wants sent and told goes to the two callables.
+    Part of a machine: messages to send and events go to the two callables.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class Questions:
         self._common = common
         self._send = send
         self._tell = tell
-        # Message id to deadline, oldest first.
+        # Deadlines by message id, oldest first.
         self._asked: dict[str, float] = {}
         self._owed: dict[str, float] = {}
 
     # Our own side.
 
     def ask(self, text: str, message_id: str, *, now: float) -> None:
-        """Ask the peer (ANP-66), or tell at once why it cannot be asked.
+        """Ask the peer (ANP-66), or report at once why it cannot be asked.
 
         Raises:
             MisuseError: The id is not 16 letters and digits, or is in use.
@@ -78,7 +78,7 @@ class Questions:
         self._tell(QuestionUnanswered(message_id, reason))
 
     def answer(self, message_id: str, text: str) -> None:
-        """Answer a question of the peer; one that is not open any more is passed by."""
+        """Answer a question of the peer; ignored if it is no longer open."""
         if self._owed.pop(message_id, None) is not None:
             words = text if text.strip() else NO_ANSWER
             self._say(NaturalLanguageType.RESPONSE, message_id, words)
@@ -89,7 +89,7 @@ class Questions:
         """Handle a question or an answer of the peer.
 
         Raises:
-            MessageDropped: It is of no use.
+            MessageDropped: It has no effect.
             CommunicationEnded: A second question has the id of an open one (ANP-Q13).
         """
         if not self._common:
@@ -116,7 +116,7 @@ class Questions:
         return min([*self._asked.values(), *self._owed.values()], default=None)
 
     def handle_timer(self, *, now: float) -> None:
-        """Give up what is due."""
+        """End all questions whose time is over."""
         for message_id in [one for one, due in self._asked.items() if now >= due]:
             del self._asked[message_id]
             reason = f"no answer in {self._limits.question_timeout:g} s"
@@ -125,7 +125,7 @@ class Questions:
             self.answer(message_id, NO_ANSWER)
 
     def close(self, reason: str) -> None:
-        """Give up everything without a word to the peer."""
+        """End all questions without a message to the peer."""
         asked, self._asked, self._owed = self._asked, {}, {}
         for message_id in asked:
             self._tell(QuestionUnanswered(message_id, reason))

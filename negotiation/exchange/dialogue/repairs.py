@@ -84,12 +84,12 @@ FIXES: Final = "fixErrorNegotiation"
 "The capability that both sides must have listed (ANP-81)."
 
 UNJUDGED_REASON: Final = "This side could not find out in time whose fault it is."
-"What the peer sees when our side gave no judgement."
+"Sent to the peer when our side gave no judgement in time."
 
 
 @dataclass(slots=True)
 class _Report:
-    """A report of ours that the peer knows of."""
+    """A report of ours that was sent to the peer."""
 
     reference: str | None
     deadline: float
@@ -108,9 +108,9 @@ class _Claim:
 
 
 class Repairs:
-    """The reports of one channel, one open at a time in each direction.
+    """The reports of one channel, at most one open in each direction.
 
-    Part of a machine: what it wants sent and told goes to the two callables.
+    Part of a machine: messages to send and events go to the two callables.
     """
 
     def __init__(
@@ -130,12 +130,12 @@ class Repairs:
         self._claim: _Claim | None = None
         self._claims = 0
         self._repairs = 0
-        # Reference to (rounds, when they are forgotten), the last used at the end.
+        # Reference to (rounds, time when they are forgotten), the last used at the end.
         self._matters: OrderedDict[str | None, tuple[int, float]] = OrderedDict()
 
     @property
     def holding(self) -> bool:
-        """Whether a repair is being made, on either side (ANP-Q25)."""
+        """True while a repair is being made, on either side (ANP-Q25)."""
         return (self._report is not None and self._report.accepted) or (
             self._claim is not None and self._claim.admitted
         )
@@ -143,7 +143,7 @@ class Repairs:
     # Our own side.
 
     def report(self, reference: str | None, description: str, *, now: float) -> None:
-        """Tell the peer that its message is wrong, now or when it is its turn."""
+        """Report a faulty message to the peer, now or after the open report."""
         if not self._common:
             self._drop(reference, f"the peer does not have {FIXES}")
         elif self._report is None:
@@ -154,14 +154,14 @@ class Repairs:
             self._waiting.append((reference, description))
 
     def refuse(self, reference: str, reason: str) -> None:
-        """Tell the peer that its message gets no answer, or that this cannot be."""
+        """Tell the peer that its message gets no answer; if impossible, the shell."""
         if self._common:
             self._say(reference, reason or "no reason is known", Status.REJECTED)
         else:
             self._tell(RefusalUnsent(reference, reason))
 
     def judged(self, fault: Fault, *, number: int | None, now: float) -> None:
-        """Answer the peer's report; without effect when it is not open any more."""
+        """Answer the peer's report; no effect when it is no longer open."""
         claim = self._claim
         if claim is None or claim.admitted or number not in {None, self._claims}:
             return
@@ -179,7 +179,7 @@ class Repairs:
         """Announce our new code (ANP-60).
 
         Raises:
-            MisuseError: No repair of ours was asked for.
+            MisuseError: Our side was not asked for a repair.
         """
         claim = self._admitted()
         self._claim = None
@@ -188,11 +188,12 @@ class Repairs:
         self._send(CodeGeneration(status=CodeStatus.GENERATED))
 
     def repair_failed(self, reason: str) -> NoReturn:
-        """Give our repair up.
+        """Give up our repair.
 
         Raises:
-            MisuseError: No repair of ours was asked for.
-            CommunicationEnded: Always: it ends the communication (ANP-46).
+            MisuseError: Our side was not asked for a repair.
+            CommunicationEnded: Always, as a failed repair ends the communication
+                (ANP-46).
         """
         claim = self._admitted()
         self._claim = None
@@ -203,10 +204,10 @@ class Repairs:
     # The peer's messages.
 
     def receive(self, message: FixErrorNegotiation, *, now: float) -> None:
-        """Handle a claim of the peer or its answer to ours.
+        """Handle a report of the peer, or its answer to ours.
 
         Raises:
-            MessageDropped: It is of no use.
+            MessageDropped: It has no effect.
         """
         if not self._common:
             raise MessageDropped(f"{FIXES} is not common")
@@ -223,7 +224,7 @@ class Repairs:
         """Handle the end of the peer's repair.
 
         Raises:
-            MessageDropped: Nobody waits for it.
+            MessageDropped: We are not waiting for it.
             CommunicationEnded: The repair failed (ANP-46).
         """
         report = self._report
@@ -239,7 +240,7 @@ class Repairs:
         """Answer a message of the peer whose text is over a limit (ANP-Q30).
 
         Raises:
-            MessageDropped: The peer has a claim open or nothing in common with us.
+            MessageDropped: The peer has a report open, or repairs are not supported.
         """
         if not self._common or self._claim is not None:
             raise MessageDropped(f"{FIXES} that is too large and out of turn")
@@ -255,7 +256,7 @@ class Repairs:
         )
 
     def handle_timer(self, *, now: float) -> None:
-        """Give up what is due.
+        """End all steps whose time is over.
 
         Raises:
             CommunicationEnded: A repair took too long, which counts as failed (ANP-44).
@@ -280,7 +281,7 @@ class Repairs:
             self._next_report(now)
 
     def close(self, reason: str) -> None:
-        """Give up everything without a word to the peer."""
+        """End everything without a message to the peer."""
         report, self._report = self._report, None
         claim, self._claim = self._claim, None
         if claim is not None and claim.admitted:
@@ -292,7 +293,7 @@ class Repairs:
         while self._waiting:
             self._drop(self._waiting.popleft()[0], reason)
 
-    # Steps of our direction.
+    # Steps about our reports.
 
     def _send_report(self, reference: str | None, text: str, now: float) -> None:
         rounds = self._count(reference, now)
@@ -300,7 +301,7 @@ class Repairs:
             self._drop(reference, self._too_many())
             return
         wait = self._limits.report_timeout
-        # The peer may put its answer off by claims of its own, but not for ever.
+        # Reports of its own let the peer delay its answer, but only up to this limit.
         ends = now + wait * self._limits.max_rounds
         self._report = _Report(reference, now + wait, ends)
         words = text if text.strip() else "the message breaks the protocol"
@@ -341,7 +342,7 @@ class Repairs:
     def _drop(self, reference: str | None, reason: str) -> None:
         self._tell(ReportRefused(reference, reason, by_peer=False))
 
-    # Steps of the peer's direction.
+    # Steps about the peer's reports.
 
     def _handle_claim(self, reference: str | None, text: str, now: float) -> None:
         if self._claim is not None:
@@ -361,19 +362,19 @@ class Repairs:
         claim.admitted = True
         claim.deadline = now + self._limits.repair_timeout
         if self._repairs >= self._limits.max_repairs:
-            # A repair may cost model calls, and this many have not helped.
+            # A repair may cost model calls, and so many repairs have not helped.
             self.repair_failed(f"repaired {self._repairs} times already")
         self._tell(NeedRepair(claim.reference, claim.description))
 
     def _admitted(self) -> _Claim:
         if self._claim is None or not self._claim.admitted:
-            raise MisuseError("no repair of ours is asked for")
+            raise MisuseError("our side was not asked for a repair")
         return self._claim
 
-    # Both directions.
+    # Steps of both directions.
 
     def _count(self, reference: str | None, now: float) -> int:
-        """Count a round about a message and return how many there were."""
+        """Count a round about a message and return the number of rounds."""
         rounds, expires = self._matters.pop(reference, (0, now))
         rounds = rounds + 1 if now < expires else 1
         self._matters[reference] = (rounds, now + self._limits.matter_lifetime)
@@ -393,5 +394,5 @@ class Repairs:
 
 
 def _same(reference: str | None, report: _Report) -> bool:
-    """Return whether an answer may belong to `report`: it names it, or names none."""
+    """Return whether an answer may belong to `report`: same reference, or none."""
     return reference is None or reference == report.reference

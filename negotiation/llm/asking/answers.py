@@ -1,4 +1,4 @@
-"""How an answer's form is asked for, and how JSON is found in what came back. Pure."""
+"""The form in which an answer is requested, and the search for JSON in it. Pure."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ MAX_ANSWER: Final = 512 * 1024
 "Longest answer of a model, in bytes; a document has at most 256 KiB."
 
 MAX_STARTS: Final = 64
-"Most places at which an object is looked for in an answer with words around it."
+"Largest number of places where an object is searched in an answer with other text."
 
 MAX_REMEMBERED: Final = 256
-"Schemas remembered that a server refused."
+"Largest number of refused schemas that are remembered."
 
 THOUGHTS = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
-"What some local models write before they answer."
+"Thoughts that some local models write before the answer."
 
 FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
-"How a line begins that opens or ends a fenced block of Markdown."
+"Beginning of a line that opens or ends a fenced block of Markdown."
 
 
 class Form(StrEnum):
-    """How a server is asked for JSON, strongest first."""
+    """The form in which a server is asked for JSON, strongest first."""
 
     JSON_SCHEMA = "json_schema"
     JSON_OBJECT = "json_object"
@@ -52,14 +52,14 @@ class Form(StrEnum):
 LADDER: Final = tuple(Form)
 
 TOKENS_NAMES: Final = ("max_tokens", "max_completion_tokens")
-"Names under which servers know the most tokens of an answer (LLM.md)."
+"Names of the parameter with the largest number of tokens of an answer (LLM.md)."
 
 
 class Forms:
-    """What one endpoint was found to take; starts with the strongest form.
+    """The forms that one endpoint accepts; begins with the strongest one.
 
-    A schema may hold words of a peer (as an `enum`), so a refusal of *this schema* is
-    remembered for it alone: no peer can lower the form of other questions.
+    A schema may contain text of a peer (in an `enum`), so a refusal of one schema is
+    remembered for that schema only: no peer can weaken the form of other questions.
     """
 
     def __init__(
@@ -74,19 +74,19 @@ class Forms:
 
     @property
     def strongest(self) -> Form:
-        """The strongest form the server is still asked in."""
+        """The strongest form that the server has not refused."""
         return self._form
 
     @property
     def tokens_name(self) -> str:
-        """What the server calls the most tokens of an answer."""
+        """The server's name of the parameter with the largest number of tokens."""
         return self._tokens_names[0]
 
     def refuse_tokens_name(self, name: str, *, words: str) -> bool:
-        """Note that the server refused a parameter; whether there is another name.
+        """Note that the server refused a parameter; return whether there is another.
 
         Args:
-            words: The server's; only if they name the parameter is it at fault.
+            words: The server's message; the name is refused only if it is mentioned.
         """
         if name not in words:
             return False
@@ -102,10 +102,10 @@ class Forms:
         return max(self._form, known, key=LADDER.index)
 
     def refuse(self, form: Form, schema: Schema, *, words: str) -> Form | None:
-        """Note that the server refused `form`; return the next one, None if none.
+        """Note that the server refused `form`; return the next one, or None.
 
         Args:
-            words: The server's, which say whether the form or the schema is meant.
+            words: The server's message, which shows if the form or the schema is meant.
         """
         rest = LADDER[LADDER.index(form) + 1 :]
         if not rest:
@@ -125,11 +125,11 @@ ABOUT_SCHEMA = re.compile(
     r"schema contains|too (large|long|many|deep|complex)|not supported by",
     re.IGNORECASE,
 )
-"Words of servers that refuse one schema rather than every schema."
+"Messages of servers that refuse one schema rather than every schema."
 
 
 def response_format(form: Form, question: Question) -> dict[str, Any] | None:
-    """Return `response_format` of a request, or None when none is to be sent."""
+    """Return `response_format` of a request, or None to leave it out."""
     match form:
         case Form.JSON_SCHEMA:
             wanted: dict[str, Any] = {
@@ -147,7 +147,7 @@ def response_format(form: Form, question: Question) -> dict[str, Any] | None:
 
 
 def form_words(form: Form, question: Question) -> str:
-    """Return what is added to the system prompt, for forms that carry no schema."""
+    """Return the addition to the system prompt, for forms without a schema."""
     if form is Form.JSON_SCHEMA:
         return ""
     return (
@@ -157,7 +157,7 @@ def form_words(form: Form, question: Question) -> str:
 
 
 def is_strict(schema: Schema) -> bool:
-    """Whether every object of `schema` is closed and requires all its properties."""
+    """Return whether all objects of `schema` are closed and require all properties."""
     pending: list[Any] = [schema]
     while pending:
         node = pending.pop()
@@ -187,8 +187,8 @@ def is_strict(schema: Schema) -> bool:
 def find_json(text: str, *, max_size: int = MAX_ANSWER) -> Json:
     """Return the JSON value in an answer: all of it, a fenced block, or an object.
 
-    With several objects the longest one is meant: examples and remarks are shorter
-    than the answer.
+    Of several objects the longest is taken, as examples and remarks are shorter than
+    the answer.
 
     Raises:
         JsonError: There is none; the reason is for the model and quotes nothing.
@@ -211,7 +211,7 @@ def find_json(text: str, *, max_size: int = MAX_ANSWER) -> Json:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Give the texts that may be an object: fenced blocks, then what braces enclose."""
+    """Yield texts that may be an object: fenced blocks, then text inside braces."""
     yield from _fenced(text)[:MAX_STARTS]
     decoder = json.JSONDecoder()
     start = text.find("{")

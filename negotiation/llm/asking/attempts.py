@@ -1,8 +1,8 @@
-"""One question to a model as a machine: which request is next, and when to stop. Pure.
+"""One question to a model as a machine: the next request, or the end. Pure.
 
-Whatever a server or a model does wrong costs a bounded number of requests: each action
-but a check is a request, there are at most `max_requests` of them, and every kind of
-trouble has a smaller number of its own.
+Any fault of a server or a model costs a limited number of requests: each action except
+a check is a request, there are at most `max_requests` of them, and each kind of fault
+has a smaller limit of its own.
 """
 
 from __future__ import annotations
@@ -29,46 +29,46 @@ __all__ = [
 ]
 
 MAX_ECHO: Final = 16_000
-"Longest bad answer that is shown to the model again, in characters."
+"Longest wrong answer that is shown to the model again, in characters."
 
 MAX_FINDINGS: Final = 8
-"Most findings that are shown to the model."
+"Largest number of findings that are shown to the model."
 
 MAX_FINDING: Final = 300
 "Longest finding that is shown to the model, in characters."
 
 RETRIED: Final = frozenset({408, 409, 425, 429})
-"Statuses below 500 that mean: later."
+"Statuses below 500 after which a request is repeated later."
 
 ABOUT_FORM = re.compile(
     r"response_format|json[ _]?schema|json_object|structured.output|grammar|"
     r"guided|invalid schema",
     re.IGNORECASE,
 )
-"Words of a server that refuses the form of the answer (LLM.md)."
+"Messages of a server that refuses the form of the answer (LLM.md)."
 
 ABOUT_MONEY = re.compile(r"insufficient_quota|billing|credit", re.IGNORECASE)
-"Words of a 429 that no waiting ends."
+"Messages with status 429 after which waiting does not help."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskingLimits:
-    """How much one question may cost."""
+    """Limits of the cost of one question."""
 
     max_requests: int = 5
-    "Most requests for one question, whatever happens."
+    "Largest number of requests for one question."
 
     max_answers: int = 3
-    "Most answers that are asked for because the one before did not fit."
+    "Largest number of further answers after answers that did not fit."
 
     max_retries: int = 2
-    "Most repetitions after trouble of the server or the network."
+    "Largest number of repetitions after faults of the server or the network."
 
     first_wait: float = 0.5
-    "Seconds before the first of them, when the server names none; doubles."
+    "Seconds before the first repetition, unless the server names a time; then doubled."
 
     thinking_tokens: int = 0
-    "Added to every question's tokens, for models that think before they answer."
+    "Additional tokens for each question, for models that think before they answer."
 
     def __post_init__(self) -> None:
         if self.max_requests < 1 or self.max_answers < 1 or self.max_retries < 0:
@@ -80,13 +80,11 @@ class Send:
     """Send `request`, after waiting `wait` seconds."""
 
     request: Request
-    "What to send."
 
     wait: float = 0.0
-    "Seconds to wait before."
 
     why: str = ""
-    "What was wrong with the one before; empty for the first."
+    "The fault of the previous request; empty for the first."
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,7 @@ class Check:
     """Validate `value` against the question's schema."""
 
     value: Json
-    "What was found in the answer."
+    "The value found in the answer."
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,26 +100,26 @@ class Answered:
     """The question is answered."""
 
     value: Json
-    "The answer; it fits the schema."
+    "The answer, which fits the schema."
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """No answer will come of it."""
+    """The question cannot be answered."""
 
     reason: str
-    "Why, for the owner; what the server or model said stands in it as `%r`, cut."
+    "Reason for the owner; quotes the server or model shortened and as `%r`."
 
 
 Action = Send | Check | Answered | Failed
-"What to do next."
+"The next thing for the shell to do."
 
 
 class Asking:
-    """Decides how one question is asked, from what came back so far.
+    """Decides the next step of one question, from the results so far.
 
-    Carry out `next_action`, and tell what came of it with one `receive_…`, until it is
-    `Answered` or `Failed`.
+    Carry out `next_action`, and pass its result to one of the `receive_…` methods,
+    until the action is `Answered` or `Failed`.
     """
 
     def __init__(
@@ -143,16 +141,16 @@ class Asking:
 
     @property
     def outcome(self) -> str:
-        """A stable word for what the last request came to."""
+        """A stable word for the result of the last request."""
         return self._outcome
 
     @property
     def next_action(self) -> Action:
-        """What to do next."""
+        """The next thing for the shell to do."""
         return self._action
 
     def receive_reply(self, reply: Reply) -> None:
-        """Handle what a model said."""
+        """Handle a model's answer."""
         text = reply.text.strip()
         self._text = text
         if reply.refusal or reply.finish_reason == "content_filter":
@@ -170,14 +168,14 @@ class Asking:
                 self._answer_again("no_json", f"The answer is not JSON: {exc}.")
 
     def receive_findings(self, findings: list[str]) -> None:
-        """Handle what validation found; nothing means that the answer is good."""
+        """Handle the findings of the validation; without any the answer is valid."""
         if not isinstance(self._action, Check):
             raise MisuseError("findings without a check")
         if not findings:
             self._action = Answered(self._action.value)
             return
-        # Two forms of the same value are the same answer: a model that repeats itself
-        # would do so for ever (LLM.md).
+        # Two forms of the same value count as the same answer, since a model that
+        # repeats itself would do so for ever (LLM.md).
         self._text = canonical_json(self._action.value).decode("utf-8")
         shown = [finding[:MAX_FINDING] for finding in findings[:MAX_FINDINGS]]
         self._answer_again("unfit", "\n".join(f"- {finding}" for finding in shown))
@@ -215,11 +213,11 @@ class Asking:
         )
 
     def receive_trouble(self, outcome: str, reason: str) -> None:
-        """Handle a connection that was not made, or broke.
+        """Handle a connection that failed or broke.
 
         Args:
-            outcome: A stable word for it.
-            reason: What happened, in our words.
+            outcome: A stable word for the fault.
+            reason: The fault in our words.
         """
         self._retry(outcome, reason)
 
@@ -275,10 +273,10 @@ class Asking:
         self._action = self._send(reason, wait=default if wait is None else wait)
 
     def _send(self, reason: str, *, wait: float = 0.0) -> Action:
-        """Return the next request, or the end if there were enough of them.
+        """Return the next request, or the failure when the limit is reached.
 
         Args:
-            reason: Why there has to be another one.
+            reason: The reason for another request.
         """
         if self._requests >= self._limits.max_requests:
             return Failed(f"{reason}; {self._requests} requests were made")
@@ -312,14 +310,14 @@ HINTS: Final = {
     403: "may this key use this model? See llm.api_key_env and llm.api_key_file",
     404: "are llm.model and llm.base_url right? The address mostly ends in /v1",
 }
-"What the owner can do about a status."
+"Advice for the owner by status."
 
 
 def _correction(findings: str, form: Form, question: Question) -> str:
     """Return the message that asks for a better answer.
 
-    It repeats the schema also where the request carried it: some servers take
-    `response_format` and ignore it, and then the model has never seen it.
+    It repeats the schema even if the request had it: some servers accept
+    `response_format` and ignore it, and then the model has never seen the schema.
     """
     schema = form_words(Form.TEXT, question) if form is Form.JSON_SCHEMA else ""
     return (

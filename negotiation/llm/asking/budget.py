@@ -1,12 +1,13 @@
-"""What may be spent on models: reserved before a call, settled after it. Pure.
+"""The budget for models: reserved before a call, settled after it. Pure.
 
-A day belongs to two sides that never draw on each other: our own calls, and all peers
-together. Within the second each listed peer has a limit, and all unlisted peers share
-one, whatever DIDs they bring (DESIGN.md, Trust). Every negotiation has a limit besides.
+A day's budget has two parts that never use each other: our own calls, and the calls for
+all peers. In the second part each listed peer has a limit, and all unlisted peers share
+one, so that new DIDs gain nothing (DESIGN.md, Trust). Each negotiation has another
+limit.
 
-Calls never pass a limit. Tokens are reserved at their most (`Request.most_tokens`), so
-they do not either, unless a server uses more than it was allowed; then nothing more is
-granted.
+Calls never exceed a limit. The largest possible number of tokens is reserved
+(`Request.most_tokens`), so tokens exceed no limit either, unless a server uses more
+than allowed; then no further call is granted.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ OWNER: Final = "owner"
 "The account of our own calls."
 
 UNLISTED: Final = "unlisted"
-"The account of all peers that nobody listed. A listed peer's account is its DID."
+"The account of all unlisted peers. A listed peer's account is its DID."
 
 
 class BudgetExhausted(MindError):
-    """A budget has no room for a call; the text says which, and until when."""
+    """A budget has no room for a call; the text names it, and the time it lasts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetLimits:
-    """What may be spent; a day is one of UTC."""
+    """Limits of the budget; a day is one of UTC."""
 
     negotiation_calls: int = 8
     "Calls in one negotiation."
@@ -66,13 +67,13 @@ class BudgetLimits:
     "Tokens for all unlisted peers together in a day."
 
     day_calls: int = 200
-    "Calls for everything in a day."
+    "Calls in a day, for all accounts together."
 
     day_tokens: int = 2_000_000
-    "Tokens for everything in a day."
+    "Tokens in a day, for all accounts together."
 
     owner_share: float = 0.5
-    "Part of the day's calls and tokens for our own calls; peers have the rest."
+    "Part of the day's calls and tokens for our own calls; peers get the rest."
 
     def __post_init__(self) -> None:
         if not 0 <= self.owner_share <= 1:
@@ -80,7 +81,7 @@ class BudgetLimits:
 
     @property
     def owner_calls(self) -> int:
-        """Calls of our own in a day."""
+        """Our own calls in a day."""
         return math.ceil(self.day_calls * self.owner_share)
 
     @property
@@ -91,16 +92,16 @@ class BudgetLimits:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What one account used on one day."""
+    """The use of one account on one day."""
 
     day: str
-    "The day, `2026-01-31`."
+    "The day in UTC, `2026-01-31`."
 
     account: str
     "`owner`, `unlisted`, or the DID of a listed peer."
 
     calls: int = 0
-    "Calls, those under way included."
+    "Calls, those still running included."
 
     input_tokens: int = 0
     "Tokens of prompts, of settled calls."
@@ -109,24 +110,24 @@ class Spent:
     "Tokens of answers, of settled calls."
 
     held_tokens: int = 0
-    "Tokens reserved for calls under way, or whose end was never recorded."
+    "Tokens reserved for running calls, or for calls without a recorded end."
 
     cost: float = 0.0
-    "Money, by the owner's prices at the time; 0 without prices."
+    "Cost in money, by the owner's prices at the time; 0 without prices."
 
 
 @dataclass(slots=True)
 class Purse:
-    """What one limit has seen; a negotiation holds one of its own."""
+    """The use counted against one limit; each negotiation has one of its own."""
 
     calls: int = 0
-    "Calls, those under way included."
+    "Calls, those still running included."
 
     tokens: int = 0
     "Tokens of settled calls."
 
     held: int = 0
-    "Tokens reserved for calls under way."
+    "Tokens reserved for running calls."
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,8 @@ class _Limit:
     purse: Purse
     whose: str
     name: str
-    "How its settings begin: `peer` for `budget.peer_calls` and `budget.peer_tokens`."
+    """Beginning of its settings: `peer` for `budget.peer_calls` and
+    `budget.peer_tokens`."""
 
     calls: int
     tokens: int
@@ -144,7 +146,7 @@ class _Limit:
 
 @dataclass(slots=True)
 class _Account:
-    """One account's day."""
+    """The use of one account on one day, with its purse."""
 
     day: str
     name: str
@@ -168,7 +170,7 @@ class _Account:
 
 @dataclass(slots=True, eq=False)
 class Reservation:
-    """Room for one call; settle or release it exactly once."""
+    """Reserved room for one call; settle or release it exactly once."""
 
     account: _Account
     purses: tuple[Purse, ...]
@@ -177,16 +179,16 @@ class Reservation:
 
     @property
     def spent(self) -> Spent:
-        """What its account used on the day of the reservation, this call included."""
+        """The use of its account on the day of the reservation, this call included."""
         return self.account.spent
 
 
 class Budget:
-    """Grants calls within the limits; the caller tells the day and keeps the records.
+    """Grants calls within the limits; the caller passes the day and stores records.
 
     Args:
-        day: The day it is.
-        spent: What was recorded for that day, such as before a restart.
+        day: The present day.
+        spent: The recorded use of that day, such as before a restart.
     """
 
     def __init__(
@@ -200,13 +202,13 @@ class Budget:
 
     @property
     def day(self) -> str:
-        """The day whose limits count."""
+        """The day whose limits apply."""
         return self._day
 
     def start_day(self, day: str, *, spent: Iterable[Spent] = ()) -> None:
-        """Begin a later day; calls under way are settled in theirs.
+        """Begin a later day; running calls are settled on their own day.
 
-        An earlier one changes nothing: a clock set back must not grant anything anew.
+        An earlier day changes nothing: a clock set back must not grant more calls.
         """
         if day > self._day:
             self._day = day
@@ -215,17 +217,17 @@ class Budget:
             self._load(spent)
 
     def reserve(self, account: str, purse: Purse, tokens: int) -> Reservation:
-        """Take room for one call of at most `tokens`.
+        """Reserve room for one call of at most `tokens`.
 
         Args:
-            account: Who pays: `OWNER`, `UNLISTED` or the DID of a listed peer.
-            purse: That of the negotiation.
+            account: The paying account: `OWNER`, `UNLISTED` or a listed peer's DID.
+            purse: The purse of the negotiation.
 
         Raises:
-            BudgetExhausted: Naming the setting; nothing was taken.
+            BudgetExhausted: A limit is reached; the text names its setting.
         """
         if tokens < 0:
-            raise MisuseError("a call cannot have less than no tokens")
+            raise MisuseError("a call cannot reserve a negative number of tokens")
         known = self._accounts.get(account) or _Account(self._day, account)
         limits = self._limits_of(known, purse)
         for limit in limits:
@@ -239,11 +241,11 @@ class Budget:
     def settle(
         self, reservation: Reservation, usage: Usage | None, *, cost: float = 0.0
     ) -> None:
-        """Replace what was reserved by what was used.
+        """Replace the reserved tokens by the used ones.
 
         Args:
-            usage: None when nobody knows: then all that was reserved counts as used.
-            cost: Money, in the currency of the prices.
+            usage: None if unknown: then all reserved tokens count as used.
+            cost: Money in the currency of the prices.
         """
         self._close(reservation)
         account = reservation.account
@@ -255,13 +257,13 @@ class Budget:
             purse.tokens += used.total
 
     def release(self, reservation: Reservation) -> None:
-        """Give back all of it: the call was never sent."""
+        """Give back the whole reservation of a call that was never sent."""
         self._close(reservation)
         for purse in reservation.purses:
             purse.calls -= 1
 
     def spent(self) -> list[Spent]:
-        """Return what every account used today, by name."""
+        """Return the use of every account today, by name."""
         return [self._accounts[name].spent for name in sorted(self._accounts)]
 
     def _close(self, reservation: Reservation) -> None:
@@ -275,8 +277,8 @@ class Budget:
         for record in spent:
             if record.day != self._day:
                 continue
-            # Held by a process that is gone: what the call cost is not known, and it
-            # may have been all of it.
+            # Reserved by a process that has ended: the cost of the call is unknown and
+            # may have been the whole reservation.
             tokens = record.input_tokens + record.output_tokens + record.held_tokens
             self._accounts[record.account] = _Account(
                 record.day,
@@ -291,7 +293,7 @@ class Budget:
                 self._peers.tokens += tokens
 
     def _limits_of(self, account: _Account, purse: Purse) -> list[_Limit]:
-        """Return every limit that a call of `account` has to keep."""
+        """Return all limits that apply to a call of `account`."""
         set_ = self._limits
         of_negotiation = _Limit(
             purse,
@@ -334,7 +336,7 @@ class Budget:
         return [of_negotiation, of_account, of_peers]
 
     def _require(self, limit: _Limit, tokens: int) -> None:
-        """Raise if a call of `tokens` has no room within `limit`."""
+        """Raise if a call of `tokens` does not fit into `limit`."""
         room = max(0, limit.tokens - limit.purse.tokens - limit.purse.held)
         if limit.purse.calls >= limit.calls:
             lack, allowed, left = "calls", limit.calls, ""

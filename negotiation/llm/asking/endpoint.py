@@ -1,4 +1,4 @@
-"""Any OpenAI-compatible endpoint as a `Model`: asks, checks, asks again, gives up."""
+"""Answers questions through an OpenAI-compatible endpoint, with limited repetitions."""
 
 from __future__ import annotations
 
@@ -35,45 +35,45 @@ __all__ = ["OPENAI_URL", "Endpoint", "EndpointSettings", "Validate"]
 logger = logging.getLogger(__name__)
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
-"Where questions go when no other address is set."
+"Address that is used when none is set."
 
 KEY: Final = re.compile(r"[!-~]{1,4096}")
-"A key that can stand in a header."
+"Matches a key that is valid in a header."
 
 MIN_SECRET: Final = 8
-"A shorter value of a header is no secret, and would be found in any text."
+"Shortest header value that counts as a secret; shorter ones occur in any text."
 
 MAX_MODEL_NAME: Final = 100
 "Longest name of a model that is kept, in characters."
 
 MAX_MODELS: Final = 16
-"Most names of models that are told apart in the log."
+"Largest number of model names that are distinguished in the log."
 
 Validate = Callable[[Schema, Any], Awaitable[list[str]]]
-"Judges a value by a schema and returns findings; the daemon's runs in a worker."
+"Validates a value against a schema and returns findings; runs in a worker."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointSettings:
-    """Which model is asked, where, and how."""
+    """The model's address, name and parameters."""
 
     model: str
-    "Its name at the endpoint."
+    "The model's name at the endpoint."
 
     base_url: str = OPENAI_URL
-    "Address of the API, as a rule ending in `/v1`."
+    "Address of the API, usually ending in `/v1`."
 
     api_key: str | None = field(default=None, repr=False)
     "The key, or None to send none."
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    "More headers for every request; their values count as secrets."
+    "Additional headers for every request; their values count as secrets."
 
     timeout: float = 60.0
     "Seconds for one question with all its repetitions."
 
     tokens_name: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
-    "What the endpoint calls the most tokens of an answer; `auto` finds out."
+    "The endpoint's parameter for the largest number of tokens; `auto` finds it out."
 
     temperature: float | None = None
     "Sent if set."
@@ -85,10 +85,10 @@ class EndpointSettings:
     "Sent if set."
 
     form: Form = Form.JSON_SCHEMA
-    "The strongest form in which answers are asked for."
+    "The strongest form in which answers are requested."
 
     limits: AskingLimits = field(default_factory=AskingLimits)
-    "How much one question may cost."
+    "Limits of the cost of one question."
 
     def __post_init__(self) -> None:
         if self.api_key is not None and KEY.fullmatch(self.api_key) is None:
@@ -100,13 +100,13 @@ class EndpointSettings:
 class Endpoint:
     """Answers questions through one endpoint; `close` it at the end.
 
-    Every request passes a `Meter` first. `ask` by itself counts nothing, so the daemon
-    asks through a spender that gives its meter.
+    Every request passes a `Meter` first. The default meter of `ask` counts nothing, so
+    the daemon asks through a spender that passes its own.
 
     Args:
-        validate: Judges answers. Schemas are ours, but an `enum` may hold words of a
-            peer, so in the daemon this runs in a worker.
-        transport: In place of the network, for tests.
+        validate: Validates answers. Schemas are ours, but an `enum` may contain text of
+            a peer, so the daemon runs this in a worker.
+        transport: Replaces the network, for tests.
     """
 
     def __init__(
@@ -121,7 +121,8 @@ class Endpoint:
         self._transport = transport
         self._wire: Wire | None = None
         self._closed = False
-        # OpenAI's own models know the newer name only; most other servers the older.
+        # OpenAI's own models know only the newer name; most other servers the older
+        # one.
         names: tuple[str, ...] = TOKENS_NAMES
         if settings.base_url == OPENAI_URL:
             names = TOKENS_NAMES[::-1]
@@ -129,7 +130,8 @@ class Endpoint:
             names = (settings.tokens_name,)
         self._forms = Forms(settings.form, tokens_names=names)
         secrets = {settings.api_key or "", *settings.headers.values()}
-        # Longest first, or a part that is a secret too would leave the rest readable.
+        # Longest first, so that no rest of a secret is left when a part of it is
+        # another.
         self._secrets = sorted(
             (secret for secret in secrets if len(secret) >= MIN_SECRET),
             key=lambda secret: (-len(secret), secret),
@@ -141,11 +143,11 @@ class Endpoint:
 
     @property
     def model(self) -> str:
-        """The model that is asked."""
+        """The name of the model."""
         return self._settings.model
 
     async def close(self) -> None:
-        """Close the connections; a question under way or later fails."""
+        """Close the connections; running and later questions fail."""
         self._closed = True
         wire, self._wire = self._wire, None
         if wire is not None:
@@ -211,10 +213,10 @@ class Endpoint:
     async def _exchange(
         self, asking: Asking, question: Question, request: Request, charge: Charge
     ) -> None:
-        """Send one request, check what comes back, and fill in `charge`."""
+        """Send one request, check the answer, and fill in `charge`."""
         if self._closed:
             raise self._failure(question, "the daemon is shutting down")
-        # Until something says that it did not arrive, it may have.
+        # The request may have arrived, unless an error shows that it did not.
         charge.sent = True
         charge.outcome = "no_answer"
         match await self._send(question, request):
@@ -258,14 +260,14 @@ class Endpoint:
         try:
             return await (await self._open()).send(body)
         except Exception as exc:  # noqa: BLE001  one question must not end the daemon
-            # Neither its text nor its traceback: both could hold a header.
+            # Without its text and traceback, either of which could contain a header.
             name = type(exc).__name__
             logger.error("model request failed step=%s error=%s", question.step, name)
             raise self._failure(question, f"the request failed ({name})") from None
 
     async def _open(self) -> Wire:
         if self._wire is None:
-            # Half a second to import, which the loop has no reason to wait for.
+            # The import takes half a second, which must not block the event loop.
             await asyncio.to_thread(importlib.import_module, "openai")
         if self._wire is None:
             self._wire = Wire(
@@ -279,7 +281,7 @@ class Endpoint:
         return self._wire
 
     def _refuse_secrets(self, question: Question, reply: Reply, charge: Charge) -> None:
-        """Raise if an answer holds our key: it could end up in a document."""
+        """Raise if an answer contains our key, which could end up in a document."""
         said = (reply.text, reply.refusal, reply.model)
         if any(secret in text for secret in self._secrets for text in said):
             charge.outcome = "secret"
@@ -288,7 +290,7 @@ class Endpoint:
             )
 
     def _note_model(self, model: str) -> None:
-        """Say once that a model of another name answers; a dated name is usual."""
+        """Log once that a model of another name answers; a dated name is usual."""
         if not model or model in self._seen_models:
             return
         if len(self._seen_models) < MAX_MODELS:

@@ -1,7 +1,7 @@
-"""The schemas of answers, in the form that servers with strict schemas take.
+"""Builds schemas of answers in the form that strict servers accept.
 
-Every object lists all its properties as required and takes no others; a choice is an
-`enum` of strings. What a schema of this kind cannot say, code checks afterwards.
+Every object requires all its properties and allows no others; a choice is an `enum` of
+strings. Conditions that such a schema cannot express are checked by code afterwards.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ BOOLEAN: dict[str, Any] = {"type": "boolean"}
 
 
 def record(**properties: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of an object with just these properties."""
+    """Return the schema of an object with exactly these properties."""
     return {
         "type": "object",
         "properties": properties,
@@ -32,5 +32,5 @@ def many(items: dict[str, Any], *, most: int) -> dict[str, Any]:
 
 def choice(words: Iterable[str]) -> dict[str, Any]:
     """Return the schema of one of `words`, in their order, each once."""
-    # Plain texts: members of an enumeration do not cross into a worker.
+    # Plain strings, since enumeration members cannot be sent to a worker.
     return {"type": "string", "enum": list(dict.fromkeys(map(str, words)))}

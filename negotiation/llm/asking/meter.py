@@ -1,4 +1,4 @@
-"""What stands between a question and the network: someone who counts. Pure."""
+"""The meter between questions and the network, which counts every request. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ class Message:
     "`system`, `user` or `assistant`."
 
     content: str = field(repr=False)
-    "Its text."
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +32,23 @@ class Request:
     "The chat so far."
 
     form: Form
-    "How JSON is asked for."
+    "The form in which JSON is requested."
 
     max_tokens: int
-    "Most tokens of the answer, thoughts included."
+    "Largest number of tokens of the answer, including thoughts."
 
     tokens_name: str = "max_tokens"
-    "What the server calls that."
+    "The server's name of that parameter."
 
     schema_bytes: int = 0
-    "Bytes of the schema that goes beside the messages."
+    "Bytes of the schema that is sent with the messages."
 
     @property
     def most_tokens(self) -> Usage:
-        """What it can cost at most.
+        """The largest possible cost.
 
-        No tokenizer makes more tokens than there are bytes; 16 a message are for the
-        marks of the chat around it.
+        No tokenizer makes more tokens than there are bytes; 16 for each message cover
+        the marks that the chat format adds.
         """
         texts = sum(len(m.content.encode("utf-8")) + 16 for m in self.messages)
         return Usage(texts + self.schema_bytes, self.max_tokens)
@@ -57,35 +56,35 @@ class Request:
 
 @dataclass(slots=True)
 class Charge:
-    """What became of one request; filled in while its meter is open."""
+    """The result of one request; filled in while its meter is open."""
 
     outcome: str = "cancelled"
     "A stable word: `ok`, `unfit`, `cut`, `refused`, `http_429`, `silent`…"
 
     sent: bool = False
-    "Whether it may have reached the server; what did not costs nothing."
+    "True if it may have reached the server; a request that did not costs nothing."
 
     usage: Usage | None = None
-    "What it cost; None when the server did not say."
+    "Tokens used; None when the server did not say."
 
     answer: str | None = field(default=None, repr=False)
-    "The model's words, if there were any."
+    "The model's text, if there is any."
 
     model: str = ""
-    "The model that the server says answered."
+    "The model that the server names as the one that answered."
 
     def no_cost(self) -> None:
-        """Note that the server refused the request, so no token was used."""
+        """Note that the server refused the request, so that no tokens were used."""
         self.usage = Usage(0, 0)
 
 
 class Meter(Protocol):
-    """Allows requests one by one, and counts what each cost."""
+    """Allows requests one by one, and counts the cost of each."""
 
     def charge(
         self, question: Question, request: Request
     ) -> contextlib.AbstractAsyncContextManager[Charge]:
-        """Reserve what `request` can cost; settle it when the context is left.
+        """Reserve the largest cost of `request`; settle it when the context ends.
 
         Raises:
             MindError: On entry: the budget is used up, and nothing may be sent.
@@ -94,7 +93,7 @@ class Meter(Protocol):
 
 
 class _Free:
-    """Counts nothing; for the owner's own trial of an endpoint, and for tests."""
+    """Counts nothing; for the owner's own test of an endpoint, and for tests."""
 
     @contextlib.asynccontextmanager
     async def charge(
@@ -104,4 +103,4 @@ class _Free:
 
 
 FREE: Meter = _Free()
-"Lets everything pass."
+"Allows every request."

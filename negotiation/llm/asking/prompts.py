@@ -1,8 +1,8 @@
-"""Prompts: readable files of ours, filled with data that cannot break out of its fence.
+"""Prompts: text files of ours, filled with data that cannot leave its fence.
 
-A file under `negotiation/prompts/` begins with a line that names it and its version,
-and has two sections, `# System` and `# User`. `{{name}}` is replaced once, so braces
-inside the data stay what they are. Equal data gives equal bytes (LLM.md).
+A file under `negotiation/llm/prompts/` begins with a line with its name and version,
+and has two sections, `# System` and `# User`. Each `{{name}}` is replaced once, so
+braces inside the data are kept. Equal data gives equal bytes (LLM.md).
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class Prompt:
     """One prompt file."""
 
     name: str
-    "Name of the file without its ending."
+    "Name of the file without its suffix."
 
     version: int
-    "Counted up whenever the text changes; recordings are made for one version."
+    "Raised whenever the text changes; recordings are made for one version."
 
     system: str
-    "What the model is to do."
+    "The instructions for the model."
 
     user: str
-    "The case, with placeholders."
+    "The text about the case, with placeholders."
 
 
 @cache
@@ -48,7 +48,7 @@ def load_prompt(name: str) -> Prompt:
     """Return the prompt file `name`.
 
     Raises:
-        MisuseError: There is no such file, or it does not have the form of one.
+        MisuseError: There is no such file, or it does not have the required form.
     """
     try:
         text = (files("negotiation.llm") / "prompts" / f"{name}.md").read_text("utf-8")
@@ -57,14 +57,14 @@ def load_prompt(name: str) -> Prompt:
     head = HEAD.match(text)
     parts = SECTIONS.match(text, head.end()) if head is not None else None
     if head is None or parts is None or head[1] != name:
-        raise MisuseError(f"the prompt {name} does not have the form of one")
+        raise MisuseError(f"the prompt {name} lacks its head or a section")
     return Prompt(name, int(head[2]), parts[1].strip(), parts[2].strip())
 
 
 def ask_with(
     name: str, values: Mapping[str, str], *, schema: Schema, max_tokens: int
 ) -> Question:
-    """Return the question that the prompt `name` makes of `values`.
+    """Return the question that the prompt `name` makes from `values`.
 
     Raises:
         MisuseError: A placeholder has no value, or a value no placeholder.
@@ -85,10 +85,10 @@ def ask_with(
 
 
 def fenced(text: str, *, limit: int) -> str:
-    """Return `text` between two marks that it does not hold itself.
+    """Return `text` between two marks that do not occur in it.
 
     Args:
-        limit: Most characters of it that are shown.
+        limit: Largest number of its characters that are shown.
     """
     shown = cut_text(text, limit)
     number = 1

@@ -1,4 +1,4 @@
-"""Reads what an OpenAI-compatible server sends back. Pure; every byte is untrusted."""
+"""Reads answers of an OpenAI-compatible server. Pure; every byte is untrusted."""
 
 from __future__ import annotations
 
@@ -23,46 +23,46 @@ MAX_BODY: Final = 2 * 1024 * 1024
 "Largest body of a server's answer, in bytes."
 
 MAX_USAGE: Final = 10_000_000
-"Above this a count of tokens is a mistake; no model reads or writes so many."
+"Largest plausible number of tokens; no model reads or writes so many."
 
 MAX_WORDS: Final = 200
-"Longest piece of a server's words that is repeated to the owner, in characters."
+"Longest quotation of a server's message for the owner, in characters."
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one request cost, in tokens."""
+    """The cost of one request, in tokens."""
 
     input_tokens: int
     "Tokens of the prompt."
 
     output_tokens: int
-    "Tokens of the answer, with those of thoughts that are not shown."
+    "Tokens of the answer, including thoughts that are not shown."
 
     @property
     def total(self) -> int:
-        """Both together; what budgets count."""
+        """The sum of both, as counted by budgets."""
         return self.input_tokens + self.output_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answered request."""
+    """A successfully answered request."""
 
     text: str = field(repr=False)
-    "The model's words; empty when there are none."
+    "The model's text; empty when there is none."
 
     finish_reason: str
-    "Why it stopped: `stop`, `length`, `content_filter` or a word of the server's."
+    "Reason of the end: `stop`, `length`, `content_filter` or a word of the server's."
 
     refusal: str = field(default="", repr=False)
-    "The model's words when it declines."
+    "The model's text when it declines."
 
     usage: Usage | None = None
-    "What the server says it cost, if it says so in a sensible way."
+    "The cost according to the server; None when it gives no plausible numbers."
 
     model: str = ""
-    "The model that the server says answered."
+    "The model that the server names as the one that answered."
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,29 +70,29 @@ class ServerError:
     """A request that was answered with an error."""
 
     status: int
-    "HTTP status, or the one that stands for it in an answer with status 200."
+    "HTTP status; for an error inside an answer with status 200 an equivalent one."
 
     words: str
-    "The server's, cut."
+    "The server's message, shortened."
 
     retry_after: float | None = None
-    "Seconds it asks to wait."
+    "Seconds that the server asks to wait."
 
     may_retry: bool | None = None
-    "What it says about asking again, if it says so (`x-should-retry`)."
+    "The server's advice about a repetition (`x-should-retry`); None without advice."
 
 
 Clean = Callable[[str], str]
-"Takes secrets out of a text; before it is cut, or a half of one would be left."
+"Removes secrets from a text; applied before shortening, which could split one."
 
 
 def read_reply(data: bytes, *, clean: Clean) -> Reply | ServerError:
-    """Return what the body of an answer with status 200 says.
+    """Return the content of the body of an answer with status 200.
 
-    Some proxies put an error into such a body.
+    Some proxies return errors with such a status.
 
     Args:
-        clean: Applied to an error's words.
+        clean: Applied to an error's message.
 
     Raises:
         JsonError: It is no chat completion; the reason quotes nothing of it.
@@ -117,7 +117,7 @@ def read_reply(data: bytes, *, clean: Clean) -> Reply | ServerError:
 
 
 def read_error(data: bytes, *, clean: Clean) -> str:
-    """Return the words of an error's body, cut; empty when there are none."""
+    """Return the shortened message of an error's body; empty when there is none."""
     try:
         body = parse_json(data, max_size=MAX_BODY)
     except JsonError:
@@ -145,13 +145,13 @@ def _words(error: Json) -> str:
     said = [error[name] for name in names if isinstance(error.get(name), str)]
     details = error.get("detail")
     if not said and isinstance(details, list):
-        # The findings of pydantic, which vLLM and others give back as they are.
+        # The findings of pydantic, which vLLM and others return unchanged.
         said = [str(_dict(detail).get("msg", "")) for detail in details[:3]]
     return "; ".join(dict.fromkeys(said))
 
 
 def _cut(text: str) -> str:
-    # Room for the name of the parameter, which often stands at the end.
+    # Leaves room for the name of the parameter, which is often at the end.
     line = " ".join(text.split())
     if len(line) <= 2 * MAX_WORDS:
         return line

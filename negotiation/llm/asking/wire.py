@@ -1,7 +1,7 @@
 """One HTTP request to an OpenAI-compatible server, through the `openai` package.
 
-Only what the owner configured leaves the machine: the package would add headers from
-the environment and about the machine, and repeat requests that nobody counts.
+Only what the owner configured is sent: the package would add headers from the
+environment and about the machine, and repeat requests that nobody counts.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 __all__ = ["Outcome", "Trouble", "Unreadable", "Wire"]
 
 NO_KEY: Final = "none"
-"What the package is given when there is no key; it is never sent."
+"Passed to the package when there is no key; it is never sent."
 
 KEPT_HEADERS: Final = frozenset(
     {"accept", "accept-encoding", "connection", "content-length", "content-type"}
     | {"host", "user-agent"}
 )
-"Headers of the package that are sent; others tell about the machine or its owner."
+"Headers of the package that are sent; others reveal the machine or its owner."
 
 CONNECT_TIMEOUT: Final = 5.0
 "Seconds for making a connection."
@@ -43,28 +43,28 @@ CONNECT_TIMEOUT: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A good status with a body that is no chat completion."""
+    """A successful status with a body that is no chat completion."""
 
     reason: str
-    "What it is instead, in our words."
+    "Description of the body in our words."
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """No whole answer came."""
+    """No complete answer came."""
 
     outcome: str
     "A stable word: `unreachable`, `broken` or `too_large`."
 
     reason: str
-    "What happened, in our words."
+    "Description of the fault in our words."
 
     sent: bool
-    "Whether the request may have arrived."
+    "True if the request may have arrived."
 
 
 Outcome = Reply | ServerError | Unreadable | Trouble
-"What becomes of a request."
+"The possible results of a request."
 
 
 class Wire:
@@ -73,10 +73,10 @@ class Wire:
     Args:
         base_url: Address of the API.
         api_key: The key, or None to send none.
-        headers: More headers for every request.
-        timeout: Seconds of silence after which a request is given up.
-        clean: Takes secrets out of a server's words, which may repeat them.
-        transport: In place of the network, for tests.
+        headers: Additional headers for every request.
+        timeout: Seconds of silence after which a request fails.
+        clean: Removes secrets from a server's message, which may repeat them.
+        transport: Replaces the network, for tests.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Wire:
         clean: Callable[[str], str],
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        # Imported here: half a second that only those pay who have a model.
+        # Imported here, so that only daemons with a model spend half a second on it.
         import httpx2
         import openai
 
@@ -98,7 +98,7 @@ class Wire:
         self._kept = KEPT_HEADERS | {name.lower() for name in headers}
         if api_key is not None:
             self._kept |= {"authorization"}
-        # Compressed answers are not asked for: a small one could fill the memory.
+        # No compressed answers are requested: a small one could fill the memory.
         own = {"User-Agent": "anpd", "Accept-Encoding": "identity", **headers}
         silence = httpx2.Timeout(timeout, connect=min(CONNECT_TIMEOUT, timeout))
         self._client = openai.AsyncOpenAI(
@@ -110,7 +110,7 @@ class Wire:
             http_client=httpx2.AsyncClient(
                 transport=transport,
                 timeout=silence,
-                # A proxy of the environment cannot reach a server on this machine.
+                # A proxy from the environment cannot reach a server on this machine.
                 trust_env=not _is_loopback(base_url),
                 event_hooks={"request": [self._strip], "response": [_cap]},
             ),
@@ -121,12 +121,12 @@ class Wire:
         await self._client.close()
 
     async def send(self, body: Mapping[str, Any]) -> Outcome:
-        """Ask for one chat completion; whatever goes wrong is told, not raised."""
+        """Request one chat completion; every fault is returned, not raised."""
         import httpx2
         import openai
 
         try:
-            # The response as it is: the package's own types are not validated.
+            # The raw response, since the package does not validate its own types.
             response = await self._client.post(
                 "/chat/completions", cast_to=httpx2.Response, body=dict(body)
             )
@@ -184,11 +184,11 @@ class Wire:
 
 
 class _BodyTooLarge(Exception):
-    """The body passed its limit; never leaves this module."""
+    """The body exceeded its limit; internal to this module."""
 
 
 async def _cap(response: httpx2.Response) -> None:
-    """Let no more than `MAX_BODY` bytes of a body into memory."""
+    """Read at most `MAX_BODY` bytes of a body into memory."""
     import httpx2
 
     if response.headers.get("content-encoding", "identity") != "identity":
@@ -219,7 +219,7 @@ def _too_large() -> Trouble:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds a server asks to wait, whichever way it says so."""
+    """Return the seconds a server asks to wait, in any of the header's forms."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) / unit

@@ -1,7 +1,7 @@
-"""The small set of ways in which one value becomes another.
+"""The supported ways to make one value from others.
 
-A model names the way and its few parameters; whether it can work for every value is
-proved here from the schemas, as `mapping` does it for values that only change names.
+A model names the way and its few parameters. This module proves from the schemas that
+it works for every value, as `mapping` does for values that only change names.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_ARGUMENT: Final = 1_000
 "Longest parameter of a conversion, in characters."
 
 MAX_PAIRS: Final = 64
-"Most pairs of a table of values."
+"Largest number of pairs in a table of values."
 
 MAX_EXPRESSION: Final = 800
 "Longest Python expression, in characters."
@@ -45,7 +45,7 @@ DATE_WORDS: Final = ("date", "date-time", "unix-seconds", "unix-milliseconds")
 
 
 class How(StrEnum):
-    """How a value is made."""
+    """The way in which a value is made."""
 
     COPY = "copy"
     CONSTANT = "constant"
@@ -93,34 +93,34 @@ HOW_WORDS: Final = "\n".join(
         "read",
     )
 )
-"What each way does, for a prompt."
+"Descriptions of the ways, for a prompt."
 
 
 class LinkError(ValueError):
-    """A link cannot be used; the text says why, in words that a peer may see."""
+    """A link cannot be used; the text gives the reason, which a peer may see."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """One value made from others, proved for every value of their schemas."""
+    """A value made from others, proved to work for all values of their schemas."""
 
     how: How
-    "The way."
+    "The way in which it is made."
 
     sources: tuple[Spot, ...] = ()
-    "What it is made from."
+    "The places that it is made from."
 
     values: tuple[Json, ...] = ()
     "Its parameters as checked plain values."
 
     step: Step = KEEP
-    "What happens inside a copied object or list."
+    "The change inside a copied object or list."
 
     unsure: tuple[Spot, ...] = ()
-    "Sources that may be absent, or null where null is of no use."
+    "Sources that may be absent, or null where null is not usable."
 
     texts: tuple[tuple[Spot, str], ...] = ()
-    "Sources of which the schema allows any text, each with one that can be read."
+    "Sources whose schema allows any text, each with an example that can be read."
 
 
 def convert(
@@ -132,10 +132,10 @@ def convert(
     drop: Drop,
     proof: Proof,
 ) -> Conversion:
-    """Return how `sources` become a value of `target`.
+    """Return the conversion of `sources` to a value of `target`.
 
     Raises:
-        LinkError: They do not, or not in this way.
+        LinkError: No conversion is possible, or not in this way.
     """
     if any(len(one) > MAX_ARGUMENT for one in args):
         raise LinkError(f"{how}: a parameter is too long")
@@ -183,7 +183,7 @@ def _count(
 
 
 def _kind(source: Spot, *kinds: str) -> str:
-    """Return the one type of a source, which has to be one of `kinds`."""
+    """Return the only type of a source, which must be one of `kinds`."""
     inner = without_null(source.schema)
     types = types_of(inner)
     if types == {"integer", "number"}:
@@ -206,7 +206,7 @@ def _constant(
     tried: list[Json] = []
     with contextlib.suppress(JsonError):
         tried.append(parse_json(args[0], max_size=4 * MAX_ARGUMENT))
-    # A text need not be written as JSON, and 3 may be meant as the text "3".
+    # A text need not be written as JSON, and 3 may stand for the text "3".
     tried.append(args[0])
     for value in tried:
         if contradiction(target, value) is None:
@@ -225,7 +225,7 @@ def _scale(
     whole = "number" not in types_of(without_null(target))
     if factor == 0:
         raise LinkError("scale by 0 loses the value")
-    # round(value * a / c + b / c) with whole a, b, c: one division, one rounding.
+    # round(value * a / c + b / c) with integers a, b, c: one division, one rounding.
     over = factor.denominator * offset.denominator
     times = factor.numerator * offset.denominator
     plus = offset.numerator * factor.denominator
@@ -266,7 +266,7 @@ def _text(
     _kind(sources[0], "number", "integer", "boolean", "string")
     inner = without_null(sources[0].schema)
     listed = values_of(inner) if isinstance(inner, dict) else []
-    # As the half writes it: see `anp_text` in `helpers`.
+    # In the form that the half writes: see `anp_text` in `helpers`.
     texts = [
         ("true" if one else "false") if isinstance(one, bool) else str(one)
         for one in listed
@@ -317,7 +317,7 @@ def _written_as(form: str) -> str:
 
 
 def _readable(source: Spot, what: str, proof: Proof) -> None:
-    """Refuse a text of which nothing says that it can be read as `what`."""
+    """Refuse a text unless its schema shows that it can be read as `what`."""
     if proof is Proof.FULL and _texts(source, ""):
         raise LinkError(
             f"{source.name} may be any text, which need not be {what}: its schema "
@@ -327,7 +327,7 @@ def _readable(source: Spot, what: str, proof: Proof) -> None:
 
 
 def _texts(source: Spot, example: str) -> tuple[tuple[Spot, str], ...]:
-    """Return an example for a text of which the schema does not say the form."""
+    """Return an example for a text whose schema does not define its form."""
     inner = without_null(source.schema)
     told = {"format", "pattern", "enum", "const", "examples"}
     if isinstance(inner, dict) and not told & inner.keys():
@@ -361,7 +361,7 @@ def _values(
 
 
 def _meant(text: str, listed: Sequence[Json], schema: Schema) -> Json:
-    """Return the value that a parameter stands for."""
+    """Return the value that a parameter represents."""
     for value in listed:
         if text == value or text == _written(value):
             return value
@@ -400,7 +400,7 @@ def _split(
     if not separator or not re.fullmatch(r"-?[0-9]{1,2}", place):
         raise LinkError("split takes a separator and the number of a part")
     if int(place) not in (0, -1):
-        # Only the first and the last part are there in every text.
+        # Only the first and the last part exist in every text.
         _readable(sources[0], f"a text of parts with {cut(separator)}", proof)
     return _Made((separator, int(place)), {"type": "string"})
 
@@ -457,12 +457,12 @@ def _python(
         and contradiction(source.schema, example) is None
         for one in _texts(source, example)
     ]
-    # What it gives is not proved; the half's samples are checked against the schema.
+    # The result is not proved; samples of the half are checked against the schema.
     return _Made((text,), target, tuple(texts))
 
 
 def _no_expression(text: str) -> str:
-    """Return why `text` is not one expression, empty when it is."""
+    """Return the reason why `text` is not one expression; empty when it is."""
     if len(text.splitlines()) != 1:
         return "there is a line break in it"
     try:

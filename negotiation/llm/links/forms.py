@@ -1,7 +1,8 @@
-"""Links as a model writes them: the schema for them, and how they are read.
+"""Links in the form that a model writes: their schema, and their reader.
 
-Places and ways are enums, so an answer can name nothing that was not shown. What the
-enums cannot say (a target of one capability with another's call) is checked here.
+Places and ways are enums, so an answer can only name things that were shown. Conditions
+that enums cannot express (a target of one capability in a call of another) are checked
+here.
 """
 
 from __future__ import annotations
@@ -20,28 +21,28 @@ from negotiation.schema.keywords import cut
 __all__ = ["Shown", "link_schema", "read_links", "shown_root", "shown_values"]
 
 MAX_LINKS: Final = 80
-"Most links in one list."
+"Largest number of links in one list."
 
 MAX_SOURCES: Final = 8
-"Most sources of one link."
+"Largest number of sources of one link."
 
 MAX_ARGS: Final = 129
-"Most parameters of one link."
+"Largest number of parameters of one link."
 
 
 class Shown:
-    """The places of one value as a prompt shows them."""
+    """The places of one value, as a prompt shows them."""
 
     def __init__(self, root: Root, spots: Iterable[Spot], place: Place | None) -> None:
         self.root = root
         self.spots = tuple(spots)
         self._by_name = {spot.name: spot for spot in self.spots}
-        # Set when the spots are already counted from the place of the values.
+        # True when the paths of the spots already begin at the place of the values.
         self._settled = place is not None
 
     @property
     def names(self) -> list[str]:
-        """The names that stand in an enum."""
+        """The names of the places, for an enum."""
         return [spot.name for spot in self.spots]
 
     def shows(self, name: str) -> bool:
@@ -49,11 +50,11 @@ class Shown:
         return name in self._by_name
 
     def find(self, name: str, place: Place | None = None) -> Spot | None:
-        """Return the place that an answer names, None when it was not shown.
+        """Return the place that an answer names, or None if it was not shown.
 
         Args:
-            place: Where the values turned out to be; the result counts from there, and
-                is None for a place that is not among the values.
+            place: The place of the values, if it is known by now. The result then
+                begins there, and is None for a place that is not among the values.
         """
         spot = self._by_name.get(name)
         if spot is None or place is None or self._settled:
@@ -68,19 +69,19 @@ class Shown:
 def shown_values(
     name: str, schema: Schema, place: Place | None, *, whole: bool = False
 ) -> Shown:
-    """Return the places of a message to be shown.
+    """Return the places of a message that a prompt shows.
 
     Args:
         schema: Schema of the whole message.
-        place: Where its values are, if that is known.
-        whole: Whether the value as a whole is a place too.
+        place: The place of its values, if it is known.
+        whole: True if the value as a whole is a place too.
     """
     root = Root(name, schema if place is None else place.schema)
     return Shown(root, spots_of(root, whole=whole), place)
 
 
 def shown_root(name: str, schema: Schema, *, whole: bool = False) -> Shown:
-    """Return the places of a value that is no message: an output, or arguments."""
+    """Return the places of a value that is not a message: an output, or arguments."""
     root = Root(name, schema)
     return Shown(root, spots_of(root, whole=whole), None)
 
@@ -108,10 +109,10 @@ def read_links(
     target_place: Place | None = None,
     source_places: Mapping[str, Place] | None = None,
 ) -> tuple[list[Link], list[str]]:
-    """Return the links of an answer, and what is wrong with the others.
+    """Return the links of an answer, and the faults of the others.
 
     Args:
-        target_place: Where the values of the target turned out to be.
+        target_place: The place of the target's values, if it is known by now.
         source_places: The same for sources, by the name of their root.
     """
     links: list[Link] = []

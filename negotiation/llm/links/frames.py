@@ -1,8 +1,8 @@
-"""What the fields of messages are for, where the rules alone cannot tell it.
+"""The purposes of message fields, where the rules alone cannot find them.
 
-The rules of `layout` come first. For a response that they do not cover a model sorts
-the fields into a few roles, and for errors with codes of their own it says which code
-each kind of failure gets. Code makes a layout of that, or a reason.
+The rules of `layout` come first. For a response that they do not cover, a model sorts
+the fields into a few roles. For errors with codes of the document's own, it assigns a
+code to each kind of failure. Code makes a layout from its answer, or gives a reason.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ FAILURES: Final[dict[str, str]] = {
     "500": "anything else",
     "503": "not available now",
 }
-"Kinds of failure of a capability, by the HTTP status that stands for them."
+"Kinds of failure of a capability, by the equivalent HTTP status."
 
 FAILURE_WORDS: Final = "\n".join(f"{one}: {about}" for one, about in FAILURES.items())
-"The same, for a prompt."
+"Descriptions of the kinds, for a prompt."
 
 MAX_CODES: Final = 64
-"Most listed codes that a model chooses among."
+"Largest number of listed codes from which a model chooses."
 
 
 class FieldRole(StrEnum):
-    """What a field of a message is for."""
+    """The purpose of a field in a message."""
 
     MESSAGE_ID = "message_id"
     GOOD_OR_BAD = "good_or_bad"
@@ -87,30 +87,29 @@ ROLE_WORDS: Final = "\n".join(
         "value: all else",
     )
 )
-"What each role means, for a prompt."
+"Descriptions of the roles, for a prompt."
 
 
 @dataclass(frozen=True, slots=True)
 class FrameForm:
-    """What there is to ask about the frame of a document's messages."""
+    """The questions about the frame of a document's messages."""
 
     document: Document
-    "The document."
 
     layout: Layout | None
-    "What the rules make of it; None when they do not cover it."
+    "The layout by the rules; None when they do not cover the document."
 
     fields: tuple[Spot, ...]
-    "Fields whose role is asked; none when the rules know them."
+    "Fields whose role is asked; none when the rules know all roles."
 
     codes: tuple[Json, ...]
-    "Listed codes of errors, to be given to kinds of failure; none when there are none."
+    "Listed error codes to assign to kinds of failure; none if there is no list."
 
     code_path: tuple[str, ...] = ()
-    "Where the rules found the codes."
+    "Path of the code, as found by the rules."
 
     def properties(self) -> dict[str, dict[str, Any]]:
-        """Return the part of the answer's schema that is about the frame."""
+        """Return the part of the answer's schema about the frame."""
         found: dict[str, dict[str, Any]] = {}
         if self.fields:
             one = record(
@@ -129,39 +128,39 @@ class FrameForm:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The fields of both messages, ready to be written and read."""
+    """The fields of both messages, with all that is needed to write and read them."""
 
     layout: Layout
-    "What they are for."
+    "The purposes of the fields."
 
     request_id: str | None
-    "The request's property that carries the message id."
+    "The request's property with the message id, or None."
 
     response_id: str | None
-    "The response's property that carries it."
+    "The response's property with the message id, or None."
 
     code_path: tuple[str, ...] = ()
-    "Where a code of the document's own goes; empty when it has none."
+    "Path of a code of the document's own; empty when it has none."
 
     codes: tuple[tuple[str, Json], ...] = ()
     "The document's code for each kind of failure that has one."
 
     default_code: Json = None
-    "Its code for every other failure."
+    "Its code for all other failures."
 
     @property
     def request_place(self) -> Place:
-        """Where the values of a request are."""
+        """The place of a request's values."""
         return self.layout.request.places[0]
 
     @property
     def response_place(self) -> Place:
-        """Where the result is."""
+        """The place of the result."""
         return self.layout.response.places[0]
 
 
 def frame_form(document: Document, role: Role) -> FrameForm:
-    """Return what is to be asked for a half of `role`.
+    """Return the questions for a half of `role`.
 
     Raises:
         DocumentError: A message is not described as an object.
@@ -176,7 +175,7 @@ def frame_form(document: Document, role: Role) -> FrameForm:
         return FrameForm(
             document, layout, (), codes if role is Role.PROVIDER else (), path
         )
-    # The constructor is the check that both are objects.
+    # The constructor checks that both messages are objects.
     request = Fields("request", document.request_schema)
     response = Fields("response", document.response_schema)
     fields = (
@@ -195,7 +194,7 @@ def frame_form(document: Document, role: Role) -> FrameForm:
 
 
 def read_frame(form: FrameForm, answer: Mapping[str, Any]) -> Frame | list[str]:
-    """Return the frame that `answer` makes of `form`, or why there is none."""
+    """Return the frame that `answer` to `form` gives, or the reasons for none."""
     given = [
         (one["failure"], one["code"])
         for one in answer.get("failures", ())
@@ -218,7 +217,7 @@ def read_frame(form: FrameForm, answer: Mapping[str, Any]) -> Frame | list[str]:
 
 
 class _Sorted:
-    """A layout made of the roles that a model gave to fields."""
+    """A layout made from the roles that a model gave to fields."""
 
     def __init__(
         self, document: Document, roles: Mapping[Spot, FieldRole], good: list[str]
@@ -239,7 +238,7 @@ class _Sorted:
         """Return the frame.
 
         Raises:
-            DocumentError: The roles do not make one.
+            DocumentError: The roles do not give a valid layout.
         """
         request_id, response_id = self._ids()
         for spot in self._of(FieldRole.ERROR):
@@ -367,7 +366,7 @@ class _Sorted:
             self._good.append((spot.path, Fixed("OK")))
 
     def _check_error(self) -> None:
-        """What an error has to say must be known."""
+        """Raise if an error has a required value that nothing provides."""
         written = {path for path, _ in self._bad}
         schema = self._response.schema
         for name in sorted({path[0] for path in written}):
@@ -392,9 +391,9 @@ def _spots(root: str, fields: Fields) -> Iterable[Spot]:
 
 
 def _requiring(places: tuple[Place, ...], names: Collection[str]) -> tuple[Place, ...]:
-    """Return `places` where fields that stand beside the others are always there.
+    """Return `places`, with the fields `names` required where they are among values.
 
-    Such a schema cannot say so itself, because an answer that says error lacks them.
+    The schema itself cannot require them, because error responses lack them.
     """
     found = []
     for place in places:
@@ -416,7 +415,7 @@ def _takes_text(spot: Spot) -> bool:
 def _listed_codes(
     document: Document, layout: Layout
 ) -> tuple[tuple[str, ...], tuple[Json, ...]]:
-    """Return where the rules write a code of which the document lists the values."""
+    """Return the path and values of a code that the document lists, or nothing."""
     spots = {
         one.path: one
         for one in spots_of(Root("response", document.response_schema), whole=False)
@@ -443,7 +442,7 @@ def _table(
     known = {_written(one): one for one in codes}
     if not codes:
         return (), None
-    # A code that is an HTTP status stands for itself unless something else is said.
+    # A code that is an HTTP status means itself unless it is assigned otherwise.
     table = {one: known[one] for one in FAILURES if one in known}
     table.update({failure: known[code] for failure, code in given if code in known})
     default = table.get("500", codes[-1])

@@ -1,8 +1,8 @@
-"""Writes halves from plans: the frame in fixed lines, the values as links say.
+"""Writes halves from plans: the frame in fixed lines, the values by links.
 
-The text is a module in the contract of DESIGN.md. When the bytes are not JSON it holds
-a codec, `read_message` and `write_message`; everything else is the same, so a model
-that writes a codec writes no more than that.
+The text is a module in the contract of DESIGN.md. When the bytes are not JSON it also
+contains a codec, `read_message` and `write_message`, which is the only part that a
+model writes.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from negotiation.trial.module_examples import examples_line
 __all__ = ["ORIGIN", "provider_half", "requester_half"]
 
 ORIGIN: Final = "model"
-"Who wrote a half whose mapping a model gave."
+"Origin of a half whose mapping a model gave."
 
 UNUSABLE: Final = "(ArithmeticError, LookupError, TypeError, ValueError)"
-"What a conversion raises that cannot read a value."
+"Exceptions of a conversion that cannot read a value."
 
 MAX_SOURCE: Final = 64 * 1024
-"Largest half, in bytes; the sandbox takes no more."
+"Largest half, in bytes; the limit of the sandbox."
 
 
 def provider_half(plan: ProviderPlan, protocol: str) -> HalfSource:
     """Return the provider half of `plan`; `protocol` is the hash, for the docstring.
 
     Raises:
-        HalfError: It would be too large.
+        HalfError: The half would be too large.
     """
     source = Source()
     frame, response = plan.frame, plan.frame.layout.response
@@ -47,7 +47,7 @@ def provider_half(plan: ProviderPlan, protocol: str) -> HalfSource:
     for number, one in enumerate(plan.calls, start=1):
         arguments = source.builder(one.arguments, roots)
         if number == 1:
-            # What the peer sent decides it, so the peer is told what is wrong.
+            # The value comes from the peer, so the peer is told about the fault.
             calls += [
                 "try:",
                 f"    given = {arguments}",
@@ -57,7 +57,7 @@ def provider_half(plan: ProviderPlan, protocol: str) -> HalfSource:
             ]
             arguments = "given"
         calls.append(f"output_{number} = yield call({one.capability!r}, {arguments})")
-        # A name comes last when it is called again: what it gave last is meant.
+        # A capability that is called again moves last: its latest output is used.
         roots.pop(one.capability, None)
         roots[one.capability] = f"output_{number}"
     result = source.builder(plan.result, roots)
@@ -93,7 +93,7 @@ def requester_half(plan: RequesterPlan, protocol: str) -> HalfSource:
     """Return the requester half of `plan`; `protocol` is the hash, for the docstring.
 
     Raises:
-        HalfError: It would be too large.
+        HalfError: The half would be too large.
     """
     source = Source()
     _encode_request(source, plan)
@@ -157,7 +157,7 @@ def _message(
     """Return the lines that build `message`.
 
     Args:
-        own: Expressions for fields that the frame fills in its own way.
+        own: Expressions for fields that get codes of the document's own.
     """
     tree: dict[str, Any] = {}
     for names, leaf in fields:
@@ -174,7 +174,7 @@ def _message(
         tree[path[0]] = values
     lines = _tree(tree)
     if values is not None and not path:
-        # The fields of the protocol come last, so no value can take their place.
+        # The protocol's fields come last, so that no value can overwrite them.
         lines.insert(0, f"**{values},")
     return ["message = {", *indented(lines), "}"]
 
@@ -213,7 +213,7 @@ def _message_id(name: str | None, message: str) -> list[str]:
 
 
 def _check(mark: Mark) -> str:
-    """Return the expression that is true when `mark` says good."""
+    """Return an expression that is true when `mark` reports success."""
     good = ", ".join(map(literal, mark.good)) + ","
     if mark.required:
         return f"response{''.join(f'[{name!r}]' for name in mark.path)} in ({good})"
@@ -221,7 +221,7 @@ def _check(mark: Mark) -> str:
 
 
 def _error_code(frame: Frame) -> str:
-    """Return the expression for the code of an error, the most telling one."""
+    """Return the expression for an error's code, the most specific one."""
     response = frame.layout.response
     paths = [frame.code_path] if frame.code_path else []
     paths += [
@@ -232,7 +232,7 @@ def _error_code(frame: Frame) -> str:
     if not paths:
         return literal("error")
     found = f"anp_find(response, {names_literal(paths[0])})"
-    # A word such as "error" says nothing; 0 and "" are no codes.
+    # A word such as "error" is not specific; 0 and "" are no codes.
     return f'{found} or "error"'
 
 

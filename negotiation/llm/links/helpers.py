@@ -1,7 +1,7 @@
-"""The fixed functions of halves made from links; a half holds those that it uses.
+"""The fixed functions of halves made from links; each half contains those it uses.
 
-Only what RestrictedPython takes without extension is used. Their names begin with
-`anp_`, so that a codec written by a model does not meet them by chance.
+They use only constructs that RestrictedPython accepts without extension. Their names
+begin with `anp_`, so that a codec written by a model does not redefine one by chance.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def anp_coded(error, codes, default):
     return codes.get(str(anp_status(error)), default)
 """,
 }
-"Each function by its name, in an order in which those used come first."
+"The functions by name, each after those that it uses."
 
 IMPORTS: Final[dict[str, str]] = {
     "json": "import json",
@@ -156,13 +156,13 @@ IMPORTS: Final[dict[str, str]] = {
     "re": "import re",
     "struct": "import struct",
 }
-"What has to be imported for what is used."
+"The import line for each name that a half may use."
 
 _NAME: Final = re.compile(r"\banp_[a-z]+\b")
 
 
 def helpers_for(text: str) -> list[str]:
-    """Return the functions that `text` uses, those they use among them."""
+    """Return the functions that `text` uses, and those that they use."""
     wanted: set[str] = set()
     found = set(_NAME.findall(text)) & HELPERS.keys()
     while found - wanted:

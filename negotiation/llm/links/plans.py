@@ -1,4 +1,4 @@
-"""What a half does, settled: everything that is needed to write it out."""
+"""Plans of halves: all decisions that are needed to write one."""
 
 from __future__ import annotations
 
@@ -20,60 +20,60 @@ class PlannedCall:
     """One capability call of a provider half."""
 
     capability: str
-    "Full name, one of those exposed."
+    "Full name of an exposed capability."
 
     arguments: Node
-    "How its arguments are made from the request and the calls before."
+    "Conversion from the request and earlier calls to its arguments."
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderPlan:
-    """What a provider half does."""
+    """The plan of a provider half."""
 
     frame: Frame
     "The fields of the messages."
 
     calls: tuple[PlannedCall, ...]
-    "The calls, in order; at least one."
+    "The calls in order; at least one."
 
     result: Node
-    "How the result is made from the request and all calls."
+    "Conversion from the request and all calls to the result."
 
     action: str | None = None
-    "What to write into a free `action` of the response."
+    "Text for a free `action` of the response."
 
     codec: str = ""
-    "`read_message` and `write_message` when the bytes are not JSON, else empty."
+    "`read_message` and `write_message` when the bytes are not JSON; else empty."
 
 
 @dataclass(frozen=True, slots=True)
 class RequesterPlan:
-    """What a requester half does."""
+    """The plan of a requester half."""
 
     frame: Frame
     "The fields of the messages."
 
     request: Node
-    "How the request's values are made from the arguments."
+    "Conversion from the arguments to the request's values."
 
     result: Node
-    "How the caller's result is made from the response's values."
+    "Conversion from the response's values to the caller's result."
 
     known: tuple[str, ...]
     "Arguments that the protocol has a place for; others are refused."
 
     action: str | None = None
-    "What to write into a free `action` of the request."
+    "Text for a free `action` of the request."
 
     codec: str = ""
-    "As `ProviderPlan.codec`."
+    "See `ProviderPlan.codec`."
 
 
 def action_for(schema: Schema | None, names: Sequence[str]) -> str | None:
-    """Return what to write into a free `action`: one of `names` as the schema has it.
+    """Return the text for a free `action`: one of `names` in the schema's spelling.
 
     Raises:
-        ValueError: None of them fits it.
+        ValueError: None of them fits the schema.
     """
     if schema is None:
         return None

@@ -1,8 +1,8 @@
-"""Writes how a value is made from links as the lines of a function.
+"""Writes the conversion of a value by links as the lines of a function.
 
-Names and constants from outside enter only as the `repr` of checked plain values, as in
-`halves`. The one exception is a Python expression of a model: it stands alone in a
-function of its own and is judged and run in the sandbox only.
+Foreign names and constants enter only as the `repr` of checked plain values, as in
+`halves`. The one exception is a Python expression of a model: it is placed in a
+function of its own, and is checked and run in the sandbox only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LETTERS: Final = ("a", "b", "c")
 
 
 class Source:
-    """The text of one half, as it grows."""
+    """The growing text of one half."""
 
     def __init__(self) -> None:
         self._functions: list[str] = []
@@ -36,10 +36,10 @@ class Source:
         self._functions.append(f"def {head}:\n{body}\n")
 
     def builder(self, node: Node, roots: Mapping[str, str]) -> str:
-        """Add the function that makes a value, and return the call of it.
+        """Add the function that makes a value, and return a call of it.
 
         Args:
-            roots: The variable that holds each root, by its name.
+            roots: The variable of each root, by the root's name.
         """
         variables = list(dict.fromkeys(roots.values()))
         lines: list[str] = []
@@ -52,8 +52,8 @@ class Source:
         """Return the whole text.
 
         Args:
-            about: The docstring, of plain words.
-            before: Text of others that stands in front of what is ours: a codec.
+            about: The docstring, in plain words.
+            before: Foreign text that precedes ours: a codec.
         """
         own = "\n\n".join(self._functions)
         helpers = helpers_for(own)
@@ -68,7 +68,7 @@ class Source:
     def _node(
         self, node: Node, variables: dict[tuple[str, ...], str], lines: list[str]
     ) -> str:
-        """Add to `lines` what makes a value, and return the expression for it."""
+        """Add to `lines` the steps that make a value; return the expression for it."""
         match node:
             case Leaf(conversion):
                 return self._value(conversion, variables)
@@ -205,7 +205,7 @@ class Source:
 
 
 def indented(lines: Sequence[str]) -> list[str]:
-    """Return `lines` one level deeper."""
+    """Return `lines` indented by one level."""
     return [f"    {line}" for line in lines]
 
 
@@ -229,7 +229,7 @@ def _given(spot: Spot, variables: Mapping[tuple[str, ...], str]) -> str:
 def _nearest(
     spot: Spot, variables: Mapping[tuple[str, ...], str]
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the variable nearest to a place, and the names from there."""
+    """Return the variable nearest to a place, and the names from there to the place."""
     stars = [index for index, step in enumerate(spot.path) if step == ITEMS]
     end = stars[-1] + 1 if stars else 0
     return variables[(spot.root, *spot.path[:end])], spot.path[end:]

@@ -1,7 +1,7 @@
-"""The places of a schema that values can be taken from or put into, each with a name.
+"""The places of a schema that values can be read from or written to, with names.
 
-A model maps names only through these: what it answers is looked up, never taken apart.
-A name is `root:/pointer`; `*` stands for each item of a list.
+A model refers to places only by these names: its answers are looked up and never
+parsed. A name is `root:/pointer`; `*` stands for each item of a list.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ ITEMS: Final = "*"
 "The step of a path from a list to each of its items."
 
 MAX_SPOTS: Final = 150
-"Most places of one schema that are named; what lies deeper is not shown."
+"Largest number of named places in one schema; deeper ones are not shown."
 
 MAX_NAME: Final = 160
-"Longest name of a place, in characters; a property with a longer one is not shown."
+"Longest name of a place, in characters; places with longer ones are not shown."
 
 MAX_LISTED: Final = 800
-"Most characters of the values that a place lists."
+"Longest list of values at a place, in characters."
 
 MAX_LEVELS: Final = 8
 "Deepest place that is named."
@@ -48,39 +48,38 @@ MAX_LEVELS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A value that is there as a whole, with its schema."""
+    """A whole value with its schema."""
 
     name: str
-    "How prompts call it: `request`, `arguments`, or the name of a capability."
+    "Its name in prompts: `request`, `arguments`, or the name of a capability."
 
     schema: Schema
-    "Its schema, inlined."
+    "Its schema, with references replaced."
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """One place in a value; its root and path are what it is."""
+    """One place in a value; root and path identify it."""
 
     root: str
-    "Name of the value it is in."
+    "Name of the value that contains it."
 
     path: tuple[str, ...]
     "Property names from the top, `ITEMS` for each item of a list."
 
     schema: Schema = field(compare=False)
-    "Its schema."
 
     sure: bool = field(compare=False)
-    "True when it is there in every value, or in every item that it is in."
+    "True when it exists in every value, or in every item that contains it."
 
     @property
     def name(self) -> str:
-        """How prompts and answers call it."""
+        """Its name in prompts and answers."""
         return f"{self.root}:{self.pointer}"
 
     @property
     def pointer(self) -> str:
-        """Its path as text, empty for the whole value."""
+        """Its path as text; empty for the whole value."""
         return "".join(f"/{_token(step)}" for step in self.path)
 
 
@@ -88,7 +87,7 @@ def spots_of(root: Root, *, whole: bool = True) -> tuple[Spot, ...]:
     """Return the places of a value, each before those inside it.
 
     Args:
-        whole: Whether the value as a whole is one of them.
+        whole: True if the value as a whole is one of them.
     """
     found: list[Spot] = []
     for spot in _walk(root.name, (), root.schema, sure=True):
@@ -111,7 +110,7 @@ def _walk(
     if kind == "object":
         required = inner.get("required", ())
         for name, one in inner.get("properties", {}).items():
-            # The star is ours; a property of that name cannot be told from it.
+            # The star stands for items, so a property of that name is not shown.
             if name != ITEMS:
                 there = stays and name in required
                 yield from _walk(root, (*path, name), one, sure=there)
@@ -120,30 +119,30 @@ def _walk(
 
 
 def nullable(schema: Schema) -> bool:
-    """Return whether null is one of the values, beside others."""
+    """Return whether null is one of several allowed values."""
     branches = alternatives(schema)
     return len(branches) > 1 and any(types_of(one) == {"null"} for one in branches)
 
 
 def without_null(schema: Schema) -> Schema:
-    """Return `schema` without null, if one schema remains then."""
+    """Return `schema` without null, if a single schema remains."""
     branches = [one for one in alternatives(schema) if types_of(one) != {"null"}]
     return branches[0] if len(branches) == 1 else schema
 
 
 def bare_kind(schema: Schema) -> str:
-    """Return the one JSON type of `schema`, empty when it has several."""
+    """Return the only JSON type of `schema`; empty when it has several."""
     types = types_of(schema)
     return next(iter(types)) if len(types) == 1 else ""
 
 
 def covers(outer: Spot, inner: Spot) -> bool:
-    """Return whether `inner` is `outer` or lies in it."""
+    """Return whether `inner` is `outer` or inside it."""
     return outer.root == inner.root and inner.path[: len(outer.path)] == outer.path
 
 
 def described(spots: Iterable[Spot]) -> str:
-    """Return a list of places in words, one a line."""
+    """Return a description of the places, one line each."""
     lines = []
     for spot in spots:
         about = spot.schema if isinstance(spot.schema, dict) else {}
@@ -161,7 +160,7 @@ def described(spots: Iterable[Spot]) -> str:
 
 
 def _kind_words(schema: Schema) -> str:
-    """Return what a schema takes; listed values in full, for they have to be mapped."""
+    """Return a schema's values in words; listed ones in full, to be mapped."""
     listed = values_of(schema) if isinstance(schema, dict) else []
     if not listed:
         return words(schema)

@@ -1,8 +1,8 @@
-"""Links put together: how a whole value is made, or what is missing for it.
+"""Combines links to the conversion of a whole value, or finds what is missing.
 
-Each link says where one place of the target comes from. Lists are walked where a link
-has `*` on both sides. What no link speaks of is taken from a property of the same name
-if its schema proves that it fits; what is required and comes from nowhere is missing.
+Each link gives the source of one place in the target. A link with `*` on both sides
+converts a list item by item. A place without a link takes the property of the same
+name, if its schema proves that it fits; a required place without any source is missing.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ __all__ = [
 ]
 
 MAX_REASONS: Final = 12
-"Most reasons that are kept."
+"Largest number of reasons that are kept."
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Where one place of the target comes from, as a model said it."""
+    """The source of one place in the target, as a model gave it."""
 
     target: tuple[str, ...]
-    "Path of the place."
+    "Path of the target place."
 
     how: How
-    "How it is made."
+    "The way in which its value is made."
 
     sources: tuple[Spot, ...]
-    "What it is made from."
+    "The places that it is made from."
 
     args: tuple[str, ...]
     "Parameters of the way."
@@ -65,10 +65,9 @@ class Leaf:
     """A value made from others."""
 
     conversion: Conversion
-    "How."
 
     needs: tuple[Spot, ...]
-    "What has to be there for it."
+    "Sources that must be present."
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +75,10 @@ class Tree:
     """An object made property by property."""
 
     fields: tuple[Made, ...]
-    "Its properties, in order."
+    "Its properties in order."
 
     needs: tuple[Spot, ...]
-    "What has to be there for those that it cannot do without."
+    "Sources that must be present for the required properties."
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +86,13 @@ class Each:
     """A list made item by item from another."""
 
     items: Spot
-    "The list, and what is in it, as the place of its items."
+    "The source list, given as the place of its items."
 
     node: Node
-    "What each item becomes."
+    "Conversion of each item."
 
     needs: tuple[Spot, ...]
-    "What has to be there for it."
+    "Sources that must be present."
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +100,12 @@ class Made:
     """One property of an object that is made."""
 
     name: str
-    "Its name."
 
     node: Node
-    "How it is made."
+    "Conversion to its value."
 
     default: tuple[Json, ...] = ()
-    "What it gets when something it needs is not there: one value, or none."
+    "Its value when a needed source is absent: one value, or none."
 
 
 Node = Leaf | Tree | Each
@@ -128,11 +126,12 @@ class _Builder:
         beside: Sequence[Spot],
         lists: tuple[tuple[str, ...], ...],
     ) -> Node | None:
-        """Return how the place at `path` is made, None when nothing says it.
+        """Return the conversion to the place at `path`; None when there is no source.
 
         Args:
-            beside: Places whose names count as those of this place's own properties.
-            lists: The lists walked so far, as root and path of their items.
+            beside: Places whose properties count as sources of the same name.
+            lists: The enclosing lists that are converted, as root and path of their
+                items.
         """
         exact = [link for link in self.links if link.target == path]
         if exact:
@@ -220,7 +219,7 @@ class _Builder:
             node = None
         failed = len(self.reasons) > known
         if (node is None or failed) and not said:
-            # Nothing was said about it, so what is called the same will do.
+            # It has no link of its own, so a property of the same name is enough.
             del self.reasons[known:]
             node = self._same(meant, schema, lists)
             failed = False
@@ -294,7 +293,7 @@ class _Builder:
         )
         if node is None:
             return None
-        # Inside an item everything is asked of that item, outside of the whole.
+        # Inside an item, names refer to that item; outside, to the whole value.
         local = [
             one for one in node.needs if _lines_up(one, (*lists, walk), inside=True)
         ]
@@ -324,14 +323,14 @@ def build_tree(
     drop: Drop,
     proof: Proof = Proof.FULL,
 ) -> Node | list[str]:
-    """Return how a value of `target` is made, or the reasons why it cannot be.
+    """Return the conversion to a value of `target`, or the reasons why there is none.
 
     Args:
-        target: Schema of what is made, inlined.
-        links: What was said; each names places of `sources`.
-        sources: What there is; in case of doubt the last one with a name wins.
-        drop: What may be left out inside what is copied.
-        proof: How much the schemas of the sources promise.
+        target: Schema of the value to make, with references replaced.
+        links: The links of a model; each names places of `sources`.
+        sources: The available values; the last one with a name takes precedence.
+        drop: Properties that may be left out inside copied values.
+        proof: Conditions that the schemas of the sources must guarantee.
     """
     roots = {root.name: root for root in sources}
     builder = _Builder(links, roots, drop, proof)
@@ -384,11 +383,11 @@ def example_texts(node: Node) -> dict[str, str]:
 
 
 def lost(root: Root, used: Sequence[Spot], drop: Drop) -> list[str]:
-    """Return which places of `root` go nowhere although they may count, in words.
+    """Return in words the places of `root` that are lost although they may matter.
 
     Args:
         used: Places that are read.
-        drop: `OPTIONAL` allows optional ones to be lost, `NONE` allows nothing.
+        drop: `OPTIONAL` allows the loss of optional places, `NONE` allows no loss.
     """
     reasons = []
     for spot in spots_of(root, whole=False):
@@ -415,7 +414,7 @@ def _lines_up(
     """Return whether `spot` can be reached from inside `lists`.
 
     Args:
-        inside: Whether it has to lie in the innermost of them.
+        inside: True if it must be in the innermost of them.
     """
     stars = spot.path.count(ITEMS)
     if stars > len(lists) or (inside and stars < len(lists)):
@@ -427,7 +426,7 @@ def _lines_up(
 
 
 def _to_star(path: tuple[str, ...], place: int) -> tuple[str, ...]:
-    """Return `path` up to its star number `place`, counted from 0."""
+    """Return `path` up to the star with the index `place`, counted from 0."""
     stars = [index for index, step in enumerate(path) if step == ITEMS]
     return path[: stars[place] + 1]
 

@@ -1,4 +1,4 @@
-"""Words: questions of a peer during a negotiation, and texts that ask for something."""
+"""Answers in words: to questions of a peer, and to natural-language requests."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ __all__ = [
 ]
 
 NONE: Final = "none"
-"What stands for no capability in an answer."
+"Stands for no capability in an answer."
 
 MAX_ANSWER: Final = 4_000
-"Most characters of an answer in words."
+"Longest answer in words, in characters."
 
 AGAIN: Final = (
     "\n\nYour answer before was empty. Write one sentence at least; that you cannot "
     "tell is an answer too."
 )
-"What is asked after an answer without words."
+"Added to the question after an empty answer."
 
 MAX_VALUE: Final = 16 * 1024
 "Largest value of one argument, in bytes."
@@ -47,23 +47,23 @@ MAX_ARGUMENTS: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What a text asks for."""
+    """The request of a natural-language text."""
 
     capability: str
     "Full name of an exposed capability; empty when none serves it."
 
     arguments: dict[str, Json]
-    "What to call it with; nothing countable speaks against it."
+    "Its arguments, checked against the schema as far as counting can."
 
     reply: str
-    "What to say instead of a call, for the peer; empty when there is a call."
+    "Text for the peer in place of a call; empty when there is a call."
 
 
 def answer_question(text: str, side: Side, *, again: bool = False) -> Question:
-    """Return the question what to answer a peer; owner's hints stay out of it.
+    """Return the question for an answer to the peer; the owner's hints are left out.
 
     Args:
-        again: Whether the answer before said nothing.
+        again: True if the previous answer was empty.
     """
     if isinstance(side, Need):
         about = f"We want this done: {one_line(side.task.requirement, 2_000)}"
@@ -83,12 +83,12 @@ def answer_question(text: str, side: Side, *, again: bool = False) -> Question:
 
 
 def read_answer(answer: Mapping[str, Any]) -> str:
-    """Return the words for the peer."""
+    """Return the text for the peer."""
     return cut_text(str(answer["answer"]).strip(), MAX_ANSWER)
 
 
 def spoken_question(text: str, offer: Offer) -> Question:
-    """Return the question which capability a text asks for, and with what."""
+    """Return the question for the capability and arguments that a text means."""
     tools = _schemas(offer)
     parts = [
         f"{one_line(one.name)} "
@@ -119,7 +119,7 @@ def spoken_question(text: str, offer: Offer) -> Question:
 
 
 def read_spoken(answer: Mapping[str, Any], offer: Offer) -> Spoken:
-    """Return the call that an answer names, checked against the capability's schema."""
+    """Return the call in an answer, checked against the capability's schema."""
     tools = _schemas(offer)
     name = answer["capability"]
     if name not in tools:
@@ -150,7 +150,7 @@ def _schemas(offer: Offer) -> dict[str, Schema]:
         try:
             found[one.name] = prepared(one.input_schema)
         except SchemaError:
-            # What cannot be read cannot be checked, so it is not offered here.
+            # Values for an unreadable schema cannot be checked, so it is left out.
             continue
     return found
 

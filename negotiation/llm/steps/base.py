@@ -1,8 +1,8 @@
-"""Candidates that build on a protocol that we hold: its URI, its hash, the changes.
+"""Candidates that change a protocol that we hold, named by URI and hash.
 
-What is agreed has to be whole, for both sides hash and read its text alone. So base and
-changes are written out in full: a model says what the changes do to the schemas as a
-list of small edits, and code makes them (ANP-26, ANP-27).
+An agreed text must be complete, as hash and readers on both sides use it alone. So the
+base is written out in full with its changes: a model describes the changes of the
+schemas as a list of small edits, and code makes them (ANP-26, ANP-27).
 """
 
 from __future__ import annotations
@@ -37,19 +37,18 @@ MAX_EDITS: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The protocol that a candidate builds on, which we hold."""
+    """The protocol that a candidate builds on, if we hold it."""
 
     uri: str
-    "Its URI."
 
     document: Document
-    "Its text, read."
+    "Its text after reading."
 
     whole: bool
     "True when the candidate can be read without it."
 
     problem: str = ""
-    "What stands against using it, for the peer; empty when nothing does."
+    "Reason against using it, for the peer; empty when there is none."
 
 
 def base_of(candidate: str, held: Mapping[str, str]) -> Base | None:
@@ -87,7 +86,7 @@ def base_of(candidate: str, held: Mapping[str, str]) -> Base | None:
 
 
 def with_base(text: str, requirement: str, held: Mapping[str, str]) -> str:
-    """Return `text` with a note about the base that the task names, if we hold it."""
+    """Return `text` with a note about the base that the need names, if we hold it."""
     for uri in sorted(held):
         if uri in requirement:
             note = f"# Base\n\nURI: {uri}\nSHA-256: {document_hash(held[uri])}\n"
@@ -96,7 +95,7 @@ def with_base(text: str, requirement: str, held: Mapping[str, str]) -> str:
 
 
 def changes_question(candidate: str, base: Base) -> Question:
-    """Return the question what a candidate changes in the schemas of its base."""
+    """Return the question for the changes of a candidate to its base's schemas."""
     spots = _spots(base.document)
     edit = record(
         action=choice(ACTIONS),
@@ -149,7 +148,7 @@ def read_changes(candidate: str, base: Base, answer: Mapping[str, Any]) -> str:
 
 
 def _edit(schema: Any, spot: Spot, one: Mapping[str, Any]) -> None:
-    """Make one edit; one of a place that is not there is passed by.
+    """Make one edit; an edit of an unknown place is ignored.
 
     Raises:
         DocumentError: It gives a field no name, or that of another field.

@@ -1,7 +1,7 @@
-"""Codecs: the one part of a half that a model writes as Python source.
+"""Codecs: the only part of a half that a model writes as Python source.
 
-A codec turns bytes that are not JSON into the values of a document's schemas and back.
-It is never run here: the sandbox does that, with the document's worked examples.
+A codec converts between bytes that are not JSON and the values of a document's schemas.
+It is never run here, but in the sandbox, with the document's worked examples.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from negotiation.llm.asking.questions import Question
 __all__ = ["codec_part", "codec_question", "read_codec"]
 
 MAX_CODEC: Final = 40 * 1024
-"Largest codec, in bytes of UTF-8; the rest of a half comes on top."
+"Largest codec, in bytes of UTF-8; the rest of a half is added to it."
 
 MAX_TOKENS: Final = 6_000
 
@@ -30,12 +30,12 @@ FUNCTIONS: Final = (
 
 
 def codec_part(document: Document) -> dict[str, dict[str, Any]]:
-    """Return the part of an answer's schema that is about bytes."""
+    """Return the part of an answer's schema about the codec."""
     return {} if document.is_json else {"codec": TEXT}
 
 
 def read_codec(document: Document, answer: Mapping[str, Any]) -> str | list[str]:
-    """Return the codec of an answer, empty for JSON, or what is wrong with it."""
+    """Return the codec of an answer (empty for JSON), or its faults."""
     if document.is_json:
         return ""
     text = str(answer.get("codec", "")).replace("\r\n", "\n").strip()

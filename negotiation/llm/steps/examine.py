@@ -1,7 +1,7 @@
-"""Messages, test cases and faults: what schemas cannot tell is asked as yes or no.
+"""Yes-or-no questions about messages, test cases and faults.
 
-Whether values fit their schemas is code's question and is settled before. A model says
-whether they follow what the document says in words, one answer for each message.
+Code has already validated values against schemas. A model decides if they follow the
+document's words, with one answer for each message.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ MAX_CASES: Final = 12
 MAX_WORDS: Final = 300
 UNFIT: Final = "it does not follow the document"
 MIN_QUOTE: Final = 8
-"Fewest characters of a rule that is quoted, so that it says something."
+"Shortest quotation of a rule, in characters, that is meaningful."
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One message or test case as a model sees it."""
+    """One message or test case, as a model sees it."""
 
     title: str
-    "What it is, in our words: `request 1`."
+    "Its title in our words: `request 1`."
 
     text: str
     "Its values as JSON, or its bytes in words; untrusted."
@@ -57,38 +57,39 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class CaseArguments:
-    """Arguments worth a test case."""
+    """Arguments for a useful test case."""
 
     title: str
-    "What they test, one line."
+    "The subject of the test, one line."
 
     arguments: dict[str, Json]
-    "They fit the task's input schema as far as that can be counted."
+    "Arguments that fit the need's input schema, as far as counting can tell."
 
 
 def messages_question(document: str, messages: Sequence[Shown]) -> Question:
-    """Return the question whether messages follow the document (ANP-9)."""
+    """Return the question about messages: do they follow the document (ANP-9)?"""
     return _each("messages", document, messages)
 
 
 def judge_cases_question(document: str, cases: Sequence[Shown]) -> Question:
-    """Return the question whether test cases follow the document (ANP-49)."""
+    """Return the question about test cases: do they follow the document (ANP-49)?"""
     return _each("judge_cases", document, cases)
 
 
 def read_messages(
     messages: Sequence[Shown], answer: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Return what deviates, one line each, in the order of the messages.
+    """Return the deviations, one line each, in the order of the messages.
 
-    One without a verdict deviates too.
+    A message without a verdict counts as deviating.
     """
     verdicts = answer["verdicts"]
     found = []
     for number, message in enumerate(messages, start=1):
         said = verdicts.get(str(number))
         if said is None:
-            # Not judged is not good: the question takes so many messages only.
+            # The question has limited room; a message without judgement is not
+            # accepted.
             found.append(f"{message.title}: nobody could judge it")
         elif not said["follows"]:
             words = one_line(said["rule"], MAX_WORDS)
@@ -120,7 +121,7 @@ def cases_question(document: str, need: Need, *, most: int) -> Question:
 def read_cases(
     need: Need, answer: Mapping[str, Any], *, most: int
 ) -> tuple[CaseArguments, ...]:
-    """Return the arguments that fit the task, each once."""
+    """Return the arguments that fit the need, each once."""
     schema = need.task.input_schema
     known: dict[bytes, CaseArguments] = {}
     for one in answer["cases"][: min(most, MAX_CASES)]:
@@ -141,12 +142,12 @@ def read_cases(
 
 
 def plain_fault(findings: Sequence[str]) -> Fault | None:
-    """Return whose fault an error is when the schemas already say it."""
+    """Return the side at fault, if the schemas already decide that."""
     return OurFault(tuple(findings)) if findings else None
 
 
 def fault_question(document: str, message: Shown, description: str) -> Question:
-    """Return the question whether our message breaks a rule of the document."""
+    """Return the question about our message: does it violate a rule?"""
     return ask_with(
         "fault",
         {
@@ -160,10 +161,10 @@ def fault_question(document: str, message: Shown, description: str) -> Question:
 
 
 def read_fault(document: str, message: Shown, answer: Mapping[str, Any]) -> Fault:
-    """Return whose fault it is; ours only with a rule that stands in the document.
+    """Return the side at fault; ours only with a rule quoted from the document.
 
-    A report may try to talk a model into a repair; words that are not the document's
-    do not start one.
+    A report may try to persuade a model to start a repair; words that are not in the
+    document do not start one.
     """
     reason = one_line(answer["reason"], MAX_WORDS)
     rule = " ".join(str(answer["rule"]).split())
@@ -182,7 +183,7 @@ def _each(name: str, document: str, messages: Sequence[Shown]) -> Question:
         f"Number {number}, {one_line(one.title)}:\n{fenced(one.text, limit=MAX_SHOWN)}"
         for number, one in enumerate(messages[:MAX_MESSAGES], start=1)
     )
-    # One place for each: an answer that leaves one out does not fit its schema.
+    # One required property for each, so that an answer cannot leave one out.
     numbers = [str(number + 1) for number in range(min(len(messages), MAX_MESSAGES))]
     verdict = record(follows=BOOLEAN, rule=TEXT)
     return ask_with(

@@ -1,8 +1,8 @@
-"""The provider's question about a candidate: which capabilities serve it, and how.
+"""The provider's question about a candidate: its calls and conversions.
 
-One question holds everything: the calls, where each of their arguments comes from and
-where each field of the response does. Whether that works is decided here, from the
-schemas; a capability that was not shown cannot be named.
+One question covers everything: the calls, the sources of their arguments, and the
+sources of the response's fields. Code decides from the schemas if the answer works. A
+capability that was not shown cannot be named.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ __all__ = [
 ]
 
 MAX_CALLS: Final = 3
-"Most capability calls for one request."
+"Largest number of capability calls for one request."
 
 MAX_SHOWN: Final = 300
-"Most places in one question; with more the capabilities are chosen first."
+"Largest number of places in one question; above it capabilities are chosen first."
 
 MAX_TOKENS: Final = 3_000
 CODEC_TOKENS: Final = 6_000
@@ -67,41 +67,40 @@ RESERVED: Final = frozenset({"request", "result", "response", "arguments"})
 
 @dataclass(frozen=True, slots=True)
 class Unserved:
-    """Nothing that is exposed serves the request."""
+    """No exposed capability serves the request."""
 
     missing: str
-    "What is missing, in the model's words, one line; may be empty."
+    "The missing thing in the model's words, one line; may be empty."
 
 
 @dataclass(frozen=True, slots=True)
 class Unmapped:
-    """Capabilities serve it, but not with this document as it stands."""
+    """Capabilities serve the request, but not with this document."""
 
     reasons: tuple[str, ...]
-    "Why, in words that the peer may see."
+    "Reasons in words that the peer may see."
 
     capabilities: tuple[str, ...]
-    "Those that were meant, in the order of their calls."
+    "The capabilities meant, in the order of their calls."
 
 
 @dataclass(frozen=True, slots=True)
 class OfferForm:
-    """What is asked about one candidate, and what an answer is held against."""
+    """The question about one candidate, with the data to check its answer."""
 
     document: Document
-    "The candidate."
 
     offer: Offer
-    "What may be used."
+    "The capabilities that may be used."
 
     frame: FrameForm
-    "What is asked about the fields of its messages."
+    "The questions about the fields of its messages."
 
     request: Shown
-    "What the request gives."
+    "Places of the request's values."
 
     result: Shown
-    "What the response has to hold."
+    "Places of the response's values."
 
     takes: Mapping[str, Shown]
     "Places of each capability's arguments, by its name."
@@ -111,16 +110,16 @@ class OfferForm:
 
     @property
     def too_large(self) -> bool:
-        """Whether the capabilities have to be chosen first."""
+        """True when the capabilities must be chosen first."""
         every = [*self.takes.values(), *self.gives.values()]
         return len(self.takes) > 1 and sum(len(one.spots) for one in every) > MAX_SHOWN
 
 
 def offer_form(document: Document, offer: Offer) -> OfferForm:
-    """Return what there is to ask about `document`.
+    """Return the questions about `document`.
 
     Raises:
-        DocumentError: A message of it is no object.
+        DocumentError: A message of it is not an object.
     """
     frame = frame_form(document, Role.PROVIDER)
     layout = frame.layout
@@ -132,7 +131,7 @@ def offer_form(document: Document, offer: Offer) -> OfferForm:
         try:
             given, gained = prepared(one.input_schema), prepared(one.output_schema)
         except SchemaError:
-            # It could not be called by a half of ours either.
+            # A half of ours could not call it either.
             continue
         takes[one.name] = shown_root(one.name, given)
         gives[one.name] = shown_root(one.name, gained, whole=True)
@@ -165,8 +164,8 @@ def offer_question(
     """Return the question about a candidate.
 
     Args:
-        problems: What was wrong with an answer before, or with the half made of it.
-        previous: That answer.
+        problems: Faults of an earlier answer, or of the half made from it.
+        previous: The earlier answer.
     """
     names = list(form.takes)
     sources = [*form.request.names, *_names(form.gives)]
@@ -204,7 +203,7 @@ def offer_question(
 def read_offer(
     form: OfferForm, answer: Mapping[str, Any]
 ) -> ProviderPlan | Unserved | Unmapped:
-    """Return what an answer comes to."""
+    """Return the plan that an answer gives, or the reason for none."""
     calls = [one for one in answer["calls"] if one["capability"] in form.takes]
     if not answer["serves"] or not calls:
         return Unserved(one_line(answer["missing"], 300))
@@ -232,7 +231,7 @@ def read_offer(
 
 
 class _Reader:
-    """Makes the parts of a plan, and keeps what stands against it."""
+    """Makes the parts of a plan, and keeps the reasons against it."""
 
     def __init__(self, form: OfferForm, frame: Frame) -> None:
         self._form = form
@@ -244,7 +243,7 @@ class _Reader:
         self.reasons: list[str] = []
 
     def call(self, item: Mapping[str, Any]) -> PlannedCall | None:
-        """Return one call; what it gives can be used from then on."""
+        """Return one call; later parts can use its output."""
         name = item["capability"]
         links, problems = read_links(
             item["arguments"],
@@ -270,7 +269,7 @@ class _Reader:
         return PlannedCall(name, node)
 
     def result(self, items: Sequence[Mapping[str, Any]]) -> Node | None:
-        """Return how the result is made, or None."""
+        """Return the conversion to the result, or None."""
         place = self._frame.response_place
         links, problems = read_links(
             items,
@@ -285,7 +284,7 @@ class _Reader:
             self.reasons += node
             return None
         if self.reasons:
-            # A link that was refused leaves its places unused; that is no news.
+            # A refused link leaves its places unused, so that need not be reported.
             return node
         given = Root("request", self._frame.request_place.schema)
         self.reasons += lost(given, [*self._used, *used_spots(node)], Drop.OPTIONAL)
@@ -293,7 +292,7 @@ class _Reader:
 
 
 def choosing_question(form: OfferForm) -> Question:
-    """Return the question which capabilities come into play, when there are many."""
+    """Return the question for the capabilities that matter, when there are many."""
     lines = [
         f"{one.name}: {one_line(one.description)}"
         for one in sorted(form.offer.capabilities, key=lambda one: one.name)
@@ -314,7 +313,7 @@ def choosing_question(form: OfferForm) -> Question:
 
 
 def read_choice(form: OfferForm, answer: Mapping[str, Any]) -> Offer | Unserved:
-    """Return the part of the offer that comes into play."""
+    """Return the part of the offer with the chosen capabilities."""
     meant = [one for one in answer["capabilities"] if one in form.takes]
     chosen = tuple(one for one in form.offer.capabilities if one.name in meant)
     if not chosen:

@@ -1,4 +1,4 @@
-"""Proposals that offer several options: taken apart, and one of them chosen (ANP-4)."""
+"""Proposals with several options: splits them, and chooses one option (ANP-4)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from negotiation.schema.reasons import Mismatch
 __all__ = ["fitting_option", "option_question", "split_options"]
 
 MAX_OPTIONS: Final = 6
-"Most options that are looked at."
+"Largest number of options that are considered."
 
 HEADING: Final = re.compile(
     r"^(#{1,4})[ \t]+(?:option|variant|alternative|选项|方案).{0,90}$",
@@ -33,14 +33,14 @@ FENCED: Final = re.compile(
 
 
 def split_options(text: str) -> list[str]:
-    """Return each option as a document of its own, in order; none when there are none.
+    """Return each option as a document of its own, in order; none if there are none.
 
-    What stands before the first option belongs to all of them, and so does a section
-    behind the last that is on the same level.
+    Text before the first option belongs to all of them, and so does a section after the
+    last one at the same level.
     """
     if len(text) > MAX_DOCUMENT_SIZE:
         return []
-    # Blocks are blanked, so that a heading inside one is none, but places stay.
+    # Blocks are blanked, so that headings inside them are ignored and positions stay.
     bare = FENCED.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
     found = list(HEADING.finditer(bare))
     if len(found) < 2 or len({len(one[1]) for one in found}) != 1:
@@ -58,7 +58,7 @@ def split_options(text: str) -> list[str]:
     starts = [one.start() for one in found]
     options = []
     for start, stop in zip(starts, [*starts[1:], end], strict=True):
-        # The heading goes: with it the text would still speak of options.
+        # Without the heading, since the text would still speak of options.
         _, _, body = text[start:stop].partition("\n")
         option = f"{common.rstrip()}\n\n{body.strip()}\n\n{rest.strip()}".strip() + "\n"
         try:
@@ -70,7 +70,7 @@ def split_options(text: str) -> list[str]:
 
 
 def fitting_option(options: Sequence[str], offer: Offer) -> int | None:
-    """Return the number of the first option that schemas alone find good, from 1."""
+    """Return the number of the first option that schemas alone accept, from 1."""
     for number, text in enumerate(options, start=1):
         document = read_document(text)
         chosen = choose(document, offer.capabilities, offer.hints)
@@ -82,7 +82,7 @@ def fitting_option(options: Sequence[str], offer: Offer) -> int | None:
 
 
 def option_question(options: Sequence[str], offer: Offer) -> Question:
-    """Return the question which option our capabilities serve best."""
+    """Return the question for the option that our capabilities serve best."""
     shown = "\n\n".join(
         f"Option {number}:\n{fenced(text, limit=8_000)}"
         for number, text in enumerate(options, start=1)

@@ -24,11 +24,11 @@ __all__ = [
 ]
 
 MAX_TEXT: Final = 16_000
-"Most characters of a document that a prompt shows."
+"Largest part of a document that a prompt shows, in characters."
 
 
 def document_words(document: Document) -> str:
-    """Return a document for a prompt; of one in our own shape the fields are enough."""
+    """Return a document for a prompt; one in our own shape is reduced to its fields."""
     given, wanted = document.input_schema, document.output_schema
     if given is not None and wanted is not None:
         with contextlib.suppress(DocumentError):
@@ -41,7 +41,7 @@ def document_words(document: Document) -> str:
 
 
 def frame_words(form: FrameForm) -> str:
-    """Return what a prompt says about the fields of the messages."""
+    """Return the part of a prompt about the fields of the messages."""
     parts = []
     if form.fields:
         parts += [
@@ -61,7 +61,7 @@ def frame_words(form: FrameForm) -> str:
 
 
 def codec_words(document: Document) -> str:
-    """Return what a prompt says about bytes that are not JSON."""
+    """Return the part of a prompt about bytes that are not JSON."""
     if document.is_json:
         return "The messages are JSON; there is nothing to do for their bytes."
     return (
@@ -75,17 +75,17 @@ def codec_words(document: Document) -> str:
 
 
 def hint_words(hints: Sequence[str]) -> str:
-    """Return the owner's words for a prompt."""
+    """Return the owner's hints for a prompt."""
     return "\n".join(f"- {one_line(one, 500)}" for one in hints) or "(nothing)"
 
 
 def problem_words(
     problems: Sequence[str], previous: Mapping[str, Any] | None = None
 ) -> str:
-    """Return what was wrong with the answer before, for a prompt.
+    """Return the faults of the previous answer, for a prompt.
 
     Args:
-        previous: That answer; without it a model would mend what it cannot see.
+        previous: That answer, which the model needs to see to correct it.
     """
     if not problems:
         return "(this is the first answer)"

@@ -1,7 +1,7 @@
-"""The first document for a task: a model names the fields, code writes the text.
+"""The first document for a need: a model names the fields, code writes the text.
 
-A schema that the caller gave is used as it is. For what it left open the model lists
-fields with types and descriptions, and code makes a schema of the list (ANP-4).
+A schema that the caller gave is used unchanged. For a missing one the model lists
+fields with types and descriptions, and code makes a schema from the list (ANP-4).
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ TYPES: Final = ("string", "integer", "number", "boolean", "date", "date-time", "
 FORMATS: Final = ("json", "xml", "binary", "other")
 
 NAME_ONLY: Final = re.compile(r"[\w./-]{1,64}")
-"A requirement that is only the name of a capability."
+"Matches a requirement that is only the name of a capability."
 
 OTHER_FORMAT: Final = re.compile(
     r"xml|binary|packed|bytes?\b|csv|msgpack|cbor|protobuf|二进制|字节", re.IGNORECASE
 )
-"Words of a task that may ask for messages which are not JSON."
+"Words in a need that may ask for messages which are not JSON."
 
 OWN_CODES: Final = re.compile(
     r"error[ _-]?codes?|codes? for (?:errors|failures)|错误码|错误代码", re.IGNORECASE
 )
-"Words of a task that may ask for error codes of its own."
+"Words in a need that may ask for error codes of its own."
 
 ERROR_CODE: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 GOOD_CODES: Final = frozenset({"0", "200", "ok"})
@@ -68,14 +68,14 @@ MAX_TOKENS: Final = 2_500
 
 
 def needs_model(need: Need) -> bool:
-    """Return whether a model has something to add to what the caller gave."""
+    """Return whether a model can add anything to the data of the caller."""
     task = need.task
     if OTHER_FORMAT.search(task.requirement) or OWN_CODES.search(task.requirement):
         return True
     if NAME_ONLY.fullmatch(task.requirement.strip()):
         return False
-    # Without data and schemas the task is all in its words, which the provider reads
-    # anyway; what the response holds is then best left to what it has.
+    # Without data and schemas the need consists of words only, which the provider reads
+    # anyway; it can then choose the response's fields from those it has.
     told = task.input_schema is not None or bool(need.arguments)
     return task.output_schema is None and told
 
@@ -121,14 +121,14 @@ def propose_question(need: Need) -> Question:
 def read_proposal(
     need: Need, answer: Mapping[str, Any], held: Mapping[str, str]
 ) -> tuple[str, str]:
-    """Return the document that an answer makes, and its codec if it is not JSON.
+    """Return the document that an answer gives, and its codec if it is not JSON.
 
     Args:
-        held: Texts of protocols that we hold, by URI; one that the task names is said
-            to be the base (ANP-26).
+        held: Texts of protocols that we hold, by URI; one that the need names is
+            given as the base (ANP-26).
 
-    What cannot be used of it is left out: the caller's own words and schemas are a
-    document already.
+    Unusable parts of the answer are left out: the caller's own words and schemas are
+    already enough for a document.
 
     Raises:
         DocumentError: The caller's own schemas cannot be put into a document.
@@ -140,7 +140,7 @@ def read_proposal(
     given = _given(need)
     requirement = _requirement(task.requirement, answer["requirement"])
     if answer["format"] != "json":
-        # Better the same values as JSON than no proposal; the peer may counter.
+        # JSON for the same values is better than no proposal; the peer may counter.
         with contextlib.suppress(DocumentError):
             text = _encoded(requirement, given, wanted, answer)
             codec = read_codec(read_document(text), answer)
@@ -154,12 +154,12 @@ def _given(need: Need) -> Schema:
     task = need.task
     if task.input_schema is not None:
         return task.input_schema
-    # The data at hand decides its shape, whatever a model would like it to be.
+    # The data at hand determines its shape, not the model.
     return closed(infer_schema(need.arguments))
 
 
 def _requirement(ours: str, words: str) -> str:
-    """Return the task's own words, and the model's below them when they add some."""
+    """Return the need's own words, with the model's below them if they add any."""
     more = cut_text(words.strip(), MAX_REQUIREMENT)
     if not more or more == ours.strip() or NAME_ONLY.fullmatch(ours.strip()):
         return ours
@@ -167,7 +167,7 @@ def _requirement(ours: str, words: str) -> str:
 
 
 def _errors(listed: Sequence[Mapping[str, Any]]) -> tuple[ErrorCode, ...]:
-    """Return the codes that can be told apart; one for each code."""
+    """Return the listed errors, with one entry for each code."""
     found = {
         code: ErrorCode(code, cut_text(one["meaning"].strip(), 200))
         for one in listed[:MAX_CODES]
@@ -201,7 +201,7 @@ def _put(schema: dict[str, Any], steps: list[str], one: Mapping[str, Any]) -> No
         required = schema.setdefault("required", [])
         new = name not in properties
         inner: dict[str, Any] = properties.setdefault(name, {})
-        # An object is always there unless the field itself says otherwise.
+        # An enclosing object is required, unless its own field says otherwise.
         if new and (one["required"] or not last):
             required.append(name)
         if step.endswith("[]"):

@@ -1,7 +1,7 @@
-"""The requester's question about a document that is not in the task's own terms.
+"""The requester's question about a document that uses other terms than the need.
 
-Where the request's fields come from in the caller's arguments, and where the caller's
-result comes from in the response. What the task's schemas cannot give is a reason.
+It asks for the sources of the request's fields in the caller's arguments, and for those
+of the caller's result in the response. Places without a source become reasons.
 """
 
 from __future__ import annotations
@@ -51,44 +51,43 @@ __all__ = ["ReplyForm", "read_reply", "reply_form", "reply_question"]
 NAME: Final = re.compile(r"[\w./-]{1,64}")
 
 MAX_DATA: Final = 4_000
-"Most characters of the data at hand that a prompt shows."
+"Largest part of the data at hand that a prompt shows, in characters."
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyForm:
-    """What is asked about one document, and what an answer is held against."""
+    """The question about one document, with the data to check its answer."""
 
     document: Document
-    "The document."
 
     need: Need
-    "What the caller wants."
+    "The need of the caller."
 
     frame: FrameForm
-    "What is asked about the fields of its messages."
+    "The questions about the fields of its messages."
 
     arguments: Shown
-    "What the caller gives."
+    "Places of the caller's arguments."
 
     request: Shown
-    "What the request has to hold."
+    "Places of the request's values."
 
     response: Shown
-    "What the response gives."
+    "Places of the response's values."
 
     result: Shown
-    "What the caller wants back."
+    "Places of the caller's result."
 
     proof: Proof
-    "How much the schema of the arguments promises."
+    "Conditions that the schema of the arguments guarantees."
 
 
 def reply_form(document: Document, need: Need) -> ReplyForm:
-    """Return what there is to ask about `document`.
+    """Return the questions about `document`.
 
     Raises:
-        DocumentError: A message of it is no object, or the task's schemas are over the
-            limits.
+        DocumentError: A message of it is not an object, or the need's schemas are
+            over the limits.
     """
     frame = frame_form(document, Role.REQUESTER)
     layout = frame.layout
@@ -133,8 +132,8 @@ def reply_question(
     """Return the question about a document.
 
     Args:
-        problems: What was wrong with an answer before, or with the half made of it.
-        previous: That answer.
+        problems: Faults of an earlier answer, or of the half made from it.
+        previous: The earlier answer.
     """
     schema = record(
         usable=BOOLEAN,
@@ -144,8 +143,8 @@ def reply_question(
         **form.frame.properties(),
         **codec_part(form.document),
     )
-    # With a schema of the caller's the data of one call says nothing more, and it is
-    # the caller's own.
+    # If the caller gave a schema, the data of one call adds nothing, and it is the
+    # caller's own.
     data = "(not shown: the schema of the arguments says what they are)"
     if form.need.task.input_schema is None:
         shown = canonical_json(form.need.arguments).decode("utf-8")
@@ -174,7 +173,7 @@ def reply_question(
 def read_reply(
     form: ReplyForm, answer: Mapping[str, Any]
 ) -> RequesterPlan | Unserved | Unmapped:
-    """Return what an answer comes to."""
+    """Return the plan that an answer gives, or the reason for none."""
     if not answer["usable"]:
         return Unserved(one_line(answer["missing"], 300))
     frame = read_frame(form.frame, answer)

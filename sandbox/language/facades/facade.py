@@ -1,4 +1,4 @@
-"""Facades: the named parts of a module, read-only, and nothing else of it."""
+"""Facades: read-only objects with the allowed members of a module."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["Facade", "facade_of"]
 class Facade:
     """Stands for a module.
 
-    The members are attributes of a class of its own and the object has no `__dict__`,
-    so that not even code which updates the dictionary of what it is given changes it.
+    The members are attributes of the facade's own class and the object has no
+    `__dict__`, so that no code can change them through a dictionary.
     """
 
     __slots__ = ()
@@ -50,6 +50,6 @@ def facade_of(module: str, members: Mapping[str, Any]) -> Facade:
 
 
 def _as_it_is(value: Any) -> Any:
-    # A function in a class would become a method.
+    # A function stored in a class would become a method of its objects.
     binds = hasattr(type(value), "__get__") and not isinstance(value, type)
     return staticmethod(value) if binds else value

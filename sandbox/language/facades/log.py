@@ -1,4 +1,4 @@
-"""Where `print` and `logging` of a half go: text with a cap, for the report."""
+"""The log of a half: text from `print` and `logging`, limited, for the report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _METHODS = ("debug", "info", "warning", "error", "exception", "critical", "log")
 
 
 class CappedLog:
-    """Collects text up to `MAX_LOG`, then one note that the rest is missing."""
+    """Collects text up to `MAX_LOG`, then adds one note that the rest is missing."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -32,14 +32,14 @@ class CappedLog:
 
     @cached_property
     def logging(self) -> Facade:
-        """What stands for the module `logging`, writing here."""
+        """The facade of the module `logging`, which writes to this log."""
         return _logging_facade(self)
 
     def write(self, text: str) -> None:
-        """Add text; what is over the cap is lost."""
+        """Add text; the part above the limit is lost."""
         if self._muted or self._left <= 0:
             return
-        # A character needs a byte at least, so no more is encoded than can fit.
+        # A character takes at least one byte, so this is enough to fill the log.
         data = text[: self._left + 1].encode("utf-8", "replace")
         if len(data) > self._left:
             self._parts.append(data[: self._left].decode("utf-8", "ignore") + _CUT)
@@ -49,7 +49,7 @@ class CappedLog:
         self._left -= len(data)
 
     def take(self) -> str:
-        """Return what was written since the last time."""
+        """Return the text written since the last call."""
         text = "".join(self._parts)
         self._parts.clear()
         self._left = MAX_LOG - len(_CUT)
@@ -57,7 +57,7 @@ class CappedLog:
 
     @contextmanager
     def muted(self) -> Iterator[None]:
-        """Lose what is written inside."""
+        """Discard text that is written inside the `with` block."""
         before, self._muted = self._muted, True
         try:
             yield
@@ -72,9 +72,9 @@ class CappedLog:
         file: Any = None,
         flush: bool = False,
     ) -> None:
-        """Stand for `print`."""
+        """Replaces `print`."""
         between, last = " " if sep is None else sep, "\n" if end is None else end
-        # A subclass of str could make of the text what it likes.
+        # A subclass of str could run code of its own when it is joined.
         if type(between) is not str or type(last) is not str:
             raise TypeError("sep and end must be None or a string")
         text = between.join(map(str, values)) + last
@@ -85,7 +85,7 @@ class CappedLog:
 
 
 class _Logger:
-    """Stands for a logger: everything from DEBUG on goes to the log."""
+    """Replaces a logger; records of all levels go to the log."""
 
     __slots__ = ("_log", "_name")
 
@@ -96,7 +96,7 @@ class _Logger:
     def _say(self, level: str, message: Any, args: tuple[Any, ...]) -> None:
         text = str(message)
         if args:
-            # As the real one does with a single mapping.
+            # The logger of the standard library treats a single mapping so.
             only = args[0] if len(args) == 1 and type(args[0]) is dict else args
             text = text % only
         self._log.write(f"{level}:{self._name}:{text}\n")
@@ -124,10 +124,10 @@ class _Logger:
         self._say(names.get(level, f"Level {level}"), message, args)
 
     def setLevel(self, level: Any) -> None:
-        """Accept, and log everything all the same."""
+        """Ignore the level: everything is logged."""
 
     def addHandler(self, handler: Any) -> None:
-        """Accept, and log to the one log all the same."""
+        """Ignore the handler: there is only one log."""
 
     def isEnabledFor(self, level: int) -> bool:
         return True
@@ -140,13 +140,13 @@ class _Logger:
 
 
 def _logging_facade(log: CappedLog) -> Facade:
-    """Return what stands for the module `logging`, writing to `log`."""
+    """Return the facade of the module `logging`, writing to `log`."""
 
     def get_logger(name: str | None = None) -> _Logger:
         return _Logger(log, str(name or "root"))
 
     def accept(*args: Any, **kwargs: Any) -> None:
-        """Do nothing: there is one log and it is set up."""
+        """Do nothing: the only log is already set up."""
 
     root = get_logger()
     return facade_of(

@@ -1,8 +1,8 @@
-"""The facades: which modules a half may import, and which of their names.
+"""The facades: the modules that a half may import, with their allowed members.
 
 No member is a module, a container that could be written to, or a function that reads
-an attribute by a name it is given; what the standard library has of those is left out
-or stands here in a form of our own.
+an attribute by a name given at run time. Such members of the standard library are left
+out or replaced by forms of our own.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ __all__ = ["FACADES", "MODULE_MEMBERS", "import_name"]
 
 
 def _of(module: ModuleType, names: str) -> dict[str, Any]:
-    """Take the names that this version of Python has."""
+    """Return the named members, as far as this version of Python has them."""
     return {
         name: getattr(module, name) for name in names.split() if hasattr(module, name)
     }
@@ -188,15 +188,15 @@ _MEMBERS: dict[str, dict[str, Any]] = {
     | _of(zlib, "Z_DEFAULT_COMPRESSION Z_DEFAULT_STRATEGY Z_FINISH Z_NO_FLUSH")
     | _of(zlib, "Z_SYNC_FLUSH Z_FULL_FLUSH DEF_MEM_LEVEL DEF_BUF_SIZE"),
 }
-"""Names by module (SANDBOX.md, list item 8).
+"""Members by module (SANDBOX.md, list item 8).
 
-Not in SANDBOX.md: abc, contextlib, numbers and types, for honest code uses them and
-what is here of them reaches nothing.
+Not in SANDBOX.md: abc, contextlib, numbers and types; honest code uses them, and their
+members here give access to nothing else.
 """
 
 
 def _facades() -> dict[str, Facade]:
-    # From the deepest on, so that each holds those below it.
+    # Submodules first, so that each package's facade can hold theirs.
     made: dict[str, Facade] = {}
     for module in sorted(_MEMBERS, key=lambda name: -name.count(".")):
         below = {
@@ -209,13 +209,13 @@ def _facades() -> dict[str, Facade]:
 
 
 FACADES = _facades()
-"Facades by the names of their modules; `logging` is made for each log."
+"Facades by module name; the one of `logging` is made for each log."
 
 MODULE_MEMBERS: dict[str, frozenset[str]] = {
     name: frozenset(dir(facade)) - frozenset(dir(Facade))
     for name, facade in FACADES.items()
 } | {"logging": LOGGING_MEMBERS}
-"What may be imported, with the names of its members."
+"The modules that may be imported, with the names of their members."
 
 
 def _reset_decimal() -> None:
@@ -228,7 +228,7 @@ _RESETS = {
     "xml.etree": reset_namespaces,
     "xml": reset_namespaces,
 }
-"What a module keeps for its whole process, and one call must not leave to the next."
+"Functions that reset state which a module keeps beyond one call."
 
 
 def import_name(log: CappedLog, module: str, member: str | None = None) -> Any:

@@ -1,7 +1,7 @@
-"""Members of facades that the standard library has in a form too open for halves.
+"""Members of facades that replace too powerful ones of the standard library.
 
-What takes a class or a function and writes to it takes only the half's own; what reads
-annotations as code, or attributes by names it is given, is left out.
+Functions that write to a class or a function accept only the half's own. Functions
+that evaluate annotations, or read attributes by names given at run time, are left out.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _loads(text: Any, **options: Any) -> Any:
 def _dumps(value: Any, **options: Any) -> str:
     if not options:
         return _ENCODER.encode(value)
-    # NaN and infinities are no JSON, whatever the default is.
+    # NaN and infinities are not valid JSON, so they are refused by default.
     options.setdefault("allow_nan", False)
     return json.dumps(value, **options)
 
@@ -97,7 +97,8 @@ def _dataclass(cls: Any = None, /, **options: Any) -> Any:
     if cls is None:
         return functools.partial(_dataclass, **options)
     if issubclass(_own(cls, "dataclass"), str | AttributeError | type):
-        # Its methods read fields by name, past the guards of `format` and `obj`.
+        # Such a class reads fields by name, which avoids the guards of `format` and
+        # `obj`.
         raise TypeError(f"a dataclass cannot extend {cls.__mro__[1].__name__}")
     has_repr = "__repr__" in cls.__dict__ or not options.get("repr", True)
     made: Any = dataclasses.dataclass(cls, **options)
@@ -146,7 +147,7 @@ def _replace(value: Any, /, **changes: Any) -> Any:
 
 
 def with_private_keywords(function: Any) -> Any:
-    """Return what takes the private fields of a dataclass under their own names."""
+    """Return `function`, taking private fields of a dataclass by their source names."""
     if isinstance(function, type) and hasattr(function, "__dataclass_fields__"):
         return lambda *args, **kwargs: function(
             *args, **_inside_names(function, kwargs)
@@ -174,7 +175,7 @@ ANNOTATIONS: dict[str, Any] = {
     "InitVar": dataclasses.InitVar,
     "KW_ONLY": dataclasses.KW_ONLY,
 }
-"Annotations that dataclasses looks for."
+"Annotations that dataclasses act on."
 
 
 # functools
@@ -201,7 +202,7 @@ def _total_ordering(cls: Any) -> Any:
 
 
 def _close_register(dispatcher: Any) -> None:
-    """Take classes only: the original would evaluate annotations as code."""
+    """Accept classes only: the original would evaluate annotations as code."""
     original = dispatcher.register
 
     def register(cls: Any, func: Any = None) -> Any:
@@ -230,7 +231,7 @@ def _single_dispatch_method(function: Any) -> Any:
 
 
 def _abstract_method(function: Any) -> Any:
-    # It sets an attribute of what it is given.
+    # The original sets an attribute of its argument.
     kind = type(function)
     if kind not in (property, staticmethod, classmethod) and (
         kind is not types.FunctionType or function.__module__ != OWN_MODULE
@@ -265,7 +266,7 @@ def _runtime_checkable(cls: Any) -> Any:
 
 
 def _as_it_is(value: Any) -> Any:
-    """Return what was decorated."""
+    """Return the decorated object unchanged."""
     return value
 
 

@@ -1,4 +1,4 @@
-"""XML without files, document types and entities."""
+"""The facade of ElementTree: XML without files, document types and entities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KNOWN_NAMESPACES = dict(_NAMESPACES)
 
 
 def reset_namespaces() -> None:
-    """Forget prefixes that an earlier call registered."""
+    """Forget namespace prefixes that an earlier call registered."""
     if _NAMESPACES != _KNOWN_NAMESPACES:
         _NAMESPACES.clear()
         _NAMESPACES.update(_KNOWN_NAMESPACES)

@@ -1,6 +1,6 @@
-"""The run-time guards of attributes: who may read, write and ask for what.
+"""The run-time guards of attributes: they allow or refuse reading and writing.
 
-A half's own classes are told by their module, which nothing in a source can set.
+A half's own classes are recognised by their module, which no source can set.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _NEVER = frozenset(
         types.CellType,
     }
 )
-"Types of what no attribute may give, however it came to hold it."
+"Types of values that no attribute may return."
 
 _LOOKED_AT = _NEVER | {types.FunctionType, types.MappingProxyType}
-"Types of results that depend on whose attribute they are."
+"Types of values whose return depends on the object that has the attribute."
 
 _PLAIN = frozenset(
     {
@@ -69,7 +69,7 @@ _PLAIN = frozenset(
         decimal.Decimal,
     }
 )
-"Types whose objects give their special methods."
+"Types whose objects may be asked for their special methods."
 
 _WRITABLE = frozenset(
     {
@@ -82,18 +82,18 @@ _WRITABLE = frozenset(
         TextWrapper,
     }
 )
-"Types of others whose objects a half may set attributes of."
+"Types from elsewhere whose objects a half may set attributes of."
 
 _GUARDED_BY_ANY_NAME = frozenset(
     name for name in names.GUARDED_ATTRIBUTES if not name.startswith(names.PREFIX)
 )
-"Guarded names as a source may say them."
+"Guarded names in the form in which a source may contain them."
 
 _MISSING: Any = object()
 
 
 class Hold:
-    """Carries a value into a pattern, where only attributes may stand."""
+    """Carries a value into a pattern, where only attributes are allowed."""
 
     __slots__ = ("value",)
 
@@ -119,7 +119,7 @@ def _look_at(result: Any, value: Any, name: str) -> Any:
     if type(result) in _NEVER:
         _refuse(name)
     if type(result) is types.MappingProxyType:
-        # A comparison hands the dictionary itself to the other side.
+        # A comparison would hand the underlying dictionary to the other operand.
         return result if _is_own(value) else types.MappingProxyType(dict(result))
     if isinstance(value, type) and not is_own_class(value):
         return _method_of(value, name, result)
@@ -127,7 +127,10 @@ def _look_at(result: Any, value: Any, name: str) -> Any:
 
 
 def _method_of(kind: type, name: str, function: Any) -> Any:
-    """Return a method of a class of others, which may set attributes of `self`."""
+    """Return a foreign class's method that accepts only its own instances as `self`.
+
+    Such a method may set attributes of `self`.
+    """
 
     def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         if not issubclass(type(self), kind):
@@ -141,13 +144,13 @@ def _method_of(kind: type, name: str, function: Any) -> Any:
 
 
 def read_guarded(value: Any, name: str) -> Any:
-    """Return an attribute of `GUARDED_ATTRIBUTES`, by what the object is."""
+    """Return an attribute of `GUARDED_ATTRIBUTES`, depending on the object."""
     if name in {"format", "format_map"}:
         return _format_method(value, name)
     if name == "obj" and isinstance(value, AttributeError):
         _refuse(name)
     if name == "register" and isinstance(value, type) and not is_own_class(value):
-        # It would tell a class of the standard library for all calls to come.
+        # It would register a class of the standard library for all later calls too.
         _refuse(name)
     if name in {"_value_", "_name_"} and not isinstance(value, enum.Enum):
         _refuse(name)
@@ -161,7 +164,7 @@ def read_guarded(value: Any, name: str) -> Any:
 def _format_method(value: Any, name: str) -> Any:
     result = read(value, name)
     safe = format_text if name == "format" else format_map_text
-    # By the result, for there are many ways to the method: `super()`, a subclass.
+    # The result is checked, since the method is reachable in many ways: `super()`...
     if type(result) is types.BuiltinMethodType:
         owner = result.__self__
         return partial(safe, owner) if isinstance(owner, str) else result
@@ -219,7 +222,7 @@ def _set_plainly(value: Any, name: str, new: Any) -> None:
 
 
 def writable(value: Any) -> Any:
-    """Return `value` if the half may set attributes of it; TypeError if not."""
+    """Return `value` if the half may set its attributes; TypeError if not."""
     kind = type(value)
     if kind.__module__ == names.OWN_MODULE or kind in _WRITABLE:
         return value
@@ -236,7 +239,7 @@ def writable(value: Any) -> Any:
 
 
 def _asked_name(name: Any) -> str:
-    """Check a name that was made at run time; return what it is called inside."""
+    """Check a name that was made at run time; return the attribute's real name."""
     if type(name) is not str:
         raise TypeError("attribute name must be string")
     if name in names.BLOCKED_ATTRIBUTES:
@@ -251,7 +254,7 @@ def _asked_name(name: Any) -> str:
 
 
 def guarded_getattr(value: Any, name: Any, default: Any = _MISSING, /) -> Any:
-    """Stand for `getattr`; a name that may not be read is an absent attribute."""
+    """Replaces `getattr`; a name that may not be read counts as absent."""
     try:
         if type(name) is str and name in _GUARDED_BY_ANY_NAME:
             return read_guarded(value, name)
@@ -266,7 +269,7 @@ def guarded_getattr(value: Any, name: Any, default: Any = _MISSING, /) -> Any:
 
 
 def guarded_hasattr(value: Any, name: Any, /) -> bool:
-    """Stand for `hasattr`."""
+    """Replaces `hasattr`."""
     return guarded_getattr(value, name, _MISSING_TOO) is not _MISSING_TOO
 
 
@@ -274,17 +277,17 @@ _MISSING_TOO: Any = object()
 
 
 def guarded_setattr(value: Any, name: Any, new: Any, /) -> None:
-    """Stand for `setattr`."""
+    """Replaces `setattr`."""
     setattr(writable(value), _asked_name(name), new)
 
 
 def guarded_delattr(value: Any, name: Any, /) -> None:
-    """Stand for `delattr`."""
+    """Replaces `delattr`."""
     delattr(writable(value), _asked_name(name))
 
 
 class _TypeOfTypes(type):
-    """Lets `type` be called, compared and asked, but never be extended."""
+    """Lets `type` be called, compared and tested against, but never extended."""
 
     def __new__(mcs, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> Any:
         if bases:
@@ -324,7 +327,7 @@ _HIDDEN: dict[type, Any] = {
         *_NEVER,
     )
 }
-"What `type` gives for objects whose real type makes things out of code."
+"Results of `type` for objects whose real type could make objects out of code."
 
 guarded_type: Any = _TypeOfTypes("type", (), {"__module__": "builtins"})
-"""Stand for `type` with one argument."""
+"""Replaces `type` with one argument."""

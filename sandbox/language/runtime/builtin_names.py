@@ -1,4 +1,4 @@
-"""The builtins of a half: an allow-list, with guards for what reaches far."""
+"""The builtins of a half: a list of allowed names, some replaced by guards."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAMES = (
 )
 
 _WITHOUT = {"SystemExit", "KeyboardInterrupt"}
-"Exceptions that say something to the process."
+"Exceptions that control the process; halves do not get them."
 
 LATE_IMPORTS = frozenset(
     {
@@ -46,13 +46,13 @@ LATE_IMPORTS = frozenset(
         "warnings",
     }
 )
-"Modules that C code asks for by the builtins of the half that runs."
+"Modules that C code imports through the builtins of the running half."
 
 
 def _import_for_interpreter(name: str, *args: Any, **kwargs: Any) -> None:
-    """Let C code import what is loaded; it takes the module from `sys.modules` then.
+    """Let C code import a loaded module, which it then takes from `sys.modules`.
 
-    The import statements of a half never come here, and get nothing if they did.
+    The import statements of a half never come here; it would return None to them.
     """
     if name not in LATE_IMPORTS:
         raise ImportError(f"{name} may not be imported")
@@ -78,4 +78,4 @@ BUILTINS: dict[str, Any] = {
     "setattr": guarded_setattr,
     "type": guarded_type,
 }
-"Names by what they are; `print` comes with the log."
+"Builtins by name; `print` comes with the log."

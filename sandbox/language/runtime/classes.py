@@ -1,4 +1,4 @@
-"""Class statements: whose objects they make, and what they may extend."""
+"""Class statements at run time: allowed bases and the classes that result."""
 
 from __future__ import annotations
 
@@ -83,19 +83,20 @@ BASES: frozenset[type] = frozenset(
         ),
     }
 )
-"Classes of others that a class of a half may extend."
+"Foreign classes that a class of a half may extend."
 
 
 def is_own_class(value: type) -> bool:
-    """Tell whether the half itself made this class."""
+    """Return whether the half itself made this class."""
     return bool(type.__getattribute__(value, "__module__") == OWN_MODULE)
 
 
 def may_be_base(value: Any) -> bool:
-    """Tell whether a class statement of a half may extend `value`.
+    """Return whether a class statement of a half may extend `value`.
 
-    Not `type`, which would make a metaclass, and no exception group: `except*` trusts
-    what its methods return, to the point of corrupting memory (CPython 3.11 to 3.13).
+    `type` is not allowed, since it would make a metaclass. Exception groups are not
+    allowed either: `except*` trusts the results of their methods, to the point of
+    corrupting memory (CPython 3.11 to 3.13).
     """
     if not isinstance(value, type) or issubclass(value, type | BaseExceptionGroup):
         return False
@@ -103,14 +104,14 @@ def may_be_base(value: Any) -> bool:
 
 
 def build_class(function: Any, name: str, /, *bases: Any, **keywords: Any) -> type:
-    """Stand for what a class statement calls; the metaclass is that of the bases."""
+    """Replaces `__build_class__`; the metaclass is that of the bases."""
     for base in types.resolve_bases(bases):
         if not may_be_base(base):
             shown = getattr(base, "__name__", None) or type(base).__name__
             raise TypeError(f"{shown} cannot be a base of {name}; keep it in a field")
     made: type = builtins.__build_class__(function, name, *bases, **keywords)
     if issubclass(made, _READ_BY_NAME) and hasattr(made, "__dataclass_fields__"):
-        # Methods of a dataclass read fields by name, past the guards of `format` and
+        # A dataclass reads fields by name, which avoids the guards of `format` and
         # `obj`.
         raise TypeError(f"{name} cannot be a dataclass and extend a builtin")
     for kind in made.__mro__:
@@ -126,9 +127,9 @@ _READ_BY_NAME = (str, AttributeError)
 
 
 def _seal(made: type) -> None:
-    """Keep a class whose `__new__` may return anything from code that fills it.
+    """Forbid copies of a class whose `__new__` may return any object.
 
-    Copying would set attributes of what `__new__` returned, past every guard.
+    Copying would set attributes of the object that `__new__` returned, without a guard.
     """
     for base in made.__mro__:
         if not is_own_class(base) and base not in _MAY_HAVE_OWN_NEW:
@@ -158,14 +159,14 @@ _MAY_HAVE_OWN_NEW = frozenset(
         typing.Protocol,
     }
 )
-"Bases beside which a class may define `__new__`: they keep to what it returns."
+"Bases with which a class may define `__new__`: they check its result."
 
 
 def exact_group() -> None:
-    """Raise TypeError if the exception being handled is an odd exception group.
+    """Raise TypeError if the exception being handled is an unsafe exception group.
 
-    `except*` trusts what a method of the group returns, to the point of corrupting
-    memory (CPython 3.11 to 3.13), so it may only be one of the two original classes.
+    `except*` trusts the results of the group's methods, to the point of corrupting
+    memory (CPython 3.11 to 3.13), so the group must be of one of the original classes.
     """
     kind = type(sys.exception())
     if issubclass(kind, BaseExceptionGroup) and kind not in _GROUPS:

@@ -1,7 +1,8 @@
-"""Enumerations whose call form makes members only.
+"""Enumerations whose functional form can only make plain members.
 
-The original takes any class as `type` and any name as a member, and so makes classes
-that no class statement of a half could: with `__reduce__`, or below an exception group.
+The original accepts any class as `type` and any name as a member. It could make classes
+that no class statement of a half could: with `__reduce__`, or derived from an exception
+group.
 """
 
 from __future__ import annotations
@@ -69,26 +70,25 @@ def _checked(name: Any) -> str:
 
 
 class Enum(enum.Enum, metaclass=_EnumMeta):
-    """Stands for `enum.Enum`."""
+    """Replaces `enum.Enum`."""
 
 
 class IntEnum(enum.IntEnum, metaclass=_EnumMeta):
-    """Stands for `enum.IntEnum`."""
+    """Replaces `enum.IntEnum`."""
 
 
 class StrEnum(enum.StrEnum, metaclass=_EnumMeta):
-    """Stands for `enum.StrEnum`."""
+    """Replaces `enum.StrEnum`."""
 
 
 class Flag(enum.Flag, metaclass=_EnumMeta):
-    """Stands for `enum.Flag`."""
+    """Replaces `enum.Flag`."""
 
 
 class IntFlag(enum.IntFlag, metaclass=_EnumMeta):
-    """Stands for `enum.IntFlag`."""
+    """Replaces `enum.IntFlag`."""
 
 
 ENUMS: dict[str, Any] = {
     kind.__name__: kind for kind in (Enum, IntEnum, StrEnum, Flag, IntFlag)
 }
-"Classes by name."

@@ -1,4 +1,4 @@
-"""`str.format` without attributes: a template is data, and must not walk objects."""
+"""`str.format` without attribute look-ups, which a template as data could misuse."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 __all__ = ["format_map_text", "format_text"]
 
 _SUSPECT = re.compile(r"\{[^{}:!]*[.\[]")
-"What a field that looks something up begins with; others cannot reach anything."
+"Matches a field that looks something up; all others cannot reach any object."
 
 MAX_NESTING = 2
-"Templates in format specifications, as in CPython."
+"Nested templates in format specifications, as in CPython."
 
 
 def format_text(template: str, /, *args: Any, **kwargs: Any) -> str:
-    """Stand for `str.format`; AttributeError for a field with an attribute."""
+    """Replaces `str.format`; AttributeError for a field with an attribute."""
     text = _exact(template)
     if _SUSPECT.search(text) is None:
         return text.format(*args, **kwargs)
@@ -28,7 +28,7 @@ def format_text(template: str, /, *args: Any, **kwargs: Any) -> str:
 
 
 def format_map_text(template: str, mapping: Any, /) -> str:
-    """Stand for `str.format_map`."""
+    """Replaces `str.format_map`."""
     text = _exact(template)
     if _SUSPECT.search(text) is None:
         return text.format_map(mapping)
@@ -38,7 +38,7 @@ def format_map_text(template: str, mapping: Any, /) -> str:
 def _exact(template: Any) -> str:
     if not isinstance(template, str):
         raise TypeError("format needs a str")
-    # A subclass could say one thing to us and another to the interpreter.
+    # A subclass could show one text to us and another to the interpreter.
     return str.__getitem__(template, slice(None))
 
 

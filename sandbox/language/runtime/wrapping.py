@@ -1,4 +1,4 @@
-"""`textwrap.TextWrapper` without the table that all of its objects share."""
+"""Replaces `textwrap.TextWrapper`, whose class has a table that all objects share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEFAULTS: dict[str, Any] = {
 
 
 class TextWrapper:
-    """Wraps text with the options that are its attributes."""
+    """Wraps text with the options in its attributes."""
 
     def __init__(self, width: int = 70, **options: Any) -> None:
         for name in options:
@@ -33,10 +33,10 @@ class TextWrapper:
         self.__dict__.update({**_DEFAULTS, "width": width, **options})
 
     def wrap(self, text: str) -> list[str]:
-        """Return the lines of `text`."""
+        """Return the lines of the wrapped `text`."""
         options: Any = {name: self.__dict__.get(name) for name in _DEFAULTS}
         return textwrap.TextWrapper(**options).wrap(text)
 
     def fill(self, text: str) -> str:
-        """Return the lines of `text` as one text."""
+        """Return the wrapped `text` as one text."""
         return "\n".join(self.wrap(text))

@@ -366,7 +366,7 @@ def test_a_record_under_the_key_of_another_is_absent(
         value,
     )
     assert store.pin("ws://other/") is None
-    assert store.damaged[0].reason == "lies under the key of another"
+    assert store.damaged[0].reason == "is stored under the key of another record"
 
 
 @pytest.mark.on_disk
