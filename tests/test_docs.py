@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from anp.errors import ConfigError
-from anp.sidecar.config.load import Config, load_config
+from anp.sidecar.config.load import load_config
+from anp.sidecar.config.settings import Config
 from anp.sidecar.home.explain import known_keys
 from anp.sidecar.home.home import Home
 from tests.command_lines import command_lines, problem_of

@@ -15,7 +15,8 @@ import pytest
 from anp.cli.app import run
 from anp.errors import EXIT_CODES
 from anp.sidecar.config.live import LIVE
-from anp.sidecar.config.load import default_config_text, load_config
+from anp.sidecar.config.load import load_config
+from anp.sidecar.config.schema import default_config_text
 from anp.sidecar.config.settings import Config
 from anp.sidecar.home.home import Home
 from anp.sidecar.telemetry.metrics import FAMILIES

@@ -35,8 +35,8 @@ from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.candidates import CandidateFinder
 from anp.sidecar.calls.events import EventHub
 from anp.sidecar.calls.journal import CallDesk
-from anp.sidecar.config.load import Config
 from anp.sidecar.config.offers import links_config, negotiation_limits, our_meta
+from anp.sidecar.config.settings import Config
 from anp.sidecar.consensus.builtin import half_maker, written_protocols
 from anp.sidecar.consensus.folder import ConsensusFolder
 from anp.sidecar.consensus.registry import ConsensusDesk

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,13 +21,6 @@ __all__ = ["register"]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 config_app = typer.Typer(no_args_is_help=True, help="The configuration.")
 
-SECTIONS = ("identity", "listen", "policy", "negotiation", "llm", "budget", "call")
-MORE_SECTIONS = (
-    *("consensus", "fetch", "sandbox", "cache", "channels", "limits"),
-    *("log", "operation", "otel"),
-)
-"The tables in the order of the file that `anpd init` writes."
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
@@ -41,9 +34,11 @@ def show_config(context: typer.Context, as_json: Json = False) -> None:
     if as_json:
         print_json(shown)
         return
-    for section in (*SECTIONS, *MORE_SECTIONS):
+    for section, table in shown.items():
+        if isinstance(table, list):
+            break
         print(f"[{section}]")
-        for key, value in shown[section].items():
+        for key, value in table.items():
             said = json.dumps(value, ensure_ascii=False)
             line = f"# {key} is not set" if value is None else f"{key} = {said}"
             print(visible(line))
@@ -105,7 +100,9 @@ def _shown(config: Config) -> dict[str, Any]:
     from anp.sidecar.minds.models import model_place
 
     known = {
-        name: _plain(getattr(config, name)) for name in (*SECTIONS, *MORE_SECTIONS)
+        section.name: _plain(getattr(config, section.name))
+        for section in fields(config)
+        if is_dataclass(getattr(config, section.name))
     }
     known["policy"]["peers"] = config.peers_policy
     known["consensus"]["publish"] = config.publishes

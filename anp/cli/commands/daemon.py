@@ -16,7 +16,7 @@ from anp.cli.output import Settings, print_json
 from anp.errors import CallError, ConfigError, ErrorKind
 
 if TYPE_CHECKING:
-    from anp.sidecar.config.load import Config
+    from anp.sidecar.config.settings import Config
 
 __all__ = ["load_settings", "read_data", "register"]
 
@@ -39,7 +39,7 @@ def init(
     """Make keys, a DID and a configuration."""
     from anp.identity.dids import Identities
     from anp.identity.keys import PrivateKey
-    from anp.sidecar.config.load import default_config_text
+    from anp.sidecar.config.schema import default_config_text
     from anp.sidecar.home.home import write_atomic
 
     if method not in {"did:key", "did:all"}:

@@ -273,7 +273,7 @@ def _identities(
 
 def _choose(path: Path) -> bool:
     """Choose did:wba in a configuration that `anpd init` wrote; say if it could."""
-    from anp.sidecar.config.load import default_config_text
+    from anp.sidecar.config.schema import default_config_text
     from anp.sidecar.home.home import write_atomic
 
     if not path.exists():

@@ -3,60 +3,23 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import platformdirs
 from pydantic import TypeAdapter, ValidationError
 
 from anp.errors import ConfigError
-from anp.sidecar.config.settings import (
-    BudgetConfig,
-    CacheConfig,
-    CallConfig,
-    ChannelsConfig,
-    Config,
-    ConsensusConfig,
-    IdentityConfig,
-    LimitsConfig,
-    ListenConfig,
-    LlmConfig,
-    NegotiationConfig,
-    PeerEntry,
-    PolicyConfig,
-    SandboxSettings,
-    TaskEntry,
-)
+from anp.sidecar.config.settings import Config
 from anp.sidecar.home.explain import explain
 from anp.sidecar.home.home import Home
-from anp.wire.meta_protocol import CAPABILITIES
 
-__all__ = [
-    "BudgetConfig",
-    "CacheConfig",
-    "CallConfig",
-    "ChannelsConfig",
-    "Config",
-    "ConsensusConfig",
-    "IdentityConfig",
-    "LimitsConfig",
-    "ListenConfig",
-    "LlmConfig",
-    "NegotiationConfig",
-    "PeerEntry",
-    "PolicyConfig",
-    "SandboxSettings",
-    "TaskEntry",
-    "config_files",
-    "default_config_text",
-    "load_config",
-]
+__all__ = ["config_files", "load_config"]
 
 MAX_FILE = 1024 * 1024
 "Largest configuration file, in bytes."
@@ -64,17 +27,14 @@ MAX_FILE = 1024 * 1024
 _ADAPTER = TypeAdapter(Config)
 
 ENV_PREFIX = "ANPD_"
-PATH_KEYS = (
-    ("identity", "key_file"),
-    ("listen", "tls_cert"),
-    ("listen", "tls_key"),
-    ("fetch", "ca_file"),
-    ("llm", "api_key_file"),
-    ("cache", "path"),
-    ("cache", "ca_file"),
-    ("consensus", "directory"),
+PATH_KEYS = tuple(
+    (section, key)
+    for section, table in get_type_hints(Config).items()
+    if is_dataclass(table)
+    for key, kind in get_type_hints(table).items()
+    if kind == Path | None
 )
-"Keys whose relative paths count from the folder of the file that has them."
+"Settings whose relative paths count from the folder of the file that has them."
 
 
 def config_files(
@@ -161,13 +121,13 @@ def load_config(
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """What one source says."""
+    """Settings of one source: a file, the environment or the flags."""
 
     content: dict[str, Any]
     "Sections as TOML would give them."
 
     name_of: Callable[[str, str], str]
-    "How to call the place of (section, key) in a message; the key may be empty."
+    "Gives the place of (section, key) as a message names it; the key may be empty."
 
 
 def _read(path: Path) -> _Layer:
@@ -274,148 +234,3 @@ def _place(path: Path, lines: list[str], section: str, key: str) -> str:
         if entry.match(lines[number]):
             return f"{path}, line {number + 1}"
     return f"{path}, line {start + 1}"
-
-
-def default_config_text(method: str = "did:key") -> str:
-    """Return the file that `anpd init` writes: each setting, shown as its default."""
-    names = json.dumps(CAPABILITIES)
-    return _DEFAULT_TEXT.replace("@method@", method).replace("@capabilities@", names)
-
-
-_DEFAULT_TEXT = """\
-# The configuration of anpd. A line that begins with '#' shows a default.
-# Stronger than this file: flags, and the environment (ANPD_LISTEN__PORT=9000).
-
-[identity]
-method = "@method@"               # "did:key" or "did:all", from the same key;
-                                  # "did:wba" after `anpd identity create DOMAIN`
-# key_file = "identity.key"
-# sign_with = "p256"              # or "ed25519", for hellos of a did:wba
-
-[listen]
-# host = "127.0.0.1"              # any other address also sets policy.peers = "listed"
-# port = 8765                     # 0 lets the system choose
-# public_url = "wss://agent.example/"
-# tls_cert = "agent.pem"          # with both the port speaks https and wss
-# tls_key = "agent.key"
-# api_port = 8764                 # the local API also on 127.0.0.1, with a token;
-                                  # without it only on a Unix socket
-
-[policy]
-# peers = "any"                   # every verified DID; elsewhere than on loopback
-                                  # the default is "listed": those you allowed
-# share_agreements = false        # offer what was agreed with one peer to another
-
-[fetch]                           # what peers make us fetch, such as DID documents
-# allow = []                      # networks besides the public ones: ["10.0.0.0/8"]
-# allow_http_loopback = false     # for tests; otherwise https only
-# ca_file = "authorities.pem"     # trusted besides the system's
-
-[negotiation]
-# mind = "auto"                   # "auto", "rules" or "llm"
-# timeout = 120.0                 # seconds, the whole negotiation
-# codegen_timeout = 60.0
-# message_timeout = 60.0
-# max_rounds = 10
-# test_cases = true               # test a new protocol with the peer before its use
-# approve = "never"               # or "first-use", "side-effects", "always"
-# approval_wait = 20.0            # seconds a peer waits for you, at most 20
-# capabilities = @capabilities@
-                                  # what peers may use besides plain negotiation
-
-[llm]                             # no model is called while `model` is not set
-# model = "gpt-5-mini"
-# base_url = "http://127.0.0.1:8080/v1"
-                                  # without it: https://api.openai.com/v1
-# api_key_env = "OPENAI_API_KEY"  # with base_url no key is sent unless you name one
-# api_key_file = "model.key"
-# timeout = 60.0                  # seconds, one question with all its repetitions
-# answer_form = "json_schema"     # or "json_object", "text", for servers without it
-# max_tokens_name = "auto"        # or "max_tokens", "max_completion_tokens"
-# thinking_tokens = 0             # more room for models that think first
-# reasoning_effort = "low"        # sent only if set, as are the next two
-# temperature = 0.0
-# seed = 1
-# headers = { X-Team = "agents" } # values are kept secret
-# price_input = 0.25              # per million tokens; `anpd spend` shows money then
-# price_output = 2.0
-
-[budget]                          # of model calls; a day is one of UTC
-# negotiation_calls = 8
-# negotiation_tokens = 200000
-# peer_calls = 40                 # per listed peer and day
-# peer_tokens = 400000
-# unlisted_calls = 20             # all unlisted peers together, per day
-# unlisted_tokens = 200000
-# day_calls = 200                 # everything
-# day_tokens = 2000000
-# owner_share = 0.5               # of the day for our own calls, the rest for peers
-
-[consensus]                       # protocols known by URI, used without negotiation
-# use = true                      # look at what a peer publishes before negotiating
-# envelope = true                 # the message envelope, for capabilities by name
-# publish = true                  # serve our list; default where any peer may use us
-# directory = "consensus"
-# order = []                      # URIs, best first
-# list_lifetime = 300.0           # seconds a peer's list is kept
-
-[call]
-# timeout = 30.0                  # seconds, from when the protocol is ready
-
-[sandbox]
-# level = "full"                  # least isolation for code that a model wrote
-# call_timeout = 2.0              # seconds
-# memory = 268435456              # bytes
-# max_workers = 64
-
-[cache]
-# path = "store"
-# url = "redis://host:6379/0"     # a store that several daemons share; docs/fleets.md
-# prefix = "anpd"                 # one for each identity
-# ca_file = "ca.pem"              # PEM, for rediss://; default is the system's
-
-[channels]
-# resumption = false              # keep keys, encrypted, so that a call after a restart
-                                  # needs no handshake; both sides have to want it
-# key_lifetime = 864000           # seconds; keys are renewed at 80 % of it
-# max_frame = 16777216            # bytes, between peers with our extensions
-# renew_messages = 1048576
-
-[limits]
-# max_message = 1048576           # bytes
-# max_payload = 783359            # bytes, to peers without our extensions
-# max_links = 256
-# max_channels = 64
-# max_calls = 64
-
-[log]
-# format = "auto"                 # text on a terminal, else "json", one object a line
-# level = "info"                  # or "debug", "warning", "error"
-
-[operation]
-# stop_timeout = 20.0             # seconds for calls in flight after SIGTERM
-
-[otel]                            # traces; needs the extra anpd[otel]
-# enabled = false
-# endpoint = "http://127.0.0.1:4318"
-                                  # without it: what the OTEL_* variables say
-# service_name = "anpd"
-# sample = 1.0                    # part of the traces that begin here
-
-# [[peer]]
-# name = "shop"
-# did = "did:key:z…"
-# url = "ws://127.0.0.1:8766/"
-# keep_link = false
-
-# [[task]]
-# name = "product"
-# requirement = "get_product: name, description and price of a product by its id"
-# protocol = "https://shop.example/protocols/product/1.0"
-
-# [[attach]]                      # or: anpd attach mcp --name time -- mcp-server-time
-# kind = "mcp"
-# name = "time"
-# command = ["mcp-server-time"]
-# expose = ["*"]
-"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from anp.errors import CallError, ErrorKind, UnknownError
 from anp.identity.address import parse_peer
-from anp.sidecar.config.load import Config
+from anp.sidecar.config.settings import Config
 from cache.store import Store
 from negotiation.need import Task
 

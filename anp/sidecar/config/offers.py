@@ -8,7 +8,7 @@ from anp.channel.core.limits import LinkConfig
 from anp.channel.core.link_core import EXTENSION_CLOSE
 from anp.channel.core.renewal import RenewalLimits
 from anp.channel.links import LinksConfig
-from anp.sidecar.config.load import Config
+from anp.sidecar.config.settings import Config
 from anp.wire.counters import EXTENSION_COUNTER
 from anp.wire.handshake import HandshakeConfig
 from anp.wire.messages import MetaProtocol

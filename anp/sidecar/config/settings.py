@@ -1,4 +1,8 @@
-"""The sections of the configuration as frozen dataclasses, with their defaults."""
+"""The sections of the configuration as frozen dataclasses, with their defaults.
+
+The string below each setting is all that is written about it: `anpd init` puts it into
+the file that it writes, and `anpd config schema` into the schema for editors.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,37 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import Field
 
 from anp.errors import ConfigError
-from anp.sidecar.attachments.spec import NAME_PATTERN, AttachmentSpec
-from anp.sidecar.config.model_settings import STRICT, BudgetConfig, LlmConfig, Seconds
-from anp.sidecar.config.operation_settings import LogConfig, OperationConfig, OtelConfig
-from anp.wire.meta_protocol import CAPABILITIES, Capability
+from anp.sidecar.attachments.spec import AttachmentSpec
+from anp.sidecar.config.setting_types import (
+    Bytes,
+    Capabilities,
+    Count,
+    Effort,
+    Headers,
+    HttpUrl,
+    Name,
+    Network,
+    Port,
+    Price,
+    ProtocolUri,
+    Seconds,
+    Section,
+    Seed,
+    Share,
+    StopSeconds,
+    Temperature,
+    Tokens,
+    WebSocketUrl,
+    example,
+)
+from anp.wire.meta_protocol import CAPABILITIES
 from anp.wire.sizes import LEAST_MAX_MESSAGE, MAX_PAYLOAD, OTHERS_MAX_TEXT
 from cache.redis.place import DEFAULT_PREFIX, PlaceError, RedisPlace
-from negotiation.consensus import RegistryError, check_uri
 
 __all__ = [
     "BudgetConfig",
@@ -31,73 +54,51 @@ __all__ = [
     "LimitsConfig",
     "ListenConfig",
     "LlmConfig",
+    "LogConfig",
     "NegotiationConfig",
+    "OperationConfig",
+    "OtelConfig",
     "PeerEntry",
     "PolicyConfig",
     "SandboxSettings",
     "TaskEntry",
 ]
 
-Bytes = Annotated[int, Field(ge=1024, le=2**40)]
-Port = Annotated[int, Field(ge=0, le=65_535)]
-Name = Annotated[str, Field(pattern=NAME_PATTERN)]
-
-
-def _protocol_uri(uri: str) -> str:
-    """Return the URI of a consensus protocol, if it can be one (ANP-91)."""
-    try:
-        return check_uri(uri)
-    except RegistryError as exc:
-        raise ValueError(str(exc)) from None
-
-
-def _in_order(names: tuple[Capability, ...]) -> tuple[Capability, ...]:
-    """Return each name once, in the order of the seed, whatever the owner wrote."""
-    return tuple(name for name in CAPABILITIES if name in names)
-
-
-Capabilities = Annotated[tuple[Capability, ...], AfterValidator(_in_order)]
-ProtocolUri = Annotated[str, AfterValidator(_protocol_uri)]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IdentityConfig:
-    """Who we are."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+class IdentityConfig(Section):
+    """Our DID and its keys."""
 
     method: Literal["did:key", "did:all", "did:wba"] = "did:key"
-    "DID method we show ourselves under; `did:wba` needs `anpd identity create` first."
+    "DID method we show ourselves under; did:wba after `anpd identity create DOMAIN`."
 
-    key_file: Path | None = None
+    key_file: Annotated[Path | None, example("identity.key")] = None
     "The private key, P-256; default is `identity.key` in the home."
 
     sign_with: Literal["p256", "ed25519"] = "p256"
-    "Which key of our `did:wba` signs hellos; the SDK and `did:key` know P-256 only."
+    "Key that signs the hellos of a did:wba; the SDK and did:key know P-256 only."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListenConfig:
-    """Where peers reach us."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+class ListenConfig(Section):
+    """Addresses and ports at which peers and programs of this machine reach us."""
 
     host: str = "127.0.0.1"
-    "Address or name of the interface."
+    "Address or name of the interface; any but loopback also changes `policy.peers`."
 
     port: Port = 8765
     "TCP port; 0 lets the system choose."
 
-    public_url: Annotated[str, Field(pattern=r"^wss?://[^/\s#]+[^\s#]*$")] | None = None
-    "What peers shall dial when it is not `ws://host:port/`."
+    public_url: Annotated[WebSocketUrl | None, example("wss://agent.example/")] = None
+    "URL that peers shall dial, when it is not `ws://host:port/`."
 
-    tls_cert: Path | None = None
+    tls_cert: Annotated[Path | None, example("agent.pem")] = None
     "Certificate chain (PEM); with it the port speaks https and wss."
 
-    tls_key: Path | None = None
+    tls_key: Annotated[Path | None, example("agent.key")] = None
     "Private key (PEM) of the certificate."
 
-    api_port: Port | None = None
+    api_port: Annotated[Port | None, example(8764)] = None
     "Port of 127.0.0.1 for the local API besides its socket; 0 lets the system choose."
 
     @property
@@ -115,35 +116,38 @@ class ListenConfig:
             raise ConfigError("listen.tls_cert and listen.tls_key belong together")
 
 
-def _network(text: str) -> str:
-    """Return a network as it is written in one form."""
-    return str(ipaddress.ip_network(text, strict=True))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyConfig(Section):
+    """Permission to use us."""
+
+    peers: Annotated[Literal["any", "listed"] | None, example("any")] = None
+    'Peers that may use us: any that proved its DID, or only the listed ones that you \
+allowed; default is "any" on loopback, else "listed".'
+
+    share_agreements: bool = False
+    "Offer the hash of an agreement made with one peer to another."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FetchConfig:
-    """What we fetch from URLs that peers name: DID documents, published protocols."""
+class FetchConfig(Section):
+    """Fetching from URLs that peers name: DID documents, published protocols."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    allow: tuple[Annotated[str, AfterValidator(_network)], ...] = ()
-    "Networks that are not public and may be fetched from, such as `10.0.0.0/8`."
+    allow: tuple[Network, ...] = ()
+    'Networks besides the public ones that may be fetched from, as in ["10.0.0.0/8"].'
 
     allow_http_loopback: bool = False
-    "Plain http to loopback, where `allow` has it; for tests."
+    "Plain http to loopback, where `allow` has it; for tests, otherwise https only."
 
-    ca_file: Path | None = None
+    ca_file: Annotated[Path | None, example("authorities.pem")] = None
     "Certificates (PEM) trusted besides the system's, also for wss."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NegotiationConfig:
-    """How protocols are agreed."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+class NegotiationConfig(Section):
+    """Agreeing on protocols."""
 
     mind: Literal["auto", "rules", "llm"] = "auto"
-    "Who decides: `auto` tries rules first, then the model if there is one."
+    "Mind that decides; auto is rules first, then the model if there is one."
 
     timeout: Seconds = 120.0
     "Seconds for a whole negotiation."
@@ -154,30 +158,140 @@ class NegotiationConfig:
     message_timeout: Seconds = 60.0
     "Seconds to wait for the peer's next message."
 
-    max_rounds: Annotated[int, Field(ge=1, le=10)] = 10
-    "`negotiating` messages in all (ANP-23, ANP-Q24)."
+    max_rounds: Annotated[int, Field(ge=1, le=10)] = 10  # ANP-23, ANP-Q24
+    "Most `negotiating` messages of both sides together."
 
-    capabilities: Capabilities = CAPABILITIES
-    "Optional parts of the meta-protocol that peers are told we have (ANP-79, ANP-81)."
-
-    test_cases: bool = True
-    "Whether a new protocol is tested with the peer before its first use (ANP-48)."
+    test_cases: bool = True  # ANP-48
+    "Test a new protocol with the peer before its first use."
 
     approve: Literal["never", "first-use", "side-effects", "always"] = "never"
-    "When the owner is asked before a protocol is agreed (docs/owner.md)."
+    "Cases in which you are asked before a protocol is agreed (docs/owner.md)."
 
     approval_wait: Annotated[float, Field(ge=0, le=20, allow_inf_nan=False)] = 20.0
-    "Seconds a peer is kept waiting for the owner, before it is told to ask again."
+    "Seconds, at most 20, that a peer waits for you before it is told to ask again."
+
+    capabilities: Capabilities = CAPABILITIES  # ANP-79, ANP-81
+    "Optional parts of the meta-protocol that peers are told we have."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxSettings:
-    """What holds generated code (SANDBOX.md)."""
+class LlmConfig(Section):
+    """The language model; no model is called while `model` is not set."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+    model: Annotated[str | None, example("gpt-5-mini")] = None
+    "Name of the model."
+
+    base_url: Annotated[HttpUrl | None, example("http://127.0.0.1:8080/v1")] = None
+    "Any OpenAI-compatible endpoint; default is https://api.openai.com/v1."
+
+    api_key_env: Annotated[str | None, example("OPENAI_API_KEY")] = None
+    "Variable that holds the key; by default one is sent to OpenAI alone."
+
+    api_key_file: Annotated[Path | None, example("model.key")] = None
+    "File that holds the key, in place of the variable."
+
+    timeout: Seconds = 60.0
+    "Seconds for one question with all its repetitions."
+
+    answer_form: Literal["json_schema", "json_object", "text"] = "json_schema"
+    "Strongest form in which answers are asked for; what a server refuses is noticed."
+
+    max_tokens_name: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
+    "The endpoint's name for the most tokens of an answer; auto finds out."
+
+    thinking_tokens: Annotated[int, Field(ge=0, le=200_000)] = 0
+    "Tokens allowed besides the answer, for models that think before they answer."
+
+    reasoning_effort: Annotated[Effort | None, example("low")] = None
+    "Sent to the endpoint if set."
+
+    temperature: Annotated[Temperature | None, example(0.0)] = None
+    "Sent to the endpoint if set."
+
+    seed: Annotated[Seed | None, example(1)] = None
+    "Sent to the endpoint if set."
+
+    headers: Annotated[Headers, example({"X-Team": "agents"})] = field(
+        default_factory=dict, repr=False
+    )
+    "More headers for the endpoint; their values are kept secret like the key."
+
+    price_input: Annotated[Price | None, example(0.25)] = None
+    "Price of a million tokens of prompts, in any currency, for `anpd spend`."
+
+    price_output: Annotated[Price | None, example(2.0)] = None
+    "Price of a million tokens of answers, in the same currency."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetConfig(Section):
+    """Limits of model calls and their tokens; a day is one of UTC."""
+
+    negotiation_calls: Count = 8
+    "Model calls in one negotiation."
+
+    negotiation_tokens: Tokens = 200_000
+    "Tokens in one negotiation."
+
+    peer_calls: Count = 40
+    "Model calls for one listed peer in a day."
+
+    peer_tokens: Tokens = 400_000
+    "Tokens for one listed peer in a day."
+
+    unlisted_calls: Count = 20
+    "Model calls for all unlisted peers together in a day."
+
+    unlisted_tokens: Tokens = 200_000
+    "Tokens for all unlisted peers together in a day."
+
+    day_calls: Count = 200
+    "Model calls for everything in a day."
+
+    day_tokens: Tokens = 2_000_000
+    "Tokens for everything in a day."
+
+    owner_share: Share = 0.5
+    "Part of the day's calls and tokens for our own calls; peers have the rest."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsensusConfig(Section):
+    """Protocols known by URI, used without negotiation; see docs/consensus.md."""
+
+    use: bool = True
+    "Look at the protocols that a peer publishes before negotiating with it."
+
+    envelope: bool = True
+    "Speak the message envelope, for capabilities by name, in calls out and in."
+
+    publish: Annotated[bool | None, example(True)] = None
+    "Serve our list to anybody who asks; default is yes where any peer may use us."
+
+    directory: Annotated[Path | None, example("consensus")] = None
+    "Folder of the owner's protocols; default is `consensus` in the home."
+
+    order: tuple[ProtocolUri, ...] = ()
+    "URIs, best first, in the order in which they are offered; others come after."
+
+    list_lifetime: Seconds = 300.0
+    "Seconds for which a peer's list is kept."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallConfig(Section):
+    """Calls out."""
+
+    timeout: Seconds = 30.0
+    "Seconds for the call itself, from when the protocol is ready."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxSettings(Section):
+    """The sandbox that holds generated code."""
 
     level: Literal["full", "reduced"] = "full"
-    "Least isolation at which code of a model may run; rules run at `reduced` too."
+    'Least isolation for code of a model; code of rules also runs at "reduced".'
 
     call_timeout: Seconds = 2.0
     "Seconds of its own time that a half may take for one call."
@@ -190,70 +304,22 @@ class SandboxSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyConfig:
-    """Who may use us."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    peers: Literal["any", "listed"] | None = None
-    "`any` DID that proved its key, or only listed ones; see `Config.peers_policy`."
-
-    share_agreements: bool = False
-    "Whether the hash of an agreement made with one peer is offered to another."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsensusConfig:
-    """Protocols known by URI (ANP-90 to ANP-95); see docs/consensus.md."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    use: bool = True
-    "Whether calls look at what a peer publishes before they negotiate."
-
-    envelope: bool = True
-    "Whether the message envelope is spoken, in calls out and in."
-
-    publish: bool | None = None
-    "Whether our list is served; None is yes where any peer may use us."
-
-    directory: Path | None = None
-    "Folder of the owner's protocols; default is `consensus` in the home."
-
-    order: tuple[ProtocolUri, ...] = ()
-    "URIs, best first, in which they are offered; others come after."
-
-    list_lifetime: Seconds = 300.0
-    "Seconds for which a peer's list is kept."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallConfig:
-    """Calls out."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    timeout: Seconds = 30.0
-    "Seconds for the call itself, once the protocol is ready."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheConfig:
+class CacheConfig(Section):
     """Agreements, on disk or on a server of several daemons (docs/fleets.md)."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    path: Path | None = None
+    path: Annotated[Path | None, example("store")] = None
     "Folder; default is `store` in the home."
 
-    url: str | None = field(default=None, repr=False)
+    url: Annotated[str | None, example("redis://host:6379/0")] = field(
+        default=None, repr=False
+    )
     "Redis or Valkey in place of the folder: `redis://`, `rediss://` or `unix://`."
 
     prefix: str = DEFAULT_PREFIX
-    "What our keys there begin with; one for each identity."
+    "Beginning of our keys on that server; one for each identity."
 
-    ca_file: Path | None = None
-    "Certificates (PEM) that the server's is checked with; None is the system's."
+    ca_file: Annotated[Path | None, example("ca.pem")] = None
+    "Certificates (PEM) that the server's is checked with; default is the system's."
 
     @property
     def shown_url(self) -> str | None:
@@ -269,16 +335,14 @@ class CacheConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelsConfig:
-    """Short-term keys (DESIGN.md, "Links and channels")."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+class ChannelsConfig(Section):
+    """Channels to peers, and their short-term keys."""
 
     resumption: bool = False
-    "Whether keys outlive their links, encrypted on disk, so that calls go on at once."
+    "Keep keys, encrypted; if both sides do, calls after a restart need no handshake."
 
-    key_lifetime: Annotated[int, Field(ge=1, le=31_536_000)] = 864_000
-    "Seconds a key is offered for; the shorter offer counts (WIRE row 16)."
+    key_lifetime: Annotated[int, Field(ge=1, le=31_536_000)] = 864_000  # WIRE row 16
+    "Seconds a key is offered for; it is renewed at 80 % of them."
 
     max_frame: Annotated[int, Field(ge=LEAST_MAX_MESSAGE, le=2**31)] = 16 * 1024 * 1024
     "Plaintext bytes of one frame, with peers that have our extension for it."
@@ -288,16 +352,14 @@ class ChannelsConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LimitsConfig:
-    """What others can make grow."""
+class LimitsConfig(Section):
+    """Limits of everything that others can make grow."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    max_message: Bytes = OTHERS_MAX_TEXT
-    "Largest message from a peer, in bytes (WIRE row 34)."
+    max_message: Bytes = OTHERS_MAX_TEXT  # WIRE row 34
+    "Largest message from a peer, in bytes."
 
     max_payload: Bytes = MAX_PAYLOAD
-    "Largest protocol data we send in one frame to peers without our extensions."
+    "Largest protocol data that we send in one frame to peers without our extensions."
 
     max_links: Annotated[int, Field(ge=1, le=100_000)] = 256
     "Links that peers may open."
@@ -310,13 +372,47 @@ class LimitsConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskEntry:
+class LogConfig(Section):
+    """Log lines of `anpd up`, on standard error."""
+
+    format: Literal["auto", "text", "json"] = "auto"
+    "Form of a line; auto is text on a terminal, else one JSON object on each line."
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    "Least level that is written; `--debug` is stronger."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationConfig(Section):
+    """Start and stop."""
+
+    stop_timeout: StopSeconds = 20.0
+    "Seconds that calls in flight may take to finish after SIGTERM."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtelConfig(Section):
+    """Traces with OpenTelemetry; needs the extra `anpd[otel]`."""
+
+    enabled: bool = False
+    "Make spans and send them."
+
+    endpoint: Annotated[HttpUrl | None, example("http://127.0.0.1:4318")] = None
+    "URL that takes OTLP over HTTP; without it the `OTEL_*` variables count."
+
+    service_name: Annotated[str, Field(min_length=1, max_length=200)] = "anpd"
+    "`service.name` of the spans."
+
+    sample: Share = 1.0
+    "Part of the traces that begin here and are kept; a caller's own word is stronger."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskEntry(Section):
     """A `[[task]]`: a name for something our agent wants from others."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
     name: Name
-    "What `anpd call` and the API may say in place of the task."
+    "Name that `anpd call` and the API may use in place of the task."
 
     requirement: Annotated[str, Field(min_length=1, max_length=10_000)]
     "The need, in words."
@@ -332,13 +428,11 @@ class TaskEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PeerEntry:
+class PeerEntry(Section):
     """A `[[peer]]` of the address book; `did` or `url` is needed."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
     name: Name
-    "What the owner calls it."
+    "The owner's name for it."
 
     did: Annotated[str, Field(pattern=r"^did:[a-z0-9]+:\S+$")] | None = None
     "Its DID."
@@ -350,7 +444,7 @@ class PeerEntry:
     "Keep a link open, so that the peer can call us without an address of ours."
 
     policy: Literal["allow", "block"] = "allow"
-    "Whether a peer that is listed here may use us."
+    "Permission of this peer to use us."
 
     def __post_init__(self) -> None:
         if self.did is None and self.url is None:
@@ -361,58 +455,25 @@ class PeerEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    """Everything the owner set, with defaults for the rest."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+class Config(Section):
+    """All settings of the owner, with defaults for the rest, in the file's order."""
 
     identity: IdentityConfig = field(default_factory=IdentityConfig)
-    "Who we are."
-
     listen: ListenConfig = field(default_factory=ListenConfig)
-    "Where peers reach us."
-
-    llm: LlmConfig = field(default_factory=LlmConfig)
-    "The language model."
-
-    negotiation: NegotiationConfig = field(default_factory=NegotiationConfig)
-    "How protocols are agreed."
-
-    budget: BudgetConfig = field(default_factory=BudgetConfig)
-    "What may be spent on models."
-
-    sandbox: SandboxSettings = field(default_factory=SandboxSettings)
-    "What holds generated code."
-
     policy: PolicyConfig = field(default_factory=PolicyConfig)
-    "Who may use us."
-
     fetch: FetchConfig = field(default_factory=FetchConfig)
-    "What may be fetched for peers."
-
+    negotiation: NegotiationConfig = field(default_factory=NegotiationConfig)
+    llm: LlmConfig = field(default_factory=LlmConfig)
+    budget: BudgetConfig = field(default_factory=BudgetConfig)
     consensus: ConsensusConfig = field(default_factory=ConsensusConfig)
-    "Protocols known by URI."
-
     call: CallConfig = field(default_factory=CallConfig)
-    "Calls out."
-
+    sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     cache: CacheConfig = field(default_factory=CacheConfig)
-    "Agreements on disk."
-
     channels: ChannelsConfig = field(default_factory=ChannelsConfig)
-    "Short-term keys."
-
     limits: LimitsConfig = field(default_factory=LimitsConfig)
-    "What others can make grow."
-
     log: LogConfig = field(default_factory=LogConfig)
-    "What is logged, and how."
-
     operation: OperationConfig = field(default_factory=OperationConfig)
-    "Start and stop."
-
     otel: OtelConfig = field(default_factory=OtelConfig)
-    "Traces."
 
     task: tuple[TaskEntry, ...] = ()
     "Named tasks."
@@ -425,7 +486,7 @@ class Config:
 
     @property
     def peers_policy(self) -> Literal["any", "listed"]:
-        """Who may use us; without a word of the owner, `any` on loopback only."""
+        """Peers that may use us; `any` on loopback only unless the owner says it."""
         if self.policy.peers is not None:
             return self.policy.peers
         return "any" if self.listen.is_loopback else "listed"

@@ -21,7 +21,7 @@ from pathlib import Path
 from anp.errors import ConfigError
 from anp.identity.keys import PrivateKey
 from anp.sidecar.attachments import AttachmentSpec, load_attachments
-from anp.sidecar.config.load import Config
+from anp.sidecar.config.settings import Config
 from anp.sidecar.home.home import Home
 from anp.sidecar.minds.models import model_summary
 from anp.sidecar.peers.web_identity import server_tls

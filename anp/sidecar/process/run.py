@@ -10,7 +10,7 @@ from pathlib import Path
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.api.app import serve_api
-from anp.sidecar.config.load import Config
+from anp.sidecar.config.settings import Config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import ApiAddress, Home, write_ready_file
 from anp.sidecar.operation import reload_daemon

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from anp.errors import ConfigError
-from anp.sidecar.config.operation_settings import OtelConfig
+from anp.sidecar.config.settings import OtelConfig
 from anp.version import daemon_version
 
 if TYPE_CHECKING:

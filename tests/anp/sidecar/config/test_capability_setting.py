@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from anp.errors import ConfigError
-from anp.sidecar.config.load import default_config_text, load_config
+from anp.sidecar.config.load import load_config
+from anp.sidecar.config.schema import default_config_text
 from anp.sidecar.home.home import Home
 from anp.wire.meta_protocol import CAPABILITIES
 from tests.clauses import clause

@@ -15,15 +15,9 @@ from hypothesis import strategies as st
 
 from anp.errors import ConfigError
 from anp.sidecar.attachments import AttachmentSpec
-from anp.sidecar.config.load import (
-    MAX_FILE,
-    Config,
-    ListenConfig,
-    PolicyConfig,
-    config_files,
-    default_config_text,
-    load_config,
-)
+from anp.sidecar.config.load import MAX_FILE, config_files, load_config
+from anp.sidecar.config.schema import default_config_text
+from anp.sidecar.config.settings import Config, ListenConfig, PolicyConfig
 from anp.sidecar.home.home import Home
 
 

@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from starlette.types import Receive, Scope, Send
 
 from anp.errors import CallError, ConfigError, ErrorKind
-from anp.sidecar.config.operation_settings import OtelConfig
+from anp.sidecar.config.settings import OtelConfig
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.tracing import (
     CallerTrace,
