@@ -4,31 +4,22 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 from typer.exceptions import Abort, TyperException
 
-from anp.cli.agreements import (
-    approvals,
-    negotiations,
-    protocols,
-    published,
-    revocation,
-)
 from anp.cli.commands import (
-    attach,
     attachments,
-    capabilities,
     configuration,
     daemon,
-    dashboard,
-    doctor,
     identity,
     live,
+    negotiations,
     operation,
     peers,
+    protocol_actions,
     servers,
     spend,
 )
@@ -83,27 +74,20 @@ def _root(
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
-for register in (
-    daemon.register,
-    dashboard.register,
-    attach.register,
-    attachments.register,
-    identity.register,
-    capabilities.register,
-    negotiations.register,
-    approvals.register,
-    live.register,
-    servers.register,
-    protocols.register,
-    published.register,
-    revocation.register,
-    peers.register,
-    spend.register,
-    configuration.register,
-    operation.register,
-    doctor.register,
+for group in (
+    daemon,
+    attachments,
+    identity,
+    negotiations,
+    live,
+    servers,
+    protocol_actions,
+    peers,
+    spend,
+    configuration,
+    operation,
 ):
-    register(app)
+    group.register(app)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -138,6 +122,3 @@ def _usage(settings: Settings, exc: TyperException) -> int:
     message = exc.format_message() if hasattr(exc, "format_message") else str(exc)
     detail = f"{message.rstrip('.')}; see `{where} --help`"
     return fail(settings, ErrorKind.USAGE, detail)
-
-
-Register = Callable[[typer.Typer], None]

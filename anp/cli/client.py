@@ -1,8 +1,9 @@
-"""Asks the daemon of a home over its local API."""
+"""The home that the options mean, its configuration, and its daemon's local API."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,18 @@ from anp.sidecar.home.home import Home, find_home
 
 if TYPE_CHECKING:
     import httpx
+    import typer
 
-__all__ = ["Client", "home_of", "problem_error", "segment"]
+    from anp.sidecar.config.settings import Config
+
+__all__ = [
+    "Client",
+    "client_of",
+    "home_of",
+    "load_settings",
+    "problem_error",
+    "segment",
+]
 
 
 def segment(text: str) -> str:
@@ -26,6 +37,30 @@ def segment(text: str) -> str:
 def home_of(settings: Settings) -> tuple[Home, bool]:
     """Return the home that the options mean, and whether it was named."""
     return find_home(Path(settings.home) if settings.home else None)
+
+
+def client_of(context: typer.Context) -> Client:
+    """Return the local API of the daemon that the options mean."""
+    return Client(home_of(context.obj)[0])
+
+
+def load_settings(settings: Settings, flags: dict[str, Any] | None = None) -> Config:
+    """Return the configuration that the options mean; ConfigError if it is broken.
+
+    Args:
+        flags: Values of options by dotted key; None is an option that was not given.
+    """
+    from anp.sidecar.config.load import load_config
+
+    home, given = home_of(settings)
+    return load_config(
+        home,
+        home_given=given,
+        config_file=Path(settings.config) if settings.config else None,
+        flags=flags,
+        environ=dict(os.environ),
+        cwd=Path.cwd(),
+    )
 
 
 class Client:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,16 +15,23 @@ __all__ = [
     "describe",
     "fail",
     "guarded",
+    "print_bytes",
     "print_json",
+    "print_list",
+    "print_one",
+    "progress",
     "table",
     "visible",
     "when",
 ]
 
+Column = str | Callable[[Any], object]
+Line = str | tuple[str, object]
+
 
 @dataclass(slots=True)
 class Settings:
-    """What the global options said."""
+    """The global options as they were given."""
 
     home: str | None = None
     config: str | None = None
@@ -41,14 +48,13 @@ def guarded(settings: Settings, work: Callable[[], int]) -> int:
     except Exception as exc:
         if settings.debug:
             raise
+        more: dict[str, Any] = {}
         if isinstance(exc, CallError):
-            return fail(
-                settings,
-                *describe(exc),
-                may_have_run=exc.may_have_run,
-                retry_after=exc.retry_after,
-            )
-        return fail(settings, *describe(exc))
+            if exc.may_have_run:
+                more["may_have_run"] = True
+            if exc.retry_after is not None:
+                more["retry_after"] = exc.retry_after
+        return fail(settings, *describe(exc), **more)
 
 
 def describe(exc: Exception) -> tuple[ErrorKind, str]:
@@ -70,30 +76,23 @@ def describe(exc: Exception) -> tuple[ErrorKind, str]:
     return ErrorKind.UNEXPECTED, f"{type(exc).__name__}: {exc} (--debug shows where)"
 
 
-def fail(
-    settings: Settings,
-    kind: ErrorKind,
-    detail: str,
-    *,
-    may_have_run: bool = False,
-    retry_after: float | None = None,
-) -> int:
-    """Say what failed, in one line, and return the exit code of its kind."""
+def fail(settings: Settings, kind: ErrorKind, detail: str, /, **more: Any) -> int:
+    """Say what failed, in one line, and return the exit code of its kind.
+
+    Args:
+        more: Further members of the problem document that `--json` prints.
+    """
     # A reason may be a peer's words.
     line = visible(" ".join(detail.split()))
-    print(f"anpd: {line}", file=sys.stderr)
+    progress(f"anpd: {line}")
     if settings.json:
-        problem: dict[str, Any] = {
+        problem = {
             "type": f"urn:anpd:error:{kind.value}",
             "title": kind.value.replace("_", " "),
             "detail": line,
             "kind": kind.value,
         }
-        if may_have_run:
-            problem["may_have_run"] = True
-        if retry_after is not None:
-            problem["retry_after"] = retry_after
-        print(json.dumps(problem, ensure_ascii=False))
+        print(json.dumps(more | problem, ensure_ascii=False))
     return EXIT_CODES[kind]
 
 
@@ -103,13 +102,66 @@ def print_json(value: Any) -> None:
     print("".join(c if c.isprintable() or c == "\n" else _escape(c) for c in text))
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows in columns, plain enough for a pipe."""
-    lines = [list(head), *([_cell(cell) for cell in row] for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    for line in lines:
-        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        print("  ".join(cells).rstrip())
+def print_bytes(data: bytes) -> None:
+    """Print a document byte for byte."""
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def print_list(
+    answer: Any,
+    rows: Iterable[Any],
+    columns: Mapping[str, Column],
+    *,
+    as_json: bool,
+    notes: Iterable[Line] = (),
+) -> None:
+    """Print rows in columns and notes below them, or with `--json` the whole answer.
+
+    Args:
+        answer: JSON of which the rows are a part.
+        columns: Their heads, each with the key of a row or a function of it.
+    """
+    if as_json:
+        print_json(answer)
+        return
+    for line in table(rows, columns):
+        print(line)
+    print_one(None, notes, as_json=False)
+
+
+def print_one(answer: Any, told: Iterable[Line], *, as_json: bool) -> None:
+    """Print one thing in lines for people, or with `--json` the whole answer.
+
+    Args:
+        told: Lines of text, and pairs of a name and a value, which are lined up.
+            Whatever a terminal would act on is made visible.
+    """
+    if as_json:
+        print_json(answer)
+        return
+    lines = list(told)
+    width = max((len(one[0]) for one in lines if isinstance(one, tuple)), default=0)
+    for one in lines:
+        if isinstance(one, tuple):
+            one = f"{one[0]:<{width}}  {_text(one[1])}".rstrip()
+        print(visible(one))
+
+
+def progress(line: str) -> None:
+    """Say something beside the result, on standard error."""
+    print(visible(line), file=sys.stderr, flush=True)
+
+
+def table(rows: Iterable[Any], columns: Mapping[str, Column]) -> list[str]:
+    """Return rows in columns as lines, plain enough for a pipe."""
+    lines = [list(columns)]
+    lines += [
+        [_cell(row[c] if isinstance(c, str) else c(row)) for c in columns.values()]
+        for row in rows
+    ]
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    return ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in lines]
 
 
 def when(seconds: float | None) -> str:
@@ -130,7 +182,12 @@ def _escape(character: str) -> str:
     return json.dumps(character)[1:-1] if character != "\x7f" else "\\u007f"
 
 
+def _text(value: object) -> str:
+    if isinstance(value, list | tuple):
+        value = ", ".join(map(str, value)) or None
+    return "-" if value is None else str(value)
+
+
 def _cell(value: object) -> str:
-    text = "-" if value is None else str(value)
-    clean = "".join(c if c.isprintable() else " " for c in text)
+    clean = "".join(c if c.isprintable() else " " for c in _text(value))
     return clean if len(clean) <= 72 else f"{clean[:69]}..."

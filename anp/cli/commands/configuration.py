@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from anp.cli.client import home_of
-from anp.cli.output import Settings, print_json, visible
+from anp.cli.client import home_of, load_settings
+from anp.cli.options import Json
+from anp.cli.output import Settings, print_json, print_one
 
 if TYPE_CHECKING:
     from anp.sidecar.config.settings import Config
 
 __all__ = ["register"]
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 config_app = typer.Typer(no_args_is_help=True, help="The configuration.")
 
 
@@ -30,32 +31,28 @@ def register(app: typer.Typer) -> None:
 @config_app.command("show")
 def show_config(context: typer.Context, as_json: Json = False) -> None:
     """Show every setting that counts, defaults included, without secrets."""
-    shown = _shown(_load(context.obj))
-    if as_json:
-        print_json(shown)
-        return
-    for section, table in shown.items():
-        if isinstance(table, list):
-            break
-        print(f"[{section}]")
-        for key, value in table.items():
+    shown = _shown(load_settings(context.obj))
+    print_one(shown, _told(shown), as_json=as_json)
+
+
+def _told(shown: dict[str, Any]) -> Iterator[str]:
+    """Give the settings as lines, the arrays by the names of their entries."""
+    for section, content in shown.items():
+        if isinstance(content, list):
+            yield from (f"[[{section}]]  {entry['name']}" for entry in content)
+            continue
+        yield f"[{section}]"
+        for key, value in content.items():
             said = json.dumps(value, ensure_ascii=False)
-            line = f"# {key} is not set" if value is None else f"{key} = {said}"
-            print(visible(line))
-        print()
-    for section in ("task", "peer", "attach"):
-        for entry in shown[section]:
-            print(f"[[{section}]]  {entry['name']}")
+            yield f"# {key} is not set" if value is None else f"{key} = {said}"
+        yield ""
 
 
 @config_app.command("check")
 def check_config(context: typer.Context, as_json: Json = False) -> None:
     """Read the configuration, and say what is wrong with it."""
-    _load(context.obj)
-    if as_json:
-        print_json({"ok": True})
-    else:
-        print("the configuration is sound")
+    load_settings(context.obj)
+    print_one({"ok": True}, ["the configuration is sound"], as_json=as_json)
 
 
 @config_app.command("path")
@@ -72,12 +69,9 @@ def config_path(context: typer.Context, as_json: Json = False) -> None:
         cwd=Path.cwd(),
         environ=dict(os.environ),
     )
-    if as_json:
-        known = [{"path": str(path), "exists": path.is_file()} for path in files]
-        print_json({"files": known})
-        return
-    for path in files:
-        print(f"{'found ' if path.is_file() else 'absent'}  {path}")
+    known = [{"path": str(path), "exists": path.is_file()} for path in files]
+    told = [("found" if one["exists"] else "absent", one["path"]) for one in known]
+    print_one({"files": known}, told, as_json=as_json)
 
 
 @config_app.command("schema")
@@ -86,13 +80,6 @@ def show_schema() -> None:
     from anp.sidecar.config.schema import config_schema
 
     print_json(config_schema())
-
-
-def _load(settings: Settings) -> Config:
-    from anp.cli.commands.daemon import load_settings
-
-    config: Config = load_settings(settings, {})
-    return config
 
 
 def _shown(config: Config) -> dict[str, Any]:

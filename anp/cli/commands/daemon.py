@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anp.cli.client import Client, home_of
-from anp.cli.output import Settings, print_json
+from anp.cli.client import client_of, home_of, load_settings
+from anp.cli.options import Data, Host, Json, Port, read_data
+from anp.cli.output import Line, Settings, print_json, print_one, progress
 from anp.errors import CallError, ConfigError, ErrorKind
 
 if TYPE_CHECKING:
     from anp.sidecar.config.settings import Config
 
-__all__ = ["load_settings", "read_data", "register"]
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+__all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
@@ -52,17 +50,19 @@ def init(
     if not home.config_file.exists():
         write_atomic(home.config_file, default_config_text(method).encode())
     did = Identities.of_method(key, method).primary.did
-    if as_json:
-        print_json({"home": str(home.path), "did": did})
-        return
-    print(f"home  {home.path}\ndid   {did}\n")
-    print(f"next: anpd --home {home.path} attach … and anpd --home {home.path} up")
+    told: list[Line] = [
+        ("home", home.path),
+        ("did", did),
+        "",
+        f"next: anpd --home {home.path} attach … and anpd --home {home.path} up",
+    ]
+    print_one({"home": str(home.path), "did": did}, told, as_json=as_json)
 
 
 def up(
     context: typer.Context,
-    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one.")] = None,
+    host: Host = None,
+    port: Port = None,
     ready_file: Annotated[
         Path | None, typer.Option(help="Gets url and did as JSON when ready.")
     ] = None,
@@ -78,11 +78,7 @@ def up(
 
     settings: Settings = context.obj
     home, _ = home_of(settings)
-    flags: dict[str, Any] = {}
-    if host is not None:
-        flags["listen.host"] = host
-    if port is not None:
-        flags["listen.port"] = port
+    flags = {"listen.host": host, "listen.port": port}
     is_new = not home.key_file.exists()
     config = load_settings(settings, flags)
 
@@ -119,9 +115,7 @@ def call(
     context: typer.Context,
     peer: Annotated[str, typer.Argument(help="Name, DID, URL or URL#DID.")],
     task: Annotated[str, typer.Argument(help="What is wanted, or a [[task]]'s name.")],
-    data: Annotated[
-        str, typer.Option("-d", "--data", help="JSON, @file or - for stdin.")
-    ] = "{}",
+    data: Data = "{}",
     timeout: Annotated[float | None, typer.Option(help="Seconds in all.")] = None,
     input_schema: Annotated[Path | None, typer.Option()] = None,
     output_schema: Annotated[Path | None, typer.Option()] = None,
@@ -154,7 +148,7 @@ def call(
         body["protocol"] = protocol
     if idempotency_key is not None:
         body["idempotency_key"] = idempotency_key
-    client = Client(home_of(context.obj)[0])
+    client = client_of(context)
     if sys.stderr.isatty() and not as_json:
         from anp.cli.commands.live import follow_call
 
@@ -165,10 +159,9 @@ def call(
         print_json(answer)
         return
     print_json(answer["output"])
-    print(
+    progress(
         f"{answer['source']} {(answer['protocol'] or '-')[:12]} "
-        f"negotiation_messages={answer['negotiation_messages']} ms={answer['ms']}",
-        file=sys.stderr,
+        f"negotiation_messages={answer['negotiation_messages']} ms={answer['ms']}"
     )
 
 
@@ -181,42 +174,6 @@ def demo(
     from anp.cli.demo.demo import run_demo
 
     run_demo(as_json=as_json, keep=keep)
-
-
-def load_settings(settings: Settings, flags: dict[str, Any]) -> Any:
-    """Return the configuration that the options mean; ConfigError if it is broken."""
-    from anp.sidecar.config.load import load_config
-
-    home, given = home_of(settings)
-    return load_config(
-        home,
-        home_given=given,
-        config_file=Path(settings.config) if settings.config else None,
-        flags=flags,
-        environ=dict(os.environ),
-        cwd=Path.cwd(),
-    )
-
-
-def read_data(text: str) -> Any:
-    if text == "-":
-        text = sys.stdin.read()
-    elif text.startswith("@"):
-        try:
-            text = Path(text[1:]).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as exc:
-            raise CallError(ErrorKind.USAGE, f"-d {text}: {exc}") from exc
-    try:
-        # Python would take NaN and Infinity, which are no JSON.
-        return json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as exc:
-        raise CallError(
-            ErrorKind.USAGE, f"the data is no JSON: {exc}; give -d '{{\"key\": 1}}'"
-        ) from exc
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON value")
 
 
 def _json_file(path: Path | None) -> Any:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anp.cli.client import home_of
-from anp.cli.commands.daemon import load_settings
-from anp.cli.output import Settings, print_json, visible
+from anp.cli.client import home_of, load_settings
+from anp.cli.options import Json
+from anp.cli.output import Line, Settings, print_bytes, print_one
 from anp.errors import CallError, ConfigError, ErrorKind, PeerError
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 identity_app = typer.Typer(no_args_is_help=True, help="Who we are.")
 
 METHOD_LINE = re.compile(r'(?m)^method = "did:[a-z]+"')
@@ -71,7 +69,7 @@ def create(
         raise ConfigError(
             f"{home.did_document} is there already; --replace writes a new one"
         )
-    config = load_settings(context.obj, {})
+    config = load_settings(context.obj)
     home.create()
     own = _key(config.identity.key_file or home.key_file, KeyKind.P256)
     binding: PrivateKey | None = None
@@ -97,31 +95,34 @@ def create(
     )
     write_atomic(home.did_document, document_bytes(document), mode=0o644)
     chosen = _choose(home.config_file)
-    if as_json:
-        print_json(
-            {
-                "did": did.text,
-                "document": str(home.did_document),
-                "publish_at": did.document_url,
-                "url": dialled,
-                "configured": chosen,
-            }
-        )
-        return
-    print(f"did       {did.text}\ndocument  {home.did_document}")
-    print(f"publish   {did.document_url}\naddress   {dialled}\n")
+    answer = {
+        "did": did.text,
+        "document": str(home.did_document),
+        "publish_at": did.document_url,
+        "url": dialled,
+        "configured": chosen,
+    }
+    told: list[Line] = [
+        ("did", did.text),
+        ("document", home.did_document),
+        ("publish", did.document_url),
+        ("address", dialled),
+        "",
+    ]
     if not chosen:
-        print(f'write in {home.config_file}:  [identity] method = "did:wba"')
-    print(
+        told.append(f'write in {home.config_file}:  [identity] method = "did:wba"')
+    told += [
         "Copy the document to that place, or let the daemon serve it: listen.tls_cert "
-        "and tls_key,\nwith the port in the DID. Then `anpd identity verify "
-        f"{did.text}`."
-    )
+        "and tls_key,",
+        f"with the port in the DID. Then `anpd identity verify {did.text}`.",
+    ]
     if binding is not None and did.path:
-        print(
+        told += [
             f"The DID stands and falls with {home.binding_key}; it is needed for new "
-            "documents only\nand may be kept elsewhere."
-        )
+            "documents only",
+            "and may be kept elsewhere.",
+        ]
+    print_one(answer, told, as_json=as_json)
 
 
 @identity_app.command("show")
@@ -143,11 +144,7 @@ def show(context: typer.Context, as_json: Json = False) -> None:
             "publish_at": own.did.document_url,
             "url": own.url,
         }
-    if as_json:
-        print_json(found)
-        return
-    for name, value in found.items():
-        print(f"{name:<11} {value}")
+    print_one(found, found.items(), as_json=as_json)
 
 
 @identity_app.command("rotate")
@@ -164,7 +161,7 @@ def rotate(context: typer.Context) -> None:
             "be changed",
         )
     home, _ = home_of(context.obj)
-    config = load_settings(context.obj, {})
+    config = load_settings(context.obj)
     steps = ["identity create", own.did.host]
     if own.did.port is not None:
         steps.append(f"--port {own.did.port}")
@@ -196,7 +193,7 @@ def export(context: typer.Context) -> None:
             "a did:key or did:all needs no document; `anpd identity create DOMAIN` "
             "makes a did:wba",
         )
-    sys.stdout.write(own.document.decode())
+    print_bytes(own.document)
 
 
 @identity_app.command("verify")
@@ -212,7 +209,7 @@ def verify(
 
     if not is_web_did(did):
         raise CallError(ErrorKind.USAGE, f"{did} is not a did:wba or did:web")
-    fetcher = make_fetcher(load_settings(context.obj, {}).fetch)
+    fetcher = make_fetcher(load_settings(context.obj).fetch)
     try:
         parsed = parse_web_did(did)
         document = asyncio.run(WebResolver(fetcher).resolve(parsed.text))
@@ -228,17 +225,16 @@ def verify(
         },
         "urls": list(document.urls),
     }
-    if as_json:
-        print_json(found)
-        return
-    print(f"did       {parsed.text}\ndocument  {parsed.document_url}")
+    told: list[Line] = [("did", parsed.text), ("document", parsed.document_url)]
     if document.bound_key is not None:
-        print("bound     its path names the key that signed the document")
-    for name, key in document.keys.items():
-        print(f"key       {visible(name)} {key.kind.value} {key.multibase}")
-    for url in document.urls:
-        print(f"address   {visible(url)}")
-    if not document.keys:
+        told.append(("bound", "its path names the key that signed the document"))
+    told += [
+        ("key", f"{name} {key.kind.value} {key.multibase}")
+        for name, key in document.keys.items()
+    ]
+    told += [("address", url) for url in document.urls]
+    print_one(found, told, as_json=as_json)
+    if not document.keys and not as_json:
         raise CallError(
             ErrorKind.IDENTITY_REFUSED, "the document lists no key that can sign hellos"
         )
@@ -259,7 +255,7 @@ def _identities(
     from anp.sidecar.peers.web_identity import load_own_web, make_identities
 
     home, _ = home_of(settings)
-    config = load_settings(settings, {})
+    config = load_settings(settings)
     path = config.identity.key_file or home.key_file
     if not path.exists():
         raise CallError(

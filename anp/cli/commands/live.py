@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 import typer
 
-from anp.cli.agreements.negotiations import negotiations_app
-from anp.cli.client import Client, home_of, problem_error, segment
-from anp.cli.output import visible, when
+from anp.cli.client import Client, client_of, problem_error, segment
+from anp.cli.commands.negotiations import negotiations_app
+from anp.cli.output import progress, visible, when
 
 __all__ = ["follow_call", "line_of", "register"]
 
@@ -25,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 def tap(context: typer.Context, as_json: Json = False) -> None:
     """Show what happens in the daemon, live, until Ctrl-C."""
-    client = Client(home_of(context.obj)[0])
+    client = client_of(context)
     _print(client.events("/v1/events"), as_json=as_json)
 
 
@@ -38,7 +37,7 @@ def watch_negotiations(
     as_json: Json = False,
 ) -> None:
     """Watch negotiations live; with an id, until that one has ended."""
-    client = Client(home_of(context.obj)[0])
+    client = client_of(context)
     wanted = None
     events = client.events("/v1/events")
     if negotiation:
@@ -47,7 +46,7 @@ def watch_negotiations(
         found = client.get(f"/v1/negotiations/{segment(negotiation)}")
         wanted = found["id"]
         if not found["running"]:
-            print(f"negotiation {wanted} ended: {found['outcome']}", file=sys.stderr)
+            progress(f"negotiation {wanted} ended: {found['outcome']}")
             return
     _print(_negotiations(events, wanted), as_json=as_json)
 
@@ -64,7 +63,7 @@ def follow_call(client: Client, body: dict[str, Any]) -> Any:
         for event in client.events(f"{path}/events"):
             line = line_of(event) if event else None
             if line is not None:
-                print(f"  {line}", file=sys.stderr, flush=True)
+                progress(f"  {line}")
             if event.get("type") == "call.waiting":
                 break
         call = client.get(path)
@@ -84,20 +83,20 @@ def line_of(event: dict[str, Any]) -> str | None:
     data = event["data"]
     match event["type"]:
         case "call.progress":
-            return f"{data['ms'] / 1000:6.2f} s  {visible(data['what'])}"
+            return f"{data['ms'] / 1000:6.2f} s  {data['what']}"
         case "negotiation.turn":
             who = "we" if data["direction"] == "sent" else "the peer"
             words = [f"round {data['round']}", who, data["status"]]
             if data["lines_added"] or data["lines_removed"]:
                 words.append(f"+{data['lines_added']} -{data['lines_removed']} lines")
             if data["summary"]:
-                words.append(visible(" ".join(data["summary"].split()))[:100])
+                words.append(" ".join(data["summary"].split())[:100])
             words.append(f"{data['seconds']:.2f} s, {data['tokens']} tokens")
             return f"          {', '.join(words)}"
         case "negotiation.waiting":
             return f"          waits for your word: anpd approvals show {data['id']}"
         case "call.waiting":
-            return f"          {visible(data['detail'])}"
+            return f"          {data['detail']}"
     return None
 
 

@@ -1,23 +1,28 @@
-"""reload, health: what whoever operates a daemon asks of it."""
+"""reload, health, doctor, dashboard: the state of a daemon and of its home."""
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import socket
-import sys
-from typing import Annotated, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anp.cli.client import Client, home_of
-from anp.cli.output import Settings, print_json, visible
-from anp.errors import CallError, ErrorKind
+from anp.cli.client import Client, client_of, home_of, load_settings
+from anp.cli.options import Json
+from anp.cli.output import print_one, progress
+from anp.errors import CallError, ConfigError, ErrorKind
 from anp.sidecar.home.home import Home
+
+if TYPE_CHECKING:
+    from anp.sidecar.process.doctor import Check
 
 __all__ = ["register"]
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+MARKS = {"ok": "ok  ", "warning": "warn", "bad": "BAD "}
 
 PROBE_TIMEOUT = 5.0
 "Seconds until a daemon that says nothing counts as dead."
@@ -29,24 +34,21 @@ def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
     app.command("reload")(reload)
     app.command("health")(health)
+    app.command("doctor")(doctor)
+    app.command("dashboard")(dashboard)
 
 
 def reload(context: typer.Context, as_json: Json = False) -> None:
     """Have a running daemon read its configuration and attachments again."""
-    settings: Settings = context.obj
-    home, _ = home_of(settings)
-    found = Client(home).post("/v1/reload")
-    if as_json:
-        print_json(found)
-        return
+    found = client_of(context).post("/v1/reload")
     names = ", ".join(found["attachments"]) or "none"
-    print(visible(f"attachments  started anew: {names}"))
-    print(visible(f"in effect    {', '.join(found['applied']) or 'no other setting'}"))
-    if found["restart"]:
-        print(
-            visible(f"anpd: these need a restart: {', '.join(found['restart'])}"),
-            file=sys.stderr,
-        )
+    told = [
+        ("attachments", f"started anew: {names}"),
+        ("in effect", ", ".join(found["applied"]) or "no other setting"),
+    ]
+    print_one(found, told, as_json=as_json)
+    if found["restart"] and not as_json:
+        progress(f"anpd: these need a restart: {', '.join(found['restart'])}")
 
 
 def health(
@@ -57,12 +59,9 @@ def health(
     """Ask a daemon how it is; 0 when it can take calls, for probes."""
     home, _ = home_of(context.obj)
     status, found = _ask(home, "/livez" if live else "/readyz")
-    if as_json:
-        print_json(found)
-    else:
-        print(visible(str(found.get("status", "unknown"))))
-        for name, part in found.get("parts", {}).items():
-            print(visible(f"{name:<12} {part['state']:<9} {part['text']}"))
+    parts = found.get("parts", {}).items()
+    told = [(name, f"{part['state']:<9} {part['text']}") for name, part in parts]
+    print_one(found, [str(found.get("status", "unknown")), *told], as_json=as_json)
     if status != 200:
         raise CallError(
             ErrorKind.DAEMON_UNREACHABLE,
@@ -90,3 +89,143 @@ def _ask(home: Home, path: str) -> tuple[int, dict[str, Any]]:
     finally:
         connection.close()
     return answer.status, found
+
+
+def dashboard(context: typer.Context, as_json: Json = False) -> None:
+    """Print a link that opens the dashboard in one browser of this machine, once."""
+    made = client_of(context).post("/v1/dashboard", {})
+    print_one(made, [made["link"]], as_json=as_json)
+    if not as_json:
+        minutes = f"{made['expires_in'] / 60:.0f} minutes"
+        progress(f"good once, for {minutes}; the browser stays signed in for 12 h")
+
+
+def doctor(
+    context: typer.Context,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Do what is safe: modes, leftovers.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Say what works here, what not, why it matters, and how to fix it.
+
+    Ends with 0 when nothing is bad, else with 3; warnings are not bad.
+    """
+    from anp.sidecar.process.doctor import Check, Level, examine, repair
+
+    home, _ = home_of(context.obj)
+    checks: list[Check] = []
+    config = None
+    try:
+        config = load_settings(context.obj)
+        checks.append(Check(name="configuration", text=f"peers: {config.peers_policy}"))
+    except ConfigError as exc:
+        checks.append(
+            Check(
+                name="configuration",
+                level=Level.BAD,
+                text=str(exc),
+                why="the daemon does not start with it",
+                fix="anpd config path names the files; anpd config check reads them",
+            )
+        )
+    looked = examine(home, config)
+    done = repair(looked) if fix else []
+    if done:
+        looked = examine(home, config)
+    checks += looked
+    running, info = _running(home)
+    checks += running
+    checks += asyncio.run(_isolation())
+    answer = {"checks": [_shown(one) for one in checks], "info": info, "fixed": done}
+    told = [f"fixed {line}" for line in done]
+    told += [line for check in checks for line in _lines(check)]
+    print_one(answer, told, as_json=as_json)
+    if any(check.level is Level.BAD for check in checks):
+        hint = "" if fix or not any(c.can_fix for c in looked) else "; try --fix"
+        raise ConfigError(f"doctor found a problem; see above{hint}")
+
+
+def _running(home: Home) -> tuple[list[Check], dict[str, Any] | None]:
+    """Return what a running daemon says of itself."""
+    from anp.sidecar.process.doctor import Check, Level
+
+    try:
+        info: dict[str, Any] = Client(home).get("/v1/info")
+    except CallError as exc:
+        return [Check(name="daemon", text=f"not running: {exc.detail}")], None
+    checks = [Check(name="daemon", text=str(info["address"]))]
+    for attached in info["attachments"]:
+        name = f"attachment {attached['name']}"
+        if attached["healthy"]:
+            text = f"{attached['capabilities']} capabilities"
+            checks.append(Check(name=name, text=text))
+            continue
+        checks.append(
+            Check(
+                name=name,
+                level=Level.BAD,
+                text=str(attached["problem"] or "it does not answer"),
+                why="its capabilities are offered to nobody until it starts",
+                fix="start it by hand to see its own words, then `anpd reload`",
+            )
+        )
+    return checks, info
+
+
+async def _isolation() -> list[Check]:
+    from anp.sidecar.process.doctor import Check, Level
+    from sandbox.errors import SandboxError
+    from sandbox.processes.process import measure_isolation
+
+    try:
+        isolation = await measure_isolation()
+    except SandboxError as exc:
+        return [
+            Check(
+                name="isolation",
+                level=Level.BAD,
+                text=str(exc),
+                why="no protocol can be spoken without workers",
+                fix="anpd --debug up shows why the fork server does not start",
+            )
+        ]
+    reduced = isolation.level == "reduced"
+    said = "only code written by rules runs" if reduced else "code of a model runs too"
+    checks = [
+        Check(
+            name="isolation",
+            level=Level.WARNING if reduced else Level.OK,
+            text=f"{isolation.level}: {said}",
+            why="code of a model runs only where the kernel can lock it in"
+            if reduced
+            else "",
+            fix="Linux 3.17 or later with seccomp, also inside the container; or "
+            'sandbox.level = "reduced", which does without'
+            if reduced
+            else "",
+        )
+    ]
+    for name, active, reason in isolation.layers:
+        text = f"{'active' if active else 'inactive'}: {reason}"
+        checks.append(Check(name=f"  layer {name}", text=text))
+    return checks
+
+
+def _shown(check: Check) -> dict[str, Any]:
+    return {
+        "check": check.name,
+        "ok": check.level.value != "bad",
+        "level": check.level.value,
+        "detail": check.text,
+        "why": check.why,
+        "fix": check.fix,
+        "can_fix": check.can_fix,
+    }
+
+
+def _lines(check: Check) -> Iterator[str]:
+    yield f"{MARKS[check.level.value]} {check.name:<22} {check.text}"
+    for word, text in (("why", check.why), ("fix", check.fix)):
+        if text:
+            yield f"     {word:<22} {text}"

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
-from anp.cli.client import Client, home_of
-from anp.cli.output import print_json, table, visible, when
+from anp.cli.client import client_of
+from anp.cli.options import Json
+from anp.cli.output import Column, Line, print_list, print_one, when
 from anp.errors import CallError
 
 __all__ = ["register"]
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 peers_app = typer.Typer(no_args_is_help=True, help="Who we know and what they may.")
 
 
@@ -25,51 +26,39 @@ def register(app: typer.Typer) -> None:
 @peers_app.command("list")
 def list_peers(context: typer.Context, as_json: Json = False) -> None:
     """List every peer that proved its DID."""
-    found = Client(home_of(context.obj)[0]).get("/v1/peers")
-    if as_json:
-        print_json(found)
-        return
-    table(
-        ("STATE", "LAST SEEN", "DID"),
-        ((_state(p), when(p["last_seen"]), p["did"]) for p in found["peers"]),
-    )
-    for peer in found["peers"]:
-        for key in peer["changed_keys"]:
-            print(f"\nWARNING: {peer['did']} came with another key and was refused:")
-            print(f"  {key}\n  if its owner confirms it by another way, run")
-            print(f"  anpd peers trust {peer['did']}")
+    found = client_of(context).get("/v1/peers")
+    columns: dict[str, Column] = {
+        "STATE": lambda one: "KEY CHANGED" if one["changed_keys"] else one["state"],
+        "LAST SEEN": lambda one: when(one["last_seen"]),
+        "DID": "did",
+    }
+    notes = [
+        line
+        for peer in found["peers"]
+        for key in peer["changed_keys"]
+        for line in (
+            "",
+            f"WARNING: {peer['did']} came with another key and was refused:",
+            f"  {key}",
+            "  if its owner confirms it by another way, run",
+            f"  anpd peers trust {peer['did']}",
+        )
+    ]
+    print_list(found, found["peers"], columns, as_json=as_json, notes=notes)
 
 
 @peers_app.command("show")
 def show_peer(context: typer.Context, peer: str, as_json: Json = False) -> None:
     """Show one peer, and what it offers us."""
-    client = Client(home_of(context.obj)[0])
+    client = client_of(context)
     found = client.get("/v1/peers/show", peer=peer)
     try:
         offers = client.get("/v1/peers/offers", peer=peer)
     except CallError as exc:
         # Away: what is known of it is still good to see.
         offers = {"problem": exc.detail}
-    if as_json:
-        print_json({**found, "offers": offers})
-        return
-    _print(found, as_json=False)
-    if "problem" in offers:
-        print(f"{'offers':<11} unknown: {visible(offers['problem'])}")
-        return
-    names = {
-        capability["name"]: capability["description"]
-        for protocol in offers["protocols"]
-        for capability in protocol["capabilities"]
-    }
-    if not offers["publishes"]:
-        print(f"{'offers':<11} it publishes nothing; call it with what you want")
-    for name, description in sorted(names.items()):
-        line = " ".join(description.split())[:72]
-        print(f"{'offers':<11} {visible(name):<32} {visible(line)}")
-    for agreement in offers["agreements"]:
-        task = visible(agreement["task"] or "-")
-        print(f"{'agreed':<11} {agreement['hash'][:12]}  {task}")
+    told = [*_known(found), *_offered(offers)]
+    print_one({**found, "offers": offers}, told, as_json=as_json)
 
 
 @peers_app.command("allow")
@@ -103,25 +92,17 @@ def heard(
     as_json: Json = False,
 ) -> None:
     """List what peers told unasked: events, notices, announcements."""
-    found = Client(home_of(context.obj)[0]).get("/v1/heard", after=str(after))
-    if as_json:
-        print_json(found)
-        return
+    found = client_of(context).get("/v1/heard", after=str(after))
     # As JSON, so that nothing a peer says can steer the terminal.
-    table(
-        ("NO", "WHEN", "KIND", "NAME", "DATA", "DID"),
-        (
-            (
-                one["number"],
-                when(one["at"]),
-                one["kind"],
-                json.dumps(one["name"])[:40],
-                json.dumps(one["data"])[:80],
-                one["peer_did"],
-            )
-            for one in found["heard"]
-        ),
-    )
+    columns: dict[str, Column] = {
+        "NO": "number",
+        "WHEN": lambda one: when(one["at"]),
+        "KIND": "kind",
+        "NAME": lambda one: json.dumps(one["name"])[:40],
+        "DATA": lambda one: json.dumps(one["data"])[:80],
+        "DID": "peer_did",
+    }
+    print_list(found, found["heard"], columns, as_json=as_json)
 
 
 @peers_app.command("ask")
@@ -129,27 +110,37 @@ def ask_peer(
     context: typer.Context, peer: str, question: str, as_json: Json = False
 ) -> None:
     """Ask a peer about its protocols, in words."""
-    client = Client(home_of(context.obj)[0])
-    found = client.post("/v1/peers/ask", {"peer": peer, "question": question})
-    if as_json:
-        print_json(found)
+    body = {"peer": peer, "question": question}
+    found = client_of(context).post("/v1/peers/ask", body)
+    print_one(found, [found["answer"]], as_json=as_json)
+
+
+def _tell(context: typer.Context, verb: str, peer: str, as_json: bool) -> None:
+    found = client_of(context).post(f"/v1/peers/{verb}", {"peer": peer})
+    print_one(found, _known(found), as_json=as_json)
+
+
+def _known(found: dict[str, Any]) -> list[Line]:
+    """Tell what is known of a peer."""
+    return [
+        (name, when(value) if name.endswith("_seen") else value)
+        for name, value in found.items()
+    ]
+
+
+def _offered(offers: dict[str, Any]) -> Iterator[Line]:
+    """Tell what a peer offers us, and what was agreed with it."""
+    if "problem" in offers:
+        yield "offers", f"unknown: {offers['problem']}"
         return
-    print(visible(found["answer"]))
-
-
-def _tell(context: typer.Context, what: str, peer: str, as_json: bool) -> None:
-    client = Client(home_of(context.obj)[0])
-    _print(client.post(f"/v1/peers/{what}", {"peer": peer}), as_json)
-
-
-def _state(peer: dict[str, Any]) -> str:
-    return "KEY CHANGED" if peer["changed_keys"] else str(peer["state"])
-
-
-def _print(found: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_json(found)
-        return
-    for name, value in found.items():
-        shown = when(value) if name.endswith("_seen") else value
-        print(f"{name:<11} {shown}")
+    names = {
+        capability["name"]: capability["description"]
+        for protocol in offers["protocols"]
+        for capability in protocol["capabilities"]
+    }
+    if not offers["publishes"]:
+        yield "offers", "it publishes nothing; call it with what you want"
+    for name, description in sorted(names.items()):
+        yield "offers", f"{name:<32} {' '.join(description.split())[:72]}"
+    for agreement in offers["agreements"]:
+        yield "agreed", f"{agreement['hash'][:12]}  {agreement['task'] or '-'}"

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anp.cli.client import home_of
-from anp.cli.output import Settings
+from anp.cli.client import home_of, load_settings
+from anp.cli.options import Host, Port
+from anp.cli.output import Settings, progress
 from anp.errors import CallError, ErrorKind
 
 if TYPE_CHECKING:
@@ -62,37 +63,31 @@ async def _serve_mcp(address: ApiAddress, peers: tuple[str, ...]) -> None:
 def run(
     context: typer.Context,
     command: Annotated[list[str], typer.Argument(help="-- CMD ARGS…")],
-    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one.")] = None,
+    host: Host = None,
+    port: Port = None,
 ) -> int:
     """Run a command with a daemon beside it, and end both together.
 
     The command finds ANPD_HOME, ANPD_SOCKET, ANPD_DID and ANPD_ADDRESS in its
     environment. A daemon that runs in this home already is used, and left running.
     """
-    from anp.cli.commands.daemon import load_settings
     from anp.sidecar.process.run import run_daemon
 
     settings: Settings = context.obj
     home, _ = home_of(settings)
     if home.is_running():
         return asyncio.run(_beside(command, home, home.read_api()))
-    config = load_settings(settings, _listening(host, port))
+    config = load_settings(settings, {"listen.host": host, "listen.port": port})
     codes: list[int] = []
 
     async def until(address: ApiAddress) -> None:
         codes.append(await _beside(command, home, address))
 
     def ready(url: str, did: str) -> None:
-        print(f"anpd: {url}#{did}", file=sys.stderr, flush=True)
+        progress(f"anpd: {url}#{did}")
 
     asyncio.run(run_daemon(home, config, ready_file=None, on_ready=ready, until=until))
     return codes[0]
-
-
-def _listening(host: str | None, port: int | None) -> dict[str, object]:
-    flags = {"listen.host": host, "listen.port": port}
-    return {name: value for name, value in flags.items() if value is not None}
 
 
 async def _beside(command: list[str], home: Home, address: ApiAddress) -> int:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
-from anp.cli.client import Client, home_of
-from anp.cli.output import print_json, table
+from anp.cli.client import client_of
+from anp.cli.options import Json
+from anp.cli.output import print_one, table
 
 __all__ = ["register"]
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -25,38 +25,33 @@ def spend(
     as_json: Json = False,
 ) -> None:
     """Say what was spent on models; a day is one of UTC."""
-    found = Client(home_of(context.obj)[0]).get("/v1/spend", days=str(days))
-    if as_json:
-        print_json(found)
-        return
+    found = client_of(context).get("/v1/spend", days=str(days))
+    print_one(found, _told(found), as_json=as_json)
+
+
+def _told(found: dict[str, Any]) -> Iterator[str]:
+    """Give the tables and what is left of today's budgets."""
     total, priced = found["total"], found["priced"]
     if not total["calls"]:
-        print(f"no model calls since {found['since']}")
+        yield f"no model calls since {found['since']}"
         return
-    for name, title in (("day", "DAY"), ("peer", "PEER"), ("step", "STEP")):
-        _print(title, name, found[f"{name}s"], priced=priced)
-        print()
-    print(f"today, until {found['until']}:")
+    counted = {"CALLS": "calls", "INPUT": "input_tokens", "OUTPUT": "output_tokens"}
+    if priced:
+        counted["COST"] = "cost"
+    for name in ("day", "peer", "step"):
+        yield from table(found[f"{name}s"], {name.upper(): name, **counted})
+        yield ""
+    yield f"today, until {found['until']}:"
     for account in found["accounts"]:
-        used = _tokens(account)
-        print(
+        yield (
             f"  {account['account']}: {account['calls']} of {account['calls_limit']} "
-            f"calls, {used} of {account['tokens_limit']} tokens"
+            f"calls, {_tokens(account)} of {account['tokens_limit']} tokens"
         )
     missing = total["calls"] - found["ledger_calls"]
     if missing > 0:
-        print(f"{missing} calls are under way or no longer in the ledger")
+        yield f"{missing} calls are under way or no longer in the ledger"
     if not priced:
-        print("for money: set llm.price_input and llm.price_output")
-
-
-def _print(title: str, name: str, rows: list[dict[str, Any]], *, priced: bool) -> None:
-    head = [title, "CALLS", "INPUT", "OUTPUT"]
-    names = [name, "calls", "input_tokens", "output_tokens"]
-    if priced:
-        head.append("COST")
-        names.append("cost")
-    table(head, ([row[column] for column in names] for row in rows))
+        yield "for money: set llm.price_input and llm.price_output"
 
 
 def _tokens(account: dict[str, Any]) -> int:

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from anp.cli.agreements.negotiations import MAX_DIFF_LINES, changes, next_steps
 from anp.cli.app import run
+from anp.cli.commands.negotiations import MAX_DIFF_LINES, changes, next_steps
 from anp.sidecar.home.home import ApiAddress, Home
 from tests.anp.cli.test_commands import FakeApi
 from tests.clauses import clause

@@ -1,24 +1,28 @@
-"""negotiations: how protocols came about, what waits for the owner, and their word."""
+"""negotiations and approvals: the way to protocols, and the owner's word on them."""
 
 from __future__ import annotations
 
 import difflib
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from anp.cli.agreements.protocols import WHY_UNUSED
-from anp.cli.client import Client, home_of, segment
-from anp.cli.output import Settings, print_json, table, visible, when
+from anp.cli.client import client_of, segment
+from anp.cli.commands.protocols import WHY_UNUSED
+from anp.cli.options import Id, Json, Note, read_input
+from anp.cli.output import (
+    Column,
+    Line,
+    Settings,
+    print_bytes,
+    print_list,
+    print_one,
+    when,
+)
 from anp.errors import CallError, ErrorKind
 
-__all__ = ["changes", "next_steps", "register"]
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Id = Annotated[str, typer.Argument(metavar="ID", help="Beginning of its id.")]
+__all__ = ["changes", "negotiations_app", "next_steps", "register"]
 
 MAX_FILE = 1024 * 1024
 "Largest edited document that is read, in bytes; a daemon takes far less."
@@ -27,16 +31,18 @@ MAX_DIFF_LINES = 4_000
 "Most lines of two documents that are compared; comparing more takes very long."
 
 SPEAKERS = {"owner": "you", "tests": "earlier test cases"}
-"Who said something about a document, other than our mind."
+"Names of those who judge a document besides our mind."
 
 negotiations_app = typer.Typer(
     no_args_is_help=True, help="How protocols came about, and what waits for you."
 )
+approvals_app = typer.Typer(no_args_is_help=True, help="What waits for your word.")
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
     app.add_typer(negotiations_app, name="negotiations")
+    app.add_typer(approvals_app, name="approvals")
 
 
 @negotiations_app.command("list")
@@ -49,25 +55,54 @@ def list_negotiations(
 ) -> None:
     """List negotiations, the running ones first."""
     wanted = {"open": "1"} if open_only else {}
-    found = _client(context).get("/v1/negotiations", **wanted)
-    if as_json:
-        print_json(found)
-        return
-    table(
-        ("ID", "STARTED", "ROLE", "OUTCOME", "ROUNDS", "PEER", "REASON"),
-        (
-            (
-                n["id"],
-                when(n["started"]),
-                n["role"],
-                n["outcome"],
-                n["rounds"],
-                n["peer"],
-                n["reason"],
-            )
-            for n in found["negotiations"]
-        ),
-    )
+    found = client_of(context).get("/v1/negotiations", **wanted)
+    columns: dict[str, Column] = {
+        "ID": "id",
+        "STARTED": lambda one: when(one["started"]),
+        "ROLE": "role",
+        "OUTCOME": "outcome",
+        "ROUNDS": "rounds",
+        "PEER": "peer",
+        "REASON": "reason",
+    }
+    print_list(found, found["negotiations"], columns, as_json=as_json)
+
+
+@approvals_app.command("list")
+def list_approvals(context: typer.Context, as_json: Json = False) -> None:
+    """List the negotiations that wait for you."""
+    found = client_of(context).get("/v1/approvals")
+    columns: dict[str, Column] = {
+        "ID": "id",
+        "SINCE": lambda one: when(one["started"]),
+        "ROLE": "role",
+        "OUTCOME": "outcome",
+        "PEER": "peer",
+        "REASON": "reason",
+    }
+    print_list(found, found["negotiations"], columns, as_json=as_json)
+
+
+@approvals_app.command("show")
+def show_approval(context: typer.Context, approval: Id, as_json: Json = False) -> None:
+    """Show what is to be approved, with the whole negotiation."""
+    show_negotiation(context, approval, as_json=as_json)
+
+
+@approvals_app.command("accept")
+def accept_approval(
+    context: typer.Context, approval: Id, note: Note = "", as_json: Json = False
+) -> None:
+    """Accept the document that waits."""
+    _say(context, f"approvals/{segment(approval)}/accept", {"note": note}, as_json)
+
+
+@approvals_app.command("reject")
+def reject_approval(
+    context: typer.Context, approval: Id, note: Note = "", as_json: Json = False
+) -> None:
+    """Reject the document that waits."""
+    _say(context, f"approvals/{segment(approval)}/reject", {"note": note}, as_json)
 
 
 @negotiations_app.command("show")
@@ -84,17 +119,14 @@ def show_negotiation(
     as_json: Json = False,
 ) -> None:
     """Show one negotiation in order, with a diff between consecutive documents."""
-    found = _client(context).get(f"/v1/negotiations/{segment(negotiation)}")
+    found = client_of(context).get(f"/v1/negotiations/{segment(negotiation)}")
     if document:
-        _print_document(found)
+        print_bytes(_last_document(found).encode())
     elif model:
-        for line in _exchanges(found):
-            print(line)
-    elif as_json:
-        print_json(_with_changes(found))
+        print_one(None, _exchanges(found), as_json=False)
     else:
-        for line in _told(found, _command(context.obj)):
-            print(line)
+        told = _told(found, _command(context.obj))
+        print_one(_with_changes(found), told, as_json=as_json)
 
 
 def _exchanges(found: dict[str, Any]) -> Iterator[str]:
@@ -103,15 +135,15 @@ def _exchanges(found: dict[str, Any]) -> Iterator[str]:
         yield "no model was asked on our side"
     for number, exchange in enumerate(found["exchanges"], 1):
         yield (
-            f"== {number}. {exchange['step']}: {visible(exchange['outcome'])}, "
+            f"== {number}. {exchange['step']}: {exchange['outcome']}, "
             f"{exchange['input_tokens']} + {exchange['output_tokens']} tokens, "
             f"{exchange['ms']:.0f} ms"
         )
         for message in exchange["messages"]:
             yield f"-- {message['role']}"
-            yield from map(visible, message["content"].splitlines())
+            yield from message["content"].splitlines()
         yield "-- answer"
-        yield from map(visible, exchange["answer"].splitlines())
+        yield from exchange["answer"].splitlines()
 
 
 @negotiations_app.command("cancel")
@@ -125,11 +157,8 @@ def cancel_negotiation(
 ) -> None:
     """End a running negotiation; the peer is told."""
     path = f"/v1/negotiations/{segment(negotiation)}/cancel"
-    done = _client(context).post(path, {"reason": reason})
-    if as_json:
-        print_json(done)
-        return
-    print(f"negotiation {done['id']} is being ended")
+    done = client_of(context).post(path, {"reason": reason})
+    print_one(done, [f"negotiation {done['id']} is being ended"], as_json=as_json)
 
 
 @negotiations_app.command("hint")
@@ -140,9 +169,7 @@ def hint_negotiation(
     as_json: Json = False,
 ) -> None:
     """Give our mind a hint for the next round, or for the next such negotiation."""
-    path = f"/v1/negotiations/{segment(negotiation)}/hint"
-    done = _client(context).post(path, {"text": text})
-    _print_said(done, as_json=as_json)
+    _say(context, f"negotiations/{segment(negotiation)}/hint", {"text": text}, as_json)
 
 
 @negotiations_app.command("decide")
@@ -155,9 +182,7 @@ def decide_negotiation(
     file: Annotated[
         str | None, typer.Option(help="The edited document; - is standard input.")
     ] = None,
-    note: Annotated[
-        str, typer.Option(help="Why; a rejection passes it on to the peer.")
-    ] = "",
+    note: Note = "",
     as_json: Json = False,
 ) -> None:
     """Accept or reject a document, or send one that you edited (ANP-34)."""
@@ -166,33 +191,24 @@ def decide_negotiation(
     body: dict[str, Any] = {"verdict": verdict, "note": note}
     if file is not None:
         body["document"] = _read(file)
-    path = f"/v1/negotiations/{segment(negotiation)}/decision"
-    _print_said(_client(context).post(path, body), as_json=as_json)
+    _say(context, f"negotiations/{segment(negotiation)}/decision", body, as_json)
 
 
 @negotiations_app.command("decisions")
 def list_decisions(context: typer.Context, as_json: Json = False) -> None:
     """List what you said that waits for a negotiation, or was used by one."""
-    found = _client(context).get("/v1/decisions")
-    if as_json:
-        print_json(found)
-        return
-    table(
-        ("SAID", "ABOUT", "ROLE", "DOCUMENT", "UNTIL", "USED", "PEER", "NOTE"),
-        (
-            (
-                word["verdict"],
-                word["negotiation_id"],
-                word["role"],
-                (word["hash"] or "-")[:12],
-                when(word["expires"]),
-                word["used_by"] or "-",
-                word["peer_did"],
-                word["note"],
-            )
-            for word in found["decisions"]
-        ),
-    )
+    found = client_of(context).get("/v1/decisions")
+    columns: dict[str, Column] = {
+        "SAID": "verdict",
+        "ABOUT": "negotiation_id",
+        "ROLE": "role",
+        "DOCUMENT": lambda word: (word["hash"] or "-")[:12],
+        "UNTIL": lambda word: when(word["expires"]),
+        "USED": lambda word: word["used_by"] or "-",
+        "PEER": "peer_did",
+        "NOTE": "note",
+    }
+    print_list(found, found["decisions"], columns, as_json=as_json)
 
 
 def changes(before: str, after: str) -> list[str]:
@@ -242,7 +258,7 @@ def next_steps(found: dict[str, Any], command: str) -> list[str]:
     return steps
 
 
-def _told(found: dict[str, Any], command: str) -> Iterator[str]:
+def _told(found: dict[str, Any], command: str) -> Iterator[Line]:
     """Give the lines of `show`."""
     task = found["task"]["requirement"] if found["task"] else None
     until = found["ended"]
@@ -266,9 +282,9 @@ def _told(found: dict[str, Any], command: str) -> Iterator[str]:
         ("not used", unused),
     ):
         if value:
-            yield f"{name:<11}  {visible(str(value))}"
+            yield name, value
     for hint in found["hints"]:
-        yield f"{'your hint':<11}  {visible(hint)}"
+        yield "your hint", hint
     before = ""
     for seconds, entry in _in_order(found):
         yield ""
@@ -276,15 +292,14 @@ def _told(found: dict[str, Any], command: str) -> Iterator[str]:
         if "verdict" in entry:
             who = SPEAKERS.get(entry["by"], "our mind")
             yield f"{at}  {who}: {entry['verdict']} {entry['hash'][:12]}"
-            yield from _indented(entry["reason"])
+            yield from _indented(entry["reason"].splitlines())
             continue
         who = "we" if entry["direction"] == "sent" else "the peer"
         yield f"{at}  {who}: {entry['status']} [{entry['sequence_id']}]"
-        yield from _indented(entry["summary"])
+        yield from _indented(entry["summary"].splitlines())
         candidate = entry["candidate"]
         if candidate and candidate != before:
-            for line in changes(before, candidate):
-                yield f"    {visible(line)}"
+            yield from _indented(changes(before, candidate))
             before = candidate
     pending = found["pending"]
     if pending:
@@ -294,22 +309,19 @@ def _told(found: dict[str, Any], command: str) -> Iterator[str]:
         half = pending["half"]
         if half:
             calls = ", ".join(half["capabilities"]) or "nothing"
-            yield f"    our code for it ({half['origin']}) may call: {visible(calls)}"
+            yield f"    our code for it ({half['origin']}) may call: {calls}"
         if pending["document"] != before:
-            for line in changes(before, pending["document"]):
-                yield f"    {visible(line)}"
+            yield from _indented(changes(before, pending["document"]))
     yield ""
     if found["reason"]:
-        yield f"reason       {visible(' '.join(found['reason'].split()))}"
+        yield "reason", " ".join(found["reason"].split())
     for word in found.get("decisions", []):
         use = f"used by {word['used_by']}" if word["used_by"] else "waits"
-        note = f": {visible(word['note'])}" if word["note"] else ""
-        yield (
-            f"said         {when(word['created'])} {word['verdict']}{note} "
-            f"({use}, until {when(word['expires'])})"
-        )
+        note = f": {word['note']}" if word["note"] else ""
+        said = f"{when(word['created'])} {word['verdict']}{note}"
+        yield "said", f"{said} ({use}, until {when(word['expires'])})"
     for number, step in enumerate(next_steps(found, command)):
-        yield f"{'what now' if number == 0 else '':<11}  {step}"
+        yield "what now" if number == 0 else "", step
 
 
 def _in_order(found: dict[str, Any]) -> Iterator[tuple[float, dict[str, Any]]]:
@@ -323,9 +335,8 @@ def _in_order(found: dict[str, Any]) -> Iterator[tuple[float, dict[str, Any]]]:
             yield float(turn["seconds"]), turn
 
 
-def _indented(text: str) -> Iterator[str]:
-    for line in text.splitlines():
-        yield f"    {visible(line)}"
+def _indented(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
 
 
 def _with_changes(found: dict[str, Any]) -> dict[str, Any]:
@@ -339,48 +350,37 @@ def _with_changes(found: dict[str, Any]) -> dict[str, Any]:
     return {**found, "turns": turns}
 
 
-def _print_document(found: dict[str, Any]) -> None:
+def _last_document(found: dict[str, Any]) -> str:
     candidates = [turn["candidate"] for turn in found["turns"] if turn["candidate"]]
     if found["pending"]:
         candidates.append(found["pending"]["document"])
     if not candidates:
         raise CallError(ErrorKind.USAGE, f"negotiation {found['id']} has no document")
-    sys.stdout.buffer.write(candidates[-1].encode("utf-8"))
-    sys.stdout.buffer.flush()
+    return str(candidates[-1])
 
 
-def _print_said(done: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        print_json(done)
-        return
+def _say(
+    context: typer.Context, path: str, body: dict[str, Any], as_json: bool
+) -> None:
+    """Pass on the owner's word, and tell where it went."""
+    done = client_of(context).post(f"/v1/{path}", body)
     word = done["decision"]
     if word is None:
-        print("done: it goes into the negotiation that is running")
-        return
-    who = "asks again" if word["role"] == "provider" else "is called again"
-    print(
-        f"kept: {word['verdict']} counts once, when {visible(word['peer_did'])} {who}, "
-        f"until {when(word['expires'])}"
-    )
+        told = "done: it goes into the negotiation that is running"
+    else:
+        who = "asks again" if word["role"] == "provider" else "is called again"
+        told = (
+            f"kept: {word['verdict']} counts once, when {word['peer_did']} {who}, "
+            f"until {when(word['expires'])}"
+        )
+    print_one(done, [told], as_json=as_json)
 
 
 def _read(file: str) -> str:
-    data = sys.stdin.buffer.read(MAX_FILE + 1) if file == "-" else _bytes(Path(file))
-    if len(data) > MAX_FILE:
-        raise CallError(ErrorKind.USAGE, f"{file} has over {MAX_FILE} bytes")
     try:
-        return data.decode("utf-8")
+        return read_input(file, most=MAX_FILE).decode("utf-8")
     except UnicodeDecodeError:
         raise CallError(ErrorKind.USAGE, f"{file} is not UTF-8") from None
-
-
-def _bytes(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(MAX_FILE + 1)
-
-
-def _client(context: typer.Context) -> Client:
-    return Client(home_of(context.obj)[0])
 
 
 def _command(settings: Settings) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from anp.cli.agreements.revocation import MAX_DIFF_LINES, changes, seconds_of
+from anp.cli.commands.protocol_actions import MAX_DIFF_LINES, changes, seconds_of
 from anp.errors import CallError
 from anp.sidecar.home.home import Home
 from anp.sidecar.library.state import usage_json
@@ -146,7 +146,7 @@ def test_show_says_where_each_half_comes_from_and_how_it_does(
     for words in (
         "anpd negotiations show n1",
         f"from the bundle with SHA-256 {'b' * 64}",
-        "tested    FAILED",
+        "tested     FAILED",
         "revoked for all peers",
         f"anpd protocols approve {HASH[:12]}",
     ):

@@ -1,0 +1,364 @@
+"""protocols revoke|test|export|publish and the like: what the owner does with them."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from anp.cli.client import Client, client_of, segment
+from anp.cli.commands.protocols import protocols_app
+from anp.cli.options import Hash, Json, read_input
+from anp.cli.output import print_bytes, print_one
+from anp.errors import CallError, ErrorKind
+
+__all__ = ["changes", "register", "seconds_of"]
+
+Peer = Annotated[
+    str, typer.Option(help="Only for this peer: name, DID or URL#DID; else for all.")
+]
+Uri = Annotated[
+    str,
+    typer.Option(help="A URI of yours, of this version alone; it is never fetched."),
+]
+
+MAX_DIFF_LINES: Final = 20_000
+"Lines of both sides together; longer texts take too long to compare."
+
+UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+"Seconds of each unit of an age."
+
+PLURALS: Final = {"agreement": "agreements", "half": "halves", "document": "texts"}
+
+ROLES: Final = ("requester", "provider")
+
+
+def register(app: typer.Typer) -> None:
+    """Add all commands of `protocols`."""
+    app.add_typer(protocols_app, name="protocols")
+
+
+@protocols_app.command("revoke")
+def revoke(
+    context: typer.Context,
+    digest: Hash,
+    peer: Peer = "",
+    reason: Annotated[str, typer.Option(help="For yourself; it is never sent.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Take a protocol back: close its channels, decline it, agree it no more."""
+    body = {"peer": peer, "reason": reason}
+    found = client_of(context).post(
+        f"/v1/protocols/{segment(digest)}/revoke", _given(body)
+    )
+    short = found["hash"][:12]
+    what = "revoked" if found["revoked"] else "was revoked before"
+    told = [
+        f"{short} {what} {_whom(found)}; {found['channels_closed']} channels closed",
+        f"to allow it again: anpd protocols approve {short}",
+    ]
+    print_one(found, told, as_json=as_json)
+
+
+@protocols_app.command("approve")
+def approve(
+    context: typer.Context, digest: Hash, peer: Peer = "", as_json: Json = False
+) -> None:
+    """Allow what you revoked, what is in quarantine, or what waits for your word."""
+    found = client_of(context).post(
+        f"/v1/protocols/{segment(digest)}/approve", _given({"peer": peer})
+    )
+    short, told = found["hash"][:12], []
+    if found["revocation_ended"]:
+        told.append(f"{short} may be used again {_whom(found)}")
+    if found["quarantine_ended"]:
+        told.append(f"{short} is out of quarantine")
+    told += [
+        f"negotiation {name} has your word; the next call goes on with it"
+        for name in found["negotiations_accepted"]
+    ]
+    nothing = [
+        f"nothing held {short} back {_whom(found)}",
+        f"what it is: anpd protocols show {short}",
+    ]
+    print_one(found, told or nothing, as_json=as_json)
+
+
+@protocols_app.command("release")
+def release_protocol(context: typer.Context, digest: Hash) -> None:
+    """Use a quarantined protocol again, or have one whose cases failed agreed anew."""
+    found = client_of(context).post(f"/v1/protocols/{segment(digest)}/release", {})
+    what = "released" if found["released"] else "was not held back"
+    print_one(found, [f"{found['hash'][:12]} {what}"], as_json=False)
+
+
+@protocols_app.command("test")
+def run_tests(
+    context: typer.Context,
+    digest: Hash,
+    peer: Annotated[
+        str, typer.Option(help="With this peer, over the wire; else by ourselves.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Run the agreed test cases again; exit code 11 when one fails."""
+    found = client_of(context).post(
+        f"/v1/protocols/{segment(digest)}/test", _given({"peer": peer})
+    )
+    print_one(found, _runs(found["runs"]), as_json=as_json)
+    if not found["passed"]:
+        # The answer is on stdout already; only the line and the code are left to say.
+        context.obj.json = False
+        short = found["hash"][:12]
+        raise CallError(
+            ErrorKind.GENERATED_CODE,
+            f"the tests of {short} failed; it is still used: `anpd protocols revoke "
+            f"{short}` ends that",
+        )
+
+
+@protocols_app.command("diff")
+def diff(
+    context: typer.Context,
+    one: Annotated[
+        str, typer.Argument(metavar="A", help="HASH, HASH:ROLE or HASH:ROLE:REVISION.")
+    ],
+    other: Annotated[str, typer.Argument(metavar="B", help="The same.")],
+    as_json: Json = False,
+) -> None:
+    """Compare two documents, or two halves or revisions of one, line by line."""
+    client = client_of(context)
+    (old_name, old), (new_name, new) = _text(client, one), _text(client, other)
+    lines = changes(old, new, names=(old_name, new_name))
+    answer = {"a": old_name, "b": new_name, "equal": old == new, "diff": lines}
+    same = [f"{old_name} and {new_name} are the same"]
+    print_one(answer, same if old == new else lines, as_json=as_json)
+
+
+@protocols_app.command("prune")
+def prune(
+    context: typer.Context,
+    older_than: Annotated[
+        str, typer.Option(help="Unused, failed, stale or revoked since: 90d, 12h, 2w.")
+    ] = "90d",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Drop nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Drop what was not used for long; never what is in use or published."""
+    found = client_of(context).post(
+        "/v1/protocols/prune",
+        {"older_than": seconds_of(older_than), "dry_run": dry_run},
+    )
+    print_one(found, _pruned(found, older_than), as_json=as_json)
+
+
+@protocols_app.command("export")
+def export_protocol(
+    context: typer.Context,
+    digest: Hash,
+    role: Annotated[
+        str, typer.Option(help="requester or provider; both when left out.")
+    ] = "",
+    peer: Annotated[str, typer.Option(help="The peer whose revision is meant.")] = "",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="A file; else stdout.")
+    ] = None,
+    with_did: Annotated[
+        bool, typer.Option("--with-did", help="Say in it who exported it.")
+    ] = False,
+    without_tests: Annotated[
+        bool, typer.Option("--without-tests", help="Leave out tests and their data.")
+    ] = False,
+) -> None:
+    """Write a protocol and our halves of it into a bundle."""
+    options = {"role": role, "peer": peer, "did": "1" if with_did else ""}
+    options["tests"] = "0" if without_tests else ""
+    data = client_of(context).get_bytes(
+        f"/v1/protocols/{segment(digest)}/export",
+        **_given(options),
+    )
+    if output is not None:
+        output.write_bytes(data)
+        return
+    print_bytes(data)
+
+
+@protocols_app.command("import")
+def import_protocol(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="A bundle; - for stdin.")],
+    peer: Annotated[
+        str, typer.Option(help="Only for this peer: name, DID or URL#DID.")
+    ] = "",
+    role: Annotated[
+        str, typer.Option(help="Only this half: requester or provider.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Try the halves of a bundle, and use them from the next channel on."""
+    from anp.sidecar.bundles.format import MAX_BUNDLE
+
+    data = read_input(str(file), most=MAX_BUNDLE)
+    options = _given({"role": role, "peer": peer})
+    found = client_of(context).post_bytes("/v1/protocols/import", data, **options)
+    told = [
+        f"imported {found['hash'][:12]}, {half['role']} half, revision "
+        f"{half['revision']}, for {', '.join(half['peers']) or 'any peer'}"
+        for half in found["halves"]
+    ]
+    told.append(
+        "calls in flight end with the code they began with; new ones use this one"
+    )
+    print_one(found, told, as_json=as_json)
+
+
+@protocols_app.command("publish")
+def publish(
+    context: typer.Context,
+    digest: Hash,
+    uri: Uri,
+    version: Annotated[str, typer.Option(help="For people.")] = "1.0",
+    summary: Annotated[str, typer.Option(help="One line for people.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Put an agreed protocol under a URI, so that others need not negotiate."""
+    found = client_of(context).post(
+        "/v1/consensus/publish",
+        {"protocol": digest, "uri": uri, "version": version, "summary": summary},
+    )
+    where = (
+        "in the list that peers read"
+        if found["listed"]
+        else "served to who names it; the list is off (consensus.publish)"
+    )
+    told = f"{found['hash'][:12]} is {found['uri']} now, {where}"
+    print_one(found, [told], as_json=as_json)
+
+
+@protocols_app.command("unpublish")
+def unpublish(context: typer.Context, uri: Uri, as_json: Json = False) -> None:
+    """Take a URI back; agreements that came of it stay."""
+    found = client_of(context).post("/v1/consensus/unpublish", {"uri": uri})
+    told = f"{found['uri']} is taken back; {found['hash'][:12]} stays agreed"
+    print_one(found, [told], as_json=as_json)
+
+
+def seconds_of(age: str) -> float:
+    """Return the seconds of an age such as `90d`.
+
+    Raises:
+        CallError: `usage`, it is none.
+    """
+    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)([smhdw])", age.strip())
+    if match is None:
+        raise CallError(
+            ErrorKind.USAGE,
+            f"{age[:40]!r} is no age: write a number and s, m, h, d or w, such as 90d",
+        )
+    return float(match[1]) * UNITS[match[2]]
+
+
+def changes(old: str, new: str, *, names: tuple[str, str]) -> list[str]:
+    """Return a unified diff, empty when both are the same.
+
+    Raises:
+        CallError: `usage`, they are too long to compare.
+    """
+    if old == new:
+        return []
+    # Only at line feeds, so that any other character stays and is seen.
+    before, after = old.split("\n"), new.split("\n")
+    if len(before) + len(after) > MAX_DIFF_LINES:
+        raise CallError(
+            ErrorKind.USAGE,
+            f"the two have over {MAX_DIFF_LINES} lines; write them into files with "
+            "`anpd protocols show HASH --document` and compare those",
+        )
+    return list(difflib.unified_diff(before, after, *names, lineterm=""))
+
+
+def _text(client: Client, wanted: str) -> tuple[str, str]:
+    """Return a name and the text of a document or half."""
+    prefix, *rest = wanted.removeprefix("sha256:").split(":")
+    if not rest:
+        data = client.get_bytes(f"/v1/protocols/{segment(prefix)}/document")
+        return f"{prefix[:12]} document", data.decode("utf-8", errors="replace")
+    if rest[0] not in ROLES or len(rest) > 2 or not all(r.isdigit() for r in rest[1:]):
+        raise CallError(
+            ErrorKind.USAGE,
+            f"{wanted[:100]!r}: write HASH, HASH:requester, HASH:provider or "
+            "HASH:ROLE:REVISION",
+        )
+    found = client.get(f"/v1/protocols/{segment(prefix)}/code", role=rest[0])
+    revisions = {str(half["revision"]): half for half in found["halves"]}
+    known = ", ".join(revisions) or "none"
+    if len(rest) == 2:
+        half = revisions.get(str(int(rest[1][:9])))
+    else:
+        used = [half for half in found["halves"] if half["agreements"]]
+        half = (used or found["halves"] or [None])[-1]
+    if half is None:
+        raise CallError(
+            ErrorKind.USAGE,
+            f"there is no such {rest[0]} half of {prefix[:12]}; revisions held here: "
+            f"{known}",
+        )
+    short = found["hash"][:12]
+    return f"{short} {rest[0]} revision {half['revision']}", str(half["source"])
+
+
+def _runs(runs: list[dict[str, Any]]) -> Iterator[str]:
+    """Tell how the test cases went with each half."""
+    for run in runs:
+        yield (
+            f"{'passed' if run['passed'] else 'FAILED'} {run['role']} half, revision "
+            f"{run['revision']}, {run['peer'] or 'any peer'}: {run['mode']}, "
+            f"{run['cases']} cases"
+        )
+        for one in run["results"]:
+            mark = "ok  " if one.get("passed") is True else "FAIL"
+            yield f"  {mark} {one.get('title')}"
+        yield from (f"  {problem}" for problem in run["problems"])
+        if run["passed"] and not run["results"]:
+            yield f"  {run['outcome']}"
+
+
+def _pruned(found: dict[str, Any], older_than: str) -> Iterator[str]:
+    """Tell what was dropped, or would be."""
+    verb = "would drop" if found["dry_run"] else "dropped"
+    for removed in found["removed"]:
+        of_whom = [removed["role"] or "", _revision(removed), removed["peer"] or ""]
+        what = " ".join(part for part in of_whom if part)
+        yield (
+            f"{verb} {removed['kind']} {removed['hash'][:12]} "
+            f"{what}: {removed['why']} ({removed['bytes']} bytes)"
+        )
+    counts = Counter(found["counts"])
+    left = counts.total() - len(found["removed"])
+    if left > 0:
+        yield f"and {left} more"
+    if not counts:
+        yield f"nothing is older than {older_than} and unused"
+        return
+    kinds = ", ".join(
+        f"{n} {PLURALS.get(name, name)}" for name, n in sorted(counts.items())
+    )
+    yield f"{verb} {kinds}: {found['bytes']} bytes"
+
+
+def _revision(removed: dict[str, Any]) -> str:
+    return f"revision {removed['revision']}" if removed["kind"] == "half" else ""
+
+
+def _whom(found: dict[str, Any]) -> str:
+    return f"for {found['peer']}" if found["peer"] else "for all peers"
+
+
+def _given(options: dict[str, str]) -> dict[str, str]:
+    """Return the options that were given."""
+    return {name: value for name, value in options.items() if value}

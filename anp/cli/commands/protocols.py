@@ -1,0 +1,245 @@
+"""protocols list|show|usage|published: agreed protocols, and how they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from anp.cli.client import client_of, segment
+from anp.cli.options import Hash, Json
+from anp.cli.output import Column, Line, print_bytes, print_list, print_one, when
+
+__all__ = ["WHY_UNUSED", "protocols_app"]
+
+WHY_UNUSED = {
+    "failed": "its agreed test cases fail with this peer, so it is not used",
+    "testing": "its test cases came to no end yet, so it is not used",
+}
+"States of agreements that are not used because of their test cases."
+
+protocols_app = typer.Typer(no_args_is_help=True, help="What was agreed with whom.")
+
+
+@protocols_app.command("list")
+def list_protocols(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 100,
+    after: Annotated[
+        str, typer.Option(help="Go on there; the end of a page says where.")
+    ] = "",
+    peer: Annotated[str, typer.Option(help="Only with this peer.")] = "",
+    role: Annotated[str, typer.Option(help="requester or provider.")] = "",
+    state: Annotated[
+        str,
+        typer.Option(help="active, testing, failed, stale, revoked or quarantined."),
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """List agreements, a page at a time."""
+    client = client_of(context)
+    options = {"peer": peer, "role": role, "state": state}
+    found: list[dict[str, Any]] = []
+    more: str | None = after
+    page: dict[str, Any] = {}
+    while more is not None and len(found) < limit:
+        wanted = {**options, "limit": str(limit - len(found)), "after": more}
+        page = client.get(
+            "/v1/protocols", **{name: value for name, value in wanted.items() if value}
+        )
+        found += page["protocols"]
+        more = page["next"]
+    columns: dict[str, Column] = {
+        "HASH": lambda one: one["hash"][:12],
+        "ROLE": "role",
+        "STATE": "state",
+        "ORIGIN": "origin",
+        "USES": "uses",
+        "LAST USED": lambda one: when(one["last_used"]),
+        "TESTED": lambda one: tested(one["last_run"]),
+        "PEER": lambda one: one["peer"] or "any",
+        "TASK": "task",
+    }
+    notes = [
+        f"{one['hash'][:12]} {one['state']}: {one['reason']}"
+        for one in found
+        if one["reason"]
+    ]
+    notes.append(usage_line(page["usage"]))
+    if more is not None:
+        again = "".join(f"--{name} {said} " for name, said in options.items() if said)
+        notes.append(f"there are more: anpd protocols list {again}--after '{more}'")
+    answer = {"protocols": found, "next": more, "usage": page["usage"]}
+    print_list(answer, found, columns, as_json=as_json, notes=notes)
+
+
+@protocols_app.command("published")
+def published(context: typer.Context, as_json: Json = False) -> None:
+    """List the protocols that are known by a URI, and which peers are shown."""
+    found = client_of(context).get("/v1/consensus")
+    columns: dict[str, Column] = {
+        "HASH": lambda one: one["hash"][:12],
+        "VERSION": "version",
+        "CODE": lambda one: one["code"] or "-",
+        "LISTED": lambda one: (
+            "yes" if one["published"] else "served" if one["served"] else "no"
+        ),
+        "URI": "uri",
+        "SUMMARY": lambda one: one["problem"] or one["summary"],
+    }
+    off = "the list is not served; consensus.publish = true serves it to anybody"
+    notes = [] if found["publishes"] else [off]
+    print_list(found, found["protocols"], columns, as_json=as_json, notes=notes)
+
+
+@protocols_app.command("usage")
+def usage(context: typer.Context, as_json: Json = False) -> None:
+    """Say how many calls needed a negotiation, and how many did not."""
+    found = client_of(context).get("/v1/protocols/usage")
+    told = [
+        usage_line(found),
+        f"through agreements {found['agreement']}, by URI {found['consensus']}, "
+        f"negotiated {found['negotiated']}, without negotiation {share(found)}",
+    ]
+    print_one(found, told, as_json=as_json)
+
+
+def tested(run: dict[str, Any] | None) -> str:
+    """Return in a few words how the last test run ended."""
+    if run is None:
+        return "-"
+    return f"{'passed' if run['passed'] else 'FAILED'} {when(run['at'])}"
+
+
+def share(usage: dict[str, Any]) -> str:
+    """Return the share of calls without negotiation, for people."""
+    rate = usage["hit_rate"]
+    return "-" if rate is None else f"{100 * rate:.1f} %"
+
+
+def usage_line(usage: dict[str, Any]) -> str:
+    """Return counts of calls in one line."""
+    return (
+        f"calls through protocols: {usage['calls']}, {share(usage)} of them without "
+        f"negotiation; in words {usage['natural_language']}, failed {usage['failed']}, "
+        f"served {usage['served']}"
+    )
+
+
+@protocols_app.command("show")
+def show_protocol(
+    context: typer.Context,
+    digest: Hash,
+    document: Annotated[
+        bool, typer.Option("--document", help="The agreed text, byte for byte.")
+    ] = False,
+    code: Annotated[bool, typer.Option("--code", help="Our halves.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show one protocol."""
+    client = client_of(context)
+    path = f"/v1/protocols/{segment(digest)}"
+    if document:
+        print_bytes(client.get_bytes(f"{path}/document"))
+        return
+    found = client.get(path)
+    print_one(found, _source(found) if code else _told(found), as_json=as_json)
+
+
+def _source(found: dict[str, Any]) -> Iterator[str]:
+    """Give the code of our halves."""
+    for half in found["halves"]:
+        yield f"# {half['role']} half, revision {half['revision']}"
+        yield from half["source"].split("\n")
+
+
+def _told(found: dict[str, Any]) -> Iterator[Line]:
+    """Give the lines of `show`."""
+    yield "hash", found["hash"]
+    for uri in found["uris"]:
+        yield "uri", uri
+    yield usage_line(found["usage"])
+    for one in found["revocations"]:
+        why = f": {one['reason']}" if one["reason"] else ""
+        yield f"revoked for {one['peer'] or 'all peers'} {when(one['at'])}{why}"
+    yield ""
+    for agreement in found["agreements"]:
+        yield from _agreement(agreement)
+    for half in found["halves"]:
+        yield from _half(half)
+    for what in ("runs", "trials"):
+        yield from _runs(what, found[what])
+    short = found["hash"][:12]
+    if any(agreement["state"] == "failed" for agreement in found["agreements"]):
+        yield ""
+        yield f"to have it agreed anew at once: anpd protocols release {short}"
+    if found["quarantined"]:
+        yield ""
+        yield f"quarantined: {found['quarantined']}"
+    if found["quarantined"] or found["revocations"]:
+        yield f"to use it again: anpd protocols approve {short}"
+    yield ""
+    yield f"more: anpd protocols show {short} --document | --code"
+
+
+def _agreement(agreement: dict[str, Any]) -> Iterator[Line]:
+    """Tell what was settled with one peer, and how it does."""
+    for name in ("role", "peer", "task", "state", "samples", "uses"):
+        yield name, agreement[name]
+    yield "created", when(agreement["created"])
+    yield "last used", when(agreement["last_used"])
+    if agreement["negotiation_id"]:
+        yield "from", f"anpd negotiations show {agreement['negotiation_id']}"
+    if agreement["cases"]:
+        yield "cases", agreement["cases"]
+    run = agreement["last_run"]
+    if run is not None:
+        yield "tested", f"{tested(run)} ({run['mode']}): {run['outcome']}"
+    if agreement["reason"]:
+        yield f"{agreement['state']}: {agreement['reason']}"
+    yield ""
+
+
+def _half(half: dict[str, Any]) -> Iterator[str]:
+    """Tell where a half came from."""
+    calls = ", ".join(half["capabilities"]) or "no capability"
+    by = half["origin"] + (f" {half['model']}" if half["model"] else "")
+    yield (
+        f"{half['role']} half, revision {half['revision']}, {half['state']}, by "
+        f"{by}, {when(half['created'])}, {half['agreements']} agreements, "
+        f"calls {calls}"
+    )
+    if half["reason"]:
+        yield f"  {half['state']}: {half['reason']}"
+    if half["negotiation_id"]:
+        yield f"  from negotiation {half['negotiation_id']}"
+    if half["bundle"]:
+        yield f"  from the bundle with SHA-256 {half['bundle']}"
+    claims = half["claims"]
+    if claims is not None:
+        said = ", ".join(
+            f"{name} {when(value) if isinstance(value, float) else value}"
+            for name, value in claims.items()
+            if isinstance(value, str | float)
+        )
+        yield f"  which says of itself: {said}"
+
+
+def _runs(what: str, runs: dict[str, Any]) -> Iterator[str]:
+    """Tell the outcomes since the daemon started, and the latest failures."""
+    if not runs["outcomes"]:
+        return
+    counts = ", ".join(f"{name} {n}" for name, n in sorted(runs["outcomes"].items()))
+    yield ""
+    yield f"{what} since the start: {counts}"
+    for failure in runs["failures"]:
+        where = f" line {failure['line']}" if "line" in failure else ""
+        place = failure.get("function", failure["stage"])
+        yield f"  {failure['outcome']} {place}{where}: {failure['reason']}"
+        for finding in failure.get("findings", ()):
+            yield f"    line {finding['line']}: {finding['reason']}"
+            yield f"      {finding['source'].strip()}"
+    if runs["log"]:
+        yield "  printed, the end:"
+        yield from (f"    {line}" for line in runs["log"].splitlines()[-10:])
