@@ -1,4 +1,4 @@
-"""How log lines look: one line of text for people, one JSON object for programs."""
+"""Forms of log lines: one line of text for people, one JSON object for programs."""
 
 from __future__ import annotations
 

@@ -92,14 +92,13 @@ def fail(settings: Settings, kind: ErrorKind, detail: str, /, **more: Any) -> in
             "detail": line,
             "kind": kind.value,
         }
-        print(json.dumps(more | problem, ensure_ascii=False))
+        print(_escaped(json.dumps(more | problem, ensure_ascii=False)))
     return EXIT_CODES[kind]
 
 
 def print_json(value: Any) -> None:
     """Print one JSON document, with what a terminal would act on as escapes."""
-    text = json.dumps(value, ensure_ascii=False, indent=2)
-    print("".join(c if c.isprintable() or c == "\n" else _escape(c) for c in text))
+    print(_escaped(json.dumps(value, ensure_ascii=False, indent=2)))
 
 
 def print_bytes(data: bytes) -> None:
@@ -178,8 +177,16 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else f"<{ord(c):x}>" for c in text)
 
 
-def _escape(character: str) -> str:
-    return json.dumps(character)[1:-1] if character != "\x7f" else "\\u007f"
+def _escaped(text: str) -> str:
+    """Return JSON with what a terminal would act on as escapes of JSON."""
+    return "".join(
+        c
+        if c.isprintable() or c == "\n"
+        else "\\u007f"
+        if c == "\x7f"
+        else json.dumps(c)[1:-1]
+        for c in text
+    )
 
 
 def _text(value: object) -> str:

@@ -19,7 +19,7 @@ class DemoCall:
     "The tool that answers, by its short name."
 
     task: str
-    "What the caller writes."
+    "Text of the call, in the caller's words."
 
     data: Mapping[str, Any]
     "The input."
@@ -36,7 +36,7 @@ MANY_SEATS = 1500
 "So many that the broken half errs; no sample of a number is as large."
 
 SEATS = (2, MANY_SEATS, 3)
-"What is booked over the broken half."
+"Seats that are booked over the broken half, one number for each call."
 
 BROKEN_TAIL = f"""
 
@@ -49,7 +49,7 @@ def handle_request(data):
         return answer.replace(b'"output"', b'"ouput"')
     return answer
 """
-"What breaks a half: for large numbers one field of the answer gets a wrong name."
+"Code that breaks a half: for large numbers a field of the answer is misnamed."
 
 
 def break_bundle(data: bytes) -> bytes:

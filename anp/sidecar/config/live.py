@@ -1,4 +1,4 @@
-"""Which changed settings take effect at once, and which need a restart. Pure."""
+"""Tells settings that a reload puts into effect from those that need a restart."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ LIVE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a new configuration changes in a running daemon."""
+    """Changes that a new configuration makes in a running daemon."""
 
     config: Config
-    "What counts from now on: the new settings where they are live, else the old ones."
+    "Settings in effect from now on: the new ones where they are live, else the old."
 
     applied: tuple[str, ...]
     "Changed settings that take effect now, by dotted name."

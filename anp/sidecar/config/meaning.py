@@ -1,4 +1,4 @@
-"""What the owner's words mean: a task, its protocol, a peer."""
+"""Looks up a task, its protocol or a peer by the words of the owner."""
 
 from __future__ import annotations
 

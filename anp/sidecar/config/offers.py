@@ -1,4 +1,4 @@
-"""What the owner's configuration means on the wire: our offers and our limits."""
+"""Our offers and limits on the wire, as the owner's configuration sets them."""
 
 from __future__ import annotations
 

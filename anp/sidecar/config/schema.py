@@ -153,7 +153,7 @@ def default_config_text(method: str = "did:key") -> str:
 def _beside(setting: str, text: str) -> list[str]:
     """Return a setting with its text as a comment, in a column of its own."""
     first, *more = textwrap.wrap(
-        text, WIDTH - COLUMN, break_long_words=False, break_on_hyphens=False
+        text, WIDTH - COLUMN - len("# "), break_long_words=False, break_on_hyphens=False
     )
     if len(setting) >= COLUMN:
         first, more = "", [first, *more]

@@ -103,7 +103,7 @@ class ListenConfig(Section):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach us."""
+        """True if only this machine can reach us."""
         if self.host == "localhost":
             return True
         try:
@@ -493,7 +493,7 @@ class Config(Section):
 
     @property
     def publishes(self) -> bool:
-        """Whether our list is served; it names what is exposed, to anybody who asks."""
+        """True if our list is served; it names what is exposed, to anybody who asks."""
         if self.consensus.publish is not None:
             return self.consensus.publish
         return self.peers_policy == "any"

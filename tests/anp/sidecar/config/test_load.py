@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from anp.errors import ConfigError
 from anp.sidecar.attachments import AttachmentSpec
 from anp.sidecar.config.load import MAX_FILE, config_files, load_config
-from anp.sidecar.config.schema import default_config_text
+from anp.sidecar.config.schema import default_config_text, field_texts
 from anp.sidecar.config.settings import Config, ListenConfig, PolicyConfig
 from anp.sidecar.home.home import Home
 
@@ -235,6 +235,17 @@ def test_the_file_of_init_sets_the_method_and_nothing_else(tmp_path: Path) -> No
     assert load(tmp_path, default_config_text()) == load(tmp_path)
     config = load(tmp_path, default_config_text("did:all"))
     assert config.identity.method == "did:all"
+
+
+def test_the_file_of_init_says_what_each_setting_is_and_may_be() -> None:
+    text = default_config_text()
+    said = " ".join(text.replace("#", " ").split())
+    for table in (type(getattr(Config(), section)) for section in Config.__slots__):
+        for words in field_texts(table).values() if table is not tuple else ():
+            assert words in said
+    assert 'One of "auto", "rules", "llm".' in said
+    assert 'One of "any", "listed".' in said
+    assert all(len(line) <= 88 for line in text.splitlines() if "= [" not in line)
 
 
 def test_the_file_of_init_shows_the_true_defaults(tmp_path: Path) -> None:

@@ -1,0 +1,69 @@
+"""The printers of the commands: lists, single things, and JSON of both."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from anp.cli.output import Column, Line, Settings, fail, print_list, print_one, table
+from anp.errors import ErrorKind
+
+Output = pytest.CaptureFixture[str]
+EVIL = "\x1b[2J\u202eevil\r\x7f"
+
+
+def clean(text: str) -> bool:
+    """Say whether a terminal has nothing to act on but line ends."""
+    return all(c.isprintable() or c == "\n" for c in text)
+
+
+def test_a_list_has_columns_as_wide_as_their_widest_cell() -> None:
+    rows = [{"id": "n1", "open": True}, {"id": "n1000", "open": False}]
+    columns: dict[str, Column] = {
+        "ID": "id",
+        "OPEN": lambda row: "yes" if row["open"] else None,
+    }
+    assert table(rows, columns) == ["ID     OPEN", "n1     yes", "n1000  -"]
+
+
+def test_an_empty_list_is_its_head(capsys: Output) -> None:
+    print_list({"rows": []}, [], {"ID": "id"}, as_json=False, notes=["no more"])
+    assert capsys.readouterr().out == "ID\nno more\n"
+
+
+def test_names_and_values_of_one_thing_are_lined_up(capsys: Output) -> None:
+    told: list[Line] = [
+        ("did", "did:key:z"),
+        ("addresses", ["a", "b"]),
+        "more",
+        ("none", None),
+    ]
+    print_one({}, told, as_json=False)
+    assert capsys.readouterr().out.splitlines() == [
+        "did        did:key:z",
+        "addresses  a, b",
+        "more",
+        "none       -",
+    ]
+
+
+def test_with_json_both_print_the_whole_answer(capsys: Output) -> None:
+    answer = {"rows": [{"id": 1}], "next": None}
+    print_list(answer, answer["rows"] or [], {"ID": "id"}, as_json=True, notes=["x"])
+    assert json.loads(capsys.readouterr().out) == answer
+    print_one(answer, ["x"], as_json=True)
+    assert json.loads(capsys.readouterr().out) == answer
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_nothing_that_is_printed_steers_the_terminal(
+    as_json: bool, capsys: Output
+) -> None:
+    answer = {"rows": [{"id": EVIL}]}
+    print_list(answer, answer["rows"], {"ID": "id"}, as_json=as_json, notes=[EVIL])
+    print_one(answer, [EVIL, ("name", EVIL)], as_json=as_json)
+    fail(Settings(json=as_json), ErrorKind.USAGE, EVIL, found=[EVIL])
+    out, err = capsys.readouterr()
+    assert "evil" in out
+    assert clean(out + err)
