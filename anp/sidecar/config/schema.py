@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import json
 import sys
@@ -81,11 +82,9 @@ def config_schema() -> dict[str, Any]:
 
 def field_texts(cls: type) -> dict[str, str]:
     """Return what the string below each field of a dataclass says."""
-    module = sys.modules[cls.__module__]
-    tree = ast.parse(inspect.getsource(module))
     body = next(
         node.body
-        for node in tree.body
+        for node in _tree(cls.__module__).body
         if isinstance(node, ast.ClassDef) and node.name == cls.__name__
     )
     found = {}
@@ -97,6 +96,12 @@ def field_texts(cls: type) -> dict[str, str]:
             ):
                 found[name] = " ".join(text.split())
     return found
+
+
+@functools.cache
+def _tree(module: str) -> ast.Module:
+    """Return the source of a module, taken apart once for all its classes."""
+    return ast.parse(inspect.getsource(sys.modules[module]))
 
 
 def _classes(root: type) -> list[type]:
