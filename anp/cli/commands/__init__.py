@@ -1,16 +1,15 @@
 """The commands, one file for each group of them.
 
 * `daemon`: `init`, `up`, `call`, `demo`.
-* `attach`: `attach`: the kinds of attachments.
-* `attachments`: `attachments`: those there are, and their health.
-* `capabilities`: `capabilities`: those there are.
+* `attachments`: `attach`, `attachments` and `capabilities`: the agent's abilities.
 * `configuration`: `config`: settings, shown and checked.
 * `identity`: `identity`: our DID and its document.
 * `peers`: `peers`: known, allowed, blocked.
+* `negotiations`: `negotiations` and `approvals`: the way to protocols.
+* `protocols`: `protocols list`, `show`, `usage` and `published`.
+* `protocol_actions`: `protocols revoke`, `test`, `export`, `publish` and the like.
 * `live`: `tap`, `negotiations watch`: live events as lines.
 * `servers`: `mcp` and `run`: the daemon for MCP clients and beside a command.
 * `spend`: `spend`: the cost of models.
-* `dashboard`: `dashboard`: a link to the pages.
-* `operation`: `reload` and `health`.
-* `doctor`: `doctor`: checks this machine.
+* `operation`: `reload`, `health`, `doctor` and `dashboard`.
 """
