@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from anp.sidecar.agreement.outcomes import TESTS_KEY
+from anp.sidecar.halves.workshop import HalfTrial
 from negotiation.cases import (
     CasesReport,
     Fixtures,
@@ -19,11 +20,9 @@ from negotiation.cases import (
     run_offline,
     run_on_fixtures,
 )
-from negotiation.document import Document
 from negotiation.errors import NegotiationError
 from negotiation.mind import Need, Side
 from negotiation.strict_json import Json
-from negotiation.trial.acceptance import HalfRunner, Validator
 
 __all__ = ["ASKED", "Retried", "kept_fixtures", "retry_cases"]
 
@@ -49,12 +48,7 @@ class Retried:
 
 
 async def retry_cases(
-    tests: Mapping[str, Any],
-    document: Document,
-    side: Side,
-    *,
-    runner: HalfRunner,
-    validator: Validator,
+    tests: Mapping[str, Any], side: Side, trial: HalfTrial
 ) -> Retried:
     """Run the test cases in `tests` again, offline (ANP-Q9).
 
@@ -63,8 +57,8 @@ async def retry_cases(
 
     Args:
         tests: The `tests` of an agreement, from anywhere.
-        runner: The half, loaded.
     """
+    document, runner = trial.document, trial.runner
     kept = tests.get(TESTS_KEY)
     text = kept.get("text") if isinstance(kept, dict) else None
     if not isinstance(text, str) or not text:
@@ -76,7 +70,7 @@ async def retry_cases(
         cases = read_cases(text, document)
         if isinstance(side, Need):
             judged = await judge_cases(
-                cases, document, side, runner=runner, validator=validator
+                cases, document, side, runner=runner, validator=trial.validator
             )
             problems = tuple(judged.problems)
             report = await run_offline(

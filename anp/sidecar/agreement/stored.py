@@ -39,9 +39,6 @@ class DocumentCandidate:
     half: HalfSource
     "Our half."
 
-    samples: str
-    "How far it could be tried; see `AgreementRecord`."
-
     @property
     def names(self) -> tuple[str, ...]:
         """What a kept key may be bound to: it goes on under its hash."""
@@ -60,8 +57,7 @@ def negotiated(
     own_did: str,
     peer_did: str,
     task: Mapping[str, Any] | None,
-    samples: str,
-    negotiation_id: str,
+    negotiation_id: str | None,
     begins: State,
     created: float,
 ) -> AgreedRecords:
@@ -91,7 +87,7 @@ def negotiated(
             "role": role.value,
             "task_key": key,
             "task": None if task is None else dict(task),
-            "samples": samples,
+            "samples": half.samples,
             "tests": {"acceptance": "passed"},
             "negotiation_id": negotiation_id,
             "created": created,
@@ -128,7 +124,7 @@ def agreement_by_uri(
                 "input_schema": task.input_schema,
                 "output_schema": task.output_schema,
             },
-            "samples": selected.samples,
+            "samples": selected.half.samples,
             "tests": {"acceptance": "passed", "consensus": selected.uri},
             "negotiation_id": None,
             "created": created,

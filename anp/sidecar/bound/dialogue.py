@@ -79,7 +79,7 @@ class Report:
 
 
 class Answers(Protocol):
-    """What the machine asks for; each side of a channel answers in its own way."""
+    """Answers the questions of the machine, in the way of one side of a channel."""
 
     async def judge_cases(self, text: str, *, may_counter: bool) -> CasesVerdict:
         """Judge a set of test cases of the peer."""
@@ -245,9 +245,10 @@ class DialogueShell:
             self._timer = loop.call_later(wait, self._on_timer)
 
     def _on_timer(self) -> None:
-        self._start(self._step(lambda now: self._machine.handle_timer(now=now)))
+        self.spawn(self._step(lambda now: self._machine.handle_timer(now=now)))
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something beside; it ends with the channel at the latest."""
         if self._closed:
             work.close()
             return
@@ -258,18 +259,18 @@ class DialogueShell:
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._work.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            # A bug of ours; the machine's own timer ends what now gets no answer.
-            logger.error("dialogue task failed", exc_info=error)
+            # A bug of ours; timers end whatever now gets no answer.
+            logger.error("channel task failed", exc_info=error)
 
     # Events of the machine.
 
     def _act(self, event: DialogueEvent) -> None:
         match event:
             case NeedCasesVerdict() | NeedFault() | NeedAnswer() | NeedRepair():
-                self._start(self._answer(event))
+                self.spawn(self._answer(event))
             case CasesAgreed() | CasesSkipped():
                 _settle(self._cases, event)
-                self._start(self._answers.cases_settled(event))
+                self.spawn(self._answers.cases_settled(event))
             case PeerRepairs(reference):
                 logger.info("peer repairs its code reference=%r", reference)
             case PeerRepaired(reference):
@@ -293,9 +294,9 @@ class DialogueShell:
                 level = logging.WARNING if self._ignored == 1 else logging.DEBUG
                 logger.log(level, "meta message ignored reason=%r", reason)
             case RefusalUnsent(_, reason):
-                self._start(self._channel.close(f"not answered: {reason}"[:300]))
+                self.spawn(self._channel.close(f"not answered: {reason}"[:300]))
             case DialogueBroken(reason):
-                self._start(self._channel.close(f"meta-protocol: {reason}"[:300]))
+                self.spawn(self._channel.close(f"meta-protocol: {reason}"[:300]))
 
     async def _answer(
         self, event: NeedCasesVerdict | NeedFault | NeedAnswer | NeedRepair

@@ -8,32 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from anp.sidecar.agreement.offline import retry_cases
 from anp.sidecar.agreement.outcomes import TESTS_KEY
+from anp.sidecar.agreement.stored import negotiated
+from anp.sidecar.halves.workshop import HalfTrial, Workshop
 from anp.sidecar.minds.afterwards import Afterwards, Bill
-from cache.records.records import (
-    AgreementRecord,
-    DocumentRecord,
-    HalfRecord,
-    Role,
-    State,
-)
+from cache.records.records import AgreementRecord, HalfRecord, State
 from cache.store import Store
 from negotiation.cases import CasesReport
 from negotiation.errors import HalfError, MindError
-from negotiation.exchange.preparation import prepare_half
 from negotiation.mind import HalfSource, Mind, Need, Side
-from negotiation.need import schema_hash
 
 __all__ = ["Repaired", "Repairer"]
 
 logger = logging.getLogger(__name__)
-
-Check = Callable[[HalfSource, str, Side, Mapping[str, Any]], Awaitable[tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +45,16 @@ class Repairer:
     """Makes and stores new revisions."""
 
     def __init__(
-        self, *, store: Store, afterwards: Afterwards, check: Check, own_did: str
+        self,
+        *,
+        store: Store,
+        afterwards: Afterwards,
+        workshop: Workshop,
+        own_did: str,
     ) -> None:
         self._store = store
         self._afterwards = afterwards
-        self._check = check
+        self._workshop = workshop
         self._own_did = own_did
         # One repair of a protocol with a peer at a time: its channels share the result.
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
@@ -104,16 +103,16 @@ class Repairer:
             ) as thinking:
                 # Rules write what schemas say, and those are what it did keep.
                 first = None if by_words else thinking.first
-                written = await _written(
+                written = await self._write(
                     document,
                     side,
                     (first, thinking.mind),
-                    check=lambda one, text: self._check(one, text, side, tests),
+                    tests=tests,
                     findings=findings,
                     replaces=half.source,
                 )
             repaired = await asyncio.to_thread(
-                self._store_revision, document, half, side, written, peer_did, agreement
+                self._store_revision, document, side, written, peer_did, agreement
             )
         logger.info(
             "half repaired hash=%s role=%s revision=%d",
@@ -122,20 +121,6 @@ class Repairer:
             repaired.half.revision,
         )
         return repaired
-
-    def keep_tests(
-        self,
-        agreement: AgreementRecord,
-        tests: Mapping[str, Any],
-        state: State | None = None,
-    ) -> AgreementRecord:
-        """Store the outcome of test cases with an agreement, and return it.
-
-        Args:
-            state: What the agreement is from now on; None leaves that.
-        """
-        kept = {**agreement.tests, **tests}
-        return self._store.set_tests(agreement, kept, state=state)
 
     def _newer(
         self, half: HalfRecord, peer_did: str, agreement: AgreementRecord | None
@@ -158,54 +143,71 @@ class Repairer:
     def _store_revision(
         self,
         document: str,
-        old: HalfRecord,
         side: Side,
         written: HalfSource,
         peer_did: str,
         agreement: AgreementRecord | None,
     ) -> Repaired:
-        now = time.time()
-        calls = (
-            {}
-            if isinstance(side, Need)
-            else {
-                capability.name: schema_hash(capability)
-                for capability in side.capabilities
-                if capability.name in written.capabilities
-            }
+        text, half, fresh = negotiated(
+            document,
+            written,
+            side,
+            own_did=self._own_did,
+            peer_did=peer_did,
+            task=None,
+            negotiation_id=None if agreement is None else agreement.negotiation_id,
+            begins=State.ACTIVE,
+            created=time.time(),
         )
-        half = HalfRecord.from_json(
-            {
-                "hash": old.hash,
-                "role": old.role.value,
-                "revision": 0,
-                "source": written.text,
-                "origin": written.origin,
-                "capabilities": calls,
-                "created": now,
-                "model": written.model,
-                "negotiation_id": agreement.negotiation_id if agreement else None,
-            }
-        )
-        known = agreement or AgreementRecord.from_json(
-            {
-                "own_did": self._own_did,
-                "peer_did": peer_did,
-                "role": Role.PROVIDER.value,
-                "task_key": None,
-                "hash": old.hash,
-                "revision": 0,
-                "task": None,
-                "samples": "partial",
-                "tests": {"acceptance": "passed"},
-                "negotiation_id": None,
-                "created": now,
-            }
-        )
-        stored = self._store.save_agreement(
-            DocumentRecord.of(document), half, replace(known, revision=0)
-        )
+        known = fresh if agreement is None else replace(agreement, revision=0)
+        stored = self._store.save_agreement(text, half, known)
         return Repaired(stored, replace(half, revision=stored.revision))
+
+    async def _write(
+        self,
+        document: str,
+        side: Side,
+        minds: Sequence[Mind | None],
+        *,
+        tests: Mapping[str, Any],
+        findings: tuple[str, ...],
+        replaces: str,
+    ) -> HalfSource:
+        """Return other code of the first of `minds` that passes its checks.
+
+        What the sandbox and the test cases find in each attempt goes to the mind with
+        the next one.
+
+        Args:
+            tests: The `tests` of the agreement; agreed cases have to pass again.
+
+        Raises:
+            HalfError: There is none.
+        """
+
+        async def retry(trial: HalfTrial) -> tuple[str, ...]:
+            return (await retry_cases(tests, side, trial)).problems
+
+        problem: HalfError | None = None
+        for mind in minds:
+            if mind is None:
+                continue
+            try:
+                return await self._workshop.prepare(
+                    document,
+                    side,
+                    mind=mind,
+                    name=secrets.token_hex(8),
+                    findings=findings,
+                    replaces=replaces,
+                    also=retry,
+                )
+            except HalfError as exc:
+                problem = exc
+            except MindError as exc:
+                raise HalfError("rejected", f"no new code: {exc}") from exc
+        assert problem is not None, "there is always a mind"
+        raise problem
 
 
 def _without_cases(tests: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,41 +217,3 @@ def _without_cases(tests: Mapping[str, Any]) -> dict[str, Any]:
     reason = "the cases were made by code that broke the document"
     report = CasesReport("untested", "", (), reason)
     return {**tests, TESTS_KEY: {**report.to_json(), "at": time.time()}}
-
-
-async def _written(
-    document: str,
-    side: Side,
-    minds: Sequence[Mind | None],
-    *,
-    check: Callable[[HalfSource, str], Awaitable[tuple[str, ...]]],
-    findings: tuple[str, ...],
-    replaces: str,
-) -> HalfSource:
-    """Return other code of the first of `minds` that passes its checks.
-
-    What the sandbox and the test cases find in each attempt goes to the mind with the
-    next one.
-
-    Raises:
-        HalfError: There is none.
-    """
-    problem: HalfError | None = None
-    for mind in minds:
-        if mind is None:
-            continue
-        try:
-            return await prepare_half(
-                document,
-                side,
-                mind=mind,
-                check=check,
-                findings=findings,
-                replaces=replaces,
-            )
-        except HalfError as exc:
-            problem = exc
-        except MindError as exc:
-            raise HalfError("rejected", f"no new code: {exc}") from exc
-    assert problem is not None, "there is always a mind"
-    raise problem

@@ -13,7 +13,7 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from anp.channel.links import Target
@@ -21,7 +21,7 @@ from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.stored import DocumentCandidate
 from anp.sidecar.bundles.format import read_bundle
 from anp.sidecar.consensus.registry import ConsensusDesk, WrittenEntry
-from anp.sidecar.halves.workshop import check_in_worker
+from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.peers.lists import PeerLists
 from cache.store import Store
@@ -37,13 +37,10 @@ from negotiation.consensus import (
     reaching,
 )
 from negotiation.errors import HalfError, MindError, NegotiationError
-from negotiation.exchange.preparation import prepare_half
 from negotiation.mind import HalfSource, Need
 from negotiation.need import Capability, Role, infer_schema, task_key
 from negotiation.rules.rules import RulesMind
 from negotiation.strict_json import canonical_json
-from negotiation.trial.acceptance import Validator
-from sandbox.pool.pool import Sandbox
 
 __all__ = ["Candidate", "CandidateFinder", "WrittenCandidate"]
 
@@ -93,10 +90,8 @@ class CandidateFinder:
         desk: ConsensusDesk,
         lists: PeerLists,
         store: Store,
-        sandbox: Sandbox,
-        validator: Validator,
+        workshop: Workshop,
         think: Think,
-        half_deadline: float,
         enabled: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -108,10 +103,8 @@ class CandidateFinder:
         self._desk = desk
         self._lists = lists
         self._store = store
-        self._sandbox = sandbox
-        self._validator = validator
+        self._workshop = workshop
         self._think = think
-        self._half_deadline = half_deadline
         self.enabled = enabled
         self._clock = clock
         self._misfits = Misfits()
@@ -299,20 +292,13 @@ class CandidateFinder:
             return bundled
         if not firm and not await asyncio.to_thread(fits_document, text, need):
             return None
-        samples = "none"
-
-        async def check(half: HalfSource, text: str) -> tuple[str, ...]:
-            nonlocal samples
-            problems, samples = await self._try(half, text, need)
-            return problems
-
         mind = self._think(target.did, ours=True).mind if firm else RulesMind()
         try:
-            half = await prepare_half(text, need, mind=mind, check=check)
+            half = await self._workshop.prepare(text, need, mind=mind, name=_occasion())
         except (HalfError, MindError, NegotiationError) as exc:
             logger.info("no half for protocol uri=%s reason=%r", uri, str(exc)[:200])
             return None
-        return DocumentCandidate(uri, text, half, samples)
+        return DocumentCandidate(uri, text, half)
 
     async def _bundled(
         self, uri: str, text: str, need: Need
@@ -326,25 +312,17 @@ class CandidateFinder:
             return None
         # Whoever the bundle says wrote it: it needs the full isolation.
         half = HalfSource(ours.source, "imported")
-        problems, samples = await self._try(half, text, need)
+        try:
+            async with self._workshop.trial(half, text, name=_occasion()) as trial:
+                found = await trial.check(need)
+            problems = found.problems
+        except HalfError as exc:
+            problems = (str(exc),)
         if problems:
             logger.info("bundle does not serve uri=%s reason=%r", uri, problems[0])
             return None
-        return DocumentCandidate(uri, text, half, samples)
+        return DocumentCandidate(uri, text, replace(half, samples=found.samples))
 
-    async def _try(
-        self, half: HalfSource, text: str, need: Need
-    ) -> tuple[tuple[str, ...], str]:
-        try:
-            findings = await check_in_worker(
-                half,
-                text,
-                need,
-                sandbox=self._sandbox,
-                validator=self._validator,
-                name=f"consensus:{secrets.token_hex(4)}",
-                deadline=self._half_deadline,
-            )
-        except HalfError as exc:
-            return (str(exc),), "none"
-        return findings.problems, findings.samples
+
+def _occasion() -> str:
+    return f"consensus:{secrets.token_hex(4)}"

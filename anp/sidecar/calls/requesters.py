@@ -1,4 +1,4 @@
-"""The sessions of this daemon as requester, by agreement."""
+"""The channels of this daemon as requester, by agreement, by URI and by peer."""
 
 from __future__ import annotations
 
@@ -9,58 +9,58 @@ from typing import Any
 from anp.channel.channel import Channel
 from anp.channel.core.link_core import EXTENSION_CLOSE
 from anp.sidecar.bound.natural import Asker
-from anp.sidecar.bound.requester import Session, SessionParts
+from anp.sidecar.bound.requester import BoundRequester, RequesterParts
 from anp.sidecar.calls.renewer import Renewer
-from anp.sidecar.consensus.written import WrittenParts, WrittenSession
+from anp.sidecar.consensus.written import WrittenParts, WrittenRequester
 from anp.sidecar.halves.protocol import Protocol
 from cache.records.records import AgreementRecord, HalfRecord
 from negotiation.consensus.written import WrittenCode
 from negotiation.mind import Need
 
-__all__ = ["Sessions"]
+__all__ = ["Requesters"]
 
 
-class Sessions:
-    """Finds the open session of an agreement, and starts new ones."""
+class Requesters:
+    """Finds the open channel for a call, and starts new ones."""
 
-    def __init__(self, parts: SessionParts, written: WrittenParts) -> None:
+    def __init__(self, parts: RequesterParts, written: WrittenParts) -> None:
         self._parts = parts
         self._written_parts = written
-        self._sessions: list[Session] = []
-        self._written: dict[tuple[str, str], WrittenSession] = {}
+        self._requesters: list[BoundRequester] = []
+        self._written: dict[tuple[str, str], WrittenRequester] = {}
         self._askers: dict[str, Asker] = {}
         self._retiring: set[asyncio.Task[None]] = set()
         self._revoked: dict[tuple[str, str | None], str] = {}
         self._renewer = Renewer()
 
-    def live(self, agreement: AgreementRecord, did: str) -> Session | None:
-        """Return the session of an agreement that is still open, or None.
+    def live(self, agreement: AgreementRecord, did: str) -> BoundRequester | None:
+        """Return the open channel of an agreement, or None.
 
         Args:
             did: The peer as it was addressed: the agreement may be another peer's.
         """
         wanted = _key(agreement)
-        for session in reversed(self._sessions):
-            # A repair moves the agreement of a session on, so it is looked at anew.
+        for requester in reversed(self._requesters):
+            # A repair moves the agreement of a channel on, so it is looked at anew.
             if (
-                session.alive
-                and not session.channel.retired
-                and _key(session.agreement) == wanted
-                and did in {session.channel.peer_did, agreement.peer_did}
+                requester.alive
+                and not requester.channel.retired
+                and _key(requester.agreement) == wanted
+                and did in {requester.channel.peer_did, agreement.peer_did}
             ):
-                return session
+                return requester
         return None
 
-    def written(self, did: str, uri: str) -> WrittenSession | None:
-        """Return the open session of a protocol of the daemon's own, or None."""
-        session = self._written.get((did, uri))
-        if session is None or not session.alive or session.channel.retired:
+    def written(self, did: str, uri: str) -> WrittenRequester | None:
+        """Return the open channel of a protocol of the daemon's own, or None."""
+        requester = self._written.get((did, uri))
+        if requester is None or not requester.alive or requester.channel.retired:
             return None
-        return session
+        return requester
 
     def start_written(
         self, did: str, channel: Channel, uri: str, code: WrittenCode
-    ) -> WrittenSession:
+    ) -> WrittenRequester:
         """Use a channel for a protocol of the daemon's own.
 
         Args:
@@ -68,16 +68,18 @@ class Sessions:
         """
         key = did, uri
 
-        def ended(session: WrittenSession) -> None:
-            if self._written.get(key) is session:
+        def ended(requester: WrittenRequester) -> None:
+            if self._written.get(key) is requester:
                 del self._written[key]
 
-        session = WrittenSession(channel, uri, code, self._written_parts, on_end=ended)
-        self._written[key] = session
-        self._renewer.watch(
-            session, uri, lambda renewed: self.start_written(did, renewed, uri, code)
+        requester = WrittenRequester(
+            channel, uri, code, self._written_parts, on_end=ended
         )
-        return session
+        self._written[key] = requester
+        self._renewer.watch(
+            requester, uri, lambda renewed: self.start_written(did, renewed, uri, code)
+        )
+        return requester
 
     def start(
         self,
@@ -86,83 +88,83 @@ class Sessions:
         half: HalfRecord,
         agreement: AgreementRecord,
         need: Need,
-    ) -> Session:
+    ) -> BoundRequester:
         """Bind a channel to a protocol and take in what comes from now on."""
-        session = Session(
+        requester = BoundRequester(
             channel, protocol, half, agreement, need, self._parts, on_end=self._ended
         )
-        self._sessions.append(session)
+        self._requesters.append(requester)
         for whom in (None, agreement.peer_did):
             reason = self._revoked.get((agreement.hash, whom))
             if reason is not None:
                 # Taken back while its channel was opened or renewed.
-                self._end_soon(session.revoke(reason))
+                self._end_soon(requester.revoke(reason))
         self._renewer.watch(
-            session,
+            requester,
             agreement.hash,
             # A repair may have moved both on.
             lambda renewed: self.start(
-                renewed, session.protocol, session.half, session.agreement, need
+                renewed, requester.protocol, requester.half, requester.agreement, need
             ),
         )
-        return session
+        return requester
 
     @property
     def hashes(self) -> frozenset[str]:
-        """Hashes of the documents that open sessions speak."""
-        return frozenset(one.agreement.hash for one in self._sessions)
+        """Hashes of the documents that open channels speak."""
+        return frozenset(one.agreement.hash for one in self._requesters)
 
     async def revoke(self, digest: str, peer_did: str | None, reason: str) -> int:
-        """End the sessions on a document at once, and those that would follow.
+        """End the channels on a document at once, and those that would follow.
 
         Args:
             peer_did: Only those with this peer, in its canonical form.
             reason: For the calls in flight.
 
         Returns:
-            How many sessions ended.
+            How many channels ended.
         """
         self._revoked[digest, peer_did] = reason
         ended = [
-            session
-            for session in self._sessions
-            if session.agreement.hash == digest
-            and peer_did in {None, session.agreement.peer_did}
+            requester
+            for requester in self._requesters
+            if requester.agreement.hash == digest
+            and peer_did in {None, requester.agreement.peer_did}
         ]
-        await asyncio.gather(*(session.revoke(reason) for session in ended))
+        await asyncio.gather(*(requester.revoke(reason) for requester in ended))
         return len(ended)
 
     def give_back(self, digest: str, peer_did: str | None) -> None:
-        """Let sessions on a document be started again; None is for every peer."""
+        """Let channels on a document be started again; None is for every peer."""
         for key in [key for key in self._revoked if key[0] == digest]:
             if peer_did in {None, key[1]}:
                 del self._revoked[key]
 
     def retire(self, agreements: Collection[AgreementRecord]) -> None:
-        """End the sessions of other revisions than these, after their calls in flight.
+        """End the channels of other revisions than these, after their calls in flight.
 
-        New calls take a session of the revision that an agreement names, so none comes
+        New calls take a channel of the revision that an agreement names, so none comes
         to them any more.
         """
         current = {(one.peer_did, one.hash): one.revision for one in agreements}
-        for session in self._sessions:
-            used = session.agreement
+        for requester in self._requesters:
+            used = requester.agreement
             revision = current.get((used.peer_did, used.hash))
             if revision not in {None, used.revision}:
-                self._end_soon(_end(session))
+                self._end_soon(_end(requester))
 
     async def make_room(self, did: str) -> None:
         """End idle channels to a peer without our extensions (DESIGN.md).
 
         The official SDK sends only under its newest key for a pair of DIDs.
         """
-        for session in list(self._sessions):
-            channel = session.channel
+        for requester in list(self._requesters):
+            channel = requester.channel
             if channel.peer_did != did or EXTENSION_CLOSE in channel.extensions:
                 continue
-            await session.wait_idle()
+            await requester.wait_idle()
             await channel.close("another protocol is wanted")
-            self._ended(session)
+            self._ended(requester)
         for (peer, _), written in list(self._written.items()):
             if peer == did and EXTENSION_CLOSE not in written.channel.extensions:
                 await written.wait_idle()
@@ -183,14 +185,14 @@ class Sessions:
         self._retiring.add(task)
         task.add_done_callback(self._retiring.discard)
 
-    def _ended(self, session: Session) -> None:
-        if session in self._sessions:
-            self._sessions.remove(session)
+    def _ended(self, requester: BoundRequester) -> None:
+        if requester in self._requesters:
+            self._requesters.remove(requester)
 
 
-async def _end(session: Session) -> None:
-    await session.wait_idle()
-    await session.channel.close("stale: another revision of our half is in use")
+async def _end(requester: BoundRequester) -> None:
+    await requester.wait_idle()
+    await requester.channel.close("stale: another revision of our half is in use")
 
 
 def _key(agreement: AgreementRecord) -> tuple[str, str, int]:

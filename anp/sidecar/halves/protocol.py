@@ -1,4 +1,4 @@
-"""One agreed protocol, as a channel uses it: a document and our half of its module."""
+"""An agreed protocol as a channel uses it: a document and our half of its module."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from anp.sidecar.halves.loaded import LoadedHalf
 from negotiation.document import Document
 from negotiation.document.layout import read_layout
 from negotiation.document.message_judge import MessageJudge
 from negotiation.document.shape import MessageKind
 from negotiation.errors import DocumentError, NegotiationError
+from negotiation.runner import HalfRunner, Validator
 from negotiation.strict_json import Json
-from negotiation.trial.acceptance import Validator
 
 __all__ = ["Answer", "DoesNotFit", "Protocol"]
 
@@ -27,7 +26,7 @@ class Answer:
     """A decoded response."""
 
     message_id: str | None
-    "Of the request it answers, when the document has message ids."
+    "Id of the request that it answers, when the document has message ids."
 
     result: Any
     "The result, or None with an error."
@@ -40,7 +39,7 @@ class Protocol:
     """Encodes, decodes and handles; every message is judged by the document."""
 
     def __init__(
-        self, digest: str, document: Document, half: LoadedHalf, validator: Validator
+        self, digest: str, document: Document, half: HalfRunner, validator: Validator
     ) -> None:
         self.hash = digest
         self.document = document
@@ -142,7 +141,7 @@ class Protocol:
         Args:
             judge_request: False when `judge` has seen the request already.
             judge_answer: Whether to hold our own answer against the document before it
-                goes out. Who receives judges in any case.
+                goes out. The receiver does so in any case.
 
         Raises:
             DoesNotFit: The request, or our answer if judged, breaks the document.

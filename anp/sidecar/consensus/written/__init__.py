@@ -11,12 +11,12 @@
 from __future__ import annotations
 
 from anp.sidecar.consensus.written.heard import Heard, HeardEntry
-from anp.sidecar.consensus.written.provider import WrittenServed
+from anp.sidecar.consensus.written.provider import WrittenProvider
 from anp.sidecar.consensus.written.requester import (
     InputRefused,
     NotServed,
     ResultUnfit,
-    WrittenSession,
+    WrittenRequester,
 )
 from anp.sidecar.consensus.written.shell import WrittenParts
 
@@ -27,6 +27,6 @@ __all__ = [
     "NotServed",
     "ResultUnfit",
     "WrittenParts",
-    "WrittenServed",
-    "WrittenSession",
+    "WrittenProvider",
+    "WrittenRequester",
 ]

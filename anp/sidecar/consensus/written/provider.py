@@ -20,12 +20,12 @@ from negotiation.errors import CapabilityFailed
 from negotiation.need import Capability, Role
 from negotiation.strict_json import Json
 
-__all__ = ["WrittenServed"]
+__all__ = ["WrittenProvider"]
 
 logger = logging.getLogger(__name__)
 
 
-class WrittenServed(WrittenShell):
+class WrittenProvider(WrittenShell):
     """A channel on which a peer calls our agent."""
 
     def __init__(

@@ -27,7 +27,7 @@ from negotiation.consensus.written import (
 )
 from negotiation.need import Role, Schema
 
-__all__ = ["InputRefused", "NotServed", "ResultUnfit", "WrittenSession"]
+__all__ = ["InputRefused", "NotServed", "ResultUnfit", "WrittenRequester"]
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class ResultUnfit(CallError):
         super().__init__(ErrorKind.APPLICATION_ERROR, detail, may_have_run=True)
 
 
-class WrittenSession(WrittenShell):
+class WrittenRequester(WrittenShell):
     """A channel on which our agent calls a peer."""
 
     def __init__(
@@ -70,7 +70,7 @@ class WrittenSession(WrittenShell):
         code: WrittenCode,
         parts: WrittenParts,
         *,
-        on_end: Callable[[WrittenSession], None],
+        on_end: Callable[[WrittenRequester], None],
     ) -> None:
         """Begin on a channel that is bound to the protocol.
 

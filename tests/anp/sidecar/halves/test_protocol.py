@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from anp.sidecar.halves.loaded import LoadedHalf, load_half
 from anp.sidecar.halves.protocol import DoesNotFit, Protocol
+from anp.sidecar.halves.workshop import LoadedHalf, load_half
 from negotiation.document import Document, document_hash, read_document
 from negotiation.errors import CapabilityFailed, HalfError, JsonError
 from negotiation.mind import HalfSource, Need, Offer
