@@ -211,7 +211,6 @@ class Daemon:
                 max_counter=config.channels.renew_messages,
             ),
         )
-        afterwards = Afterwards(self.store, think)
         dialogue = DialogueLimits(
             message_timeout=config.negotiation.message_timeout,
             cases_timeout=config.negotiation.timeout / 2,
@@ -219,13 +218,8 @@ class Daemon:
         bound = BoundParts(
             workshop=self.workshop,
             store=self.store,
-            repairer=Repairer(
-                store=self.store,
-                afterwards=afterwards,
-                workshop=self.workshop,
-                own_did=own_did,
-            ),
-            afterwards=afterwards,
+            repairer=Repairer(self.store, self.workshop, own_did=own_did),
+            afterwards=Afterwards(self.store, think),
             limits=dialogue,
         )
         capabilities = self.capability_calls = CapabilityCalls(

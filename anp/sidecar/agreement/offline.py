@@ -1,7 +1,7 @@
 """Agreed test cases, run again by one side alone: for repairs and for bundles.
 
-What a bundle says about earlier runs is not believed. Its cases are texts of others,
-and what they were made of is used only where it has the right shape.
+A bundle's account of earlier runs is not believed. Its cases are texts of others, and
+the data that they were made of is used only where it has the right shape.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from negotiation.strict_json import Json
 __all__ = ["ASKED", "Retried", "kept_fixtures", "retry_cases"]
 
 ASKED: Final = "asked"
-"Where kept cases have what a requester made its requests of."
+"Key of kept cases for the data that a requester made its requests of."
 
 ANSWERED: Final = "fixtures"
-"Where kept cases have what a provider's capabilities are taken to answer."
+"Key of kept cases for the assumed answers of a provider's capabilities."
 
 MAX_FIXTURES: Final = 64
 "Most fixtures of one test case."
@@ -38,13 +38,13 @@ MAX_FIXTURES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Retried:
-    """How agreed test cases went with a half, by our side alone."""
+    """The outcome of agreed test cases with a half, run by our side alone."""
 
     problems: tuple[str, ...]
-    "What fails, in words; empty when the half may be used."
+    "Failures in words; empty when the half may be used."
 
     kept: dict[str, Any] | None
-    "What to keep with the agreement; None when there are no cases."
+    "Record for the agreement; None when there are no cases."
 
 
 async def retry_cases(

@@ -1,4 +1,4 @@
-"""What is stored of an agreement: document, half and agreement, however it came."""
+"""Makes the records of an agreement: document, half and agreement."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class DocumentCandidate:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What a kept key may be bound to: it goes on under its hash."""
+        """Return the names that a kept key may be bound to, the hash first."""
         return document_hash(self.text), self.uri
 
 
@@ -61,7 +61,7 @@ def negotiated(
     begins: State,
     created: float,
 ) -> AgreedRecords:
-    """Return what to store of a negotiation that ended in agreement.
+    """Return the records of a negotiation or a repair that ended in agreement.
 
     Args:
         side: Ours; a provider's half may call what it names of it.
@@ -104,7 +104,7 @@ def agreement_by_uri(
     peer_did: str,
     created: float,
 ) -> AgreedRecords:
-    """Return what to store, so that the next call finds our half by its hash.
+    """Return the records by which the next call finds our half.
 
     Args:
         peer_did: The peer in the canonical form.

@@ -1,7 +1,8 @@
-"""What both roles of a channel with a negotiated protocol do alike.
+"""The base of both roles on a channel with a negotiated protocol.
 
-One of our halves speaks on such a channel. Both roles keep the last exchanges, judge
-what the peer reports about our messages, and have our half repaired when it is wrong.
+Our half of the protocol speaks on such a channel. Both roles keep the last exchanges,
+judge what the peer reports about our messages, and have our half repaired when it is
+wrong.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -24,6 +26,7 @@ from anp.sidecar.bound.repairer import Repairer
 from anp.sidecar.halves.protocol import Protocol
 from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.minds.afterwards import Afterwards, Bill, words_of
+from anp.sidecar.minds.minds import Thinking
 from cache.records.records import AgreementRecord, HalfRecord, State
 from cache.store import Store
 from negotiation.errors import HalfError
@@ -95,13 +98,7 @@ class BoundChannel(ABC):
         self._repairs = 0
         self.bill = Bill()
         "What the model cost on this channel and no call has taken into account."
-        self.examiner = Examiner(
-            parts.afterwards,
-            self._peer,
-            self._negotiation_id,
-            self.bill,
-            limits=parts.limits,
-        )
+        self.examiner = Examiner(self._think, parts.limits)
         self.dialogue = DialogueShell(channel, self.role, parts.limits, self)
 
     async def keep_tests(
@@ -186,12 +183,7 @@ class BoundChannel(ABC):
 
     async def answer(self, question: str) -> str:
         """Answer a question about the protocol in words (ANP-64)."""
-        async with self._bound.afterwards.think(
-            self._peer,
-            ours=False,
-            negotiation_id=self._negotiation_id(),
-            bill=self.bill,
-        ) as thinking:
+        async with self._think(ours=False) as thinking:
             return await words_of(thinking.mind, question, self._side())
 
     @abstractmethod
@@ -200,7 +192,7 @@ class BoundChannel(ABC):
 
     @abstractmethod
     async def cases_settled(self, settled: CasesAgreed | CasesSkipped) -> None:
-        """Take note of what came of test cases."""
+        """Take note of the outcome of test cases."""
 
     @abstractmethod
     async def repaired(self, reference: str | None) -> None:
@@ -214,7 +206,7 @@ class BoundChannel(ABC):
 
     @abstractmethod
     def _side(self) -> Side:
-        """Return what our half is good for: our need, or what we offer."""
+        """Return the need or the offer that our half serves."""
 
     @abstractmethod
     def _ours(self, exchange: Exchange) -> bytes | None:
@@ -260,20 +252,26 @@ class BoundChannel(ABC):
             # An owner's hint may have chosen what the half calls; it stays chosen.
             side = replace(side, hints=tuple(self.half.capabilities))
         text = self.protocol.document.text
-        repaired = await self._bound.repairer.repair(
+        half, agreement = await self._bound.repairer.repair(
             text,
             self.half,
             side,
             peer_did=self._peer,
             agreement=self.agreement,
             findings=findings,
-            bill=self.bill,
+            think=self._think,
             by_words=by_words,
         )
         self.protocol = await self._bound.workshop.protocol(
-            repaired.half, text, peer_did=self._peer
+            half, text, peer_did=self._peer
         )
-        self.half, self.agreement = repaired.half, repaired.agreement
+        self.half, self.agreement = half, agreement
 
-    def _negotiation_id(self) -> str | None:
-        return self.agreement.negotiation_id if self.agreement is not None else None
+    def _think(self, *, ours: bool) -> AbstractAsyncContextManager[Thinking]:
+        agreement = self.agreement
+        return self._bound.afterwards.think(
+            self._peer,
+            ours=ours,
+            negotiation_id=None if agreement is None else agreement.negotiation_id,
+            bill=self.bill,
+        )

@@ -48,14 +48,14 @@ __all__ = ["Answers", "DialogueShell", "Report", "ReportEnd"]
 logger = logging.getLogger(__name__)
 
 GONE = "the channel ended"
-"Why nothing is said any more."
+"The reason for ending what still waits."
 
 _LETTERS = string.ascii_letters + string.digits
 _ID_LENGTH = 16
 
 
 class ReportEnd(Enum):
-    """How a report of ours ended."""
+    """The outcome of a report of ours."""
 
     REPAIRED = auto()
     "The peer changed its code; the message in question comes anew."
@@ -72,10 +72,10 @@ class Report:
     """The end of a report of ours."""
 
     end: ReportEnd
-    "What came of it."
+    "The outcome."
 
     reason: str
-    "In words; may quote the peer."
+    "The reason in words; it may quote the peer."
 
 
 class Answers(Protocol):
@@ -86,7 +86,7 @@ class Answers(Protocol):
         ...
 
     async def cases_settled(self, settled: CasesAgreed | CasesSkipped) -> None:
-        """Take note of what came of test cases."""
+        """Take note of the outcome of test cases."""
         ...
 
     async def judge_fault(self, reference: str | None, description: str) -> Fault:
@@ -135,7 +135,7 @@ class DialogueShell:
 
     @property
     def can_report(self) -> bool:
-        """Whether errors may be reported to this peer (ANP-81)."""
+        """True when errors may be reported to this peer (ANP-81)."""
         return "fixErrorNegotiation" in self._channel.capabilities
 
     @property
@@ -195,7 +195,7 @@ class DialogueShell:
             self._questions.pop(name, None)
 
     async def close(self) -> None:
-        """End everything; who still waits learns that the channel is gone."""
+        """End everything, and tell those who wait that the channel is gone."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -248,7 +248,7 @@ class DialogueShell:
         self.spawn(self._step(lambda now: self._machine.handle_timer(now=now)))
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something beside; it ends with the channel at the latest."""
+        """Run `work` beside; it ends with the channel at the latest."""
         if self._closed:
             work.close()
             return

@@ -92,7 +92,7 @@ class BoundProvider(BoundChannel):
 
     @property
     def busy(self) -> bool:
-        """Whether a request is being answered."""
+        """True while a request is being answered."""
         return any(not call.done() for call in self._calls)
 
     async def retire(self, reason: str) -> None:

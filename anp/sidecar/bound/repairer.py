@@ -11,49 +11,34 @@ import logging
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from anp.sidecar.agreement.offline import retry_cases
 from anp.sidecar.agreement.outcomes import TESTS_KEY
 from anp.sidecar.agreement.stored import negotiated
+from anp.sidecar.bound.examiner import ThinkOnChannel
 from anp.sidecar.halves.workshop import HalfTrial, Workshop
-from anp.sidecar.minds.afterwards import Afterwards, Bill
 from cache.records.records import AgreementRecord, HalfRecord, State
 from cache.store import Store
 from negotiation.cases import CasesReport
 from negotiation.errors import HalfError, MindError
 from negotiation.mind import HalfSource, Mind, Need, Side
 
-__all__ = ["Repaired", "Repairer"]
+__all__ = ["Repairer"]
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Repaired:
-    """A new revision, stored."""
-
-    agreement: AgreementRecord
-    "The agreement, which names the revision."
-
-    half: HalfRecord
-    "The revision."
+Repaired = tuple[HalfRecord, AgreementRecord]
+"A stored revision, and the agreement that names it."
 
 
 class Repairer:
     """Makes and stores new revisions."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        afterwards: Afterwards,
-        workshop: Workshop,
-        own_did: str,
-    ) -> None:
+    def __init__(self, store: Store, workshop: Workshop, *, own_did: str) -> None:
         self._store = store
-        self._afterwards = afterwards
         self._workshop = workshop
         self._own_did = own_did
         # One repair of a protocol with a peer at a time: its channels share the result.
@@ -68,7 +53,7 @@ class Repairer:
         peer_did: str,
         agreement: AgreementRecord | None,
         findings: tuple[str, ...],
-        bill: Bill | None = None,
+        think: ThinkOnChannel,
         by_words: bool = False,
     ) -> Repaired:
         """Return a revision with other code than `half`, checked and stored.
@@ -78,7 +63,6 @@ class Repairer:
             agreement: The peer's agreement; None makes one for a provider half that
                 came from elsewhere.
             findings: What is wrong with `half`, in words.
-            bill: Gets what the model costs.
             by_words: Whether `half` breaks what the document says in words. Test cases
                 that it filled in break that too, so they count no more.
 
@@ -94,13 +78,7 @@ class Repairer:
             newer = await asyncio.to_thread(self._newer, half, peer_did, agreement)
             if newer is not None:
                 return newer
-            negotiation_id = agreement.negotiation_id if agreement is not None else None
-            async with self._afterwards.think(
-                peer_did,
-                ours=isinstance(side, Need),
-                negotiation_id=negotiation_id,
-                bill=bill,
-            ) as thinking:
+            async with think(ours=isinstance(side, Need)) as thinking:
                 # Rules write what schemas say, and those are what it did keep.
                 first = None if by_words else thinking.first
                 written = await self._write(
@@ -118,7 +96,7 @@ class Repairer:
             "half repaired hash=%s role=%s revision=%d",
             half.hash[:12],
             half.role,
-            repaired.half.revision,
+            repaired[0].revision,
         )
         return repaired
 
@@ -137,7 +115,7 @@ class Repairer:
             ):
                 stored = self._store.half(half.hash, half.role, known.revision)
                 if stored is not None and stored.state is State.ACTIVE:
-                    return Repaired(known, stored)
+                    return stored, known
         return None
 
     def _store_revision(
@@ -161,7 +139,7 @@ class Repairer:
         )
         known = fresh if agreement is None else replace(agreement, revision=0)
         stored = self._store.save_agreement(text, half, known)
-        return Repaired(stored, replace(half, revision=stored.revision))
+        return replace(half, revision=stored.revision), stored
 
     async def _write(
         self,

@@ -85,12 +85,12 @@ class BoundRequester(BoundChannel):
 
     @property
     def alive(self) -> bool:
-        """Whether requests can still be sent."""
+        """True while requests can be sent."""
         return self.channel.open
 
     @property
     def idle(self) -> bool:
-        """Whether nobody waits for an answer."""
+        """True when nobody waits for an answer."""
         return not self._pending
 
     async def revoke(self, reason: str) -> None:

@@ -53,7 +53,7 @@ class MetaAnswer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """What a channel was bound to."""
+    """A half and its document, found or agreed for a channel."""
 
     half: HalfRecord
     document: str

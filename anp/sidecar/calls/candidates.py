@@ -1,4 +1,4 @@
-"""Which consensus protocols serve a call of ours, and our code for them (ANP-92).
+"""Finds the consensus protocols that serve a call of ours (ANP-92).
 
 The order is that of DESIGN.md, How a call flows: one that the caller names, one of the
 peer's list whose schemas fit, and a protocol for all capabilities only when the task
@@ -71,7 +71,7 @@ class WrittenCandidate:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What a kept key may be bound to."""
+        """Return the names that a kept key may be bound to."""
         return (self.uri,)
 
 
@@ -154,7 +154,7 @@ class CandidateFinder:
             self._misfits.note(target.did, named, key, now=self._clock())
 
     def is_misfit(self, target: Target, uri: str, need: Need) -> bool:
-        """Whether a protocol is known not to serve a task at a peer."""
+        """Return whether a protocol is known not to serve a task at a peer."""
         return self._misfits.known(
             target.did, uri, task_key(need.task), now=self._clock()
         )

@@ -36,7 +36,7 @@ class Answer:
 
 
 class Protocol:
-    """Encodes, decodes and handles; every message is judged by the document."""
+    """Encodes, decodes and handles messages, and judges each by the document."""
 
     def __init__(
         self, digest: str, document: Document, half: HalfRunner, validator: Validator
@@ -48,7 +48,7 @@ class Protocol:
 
     @property
     def has_message_ids(self) -> bool:
-        """Whether answers can be told apart, so that many calls may be in flight."""
+        """True when answers can be told apart, so that many calls may be in flight."""
         try:
             return read_layout(self.document.of_values).message_id is not None
         except DocumentError:
@@ -62,7 +62,7 @@ class Protocol:
     async def judge(
         self, kind: Literal["request", "response"], data: bytes
     ) -> list[str]:
-        """Return what speaks against `data` as a message of the document, if anything.
+        """Return the findings against `data` as a message of the document.
 
         A response may be a good one or one that says error in the document's own way.
 

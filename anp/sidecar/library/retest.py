@@ -42,7 +42,7 @@ MAX_WORDS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class TestRun:
-    """How a half did."""
+    """The outcome of one test of a half."""
 
     __test__ = False  # pytest would take it for a test.
 

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from anp.sidecar.consensus.written.base import WrittenParts
 from anp.sidecar.consensus.written.heard import Heard, HeardEntry
 from anp.sidecar.consensus.written.provider import WrittenProvider
 from anp.sidecar.consensus.written.requester import (
@@ -18,7 +19,6 @@ from anp.sidecar.consensus.written.requester import (
     ResultUnfit,
     WrittenRequester,
 )
-from anp.sidecar.consensus.written.shell import WrittenParts
 
 __all__ = [
     "Heard",

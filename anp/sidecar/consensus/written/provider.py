@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived
 from anp.sidecar.bound.natural import Listener
-from anp.sidecar.consensus.written.shell import WrittenParts, WrittenShell
+from anp.sidecar.consensus.written.base import WrittenChannel, WrittenParts
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.wire.frames import ProtocolType
 from negotiation.consensus.written import (
@@ -25,7 +25,7 @@ __all__ = ["WrittenProvider"]
 logger = logging.getLogger(__name__)
 
 
-class WrittenProvider(WrittenShell):
+class WrittenProvider(WrittenChannel):
     """A channel on which a peer calls our agent."""
 
     def __init__(

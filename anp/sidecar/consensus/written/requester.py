@@ -11,7 +11,7 @@ from anp.channel.channel import Channel, ChannelClosed
 from anp.errors import CallError, ErrorKind
 from anp.protocols.envelope.discovery import read_page
 from anp.protocols.envelope.words import Action
-from anp.sidecar.consensus.written.shell import WrittenParts, WrittenShell
+from anp.sidecar.consensus.written.base import WrittenChannel, WrittenParts
 from anp.sidecar.halves.protocol import Answer
 from anp.wire.frames import ProtocolType
 from negotiation.consensus.written import (
@@ -60,7 +60,7 @@ class ResultUnfit(CallError):
         super().__init__(ErrorKind.APPLICATION_ERROR, detail, may_have_run=True)
 
 
-class WrittenRequester(WrittenShell):
+class WrittenRequester(WrittenChannel):
     """A channel on which our agent calls a peer."""
 
     def __init__(
@@ -86,12 +86,12 @@ class WrittenRequester(WrittenShell):
 
     @property
     def alive(self) -> bool:
-        """Whether requests can still be sent."""
+        """True while requests can be sent."""
         return self.channel.open and self._closing is None
 
     @property
     def idle(self) -> bool:
-        """Whether nobody waits for an answer."""
+        """True when nobody waits for an answer."""
         return not self._pending
 
     async def wait_idle(self) -> None:
