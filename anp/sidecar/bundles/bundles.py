@@ -16,9 +16,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.agreement.offline import retry_cases
+from anp.sidecar.agreement.offline import likely_arguments, retry_cases, task_of
 from anp.sidecar.agreement.outcomes import TESTS_KEY
-from anp.sidecar.bundles.arguments import likely_arguments
 from anp.sidecar.bundles.export import CLAIMS, BundleExport, active_agreements
 from anp.sidecar.bundles.format import (
     Bundle,
@@ -324,12 +323,7 @@ class Bundles:
             active_agreements, self._store, bundle.hash, half.role, peer_did
         )
         served = [*([agreement] if agreement is not None else []), *known]
-        tasks = {
-            one.task_key: Task(document.requirement)
-            if one.task is None
-            else Task(**one.task)
-            for one in served
-        }
+        tasks = {one.task_key: task_of(one, document) for one in served}
         sides: list[Side] = []
         for task in tasks.values():
             await self._check_task(task)

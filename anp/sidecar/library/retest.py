@@ -11,9 +11,15 @@ from typing import Any, Final
 
 from anp.channel.channel import ChannelClosed
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.agreement.offline import ASKED, Retried, kept_fixtures, retry_cases
+from anp.sidecar.agreement.offline import (
+    ASKED,
+    Retried,
+    kept_fixtures,
+    likely_arguments,
+    retry_cases,
+    task_of,
+)
 from anp.sidecar.agreement.outcomes import TESTS_KEY
-from anp.sidecar.bundles.arguments import likely_arguments
 from anp.sidecar.calls.binder import Binder
 from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.offer.exposure import Exposure
@@ -23,7 +29,6 @@ from cache.store import Store
 from negotiation.document import Document, read_document
 from negotiation.errors import HalfError, NegotiationError
 from negotiation.mind import HalfSource, Need, Offer, Side
-from negotiation.need import Task
 
 __all__ = ["MAX_AGREEMENTS", "Retester", "TestRun"]
 
@@ -269,11 +274,7 @@ class Retester:
         return _run(half, agreement, mode, problems, results)
 
     async def _need(self, document: Document, agreement: AgreementRecord) -> Need:
-        task = (
-            Task(document.requirement)
-            if agreement.task is None
-            else Task(**agreement.task)
-        )
+        task = task_of(agreement, document)
         arguments = await likely_arguments(
             document, task, agreement.tests, self._workshop.validator
         )

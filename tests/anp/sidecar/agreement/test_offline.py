@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anp.sidecar.agreement.offline import retry_cases
-from anp.sidecar.bundles.arguments import likely_arguments
+from anp.sidecar.agreement.offline import likely_arguments, retry_cases
 from anp.sidecar.halves.workshop import HalfTrial
 from negotiation.document import read_document, render_document
 from negotiation.mind import HalfSource, Need, Offer
