@@ -66,7 +66,7 @@ KINDS: Mapping[FailureKind, ErrorKind] = {
     FailureKind.CANCELLED: ErrorKind.INTERRUPTED,
     FailureKind.LINK_LOST: ErrorKind.PEER_UNREACHABLE,
 }
-"How a negotiation's failure looks to a caller."
+"Kind of the caller's error for each failure of a negotiation."
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Agreed:
     """The result of one negotiation, stored."""
 
     agreement: AgreementRecord
-    "What was settled."
+    "The agreement."
 
     half: HalfRecord
     "Our half."
@@ -92,7 +92,7 @@ class Agreed:
     "Model calls on our side."
 
     cost: float
-    "What they cost at the owner's prices."
+    "Their cost at the owner's prices."
 
     held: tuple[FrameReceived, ...]
     "Application frames that came early, to be served now."
@@ -323,7 +323,7 @@ class Agreer:
     async def _interrupted(
         self, case: Case, channel: Channel, exc: BaseException
     ) -> None:
-        """Keep what ended without an end of its own."""
+        """Keep the record of a negotiation that was broken off."""
         ended = channel.ended
         if ended is not None:
             # The link ends whoever serves on it.
@@ -333,7 +333,7 @@ class Agreer:
             await self._finish(case, "cancelled", _given_up(exc), None)
 
     async def _failed(self, case: Case, exc: NegotiationEnded) -> CallError:
-        """Keep what failed, and return the error for the caller."""
+        """Keep the record of a failed negotiation; return the error for the caller."""
         name = case.record.id
         pending = is_pending(exc.reason)
         outcome, error = str(exc.kind), CallError(KINDS[exc.kind], _why(exc))

@@ -97,7 +97,7 @@ class BoundChannel(ABC):
         self._exchanges = Exchanges()
         self._repairs = 0
         self.bill = Bill()
-        "What the model cost on this channel and no call has taken into account."
+        "Costs of the model on this channel that no call has taken into account."
         self.examiner = Examiner(self._think, parts.limits)
         self.dialogue = DialogueShell(channel, self.role, parts.limits, self)
 
@@ -213,7 +213,7 @@ class BoundChannel(ABC):
         """Return the message of an exchange that our half made, if it has."""
 
     async def _differences(self, exchange: Exchange) -> list[str]:
-        """Return how our message breaks an agreed test case."""
+        """Return the differences of our message from an agreed test case."""
         return []
 
     @abstractmethod
@@ -238,8 +238,8 @@ class BoundChannel(ABC):
         """Use a new revision of our half from now on (DESIGN.md, Repairs).
 
         Args:
-            findings: What is wrong with our half, in words.
-            by_words: Whether it breaks what the document says in words.
+            findings: Faults of our half, in words.
+            by_words: True when it breaks the words of the document, and no schema.
 
         Raises:
             HalfError: There is none that passes its checks.

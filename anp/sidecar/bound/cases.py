@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final
@@ -69,7 +69,7 @@ class NoAnswer:
     """There is no answer to a test request."""
 
     reason: str
-    "Why, in words."
+    "The reason, in words."
 
 
 class Verification:
@@ -87,8 +87,8 @@ class Verification:
         """Send a test request and return the answer and its envelope's id.
 
         Returns:
-            Why there is none, when none came within `timeout` seconds, or the peer
-            refused or closed the channel.
+            `NoAnswer` when none came within `timeout` seconds, or the peer refused or
+            closed the channel.
 
         Raises:
             ChannelClosed: The link was lost, or we closed the channel.
@@ -141,7 +141,7 @@ class RequesterCases:
         self.verification = Verification(channel.channel)
         self._proposed: tuple[TestCase, ...] = ()
         self.asked: Fixtures = {}
-        "What our requests were made of, and how the responses were read; private."
+        "Data of our requests, and results read of the responses; private."
 
     async def verify(self) -> None:
         """Agree test cases with the provider, run them, and keep the outcome.
@@ -225,7 +225,7 @@ class RequesterCases:
         """Judge the set that the provider filled in.
 
         Args:
-            may_counter: Whether a set of ours can still be sent.
+            may_counter: True when a set of ours can still be sent.
         """
         return await self._bound.examiner.judge_cases(
             text,
@@ -336,7 +336,7 @@ class ProviderCases:
         """Fill in what the requester proposes, from our half on fixtures.
 
         Args:
-            may_counter: Whether a set of ours can still be sent.
+            may_counter: True when a set of ours can still be sent.
         """
         return await self._bound.examiner.judge_cases(
             text,
@@ -373,35 +373,32 @@ class ProviderCases:
             ours, f"{summary} Taken out: {reasons}" if reasons else summary
         )
 
-    def settled(self, agreed: CasesAgreed | CasesSkipped) -> Mapping[str, Any]:
-        """Return what to keep with the agreement."""
+    def settled(self, agreed: CasesAgreed | CasesSkipped) -> dict[str, Any]:
+        """Return the record of agreed or skipped cases for the agreement."""
         if isinstance(agreed, CasesSkipped):
             return untested(agreed.reason)
         self._text = agreed.text
-        kept = {
-            "mode": "agreed",
-            "text": agreed.text,
-            # Private: what our capabilities are taken to answer (DESIGN.md).
-            "fixtures": self._fixtures,
-            "at": time.time(),
-        }
-        return {TESTS_KEY: kept}
+        return self._kept()
 
     def failed(self, request: bytes, detail: str) -> dict[str, Any]:
-        """Return what to keep when our own half fails one of the cases.
+        """Return the record for the agreement when our own half fails a case.
 
         Args:
             request: The test request.
-            detail: How it fails, in words.
+            detail: The failure, in words.
         """
         document = self._bound.protocol.document
         titles = {case.request: case.title for case in read_cases(self._text, document)}
         result = CaseResult(titles.get(request, "?"), passed=False, detail=detail[:500])
+        return self._kept(results=[asdict(result)])
+
+    def _kept(self, **outcome: Any) -> dict[str, Any]:
         kept = {
             "mode": "agreed",
             "text": self._text,
+            # Private: the assumed answers of our capabilities (DESIGN.md).
             "fixtures": self._fixtures,
-            "results": [asdict(result)],
+            **outcome,
             "at": time.time(),
         }
         return {TESTS_KEY: kept}
@@ -417,7 +414,7 @@ class ProviderCases:
         return await answer_case(request, self._fixtures, runner=runner)
 
     async def differences(self, exchange: Exchange) -> list[str]:
-        """Return how our answer to a test request differs from the agreed one."""
+        """Return the differences of our answer in a test from the agreed one."""
         protocol = self._bound.protocol
         if exchange.response is None or not self._text:
             return []
@@ -428,7 +425,7 @@ class ProviderCases:
 
 
 def untested(reason: str) -> dict[str, Any]:
-    """Return what is kept of an agreement whose cases were not run."""
+    """Return the record for an agreement whose cases were not run."""
     report = CasesReport("untested", "", (), reason)
     return {TESTS_KEY: {**report.to_json(), "at": time.time()}}
 
@@ -444,7 +441,7 @@ async def _differences(case: TestCase, actual: bytes, protocol: Protocol) -> lis
 
 
 def _closed(exc: ChannelClosed) -> NoAnswer:
-    """Return what a closed channel says about a test; a lost link says nothing."""
+    """Return the end of a test by a closed channel; raise it when the link was lost."""
     if not exc.by_peer:
         raise exc
     return NoAnswer(f"the peer closed the channel: {exc.detail[:200]}")

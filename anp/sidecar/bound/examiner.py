@@ -91,7 +91,7 @@ class Examiner:
         found: Fault,
         protocol: Protocol,
     ) -> Fault:
-        """Say whose fault a reported error is when the schemas find nothing (ANP-60).
+        """Judge whose fault a reported error is when the schemas find nothing (ANP-60).
 
         Args:
             kind: Kind of our message.
@@ -118,7 +118,7 @@ class Examiner:
     async def deviations(
         self, request: bytes | None, response: bytes, protocol: Protocol
     ) -> tuple[str, ...]:
-        """Return how an answer that fits its schemas breaks the document's words.
+        """Return the deviations of an answer from the document's words.
 
         Args:
             request: Our request that it answers, if that is known; it is not judged.
@@ -171,8 +171,8 @@ class Examiner:
 
         Args:
             judge: The rules.
-            ours: Whether a call of ours started this, and pays.
-            may_counter: Whether a set of ours can still be sent.
+            ours: True when a call of ours started this, and pays.
+            may_counter: True when a set of ours can still be sent.
         """
         document = protocol.document
         try:
@@ -196,7 +196,7 @@ class Examiner:
     async def _case_problems(
         self, cases: Sequence[TestCase], protocol: Protocol, *, ours: bool
     ) -> dict[TestCase, str]:
-        """Return what the model says against the cases whose words are unclear."""
+        """Return the objections of the model to the cases whose words are unclear."""
         unclear = [case for case in cases if case.good is None]
         if not unclear:
             return {}
@@ -238,7 +238,7 @@ class Examiner:
         Args:
             step: Name of the question, for the log.
             about: Identifies its matter; nothing is asked twice about that.
-            ours: Whether a call of ours started this, and pays.
+            ours: True when a call of ours started this, and pays.
             seconds: Time for everything.
             otherwise: Stands where the model cannot say, and where the owner set none.
         """

@@ -72,7 +72,7 @@ class Exchange:
     "Capability calls in their order, where we answered."
 
     verification: bool = False
-    "Whether it went over PT=11, so that fixtures stood in for capabilities."
+    "True when it went over PT=11, so that fixtures stood in for capabilities."
 
     @property
     def size(self) -> int:

@@ -62,9 +62,9 @@ class Repairer:
             peer_did: The peer in its canonical form.
             agreement: The peer's agreement; None makes one for a provider half that
                 came from elsewhere.
-            findings: What is wrong with `half`, in words.
-            by_words: Whether `half` breaks what the document says in words. Test cases
-                that it filled in break that too, so they count no more.
+            findings: Faults of `half`, in words.
+            by_words: True when `half` breaks the words of the document, and no schema.
+                Test cases that it filled in break them too, so they count no more.
 
         Raises:
             HalfError: There is no other code that passes its checks; its cause is the
@@ -153,8 +153,8 @@ class Repairer:
     ) -> HalfSource:
         """Return other code of the first of `minds` that passes its checks.
 
-        What the sandbox and the test cases find in each attempt goes to the mind with
-        the next one.
+        The findings of the sandbox and of the test cases in each attempt go to the mind
+        with the next one.
 
         Args:
             tests: The `tests` of the agreement; agreed cases have to pass again.

@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 Samples = Literal["full", "partial", "none"]
 
 LEAST_FIRST: Final[tuple[Samples, ...]] = ("none", "partial", "full")
-"How much of the schemas could be sampled."
+"Shares of the schemas that could be sampled, the least first."
 
 IMPORTED: Final = "imported"
 "The origin of every imported half, whatever its bundle says."
@@ -62,10 +62,10 @@ class _Tried:
     """A half that passed."""
 
     samples: Samples
-    "How much of the schemas could be sampled."
+    "Share of the schemas that could be sampled."
 
     tests: dict[str, Any]
-    "What to keep with the agreements."
+    "Record of the tests, for the agreements."
 
 
 class Bundles:
@@ -315,7 +315,7 @@ class Bundles:
         peer_did: str | None,
         agreement: AgreementRecord | None,
     ) -> list[Side]:
-        """Return what the half has to be good for, that of the new agreement first."""
+        """Return the sides that the half has to serve, the new agreement's first."""
         if half.role is Role.PROVIDER:
             return [Offer(self._exposure.offered())]
         document = read_document(bundle.text)

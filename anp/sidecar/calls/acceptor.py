@@ -62,7 +62,7 @@ class _Bound:
 
 
 class Provider:
-    """Decides what peers may open, negotiates with them and serves their channels."""
+    """Admits peers, negotiates with them and serves their channels."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class Provider:
             peer_did: Only those of this peer, in its canonical form.
 
         Returns:
-            How many channels were closed.
+            The number of channels that were closed.
         """
         self._revoked.add((digest, peer_did))
         ended = [

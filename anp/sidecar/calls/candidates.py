@@ -64,10 +64,10 @@ class WrittenCandidate:
     "Its code."
 
     action: str
-    "What to ask for."
+    "The action to ask for."
 
     pick: Pick | None
-    "How data and result cross; None leaves both as they are."
+    "Conversion of data and result; None leaves both as they are."
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ _Key = tuple[str, str, bytes]
 
 
 class CandidateFinder:
-    """Finds what to put into `candidateProtocols` for a call."""
+    """Finds the entries of `candidateProtocols` for a call."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class CandidateFinder:
         """Make the finder.
 
         Args:
-            enabled: Whether calls that name no protocol look for one at all.
+            enabled: False when calls that name no protocol are not to look for one.
         """
         self._desk = desk
         self._lists = lists
@@ -113,11 +113,11 @@ class CandidateFinder:
     async def find(
         self, target: Target, need: Need, *, named: str | None, ask: bool = True
     ) -> list[Candidate]:
-        """Return what to offer, best first; empty means: negotiate.
+        """Return the protocols to offer, best first; none means: negotiate.
 
         Args:
             named: The URI that the caller or the `[[task]]` names.
-            ask: Whether the peer may be asked for its list.
+            ask: True when the peer may be asked for its list.
 
         Raises:
             CallError: `usage` or `generated_code`, the named one cannot be spoken.
@@ -145,7 +145,7 @@ class CandidateFinder:
         """Ask a peer for its list again the next time: it serves something else now.
 
         Args:
-            named: What the caller named for the task and was not selected; it is not
+            named: URI that the caller named and the peer did not select; it is not
                 offered again for a while, or every call would negotiate anew.
         """
         self._lists.forget(target)
@@ -275,7 +275,7 @@ class CandidateFinder:
         """Return a protocol with our half for a task, or None when there is none.
 
         Args:
-            firm: Whether our mind may think hard about it, which may cost something.
+            firm: True when our mind may think hard about it, which may cost something.
         """
         if await asyncio.to_thread(self._store.is_revoked, digest, target.did):
             return None

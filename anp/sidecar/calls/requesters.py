@@ -122,7 +122,7 @@ class Requesters:
             reason: For the calls in flight.
 
         Returns:
-            How many channels ended.
+            The number of channels that ended.
         """
         self._revoked[digest, peer_did] = reason
         ended = [

@@ -24,7 +24,7 @@ def written_protocols(*, envelope: bool) -> list[WrittenEntry]:
     """Return the protocols whose code is part of the daemon.
 
     Args:
-        envelope: Whether the owner wants the message envelope.
+        envelope: True when the owner wants the message envelope.
     """
     if not envelope:
         return []

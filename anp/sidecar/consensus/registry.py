@@ -56,7 +56,7 @@ class WrittenEntry:
     """A protocol whose code is part of the daemon."""
 
     protocol: ConsensusProtocol
-    "What it is."
+    "Its URI, document and kind."
 
     code: WrittenCode
     "Speaks it, on either side."
@@ -82,10 +82,10 @@ class ConsensusDesk:
         """Make the desk; `load` reads what the owner put into the folder.
 
         Args:
-            folder: Where the owner's entries and bundles are.
+            folder: Holds the owner's entries and bundles.
             order: URIs, best first.
             written: Protocols of the daemon's own.
-            publishes: Whether peers are shown our list.
+            publishes: True when peers are shown our list.
             approve: When the owner is asked first; a protocol for all capabilities is
                 then served only as far as no word of the owner is needed.
             mind: Gives a mind that writes provider halves. We pay if it asks a model:
@@ -114,7 +114,7 @@ class ConsensusDesk:
     # What is known.
 
     def wire(self, serves: Serves) -> None:
-        """Say who knows which half serves a hash; the provider is built later."""
+        """Take the function that finds the half for a hash; it is made later."""
         self._serves = serves
         self._exposure.watch(self._changed)
 
@@ -206,7 +206,7 @@ class ConsensusDesk:
             await asyncio.wait([self._work])
 
     async def close(self) -> None:
-        """End what is under way."""
+        """End the work in progress."""
         if self._work is not None:
             self._work.cancel()
             await asyncio.gather(self._work, return_exceptions=True)

@@ -140,8 +140,8 @@ class Protocol:
 
         Args:
             judge_request: False when `judge` has seen the request already.
-            judge_answer: Whether to hold our own answer against the document before it
-                goes out. The receiver does so in any case.
+            judge_answer: True to judge our own answer before it goes out; the receiver
+                does so in any case.
 
         Raises:
             DoesNotFit: The request, or our answer if judged, breaks the document.

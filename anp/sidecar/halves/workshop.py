@@ -238,7 +238,7 @@ class Workshop:
 
 @contextlib.contextmanager
 def _half_errors() -> Iterator[None]:
-    """Turn what the sandbox raises into the `HalfError` that negotiation knows."""
+    """Turn errors of the sandbox into the `HalfError` that negotiation knows."""
     try:
         yield
     except SandboxError as exc:

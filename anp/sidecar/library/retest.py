@@ -61,7 +61,7 @@ class TestRun:
     "`wire`, `offline`, or `acceptance` when no test cases are kept."
 
     problems: tuple[str, ...]
-    "What fails, in words; empty when all is well."
+    "Failures in words; empty when all is well."
 
     results: tuple[dict[str, Any], ...]
     "One for each test case: title, passed, detail."

@@ -55,7 +55,7 @@ class WrittenParts:
     "Judges values."
 
     dialogue: DialogueLimits
-    "How long and how much may be said beside the protocol."
+    "Limits of the dialogue beside the protocol."
 
     limits: WrittenLimits
     "Limits of the protocol; a message is no larger than its channel takes, too."

@@ -101,7 +101,7 @@ class Heard:
         )
 
     def entries(self, *, after: int = 0) -> list[HeardEntry]:
-        """Return what is kept with a number above `after`, oldest first."""
+        """Return the entries with a number above `after`, oldest first."""
         return [entry for entry in self._entries if entry.number > after]
 
 

@@ -43,8 +43,8 @@ class WrittenProvider(WrittenChannel):
 
         Args:
             capabilities: Calls our agent, judged by the schemas on both sides.
-            offered: What this peer may use now; asked for each message, and again
-                before each call.
+            offered: Returns the capabilities that this peer may use now; asked for each
+                message, and again before each call.
             listener: Answers texts that come beside the protocol, if any may.
         """
         super().__init__(channel, uri, code, Role.PROVIDER, parts)

@@ -110,7 +110,7 @@ class WrittenRequester(WrittenChannel):
         """Ask the peer for something and return its answer; many may be in flight.
 
         Args:
-            output_schema: What the result has to fit, as the peer published it.
+            output_schema: Schema of the result, as the peer published it.
             timeout: Seconds for everything, below the limits of the protocol.
 
         Raises:
