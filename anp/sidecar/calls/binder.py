@@ -79,7 +79,7 @@ class Binder:
         self._remember = remember
         self._test_cases = test_cases
         self.shares_agreements = shares_agreements
-        self._requesters = Requesters(parts, written)
+        self._sessions = Requesters(parts, written)
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
 
     async def ready(
@@ -173,7 +173,7 @@ class Binder:
         candidates = await self._candidates.find(target, need, named=named)
         for candidate in candidates:
             if isinstance(candidate, WrittenCandidate):
-                known = self._requesters.written(target.did, candidate.uri)
+                known = self._sessions.written(target.did, candidate.uri)
                 if known is not None:
                     return self._written(target, known, candidate, need)
             resumed = await self._links.resume_channel(
@@ -204,7 +204,7 @@ class Binder:
     ) -> Ready:
         """Use what both sides know by its URI, without negotiation (ANP-94)."""
         if isinstance(selected, WrittenCandidate):
-            session = self._requesters.start_written(
+            session = self._sessions.start_written(
                 target.did, channel, selected.uri, selected.entry.code
             )
             return self._written(target, session, selected, need)
@@ -255,7 +255,7 @@ class Binder:
         """
         lock = self._locks.setdefault((target.did, "natural language"), asyncio.Lock())
         async with lock:
-            known = self._requesters.asker(target.did)
+            known = self._sessions.asker(target.did)
             if known is not None:
                 return known
             channel = await self._open(target, None)
@@ -268,24 +268,24 @@ class Binder:
                     "call without --mode natural-language",
                 )
             await self._remember(channel)
-            return self._requesters.start_asker(target.did, channel)
+            return self._sessions.start_asker(target.did, channel)
 
     def retire(self, agreements: Collection[AgreementRecord]) -> None:
         """End what runs on other revisions than these; see `Requesters.retire`."""
-        self._requesters.retire(agreements)
+        self._sessions.retire(agreements)
 
     @property
     def hashes(self) -> frozenset[str]:
         """Hashes of the documents that open channels to peers speak."""
-        return self._requesters.hashes
+        return self._sessions.hashes
 
     async def revoke(self, digest: str, peer_did: str | None, reason: str) -> int:
         """End what speaks a document; see `Requesters.revoke`."""
-        return await self._requesters.revoke(digest, peer_did, reason)
+        return await self._sessions.revoke(digest, peer_did, reason)
 
     def give_back(self, digest: str, peer_did: str | None) -> None:
         """Let a document be spoken again; see `Requesters.give_back`."""
-        self._requesters.give_back(digest, peer_did)
+        self._sessions.give_back(digest, peer_did)
 
     async def session_for_tests(
         self, target: Target, agreement: AgreementRecord, half: HalfRecord, need: Need
@@ -351,7 +351,7 @@ class Binder:
         for agreement in await asyncio.to_thread(self._agreements, target.did, key):
             if only not in {None, agreement.hash}:
                 continue
-            known = self._requesters.live(agreement, target.did)
+            known = self._sessions.live(agreement, target.did)
             half = None
             try:
                 if known is not None:
@@ -383,7 +383,7 @@ class Binder:
                 return channel
             assert half is not None
             ours = await self._own(channel, agreement, half)
-            session = self._requesters.start(channel, protocol, half, ours, need)
+            session = self._sessions.start(channel, protocol, half, ours, need)
             return ready_through(session, message_id, data, need, "agreement")
         return None
 
@@ -458,12 +458,12 @@ class Binder:
         workshop = self._parts.bound.workshop
         return await workshop.protocol(half, document.text, peer_did=peer_did)
 
-    # Channels.
+    # Sessions.
 
     async def _open(
         self, target: Target, digest: str | None, candidates: Sequence[str] = ()
     ) -> Channel:
-        await self._requesters.make_room(target.did)
+        await self._sessions.make_room(target.did)
         meta = self._offer(digest, candidates=candidates)
         return await self._links.open_channel(target, meta)
 
@@ -480,7 +480,7 @@ class Binder:
             raise CallError(
                 ErrorKind.GENERATED_CODE, f"our half cannot be loaded: {exc}"
             ) from exc
-        return self._requesters.start(channel, protocol, half, agreement, need)
+        return self._sessions.start(channel, protocol, half, agreement, need)
 
     async def _request(self, protocol: Protocol, arguments: Any) -> tuple[str, bytes]:
         message_id = secrets.token_hex(8)

@@ -26,7 +26,7 @@ class Requesters:
     def __init__(self, parts: RequesterParts, written: WrittenParts) -> None:
         self._parts = parts
         self._written_parts = written
-        self._requesters: list[BoundRequester] = []
+        self._sessions: list[BoundRequester] = []
         self._written: dict[tuple[str, str], WrittenRequester] = {}
         self._askers: dict[str, Asker] = {}
         self._retiring: set[asyncio.Task[None]] = set()
@@ -40,23 +40,23 @@ class Requesters:
             did: The peer as it was addressed: the agreement may be another peer's.
         """
         wanted = _key(agreement)
-        for requester in reversed(self._requesters):
+        for session in reversed(self._sessions):
             # A repair moves the agreement of a channel on, so it is looked at anew.
             if (
-                requester.alive
-                and not requester.channel.retired
-                and _key(requester.agreement) == wanted
-                and did in {requester.channel.peer_did, agreement.peer_did}
+                session.alive
+                and not session.channel.retired
+                and _key(session.agreement) == wanted
+                and did in {session.channel.peer_did, agreement.peer_did}
             ):
-                return requester
+                return session
         return None
 
     def written(self, did: str, uri: str) -> WrittenRequester | None:
         """Return the open channel of a protocol of the daemon's own, or None."""
-        requester = self._written.get((did, uri))
-        if requester is None or not requester.alive or requester.channel.retired:
+        session = self._written.get((did, uri))
+        if session is None or not session.alive or session.channel.retired:
             return None
-        return requester
+        return session
 
     def start_written(
         self, did: str, channel: Channel, uri: str, code: WrittenCode
@@ -68,18 +68,18 @@ class Requesters:
         """
         key = did, uri
 
-        def ended(requester: WrittenRequester) -> None:
-            if self._written.get(key) is requester:
+        def ended(session: WrittenRequester) -> None:
+            if self._written.get(key) is session:
                 del self._written[key]
 
-        requester = WrittenRequester(
+        session = WrittenRequester(
             channel, uri, code, self._written_parts, on_end=ended
         )
-        self._written[key] = requester
+        self._written[key] = session
         self._renewer.watch(
-            requester, uri, lambda renewed: self.start_written(did, renewed, uri, code)
+            session, uri, lambda renewed: self.start_written(did, renewed, uri, code)
         )
-        return requester
+        return session
 
     def start(
         self,
@@ -90,29 +90,29 @@ class Requesters:
         need: Need,
     ) -> BoundRequester:
         """Bind a channel to a protocol and take in what comes from now on."""
-        requester = BoundRequester(
+        session = BoundRequester(
             channel, protocol, half, agreement, need, self._parts, on_end=self._ended
         )
-        self._requesters.append(requester)
+        self._sessions.append(session)
         for whom in (None, agreement.peer_did):
             reason = self._revoked.get((agreement.hash, whom))
             if reason is not None:
                 # Taken back while its channel was opened or renewed.
-                self._end_soon(requester.revoke(reason))
+                self._end_soon(session.revoke(reason))
         self._renewer.watch(
-            requester,
+            session,
             agreement.hash,
             # A repair may have moved both on.
             lambda renewed: self.start(
-                renewed, requester.protocol, requester.half, requester.agreement, need
+                renewed, session.protocol, session.half, session.agreement, need
             ),
         )
-        return requester
+        return session
 
     @property
     def hashes(self) -> frozenset[str]:
         """Hashes of the documents that open channels speak."""
-        return frozenset(one.agreement.hash for one in self._requesters)
+        return frozenset(one.agreement.hash for one in self._sessions)
 
     async def revoke(self, digest: str, peer_did: str | None, reason: str) -> int:
         """End the channels on a document at once, and those that would follow.
@@ -126,12 +126,12 @@ class Requesters:
         """
         self._revoked[digest, peer_did] = reason
         ended = [
-            requester
-            for requester in self._requesters
-            if requester.agreement.hash == digest
-            and peer_did in {None, requester.agreement.peer_did}
+            session
+            for session in self._sessions
+            if session.agreement.hash == digest
+            and peer_did in {None, session.agreement.peer_did}
         ]
-        await asyncio.gather(*(requester.revoke(reason) for requester in ended))
+        await asyncio.gather(*(session.revoke(reason) for session in ended))
         return len(ended)
 
     def give_back(self, digest: str, peer_did: str | None) -> None:
@@ -147,24 +147,24 @@ class Requesters:
         to them any more.
         """
         current = {(one.peer_did, one.hash): one.revision for one in agreements}
-        for requester in self._requesters:
-            used = requester.agreement
+        for session in self._sessions:
+            used = session.agreement
             revision = current.get((used.peer_did, used.hash))
             if revision not in {None, used.revision}:
-                self._end_soon(_end(requester))
+                self._end_soon(_end(session))
 
     async def make_room(self, did: str) -> None:
         """End idle channels to a peer without our extensions (DESIGN.md).
 
         The official SDK sends only under its newest key for a pair of DIDs.
         """
-        for requester in list(self._requesters):
-            channel = requester.channel
+        for session in list(self._sessions):
+            channel = session.channel
             if channel.peer_did != did or EXTENSION_CLOSE in channel.extensions:
                 continue
-            await requester.wait_idle()
+            await session.wait_idle()
             await channel.close("another protocol is wanted")
-            self._ended(requester)
+            self._ended(session)
         for (peer, _), written in list(self._written.items()):
             if peer == did and EXTENSION_CLOSE not in written.channel.extensions:
                 await written.wait_idle()
@@ -185,14 +185,14 @@ class Requesters:
         self._retiring.add(task)
         task.add_done_callback(self._retiring.discard)
 
-    def _ended(self, requester: BoundRequester) -> None:
-        if requester in self._requesters:
-            self._requesters.remove(requester)
+    def _ended(self, session: BoundRequester) -> None:
+        if session in self._sessions:
+            self._sessions.remove(session)
 
 
-async def _end(requester: BoundRequester) -> None:
-    await requester.wait_idle()
-    await requester.channel.close("stale: another revision of our half is in use")
+async def _end(session: BoundRequester) -> None:
+    await session.wait_idle()
+    await session.channel.close("stale: another revision of our half is in use")
 
 
 def _key(agreement: AgreementRecord) -> tuple[str, str, int]:
