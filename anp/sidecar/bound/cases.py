@@ -286,7 +286,7 @@ class RequesterCases:
 
     async def _run_one(self, case: TestCase) -> tuple[CaseResult, bool]:
         """Run one case; return how it went, and whether there was an answer."""
-        await self._bound.dialogue.wait_free()
+        await self._bound.dialogue.free.wait()
         answer = await self.verification.ask(case.request, timeout=ANSWER_TIMEOUT)
         differences = await self._differences(case, answer)
         if (

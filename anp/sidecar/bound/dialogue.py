@@ -125,27 +125,18 @@ class DialogueShell:
         self._turn = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._work: set[asyncio.Task[None]] = set()
-        self._free = asyncio.Event()
-        self._free.set()
+        self.free = asyncio.Event()
+        "Cleared while application data is held for a repair (ANP-Q25)."
+        self.free.set()
+        self.can_report = "fixErrorNegotiation" in channel.capabilities
+        "True when errors may be reported to this peer (ANP-81)."
+        self.messages = 0
+        "Meta messages of this channel since it was bound, both directions."
         self._cases: asyncio.Future[CasesAgreed | CasesSkipped] | None = None
         self._reports: dict[str, asyncio.Future[Report]] = {}
         self._questions: dict[str, asyncio.Future[str]] = {}
         self._ignored = 0
         self._closed = False
-
-    @property
-    def can_report(self) -> bool:
-        """True when errors may be reported to this peer (ANP-81)."""
-        return "fixErrorNegotiation" in self._channel.capabilities
-
-    @property
-    def messages(self) -> int:
-        """Meta messages of this channel since it was bound, both directions."""
-        return self._machine.messages_sent + self._machine.messages_received
-
-    async def wait_free(self) -> None:
-        """Wait while application data is held for a repair (ANP-Q25)."""
-        await self._free.wait()
 
     async def receive(self, data: bytes) -> None:
         """Take the Protocol Data of one PT=00 frame."""
@@ -202,7 +193,7 @@ class DialogueShell:
         for task in self._work:
             task.cancel()
         await asyncio.gather(*self._work, return_exceptions=True)
-        self._free.set()
+        self.free.set()
         if self._cases is not None and not self._cases.done():
             self._cases.set_result(CasesSkipped(GONE, by_peer=False))
         for report in self._reports.values():
@@ -226,10 +217,15 @@ class DialogueShell:
                 self._machine.link_lost(now=self._clock())
             while (event := self._machine.next_event()) is not None:
                 events.append(event)
+            sent, received = (
+                self._machine.messages_sent,
+                self._machine.messages_received,
+            )
+            self.messages = sent + received
             if self._machine.holding:
-                self._free.clear()
+                self.free.clear()
             else:
-                self._free.set()
+                self.free.set()
             self._arm()
         for event in events:
             self._act(event)

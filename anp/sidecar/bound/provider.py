@@ -158,7 +158,7 @@ class BoundProvider(BoundChannel):
 
     async def _respond(self, event: FrameReceived, *, verification: bool) -> Exchange:
         """Answer one request; what cannot be answered is reported or refused."""
-        await self.dialogue.wait_free()
+        await self.dialogue.free.wait()
         exchange = Exchange(
             event.frame.data,
             time.monotonic(),

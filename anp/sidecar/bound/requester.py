@@ -122,7 +122,7 @@ class BoundRequester(BoundChannel):
             CallError: `timeout`, `usage` for a request that is too large, or what the
                 channel ended with; see `may_have_run`.
         """
-        await self.dialogue.wait_free()
+        await self.dialogue.free.wait()
         if self.protocol.has_message_ids:
             return await self._wait_answer(message_id, data, arguments)
         async with self._single:
