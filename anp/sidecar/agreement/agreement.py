@@ -157,11 +157,6 @@ class Agreer:
         self._limits = limits
         self.desk = OwnerDesk(store, approve=approve, approval_wait=approval_wait)
 
-    @property
-    def running(self) -> dict[str, NegotiationRecord]:
-        """The records of negotiations that run, by id."""
-        return self.desk.running
-
     async def agree(
         self, channel: Channel, side: Side, *, begins: State = State.ACTIVE
     ) -> Agreed:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Literal
 from anp.channel.channel import Channel
 from anp.channel.core.events import FrameReceived
 from anp.identity.dids import canonical_did
-from anp.sidecar.bound.dialogue import DialogueShell
+from anp.sidecar.bound.dialogue import Answers, DialogueShell
 from anp.sidecar.bound.examiner import Examiner
 from anp.sidecar.bound.exchanges import Exchange, Exchanges
 from anp.sidecar.bound.repairer import Repairer
@@ -31,9 +31,6 @@ from cache.records.records import AgreementRecord, HalfRecord, State
 from cache.store import Store
 from negotiation.errors import HalfError
 from negotiation.exchange.dialogue import (
-    CasesAgreed,
-    CasesSkipped,
-    CasesVerdict,
     DialogueLimits,
     Fault,
     OurFault,
@@ -71,7 +68,7 @@ class BoundParts:
     "Limits on what is said beside the calls."
 
 
-class BoundChannel(ABC):
+class BoundChannel(Answers):
     """A channel, the protocol it is bound to, and our half of that."""
 
     role: ClassVar[Role]
@@ -185,22 +182,6 @@ class BoundChannel(ABC):
         """Answer a question about the protocol in words (ANP-64)."""
         async with self._think(ours=False) as thinking:
             return await words_of(thinking.mind, question, self._side())
-
-    @abstractmethod
-    async def judge_cases(self, text: str, *, may_counter: bool) -> CasesVerdict:
-        """Judge a set of test cases of the peer."""
-
-    @abstractmethod
-    async def cases_settled(self, settled: CasesAgreed | CasesSkipped) -> None:
-        """Take note of the outcome of test cases."""
-
-    @abstractmethod
-    async def repaired(self, reference: str | None) -> None:
-        """Send the message in question anew, made by the repaired half."""
-
-    @abstractmethod
-    def message_refused(self, reference: str, reason: str) -> None:
-        """Take note that the peer does not answer a message."""
 
     # What each role knows.
 

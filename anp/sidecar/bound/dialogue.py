@@ -11,10 +11,11 @@ import logging
 import secrets
 import string
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Protocol
+from typing import Any
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.wire.frames import ProtocolType
@@ -78,32 +79,32 @@ class Report:
     "The reason in words; it may quote the peer."
 
 
-class Answers(Protocol):
+class Answers(ABC):
     """Answers the questions of the machine, in the way of one side of a channel."""
 
+    @abstractmethod
     async def judge_cases(self, text: str, *, may_counter: bool) -> CasesVerdict:
         """Judge a set of test cases of the peer."""
-        ...
 
+    @abstractmethod
     async def cases_settled(self, settled: CasesAgreed | CasesSkipped) -> None:
         """Take note of the outcome of test cases."""
-        ...
 
+    @abstractmethod
     async def judge_fault(self, reference: str | None, description: str) -> Fault:
         """Judge an error that the peer reports; what is ours is repaired before."""
-        ...
 
+    @abstractmethod
     async def repaired(self, reference: str | None) -> None:
         """Send the message in question anew; the peer knows of our new code."""
-        ...
 
+    @abstractmethod
     def message_refused(self, reference: str, reason: str) -> None:
         """End the call whose request the peer cannot answer."""
-        ...
 
+    @abstractmethod
     async def answer(self, question: str) -> str:
         """Answer a question about the protocol in words (ANP-64)."""
-        ...
 
 
 class DialogueShell:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Exchange", "Exchanges", "KeptCall"]
+__all__ = ["Exchange", "Exchanges", "RecordedCall"]
 
 MAX_KEPT = 64
 "Exchanges of one channel that are kept."
@@ -24,7 +24,7 @@ MAX_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(slots=True)
-class KeptCall:
+class RecordedCall:
     """One capability call and what came of it."""
 
     name: str
@@ -68,7 +68,7 @@ class Exchange:
     revision: int = 0
     "Revision of our half that made our message."
 
-    calls: list[KeptCall] = field(default_factory=list)
+    calls: list[RecordedCall] = field(default_factory=list)
     "Capability calls in their order, where we answered."
 
     verification: bool = False

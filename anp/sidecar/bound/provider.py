@@ -16,7 +16,7 @@ from anp.channel.core.link_core import FrameTooLarge
 from anp.sidecar.bound.base import BoundChannel, BoundParts
 from anp.sidecar.bound.cases import ProviderCases
 from anp.sidecar.bound.dialogue import ReportEnd
-from anp.sidecar.bound.exchanges import Exchange, KeptCall
+from anp.sidecar.bound.exchanges import Exchange, RecordedCall
 from anp.sidecar.bound.natural import Listener
 from anp.sidecar.halves.protocol import Protocol
 from anp.sidecar.offer.capability_calls import CapabilityCalls
@@ -222,7 +222,7 @@ class BoundProvider(BoundChannel):
         self._keep(exchange)
 
     async def _call(self, exchange: Exchange, name: str, arguments: Any) -> Any:
-        kept = KeptCall(name, arguments)
+        kept = RecordedCall(name, arguments)
         try:
             kept.output = await self._parts.capabilities.call(
                 self.half,
@@ -315,7 +315,7 @@ class BoundProvider(BoundChannel):
         kept, exchange.calls = list(exchange.calls), []
         await self._try_answer(exchange, self._replay(exchange, kept))
 
-    def _replay(self, exchange: Exchange, kept: list[KeptCall]) -> OnCall:
+    def _replay(self, exchange: Exchange, kept: list[RecordedCall]) -> OnCall:
         """Answer the calls of a repaired half without calling anything twice."""
 
         async def on_call(name: str, arguments: Any) -> Any:

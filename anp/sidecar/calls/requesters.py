@@ -168,7 +168,7 @@ class Requesters:
         for (peer, _), written in list(self._written.items()):
             if peer == did and EXTENSION_CLOSE not in written.channel.extensions:
                 await written.wait_idle()
-                await written.close("another protocol is wanted")
+                await written.channel.close("another protocol is wanted")
 
     def asker(self, did: str) -> Asker | None:
         """Return the open channel for natural language with a peer, or None."""

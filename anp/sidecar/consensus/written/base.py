@@ -13,7 +13,7 @@ from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived
 from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
-from anp.sidecar.bound.dialogue import DialogueShell
+from anp.sidecar.bound.dialogue import Answers, DialogueShell
 from anp.sidecar.consensus.written.driver import Driver
 from negotiation.consensus.written import (
     Broken,
@@ -67,7 +67,7 @@ class WrittenParts:
     "Names that the owner configured for a canonical DID (ENV-Q13)."
 
 
-class WrittenChannel:
+class WrittenChannel(Answers):
     """A channel with a written protocol, fed and emptied by a driver.
 
     In the dialogue beside the protocol the answers are fixed, because there is no half:
@@ -148,10 +148,6 @@ class WrittenChannel:
             raise CallError(ErrorKind.USAGE, str(exc)) from exc
         if sent is not None:
             await sent
-
-    async def close(self, reason: str) -> None:
-        """End the channel and tell the peer; harmless when it has ended."""
-        await self.channel.close(reason)
 
     def _check_open(self) -> None:
         """Raise `ChannelClosed` when nothing can be sent any more."""

@@ -126,7 +126,7 @@ async def on(
         try:
             yield Talk(session, served, fake, exposure, link, said, ended)
         finally:
-            await session.close("done")
+            await session.channel.close("done")
             await running
             await until(lambda: bool(ended))
 
