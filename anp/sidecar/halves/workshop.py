@@ -19,7 +19,7 @@ from negotiation.trial.acceptance import CapabilityFailed, Findings, check_half
 from sandbox.errors import CapabilityFailure, SandboxError
 from sandbox.pool.pool import Module, Sandbox
 
-__all__ = ["HalfTrial", "LoadedHalf", "Workshop", "load_half"]
+__all__ = ["HalfTrial", "LoadedHalf", "Workshop"]
 
 
 class LoadedHalf:
@@ -69,33 +69,6 @@ class LoadedHalf:
     async def _call(self, function: str, *args: Any) -> Any:
         with _half_errors():
             return await self._module.call(function, *args, deadline=self._deadline)
-
-
-async def load_half(
-    sandbox: Sandbox,
-    key: str,
-    source: str,
-    *,
-    origin: str,
-    protocol: str,
-    peer: str,
-    deadline: float,
-) -> LoadedHalf:
-    """Load a half's source under `key`.
-
-    Args:
-        protocol: Hash of the document that it speaks.
-        peer: DID of the peer that it is spoken with.
-        deadline: Seconds of its own time that each call of the half may take.
-
-    Raises:
-        HalfError: The source was refused or did not load.
-    """
-    with _half_errors():
-        module = await sandbox.load(
-            key, source, origin=origin, protocol=protocol, peer=peer
-        )
-    return LoadedHalf(module, deadline=deadline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +130,23 @@ class Workshop:
             HalfError: The source was refused, is in quarantine, or did not load.
             DocumentError: The text cannot be read any more.
         """
-        loaded = await load_half(
-            self._sandbox,
+        loaded = await self._load(
             f"{half.role}:{peer_did}:{half.hash}:{half.revision}",
             half.source,
             origin=half.origin,
             protocol=half.hash,
             peer=peer_did,
-            deadline=self._deadline,
         )
         return Protocol(half.hash, read_document(document), loaded, self.validator)
+
+    async def _load(
+        self, key: str, source: str, *, origin: str, protocol: str, peer: str
+    ) -> LoadedHalf:
+        with _half_errors():
+            module = await self._sandbox.load(
+                key, source, origin=origin, protocol=protocol, peer=peer
+            )
+        return LoadedHalf(module, deadline=self._deadline)
 
     def quarantined(self, half: HalfRecord, peer_did: str) -> str | None:
         """Return why a half may not run for a peer any more, or None."""
@@ -188,15 +168,13 @@ class Workshop:
         document = read_document(text)
         key = f"trial:{name}:{secrets.token_hex(4)}"
         try:
-            loaded = await load_half(
-                self._sandbox,
+            loaded = await self._load(
                 key,
                 half.text,
                 origin=half.origin,
                 # Apart from its use: a failed attempt must not quarantine the next.
                 protocol=f"trial:{hash_text(text)}",
                 peer=name,
-                deadline=self._deadline,
             )
             yield HalfTrial(half, document, loaded, self.validator)
         finally:
