@@ -267,7 +267,7 @@ class Daemon:
             store=self.store,
             agreer=self.agreer,
             parts=ProviderParts(
-                bound=bound,
+                common=bound,
                 capabilities=capabilities,
                 offered=lambda: Offer(self.exposure.offered()),
                 max_calls=config.limits.max_calls,

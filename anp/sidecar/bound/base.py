@@ -89,7 +89,8 @@ class BoundChannel(Answers):
         self.protocol = protocol
         self.half = half
         self.agreement = agreement
-        self._bound = parts
+        self.validator = parts.workshop.validator
+        self._common = parts
         self._peer = canonical_did(channel.peer_did, channel.peer_key)
         self._exchanges = Exchanges()
         self._repairs = 0
@@ -108,7 +109,7 @@ class BoundChannel(Answers):
         """
         if self.agreement is not None:
             self.agreement = await asyncio.to_thread(
-                self._bound.store.set_tests,
+                self._common.store.set_tests,
                 self.agreement,
                 {**self.agreement.tests, **tests},
                 state=state,
@@ -159,7 +160,7 @@ class BoundChannel(Answers):
                 data,
                 self.protocol.document,
                 description,
-                validator=self._bound.workshop.validator,
+                validator=self.validator,
                 read=self.protocol.reader,
             )
             by_words = isinstance(fault, PeerFault)
@@ -233,7 +234,7 @@ class BoundChannel(Answers):
             # An owner's hint may have chosen what the half calls; it stays chosen.
             side = replace(side, hints=tuple(self.half.capabilities))
         text = self.protocol.document.text
-        half, agreement = await self._bound.repairer.repair(
+        half, agreement = await self._common.repairer.repair(
             text,
             self.half,
             side,
@@ -243,14 +244,14 @@ class BoundChannel(Answers):
             think=self._think,
             by_words=by_words,
         )
-        self.protocol = await self._bound.workshop.protocol(
+        self.protocol = await self._common.workshop.protocol(
             half, text, peer_did=self._peer
         )
         self.half, self.agreement = half, agreement
 
     def _think(self, *, ours: bool) -> AbstractAsyncContextManager[Thinking]:
         agreement = self.agreement
-        return self._bound.afterwards.think(
+        return self._common.afterwards.think(
             self._peer,
             ours=ours,
             negotiation_id=None if agreement is None else agreement.negotiation_id,

@@ -51,7 +51,6 @@ from negotiation.exchange.dialogue import (
     describe_error,
 )
 from negotiation.mind import HalfSource, Need, Offer
-from negotiation.runner import Validator
 
 __all__ = ["NoAnswer", "ProviderCases", "RequesterCases", "Verification"]
 
@@ -134,10 +133,9 @@ class Verification:
 class RequesterCases:
     """Proposes test cases, judges what the provider fills in, and runs them."""
 
-    def __init__(self, channel: BoundChannel, need: Need, validator: Validator) -> None:
+    def __init__(self, channel: BoundChannel, need: Need) -> None:
         self._bound = channel
         self._need = need
-        self._validator = validator
         self.verification = Verification(channel.channel)
         self._proposed: tuple[TestCase, ...] = ()
         self.asked: Fixtures = {}
@@ -205,7 +203,7 @@ class RequesterCases:
             protocol.document,
             self._need,
             runner=protocol.half,
-            validator=self._validator,
+            validator=self._bound.validator,
         )
         if not derived.cases:
             found = await self._bound.examiner.suggest_cases(self._need, protocol)
@@ -213,7 +211,7 @@ class RequesterCases:
                 protocol.document,
                 self._need,
                 runner=protocol.half,
-                validator=self._validator,
+                validator=self._bound.validator,
                 suggested=[(one.title, one.arguments) for one in found],
             )
         if not derived.cases:
@@ -244,7 +242,7 @@ class RequesterCases:
                 protocol.document,
                 self._need,
                 runner=protocol.half,
-                validator=self._validator,
+                validator=self._bound.validator,
                 proposed=self._proposed,
             )
         except NegotiationError as exc:
@@ -316,15 +314,9 @@ class RequesterCases:
 class ProviderCases:
     """Fills proposed test cases in, and answers test requests on fixtures."""
 
-    def __init__(
-        self,
-        channel: BoundChannel,
-        offered: Callable[[], Offer],
-        validator: Validator,
-    ) -> None:
+    def __init__(self, channel: BoundChannel, offered: Callable[[], Offer]) -> None:
         self._bound = channel
         self._offered = offered
-        self._validator = validator
         self._text = ""
         self._fixtures: Fixtures = {}
         agreement = channel.agreement
@@ -355,7 +347,7 @@ class ProviderCases:
                 self._offered(),
                 HalfSource(half.source, half.origin, tuple(half.capabilities)),
                 runner=protocol.half,
-                validator=self._validator,
+                validator=self._bound.validator,
             )
         except NegotiationError as exc:
             return RejectCases(str(exc)[:1000])

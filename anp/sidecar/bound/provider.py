@@ -47,8 +47,8 @@ MAX_DRAIN = 30.0
 class ProviderParts:
     """The parts of the daemon that a bound channel as provider needs."""
 
-    bound: BoundParts
-    "Those of either role."
+    common: BoundParts
+    "Parts that either role needs."
 
     capabilities: CapabilityCalls
     "Calls our agent."
@@ -79,9 +79,9 @@ class BoundProvider(BoundChannel):
         *,
         listener: Listener,
     ) -> None:
-        super().__init__(channel, protocol, half, agreement, parts.bound)
+        super().__init__(channel, protocol, half, agreement, parts.common)
         self._parts = parts
-        self._cases = ProviderCases(self, parts.offered, parts.bound.workshop.validator)
+        self._cases = ProviderCases(self, parts.offered)
         self._listener = listener
         self._free = asyncio.Semaphore(parts.max_calls)
         self._group = asyncio.TaskGroup()
@@ -192,7 +192,7 @@ class BoundProvider(BoundChannel):
             if exchange.verification and isinstance(exc, HalfError):
                 await self._case_failed(exchange, str(exc))
             await self._cannot(exchange, str(exc))
-            problem = self._bound.workshop.quarantined(self.half, self._peer)
+            problem = self._common.workshop.quarantined(self.half, self._peer)
             if problem is not None:
                 # Nothing more is decoded on it (DESIGN.md, Links and channels).
                 await self.channel.close(f"quarantined: {problem}"[:300])

@@ -40,8 +40,8 @@ logger = logging.getLogger(__name__)
 class RequesterParts:
     """The parts of the daemon that a bound channel as requester needs."""
 
-    bound: BoundParts
-    "Those of either role."
+    common: BoundParts
+    "Parts that either role needs."
 
     call_timeout: float
     "Seconds to wait for an answer."
@@ -73,14 +73,14 @@ class BoundRequester(BoundChannel):
         *,
         on_end: Callable[[BoundRequester], None],
     ) -> None:
-        super().__init__(channel, protocol, half, agreement, parts.bound)
+        super().__init__(channel, protocol, half, agreement, parts.common)
         self._need = need
         self._call_timeout = parts.call_timeout
         self._on_end = on_end
         self._pending: dict[str, _Waiting] = {}
         # Held by the one call in flight of a protocol without message ids.
         self._single = asyncio.Lock()
-        self.cases = RequesterCases(self, need, parts.bound.workshop.validator)
+        self.cases = RequesterCases(self, need)
         self._reader = asyncio.create_task(self._run())
 
     @property

@@ -215,7 +215,7 @@ class Provider:
             agreement = await asyncio.to_thread(self._agreement, digest, peer)
             return _Bound(half, record.text, agreement, ())
         try:
-            async with asyncio.timeout(self._parts.bound.limits.message_timeout):
+            async with asyncio.timeout(self._parts.common.limits.message_timeout):
                 first = await channel.receive()
         except TimeoutError:
             logger.warning("channel closed peer=%s: nothing was said on it", peer)
@@ -255,7 +255,7 @@ class Provider:
             await listener.close()
 
     async def _serve(self, channel: Channel, peer: str, bound: _Bound) -> None:
-        protocol = await self._parts.bound.workshop.protocol(
+        protocol = await self._parts.common.workshop.protocol(
             bound.half, bound.document, peer_did=peer
         )
         served = BoundProvider(
@@ -301,7 +301,7 @@ class Provider:
         if half is None:
             return None
         problem = self._exposure.fits(half.capabilities)
-        problem = problem or self._parts.bound.workshop.quarantined(half, peer)
+        problem = problem or self._parts.common.workshop.quarantined(half, peer)
         harmless = {one.name for one in self._exposure.offered() if one.read_only}
         if problem is None and not await self._agreer.desk.may_confirm(
             half, peer, side_effects=not harmless.issuperset(half.capabilities)

@@ -328,7 +328,7 @@ class Binder:
             CallError: See `ask_peer`.
         """
         channel = await self._open(target, None)
-        return await ask_peer(channel, question, self._parts.bound.limits)
+        return await ask_peer(channel, question, self._parts.common.limits)
 
     async def _agreed(
         self,
@@ -455,7 +455,7 @@ class Binder:
         document = await asyncio.to_thread(self._store.document, half.hash)
         if document is None:
             raise DocumentError(f"the text of {half.hash[:12]} was not kept")
-        workshop = self._parts.bound.workshop
+        workshop = self._parts.common.workshop
         return await workshop.protocol(half, document.text, peer_did=peer_did)
 
     # Sessions.
