@@ -1,11 +1,10 @@
 """Channels that speak a protocol we wrote: the shells of `WrittenProtocol`.
 
-* `shell`: the common part of both sides of such a channel.
 * `driver`: feeds a written protocol and carries its messages and timer.
 * `requester`: a channel on which we call through a written protocol.
 * `provider`: a channel on which a peer calls through a written protocol.
-* `answers`: answers to meta messages where there is no half to repair.
 * `heard`: messages of peers that nobody waits for.
+* `base`: the base of both roles on such a channel.
 """
 
 from __future__ import annotations
