@@ -95,6 +95,9 @@ class HalfSource:
     model: str = field(default="", compare=False)
     "Name of the model that wrote it; empty for other origins or when unknown."
 
+    samples: str = field(default="none", compare=False)
+    "`full`, `partial` or `none`: how much of the schemas its check could sample."
+
 
 class Mind(Protocol):
     """Answers the questions of a negotiation; any method may raise `MindError`."""

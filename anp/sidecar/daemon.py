@@ -24,10 +24,11 @@ from anp.identity.keys import PrivateKey
 from anp.identity.web.resolver import WebResolver
 from anp.identity.well_known import PATH, WellKnown, make_well_known
 from anp.sidecar.agreement.agreement import Agreer
+from anp.sidecar.bound.base import BoundParts
 from anp.sidecar.bound.natural import Spokesman
-from anp.sidecar.bound.provider import ServedParts
+from anp.sidecar.bound.provider import ProviderParts
 from anp.sidecar.bound.repairer import Repairer
-from anp.sidecar.bound.requester import SessionParts
+from anp.sidecar.bound.requester import RequesterParts
 from anp.sidecar.bundles.bundles import Bundles
 from anp.sidecar.calls.acceptor import Provider
 from anp.sidecar.calls.binder import Binder
@@ -37,12 +38,12 @@ from anp.sidecar.calls.events import EventHub
 from anp.sidecar.calls.journal import CallDesk
 from anp.sidecar.config.offers import links_config, negotiation_limits, our_meta
 from anp.sidecar.config.settings import Config
-from anp.sidecar.consensus.builtin import half_maker, written_protocols
+from anp.sidecar.consensus.builtin import written_protocols
 from anp.sidecar.consensus.folder import ConsensusFolder
 from anp.sidecar.consensus.registry import ConsensusDesk
 from anp.sidecar.consensus.written import Heard, WrittenParts
 from anp.sidecar.gauges import watch_daemon
-from anp.sidecar.halves.loader import HalfLoader
+from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.home.home import Home
 from anp.sidecar.minds.afterwards import Afterwards
 from anp.sidecar.minds.minds import Minds
@@ -165,6 +166,9 @@ class Daemon:
             on_run=self.observer.sandbox_run,
         )
         self.validator = SchemaValidator()
+        self.workshop = Workshop(
+            self.sandbox, self.validator, deadline=config.sandbox.call_timeout
+        )
         self.policy = PeerPolicy(self.store, PeerRules.of(config))
         self.book = AddressBook(
             [PeerAddress(p.name, p.did, p.url) for p in config.peer],
@@ -182,11 +186,9 @@ class Daemon:
         think = self.minds.think
         self.agreer = Agreer(
             store=self.store,
-            sandbox=self.sandbox,
-            validator=self.validator,
+            workshop=self.workshop,
             think=think,
             limits=negotiation_limits(config),
-            half_deadline=config.sandbox.call_timeout,
             own_did=own_did,
             approve=config.negotiation.approve,
             approval_wait=config.negotiation.approval_wait,
@@ -209,19 +211,16 @@ class Daemon:
                 max_counter=config.channels.renew_messages,
             ),
         )
-        loader = HalfLoader(
-            self.sandbox, self.validator, deadline=config.sandbox.call_timeout
-        )
-        afterwards = Afterwards(self.store, think)
-        repairer = Repairer(
-            store=self.store,
-            afterwards=afterwards,
-            check=self.agreer.try_half,
-            own_did=own_did,
-        )
         dialogue = DialogueLimits(
             message_timeout=config.negotiation.message_timeout,
             cases_timeout=config.negotiation.timeout / 2,
+        )
+        bound = BoundParts(
+            workshop=self.workshop,
+            store=self.store,
+            repairer=Repairer(self.store, self.workshop, own_did=own_did),
+            afterwards=Afterwards(self.store, think),
+            limits=dialogue,
         )
         capabilities = self.capability_calls = CapabilityCalls(
             self.exposure,
@@ -231,11 +230,9 @@ class Daemon:
         )
         self.bundles = Bundles(
             store=self.store,
-            sandbox=self.sandbox,
-            validator=self.validator,
+            workshop=self.workshop,
             exposure=self.exposure,
             own_did=own_did,
-            half_deadline=config.sandbox.call_timeout,
             in_use=self.use_imported,
         )
         self.consensus = ConsensusDesk(
@@ -251,13 +248,8 @@ class Daemon:
             store=self.store,
             exposure=self.exposure,
             bundles=self.bundles,
-            make_half=half_maker(
-                sandbox=self.sandbox,
-                validator=self.validator,
-                think=think,
-                own_did=own_did,
-                deadline=config.sandbox.call_timeout,
-            ),
+            workshop=self.workshop,
+            mind=lambda: think(own_did, ours=True).mind,
         )
         written = WrittenParts(
             validator=self.validator,
@@ -274,18 +266,10 @@ class Daemon:
             policy=self.policy,
             store=self.store,
             agreer=self.agreer,
-            sandbox=self.sandbox,
-            parts=ServedParts(
+            parts=ProviderParts(
+                common=bound,
                 capabilities=capabilities,
-                loader=loader,
-                repairer=repairer,
-                validator=self.validator,
-                afterwards=afterwards,
                 offered=lambda: Offer(self.exposure.offered()),
-                quarantined=lambda half, peer: self.sandbox.quarantined(
-                    half.hash, source=half.source, peer=peer
-                ),
-                limits=dialogue,
                 max_calls=config.limits.max_calls,
                 used=self.uses.count,
             ),
@@ -303,24 +287,15 @@ class Daemon:
             desk=self.consensus,
             lists=self.peer_lists,
             store=self.store,
-            sandbox=self.sandbox,
-            validator=self.validator,
+            workshop=self.workshop,
             think=think,
-            half_deadline=config.sandbox.call_timeout,
             enabled=config.consensus.use,
         )
         self.binder = Binder(
             links=self.links,
             store=self.store,
             agreer=self.agreer,
-            parts=SessionParts(
-                loader=loader,
-                repairer=repairer,
-                validator=self.validator,
-                afterwards=afterwards,
-                limits=dialogue,
-                call_timeout=config.call.timeout,
-            ),
+            parts=RequesterParts(bound, config.call.timeout),
             written=written,
             candidates=self.candidates,
             own_did=own_did,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from negotiation.errors import HalfError
 from negotiation.mind import HalfSource, Mind, Side
+from negotiation.trial.trial import Findings
 
 __all__ = ["MAX_ATTEMPTS", "prepare_half"]
 
@@ -18,18 +20,21 @@ async def prepare_half(
     side: Side,
     *,
     mind: Mind,
-    check: Callable[[HalfSource, str], Awaitable[tuple[str, ...]]],
+    check: Callable[[HalfSource, str], Awaitable[Findings]],
     attempts: int = MAX_ATTEMPTS,
     findings: tuple[str, ...] = (),
     replaces: str = "",
 ) -> HalfSource:
-    """Let `mind` write a half until `check` has no findings, three times at most.
+    """Let `mind` write a half until it passes `check`, three times at most.
 
     Args:
-        check: Gets the half and the document; returns findings in words, empty when the
-            half passed. A `HalfError` from it counts as a finding too.
+        check: Gets the half and the document, and returns its findings. A `HalfError`
+            from it counts as a finding too.
         findings: Faults of a half in use, for its repair.
         replaces: The text of that half; the same text again is no repair.
+
+    Returns:
+        The half, which says how much of the schemas its check could sample.
 
     Raises:
         HalfError: The last attempt failed as well, or returned the same text again.
@@ -43,11 +48,11 @@ async def prepare_half(
             break
         before = half.text
         try:
-            findings = await check(half, document)
+            found = await check(half, document)
         except HalfError as exc:
             outcome, findings = exc.outcome, (str(exc),)
             continue
-        if not findings:
-            return half
-        outcome = "findings"
+        if not found.problems:
+            return replace(half, samples=found.samples)
+        outcome, findings = "findings", found.problems
     raise HalfError(outcome, "; ".join(findings))

@@ -121,7 +121,9 @@ async def until(condition: Callable[[], bool]) -> None:
 async def ended(daemon: Daemon) -> NegotiationRecord:
     """Wait until something was negotiated and has ended; return the newest record."""
     await until(
-        lambda: bool(not daemon.agreer.running and daemon.store.negotiations(limit=1))
+        lambda: bool(
+            not daemon.agreer.desk.running and daemon.store.negotiations(limit=1)
+        )
     )
     [newest] = await asyncio.to_thread(daemon.store.negotiations, limit=1)
     return newest
@@ -129,8 +131,8 @@ async def ended(daemon: Daemon) -> NegotiationRecord:
 
 async def is_clean(house: House) -> None:
     """Check that nothing is left of it, and that calls go through at once."""
-    assert not house.provider.agreer.running
-    assert not house.caller.agreer.running
+    assert not house.provider.agreer.desk.running
+    assert not house.caller.agreer.desk.running
     give_mind(house.provider, RulesMind())
     give_mind(house.caller, RulesMind())
     await house.others_are_served()
@@ -232,7 +234,7 @@ async def test_a_link_that_breaks_in_any_phase_is_listed_as_such(
             await slow.asked.wait()
         else:
             await peer.hear_meta()
-        assert len(house.provider.agreer.running) == 1
+        assert len(house.provider.agreer.desk.running) == 1
     record = await ended(house.provider)
     assert record.outcome == "link_lost"
     assert record.reason

@@ -18,7 +18,6 @@ from anp.sidecar.api.app import make_app
 from anp.sidecar.bound import cases
 from anp.sidecar.bound.cases import ProviderCases
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.halves.protocol import Protocol
 from cache.records.records import AgreementRecord, State
 from negotiation.errors import HalfError
 from tests.clauses import clause
@@ -31,25 +30,21 @@ WITHOUT_REPORTS = ["testCasesNegotiation", "verificationProtocol"]
 "Common capabilities with which a peer cannot be told of an error."
 
 
-async def other_answer(
-    cases: ProviderCases, request: bytes, protocol: Protocol
-) -> bytes:
+async def other_answer(cases: ProviderCases, request: bytes) -> bytes:
     """Answer a test request with another number than was agreed."""
-    answer = json.loads(await REAL_ANSWER(cases, request, protocol))
+    answer = json.loads(await REAL_ANSWER(cases, request))
     if "output" in answer:
         answer["output"]["other"] = 7
     return json.dumps(answer).encode()
 
 
-async def no_answer(cases: ProviderCases, request: bytes, protocol: Protocol) -> bytes:
+async def no_answer(cases: ProviderCases, request: bytes) -> bytes:
     """Leave a test request without an answer."""
     await asyncio.Event().wait()
     raise AssertionError("unreachable")
 
 
-async def broken_half(
-    cases: ProviderCases, request: bytes, protocol: Protocol
-) -> bytes:
+async def broken_half(cases: ProviderCases, request: bytes) -> bytes:
     """Fail as a half does that raises."""
     raise HalfError("error", "line 3: KeyError")
 

@@ -15,14 +15,12 @@ from anp.errors import CallError
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.halves.loaded import load_half
 from anp.sidecar.home.home import Home
 from anp.wire.frames import ProtocolType
 from cache.records.records import AgreementRecord, DocumentRecord, HalfRecord, Role
-from negotiation.document import document_hash, read_document
+from negotiation.document import document_hash
 from negotiation.mind import HalfSource, Need, Offer, Side
 from negotiation.need import Capability, Task, schema_hash, task_key
-from negotiation.trial.acceptance import check_half
 from tests.clauses import clause
 from tests.e2e.house import House
 
@@ -84,19 +82,9 @@ async def install(
     text = (FORMATS / example / "document.md").read_text(encoding="utf-8")
     source = (FORMATS / example / f"{role}.py").read_text(encoding="utf-8")
     names = tuple(one.name for one in capabilities)
-    found = await check_half(
-        HalfSource(source, "hand-written", names),
-        read_document(text),
-        side,
-        runner=await load_half(
-            *(daemon.sandbox, f"trial:{role}", source),
-            origin="hand-written",
-            protocol="trial",
-            peer=peer_did,
-            deadline=5.0,
-        ),
-        validator=daemon.validator,
-    )
+    written = HalfSource(source, "hand-written", names)
+    async with daemon.workshop.trial(written, text, name=peer_did) as trial:
+        found = await trial.check(side)
     assert found.problems == ()
     digest, now = document_hash(text), time.time()
     half = HalfRecord.from_json(

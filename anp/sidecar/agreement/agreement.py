@@ -16,7 +16,6 @@ from anp.channel.core.events import FrameReceived
 from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
 from anp.sidecar.agreement.case import Case, GuidedMind
-from anp.sidecar.agreement.offline import retry_cases
 from anp.sidecar.agreement.queue import OwnerDesk
 from anp.sidecar.agreement.refusals import RefusingMind
 from anp.sidecar.agreement.rulings import (
@@ -26,7 +25,7 @@ from anp.sidecar.agreement.rulings import (
     is_pending,
 )
 from anp.sidecar.agreement.stored import negotiated
-from anp.sidecar.halves.workshop import check_in_worker, on_trial
+from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.telemetry.observer import Observer
 from anp.wire.frames import ProtocolType
@@ -38,17 +37,15 @@ from cache.records.records import (
     State,
 )
 from cache.store import Store
-from negotiation.document import document_hash, read_document
+from negotiation.document import document_hash
 from negotiation.errors import FailureKind, HalfError, TransportClosed
 from negotiation.exchange.limits import NegotiationLimits
 from negotiation.exchange.machine import Machine
-from negotiation.exchange.negotiator import Outcome, negotiate, prepare_half
+from negotiation.exchange.negotiator import Outcome, negotiate
 from negotiation.mind import HalfSource, Need, Side
 from negotiation.need import Role as NegotiationRole
 from negotiation.need import task_key
 from negotiation.transcript import NegotiationEnded
-from negotiation.trial.acceptance import Validator
-from sandbox.pool.pool import Sandbox
 
 __all__ = ["Agreed", "Agreer"]
 
@@ -69,7 +66,7 @@ KINDS: Mapping[FailureKind, ErrorKind] = {
     FailureKind.CANCELLED: ErrorKind.INTERRUPTED,
     FailureKind.LINK_LOST: ErrorKind.PEER_UNREACHABLE,
 }
-"How a negotiation's failure looks to a caller."
+"Kind of the caller's error for each failure of a negotiation."
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +74,7 @@ class Agreed:
     """The result of one negotiation, stored."""
 
     agreement: AgreementRecord
-    "What was settled."
+    "The agreement."
 
     half: HalfRecord
     "Our half."
@@ -95,7 +92,7 @@ class Agreed:
     "Model calls on our side."
 
     cost: float
-    "What they cost at the owner's prices."
+    "Their cost at the owner's prices."
 
     held: tuple[FrameReceived, ...]
     "Application frames that came early, to be served now."
@@ -131,17 +128,15 @@ class _MetaFrames:
 
 
 class Agreer:
-    """Runs negotiations, checks halves in the sandbox and stores agreements."""
+    """Runs negotiations, has halves prepared for them and stores agreements."""
 
     def __init__(
         self,
         *,
         store: Store,
-        sandbox: Sandbox,
-        validator: Validator,
+        workshop: Workshop,
         think: Think,
         limits: NegotiationLimits,
-        half_deadline: float,
         own_did: str,
         approve: str = "never",
         approval_wait: float = 20.0,
@@ -157,17 +152,10 @@ class Agreer:
         self._own_did = own_did
         self._observer = observer or Observer()
         self._store = store
-        self._sandbox = sandbox
-        self._validator = validator
+        self._workshop = workshop
         self._think = think
         self._limits = limits
-        self._half_deadline = half_deadline
         self.desk = OwnerDesk(store, approve=approve, approval_wait=approval_wait)
-
-    @property
-    def running(self) -> dict[str, NegotiationRecord]:
-        """The records of negotiations that run, by id."""
-        return self.desk.running
 
     async def agree(
         self, channel: Channel, side: Side, *, begins: State = State.ACTIVE
@@ -232,12 +220,6 @@ class Agreer:
         mind = RefusingMind(
             GuidedMind(thinking.mind, case), record, self._store, note=case.note
         )
-        samples: dict[str, str] = {}
-
-        async def check(half: HalfSource, text: str) -> tuple[str, ...]:
-            problems, made = await self._check(half, text, side, case.record.id)
-            samples[text] = made
-            return problems
 
         async def prepare(text: str) -> HalfSource:
             revoked = await asyncio.to_thread(
@@ -246,7 +228,7 @@ class Agreer:
             if revoked:
                 # Before it is accepted: what the owner took back is not agreed anew.
                 raise HalfError("rejected", "the owner took this document back")
-            return await prepare_half(text, side, mind=mind, check=check)
+            return await self._workshop.prepare(text, side, mind=mind, name=record.id)
 
         machine = Machine(
             NegotiationRole(case.record.role.value),
@@ -285,10 +267,10 @@ class Agreer:
         case.record = replace(
             case.record,
             model_calls=thinking.calls(),
-            tests={"acceptance": "passed", "samples": samples[outcome.document]},
+            tests={"acceptance": "passed", "samples": outcome.half.samples},
         )
         agreement, half = await _finish_in_any_case(
-            self._keep(side, case, outcome, samples[outcome.document], begins)
+            self._keep(side, case, outcome, begins)
         )
         if outcome.unread is not None and transport.latest is not None:
             # The peer went on at once: it belongs to what follows.
@@ -312,47 +294,8 @@ class Agreer:
             tuple(transport.held),
         )
 
-    async def try_half(
-        self, half: HalfSource, text: str, side: Side, tests: Mapping[str, Any]
-    ) -> tuple[str, ...]:
-        """Return what is wrong with a half that was written for a repair.
-
-        Args:
-            tests: The `tests` of the agreement: agreed cases have to pass again.
-        """
-        name = secrets.token_hex(8)
-        problems, _ = await self._check(half, text, side, name)
-        if problems:
-            return problems
-        async with on_trial(
-            self._sandbox, half, text, name=name, deadline=self._half_deadline
-        ) as runner:
-            retried = await retry_cases(
-                tests,
-                read_document(text),
-                side,
-                runner=runner,
-                validator=self._validator,
-            )
-        return retried.problems
-
-    async def _check(
-        self, half: HalfSource, text: str, side: Side, negotiation_id: str
-    ) -> tuple[tuple[str, ...], str]:
-        """Try a half in a worker of its own; see `check_half`."""
-        findings = await check_in_worker(
-            half,
-            text,
-            side,
-            sandbox=self._sandbox,
-            validator=self._validator,
-            name=negotiation_id,
-            deadline=self._half_deadline,
-        )
-        return findings.problems, findings.samples
-
     async def _keep(
-        self, side: Side, case: Case, outcome: Outcome, samples: str, begins: State
+        self, side: Side, case: Case, outcome: Outcome, begins: State
     ) -> tuple[AgreementRecord, HalfRecord]:
         record = case.record
         document, half, agreement = negotiated(
@@ -362,7 +305,6 @@ class Agreer:
             own_did=self._own_did,
             peer_did=record.peer_did,
             task=record.task,
-            samples=samples,
             negotiation_id=record.id,
             begins=begins,
             created=time.time(),
@@ -376,7 +318,7 @@ class Agreer:
     async def _interrupted(
         self, case: Case, channel: Channel, exc: BaseException
     ) -> None:
-        """Keep what ended without an end of its own."""
+        """Keep the record of a negotiation that was broken off."""
         ended = channel.ended
         if ended is not None:
             # The link ends whoever serves on it.
@@ -386,7 +328,7 @@ class Agreer:
             await self._finish(case, "cancelled", _given_up(exc), None)
 
     async def _failed(self, case: Case, exc: NegotiationEnded) -> CallError:
-        """Keep what failed, and return the error for the caller."""
+        """Keep the record of a failed negotiation; return the error for the caller."""
         name = case.record.id
         pending = is_pending(exc.reason)
         outcome, error = str(exc.kind), CallError(KINDS[exc.kind], _why(exc))

@@ -1,16 +1,18 @@
-"""Agreed test cases, run again by one side alone: for repairs and for bundles.
+"""Agreed test cases, run again by one side alone, and data to try halves with.
 
-What a bundle says about earlier runs is not believed. Its cases are texts of others,
-and what they were made of is used only where it has the right shape.
+A bundle's account of earlier runs is not believed. Its cases are texts of others, and
+the data that they were made of is used only where it has the right shape.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from anp.sidecar.agreement.outcomes import TESTS_KEY
+from anp.sidecar.halves.workshop import HalfTrial
+from cache.records.records import AgreementRecord
 from negotiation.cases import (
     CasesReport,
     Fixtures,
@@ -20,18 +22,29 @@ from negotiation.cases import (
     run_on_fixtures,
 )
 from negotiation.document import Document
-from negotiation.errors import NegotiationError
+from negotiation.document.layout import read_layout
+from negotiation.errors import DocumentError, NegotiationError, SchemaError
 from negotiation.mind import Need, Side
+from negotiation.need import Schema, Task
+from negotiation.runner import Validator
+from negotiation.schema.intake import prepared
+from negotiation.schema.samples import make_samples
 from negotiation.strict_json import Json
-from negotiation.trial.acceptance import HalfRunner, Validator
 
-__all__ = ["ASKED", "Retried", "kept_fixtures", "retry_cases"]
+__all__ = [
+    "ASKED",
+    "Retried",
+    "kept_fixtures",
+    "likely_arguments",
+    "retry_cases",
+    "task_of",
+]
 
 ASKED: Final = "asked"
-"Where kept cases have what a requester made its requests of."
+"Key of kept cases for the data that a requester made its requests of."
 
 ANSWERED: Final = "fixtures"
-"Where kept cases have what a provider's capabilities are taken to answer."
+"Key of kept cases for the assumed answers of a provider's capabilities."
 
 MAX_FIXTURES: Final = 64
 "Most fixtures of one test case."
@@ -39,22 +52,17 @@ MAX_FIXTURES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Retried:
-    """How agreed test cases went with a half, by our side alone."""
+    """The outcome of agreed test cases with a half, run by our side alone."""
 
     problems: tuple[str, ...]
-    "What fails, in words; empty when the half may be used."
+    "Failures in words; empty when the half may be used."
 
     kept: dict[str, Any] | None
-    "What to keep with the agreement; None when there are no cases."
+    "Record for the agreement; None when there are no cases."
 
 
 async def retry_cases(
-    tests: Mapping[str, Any],
-    document: Document,
-    side: Side,
-    *,
-    runner: HalfRunner,
-    validator: Validator,
+    tests: Mapping[str, Any], side: Side, trial: HalfTrial
 ) -> Retried:
     """Run the test cases in `tests` again, offline (ANP-Q9).
 
@@ -63,8 +71,8 @@ async def retry_cases(
 
     Args:
         tests: The `tests` of an agreement, from anywhere.
-        runner: The half, loaded.
     """
+    document, runner = trial.document, trial.runner
     kept = tests.get(TESTS_KEY)
     text = kept.get("text") if isinstance(kept, dict) else None
     if not isinstance(text, str) or not text:
@@ -76,7 +84,7 @@ async def retry_cases(
         cases = read_cases(text, document)
         if isinstance(side, Need):
             judged = await judge_cases(
-                cases, document, side, runner=runner, validator=validator
+                cases, document, side, runner=runner, validator=trial.validator
             )
             problems = tuple(judged.problems)
             report = await run_offline(
@@ -113,6 +121,32 @@ def kept_fixtures(tests: Mapping[str, Any], name: str) -> Fixtures:
     }
 
 
+def task_of(agreement: AgreementRecord, document: Document) -> Task:
+    """Return the task of an agreement, or what its document says in words."""
+    if agreement.task is None:
+        return Task(document.requirement)
+    return Task(**agreement.task)
+
+
+async def likely_arguments(
+    document: Document, task: Task, tests: Mapping[str, Any], validator: Validator
+) -> dict[str, Any]:
+    """Return data to try a requester half with, when no call is at hand.
+
+    That is the data of an earlier test case, else what the task's schema allows, else
+    what the document's request takes where the rules see it; else an empty object.
+
+    Args:
+        tests: The `tests` of an agreement, from anywhere.
+    """
+    schema = _argument_schema(document, task)
+    made = [sample.value for sample in make_samples(schema).values]
+    for value in (*_earlier(tests), *made):
+        if isinstance(value, dict) and not await validator.validate(schema, value):
+            return value
+    return {}
+
+
 def _is_fixture(value: object, name: str) -> bool:
     if not isinstance(value, dict):
         return False
@@ -123,3 +157,18 @@ def _is_fixture(value: object, name: str) -> bool:
         return False
     error = value.get("error")
     return "output" in value or (isinstance(error, list) and len(error) == 2)
+
+
+def _argument_schema(document: Document, task: Task) -> Schema:
+    try:
+        if task.input_schema is not None:
+            return prepared(task.input_schema)
+        return read_layout(document.of_values).request.places[0].schema
+    except (DocumentError, SchemaError):
+        return True
+
+
+def _earlier(tests: Mapping[str, Any]) -> Iterator[Json]:
+    for fixtures in kept_fixtures(tests, ASKED).values():
+        for fixture in fixtures:
+            yield fixture["arguments"]

@@ -1,4 +1,4 @@
-"""What is stored of an agreement: document, half and agreement, however it came."""
+"""Makes the records of an agreement: document, half and agreement."""
 
 from __future__ import annotations
 
@@ -39,12 +39,9 @@ class DocumentCandidate:
     half: HalfSource
     "Our half."
 
-    samples: str
-    "How far it could be tried; see `AgreementRecord`."
-
     @property
     def names(self) -> tuple[str, ...]:
-        """What a kept key may be bound to: it goes on under its hash."""
+        """Return the names that a kept key may be bound to, the hash first."""
         return document_hash(self.text), self.uri
 
 
@@ -60,12 +57,11 @@ def negotiated(
     own_did: str,
     peer_did: str,
     task: Mapping[str, Any] | None,
-    samples: str,
-    negotiation_id: str,
+    negotiation_id: str | None,
     begins: State,
     created: float,
 ) -> AgreedRecords:
-    """Return what to store of a negotiation that ended in agreement.
+    """Return the records of a negotiation or a repair that ended in agreement.
 
     Args:
         side: Ours; a provider's half may call what it names of it.
@@ -91,7 +87,7 @@ def negotiated(
             "role": role.value,
             "task_key": key,
             "task": None if task is None else dict(task),
-            "samples": samples,
+            "samples": half.samples,
             "tests": {"acceptance": "passed"},
             "negotiation_id": negotiation_id,
             "created": created,
@@ -108,7 +104,7 @@ def agreement_by_uri(
     peer_did: str,
     created: float,
 ) -> AgreedRecords:
-    """Return what to store, so that the next call finds our half by its hash.
+    """Return the records by which the next call finds our half.
 
     Args:
         peer_did: The peer in the canonical form.
@@ -128,7 +124,7 @@ def agreement_by_uri(
                 "input_schema": task.input_schema,
                 "output_schema": task.output_schema,
             },
-            "samples": selected.samples,
+            "samples": selected.half.samples,
             "tests": {"acceptance": "passed", "consensus": selected.uri},
             "negotiation_id": None,
             "created": created,

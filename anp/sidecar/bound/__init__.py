@@ -1,13 +1,20 @@
-"""Channels that are bound to a negotiated protocol, for both roles.
+"""Channels that are bound to a negotiated protocol, in both roles.
 
-* `requester`: a channel on which we call: calls in flight, tests, repairs.
-* `provider`: a channel on which a peer calls: requests, tests, repairs.
-* `dialogue`: carries what both sides say about the protocol.
-* `cases`: test cases with a peer: agreed, run and kept.
-* `verification`: test requests of a requester, and the wait for answers.
-* `verified`: tests a new agreement with the peer before it is used.
-* `repairer`: writes a half anew when its messages break the protocol.
-* `examiner`: lets a model look at what schemas do not decide (ANP-9).
-* `exchanges`: the last plaintexts of a channel, kept for repairs.
-* `natural`: natural language between agents (PT=10).
+The requester sends what its half encoded, and its half decodes the answers. The
+provider judges each request by the document, runs its half on it, and makes the calls
+of capabilities that the half asks for. A dialogue beside the calls (PT=00) carries test
+cases, reports of errors and questions.
+
+`negotiation.exchange.dialogue.repairs` explains how repairs work, and
+`negotiation.cases` how test cases do.
+
+* `base`: the base of both roles: exchanges, faults, repairs, questions.
+* `requester`: a channel on which our agent calls a peer.
+* `provider`: a channel on which a peer calls our agent.
+* `dialogue`: sends, timers and waits around the dialogue machine.
+* `cases`: test cases of either role, and test requests.
+* `examiner`: questions to the model about messages and test cases.
+* `repairer`: new revisions of a half, checked and stored.
+* `exchanges`: the last messages of a channel.
+* `natural`: questions and answers in words (PT=10).
 """

@@ -1,26 +1,30 @@
 """Test cases with a peer: agreed in words, run over PT=11, kept with the agreement.
 
-The requester proposes requests of its own half, the provider writes the answers of its
-half on fixtures, and then the real halves talk (ANP-48 to ANP-54, ANP-75).
+The requester proposes requests of its own half, and the provider writes the answers of
+its half on fixtures. Then the real halves talk (ANP-48 to ANP-54, ANP-75).
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Final
-from typing import Protocol as Interface
 
-from anp.channel.channel import Channel
-from anp.sidecar.agreement.outcomes import NOT_RUN, TESTS_KEY
-from anp.sidecar.bound.dialogue import DialogueShell, ReportEnd
-from anp.sidecar.bound.examiner import Examiner
+from anp.channel.channel import Channel, ChannelClosed
+from anp.channel.core.events import FrameReceived
+from anp.errors import CallError, ErrorKind
+from anp.sidecar.agreement.outcomes import NOT_RUN, TESTS_KEY, in_words
+from anp.sidecar.bound.base import BoundChannel
+from anp.sidecar.bound.dialogue import ReportEnd
 from anp.sidecar.bound.exchanges import Exchange
-from anp.sidecar.bound.verification import NoAnswer, Verification
 from anp.sidecar.halves.protocol import Protocol
-from cache.records.records import AgreementRecord, HalfRecord
+from anp.wire.frames import ProtocolType
+from cache.records.records import State
 from negotiation.cases import (
     CaseResult,
     CasesReport,
@@ -36,7 +40,6 @@ from negotiation.cases import (
     render_cases,
     run_offline,
 )
-from negotiation.document import Document
 from negotiation.errors import CasesError, HalfError, NegotiationError
 from negotiation.exchange.dialogue import (
     AcceptCases,
@@ -48,51 +51,146 @@ from negotiation.exchange.dialogue import (
     describe_error,
 )
 from negotiation.mind import HalfSource, Need, Offer
-from negotiation.runner import Validator
 
-__all__ = ["CasesChannel", "ProviderCases", "RequesterCases", "untested"]
+__all__ = ["NoAnswer", "ProviderCases", "RequesterCases", "Verification"]
 
 logger = logging.getLogger(__name__)
 
 ANSWER_TIMEOUT: Final = 10.0
 "Seconds to wait for one answer over PT=11."
 
-
-class CasesChannel(Interface):
-    """A channel as requester, as far as test cases use it."""
-
-    channel: Channel
-    "Where the cases are agreed."
-
-    protocol: Protocol
-    "What is tested."
-
-    dialogue: DialogueShell
-    "What both sides say beside the calls."
-
-    verification: Verification
-    "Test requests and their answers (PT=11)."
-
-    examiner: Examiner
-    "Asks the model for cases that no schema gives."
+MAX_WAITING: Final = 16
+"Answers that wait to be read."
 
 
-def untested(reason: str) -> dict[str, Any]:
-    """Return what is kept of an agreement whose cases were not run."""
-    report = CasesReport("untested", "", (), reason)
-    return {TESTS_KEY: {**report.to_json(), "at": time.time()}}
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """There is no answer to a test request."""
+
+    reason: str
+    "The reason, in words."
+
+
+class Verification:
+    """Sends test requests one at a time, and waits for their answers (ANP-75)."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._came: asyncio.Queue[FrameReceived | NoAnswer | ChannelClosed] = (
+            asyncio.Queue(MAX_WAITING)
+        )
+        # Envelope of the request that waits for its answer.
+        self._asked: str | None = None
+
+    async def ask(self, data: bytes, *, timeout: float) -> tuple[bytes, str] | NoAnswer:
+        """Send a test request and return the answer and its envelope's id.
+
+        Returns:
+            `NoAnswer` when none came within `timeout` seconds, or the peer refused or
+            closed the channel.
+
+        Raises:
+            ChannelClosed: The link was lost, or we closed the channel.
+        """
+        while not self._came.empty():
+            self._came.get_nowait()
+        try:
+            self._asked = await self._channel.send(ProtocolType.VERIFICATION, data)
+        except ChannelClosed as exc:
+            return _closed(exc)
+        return await self.next_answer(timeout=timeout)
+
+    async def next_answer(self, *, timeout: float) -> tuple[bytes, str] | NoAnswer:
+        """Wait for one more answer, as `ask` returns it."""
+        try:
+            async with asyncio.timeout(timeout):
+                came = await self._came.get()
+        except TimeoutError:
+            return NoAnswer(f"no answer in {timeout:g} s")
+        if isinstance(came, ChannelClosed):
+            return _closed(came)
+        if isinstance(came, NoAnswer):
+            return came
+        return came.frame.data, came.message_id
+
+    def refused(self, reference: str, reason: str) -> None:
+        """Take note that the peer does not answer the request in `reference`."""
+        if reference == self._asked:
+            self.take(NoAnswer(f"the peer cannot answer: {reason[:200]}"))
+
+    def take(self, came: FrameReceived | NoAnswer | ChannelClosed) -> bool:
+        """Take an answer, or the reason why there is none.
+
+        Returns:
+            False when too many wait already; it is dropped then.
+        """
+        if self._came.full():
+            return False
+        self._came.put_nowait(came)
+        return True
 
 
 class RequesterCases:
-    """The requester's part: proposes, judges, runs."""
+    """Proposes test cases, judges what the provider fills in, and runs them."""
 
-    def __init__(self, session: CasesChannel, need: Need, validator: Validator) -> None:
-        self._session = session
+    def __init__(self, channel: BoundChannel, need: Need) -> None:
+        self._bound = channel
         self._need = need
-        self._validator = validator
+        self.verification = Verification(channel.channel)
         self._proposed: tuple[TestCase, ...] = ()
         self.asked: Fixtures = {}
-        "What our requests were made of, and how the responses were read; private."
+        "Data of our requests, and results read of the responses; private."
+
+    async def verify(self) -> None:
+        """Agree test cases with the provider, run them, and keep the outcome.
+
+        The agreement is active afterwards, or failed. With an error of another kind, or
+        when this is cancelled, it stays in its tests and is used by nobody. Whenever
+        this raises, the channel is closed.
+
+        Raises:
+            CallError: A case fails, so the protocol is not to be used.
+            ChannelClosed: The link was lost.
+        """
+        try:
+            tests, state = await self._outcome()
+            await self._bound.keep_tests(tests, state)
+            if state is State.FAILED:
+                short, failed = self._bound.protocol.hash[:12], in_words(tests)
+                logger.warning("test cases failed hash=%s what=%r", short, failed)
+                raise CallError(
+                    ErrorKind.GENERATED_CODE,
+                    f"the protocol that was agreed is not used: {failed}; "
+                    f"`anpd protocols show {short}` tells more",
+                )
+        except BaseException:
+            with contextlib.suppress(CallError):
+                await self._bound.channel.close("the test cases did not pass")
+            raise
+
+    async def _outcome(self) -> tuple[dict[str, Any], State]:
+        """Agree test cases and run them; return what to keep with the agreement.
+
+        Raises:
+            ChannelClosed: The link was lost.
+        """
+        if "testCasesNegotiation" not in self._bound.channel.capabilities:
+            return untested("the peer does not negotiate test cases"), State.ACTIVE
+        try:
+            text = await self.propose()
+            settled = await self._bound.dialogue.agree_cases(text)
+            if isinstance(settled, CasesSkipped):
+                return untested(settled.reason), State.ACTIVE
+            report = await self.run(settled.text)
+        except NegotiationError as exc:
+            # Tests are optional (ANP-48): what cannot be tested is used untested.
+            logger.warning("test cases not run reason=%r", str(exc)[:200])
+            return untested(str(exc)[:500]), State.ACTIVE
+        if report.passed:
+            cases = len(report.results)
+            logger.info("test cases passed mode=%s cases=%d", report.mode, cases)
+        kept = {**report.to_json(), "asked": self.asked, "at": time.time()}
+        return {TESTS_KEY: kept}, State.ACTIVE if report.passed else State.FAILED
 
     async def propose(self) -> str:
         """Return the cases that the rules derive, as text.
@@ -100,20 +198,20 @@ class RequesterCases:
         Raises:
             CasesError: None can be made.
         """
-        protocol = self._session.protocol
+        protocol = self._bound.protocol
         derived = await derive_cases(
             protocol.document,
             self._need,
             runner=protocol.half,
-            validator=self._validator,
+            validator=self._bound.validator,
         )
         if not derived.cases:
-            found = await self._session.examiner.suggest_cases(self._need, protocol)
+            found = await self._bound.examiner.suggest_cases(self._need, protocol)
             derived = await derive_cases(
                 protocol.document,
                 self._need,
                 runner=protocol.half,
-                validator=self._validator,
+                validator=self._bound.validator,
                 suggested=[(one.title, one.arguments) for one in found],
             )
         if not derived.cases:
@@ -121,9 +219,22 @@ class RequesterCases:
         self.asked, self._proposed = derived.asked, derived.cases
         return render_cases(derived.cases, protocol.document)
 
-    async def judge(self, text: str) -> CasesVerdict:
-        """Judge the set that the provider filled in."""
-        protocol = self._session.protocol
+    async def judge(self, text: str, *, may_counter: bool) -> CasesVerdict:
+        """Judge the set that the provider filled in.
+
+        Args:
+            may_counter: True when a set of ours can still be sent.
+        """
+        return await self._bound.examiner.judge_cases(
+            text,
+            self._bound.protocol,
+            self._by_rules,
+            ours=True,
+            may_counter=may_counter,
+        )
+
+    async def _by_rules(self, text: str) -> CasesVerdict:
+        protocol = self._bound.protocol
         try:
             cases = read_cases(text, protocol.document)
             verdict = await judge_cases(
@@ -131,7 +242,7 @@ class RequesterCases:
                 protocol.document,
                 self._need,
                 runner=protocol.half,
-                validator=self._validator,
+                validator=self._bound.validator,
                 proposed=self._proposed,
             )
         except NegotiationError as exc:
@@ -149,10 +260,10 @@ class RequesterCases:
         Raises:
             ChannelClosed: The channel ended.
         """
-        protocol = self._session.protocol
+        protocol = self._bound.protocol
         cases = read_cases(text, protocol.document)
         self.asked = await read_responses(cases, self.asked, runner=protocol.half)
-        if "verificationProtocol" not in self._session.channel.capabilities:
+        if "verificationProtocol" not in self._bound.channel.capabilities:
             return await run_offline(
                 cases,
                 text,
@@ -173,21 +284,20 @@ class RequesterCases:
 
     async def _run_one(self, case: TestCase) -> tuple[CaseResult, bool]:
         """Run one case; return how it went, and whether there was an answer."""
-        await self._session.dialogue.wait_free()
-        verification = self._session.verification
-        answer = await verification.ask(case.request, timeout=ANSWER_TIMEOUT)
+        await self._bound.dialogue.free.wait()
+        answer = await self.verification.ask(case.request, timeout=ANSWER_TIMEOUT)
         differences = await self._differences(case, answer)
         if (
             differences
             and not isinstance(answer, NoAnswer)
-            and self._session.dialogue.can_report
+            and self._bound.dialogue.can_report
         ):
             data, envelope = answer
-            report = await self._session.dialogue.report(
+            report = await self._bound.dialogue.report(
                 envelope, describe_error(envelope, differences, data)
             )
             if report.end is ReportEnd.REPAIRED:
-                answer = await verification.next_answer(timeout=ANSWER_TIMEOUT)
+                answer = await self.verification.next_answer(timeout=ANSWER_TIMEOUT)
                 differences = await self._differences(case, answer)
         detail = "; ".join(differences)[:500]
         result = CaseResult(case.title, not differences, detail)
@@ -198,30 +308,38 @@ class RequesterCases:
     ) -> list[str]:
         if isinstance(answer, NoAnswer):
             return [answer.reason]
-        return await _differences(case, answer[0], self._session.protocol)
+        return await _differences(case, answer[0], self._bound.protocol)
 
 
 class ProviderCases:
-    """The provider's part: fills cases in, and answers them on fixtures."""
+    """Fills proposed test cases in, and answers test requests on fixtures."""
 
-    def __init__(
-        self,
-        validator: Validator,
-        offered: Callable[[], Offer],
-        agreement: AgreementRecord | None,
-    ) -> None:
-        self._validator = validator
+    def __init__(self, channel: BoundChannel, offered: Callable[[], Offer]) -> None:
+        self._bound = channel
         self._offered = offered
         self._text = ""
         self._fixtures: Fixtures = {}
+        agreement = channel.agreement
         kept = agreement.tests.get(TESTS_KEY) if agreement is not None else None
         if isinstance(kept, dict) and isinstance(kept.get("text"), str):
             self._text, self._fixtures = kept["text"], kept.get("fixtures") or {}
 
-    async def judge(
-        self, text: str, half: HalfRecord, protocol: Protocol, *, may_counter: bool
-    ) -> CasesVerdict:
-        """Fill in what the requester proposes, from our half on fixtures."""
+    async def judge(self, text: str, *, may_counter: bool) -> CasesVerdict:
+        """Fill in what the requester proposes, from our half on fixtures.
+
+        Args:
+            may_counter: True when a set of ours can still be sent.
+        """
+        return await self._bound.examiner.judge_cases(
+            text,
+            self._bound.protocol,
+            partial(self._by_rules, may_counter=may_counter),
+            ours=False,
+            may_counter=may_counter,
+        )
+
+    async def _by_rules(self, text: str, *, may_counter: bool) -> CasesVerdict:
+        half, protocol = self._bound.half, self._bound.protocol
         try:
             completed = await complete_cases(
                 read_cases(text, protocol.document),
@@ -229,7 +347,7 @@ class ProviderCases:
                 self._offered(),
                 HalfSource(half.source, half.origin, tuple(half.capabilities)),
                 runner=protocol.half,
-                validator=self._validator,
+                validator=self._bound.validator,
             )
         except NegotiationError as exc:
             return RejectCases(str(exc)[:1000])
@@ -247,55 +365,61 @@ class ProviderCases:
             ours, f"{summary} Taken out: {reasons}" if reasons else summary
         )
 
-    def settled(self, agreed: CasesAgreed | CasesSkipped) -> Mapping[str, Any]:
-        """Return what to keep with the agreement."""
+    def settled(self, agreed: CasesAgreed | CasesSkipped) -> dict[str, Any]:
+        """Return the record of agreed or skipped cases for the agreement."""
         if isinstance(agreed, CasesSkipped):
             return untested(agreed.reason)
         self._text = agreed.text
-        kept = {
-            "mode": "agreed",
-            "text": agreed.text,
-            # Private: what our capabilities are taken to answer (DESIGN.md).
-            "fixtures": self._fixtures,
-            "at": time.time(),
-        }
-        return {TESTS_KEY: kept}
+        return self._kept()
 
-    def failed(self, request: bytes, detail: str, document: Document) -> dict[str, Any]:
-        """Return what to keep when our own half fails one of the cases.
+    def failed(self, request: bytes, detail: str) -> dict[str, Any]:
+        """Return the record for the agreement when our own half fails a case.
 
         Args:
             request: The test request.
-            detail: How it fails, in words.
+            detail: The failure, in words.
         """
+        document = self._bound.protocol.document
         titles = {case.request: case.title for case in read_cases(self._text, document)}
         result = CaseResult(titles.get(request, "?"), passed=False, detail=detail[:500])
+        return self._kept(results=[asdict(result)])
+
+    def _kept(self, **outcome: Any) -> dict[str, Any]:
         kept = {
             "mode": "agreed",
             "text": self._text,
+            # Private: the assumed answers of our capabilities (DESIGN.md).
             "fixtures": self._fixtures,
-            "results": [asdict(result)],
+            **outcome,
             "at": time.time(),
         }
         return {TESTS_KEY: kept}
 
-    async def answer(self, request: bytes, protocol: Protocol) -> bytes:
+    async def answer(self, request: bytes) -> bytes:
         """Answer a test request with the real half, on fixtures.
 
         Raises:
             HalfError: The half failed.
             CasesError: It is no request of an agreed case.
         """
-        return await answer_case(request, self._fixtures, runner=protocol.half)
+        runner = self._bound.protocol.half
+        return await answer_case(request, self._fixtures, runner=runner)
 
-    async def differences(self, exchange: Exchange, protocol: Protocol) -> list[str]:
-        """Return what our answer to a test request has other than agreed."""
+    async def differences(self, exchange: Exchange) -> list[str]:
+        """Return the differences of our answer in a test from the agreed one."""
+        protocol = self._bound.protocol
         if exchange.response is None or not self._text:
             return []
         for case in read_cases(self._text, protocol.document):
             if case.request == exchange.request:
                 return await _differences(case, exchange.response, protocol)
         return []
+
+
+def untested(reason: str) -> dict[str, Any]:
+    """Return the record for an agreement whose cases were not run."""
+    report = CasesReport("untested", "", (), reason)
+    return {TESTS_KEY: {**report.to_json(), "at": time.time()}}
 
 
 async def _differences(case: TestCase, actual: bytes, protocol: Protocol) -> list[str]:
@@ -306,3 +430,10 @@ async def _differences(case: TestCase, actual: bytes, protocol: Protocol) -> lis
         )
     except HalfError as exc:
         return [f"the answer cannot be read: {exc}"]
+
+
+def _closed(exc: ChannelClosed) -> NoAnswer:
+    """Return the end of a test by a closed channel; raise it when the link was lost."""
+    if not exc.by_peer:
+        raise exc
+    return NoAnswer(f"the peer closed the channel: {exc.detail[:200]}")

@@ -11,10 +11,11 @@ import logging
 import secrets
 import string
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Protocol
+from typing import Any
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.wire.frames import ProtocolType
@@ -48,14 +49,14 @@ __all__ = ["Answers", "DialogueShell", "Report", "ReportEnd"]
 logger = logging.getLogger(__name__)
 
 GONE = "the channel ended"
-"Why nothing is said any more."
+"The reason for ending what still waits."
 
 _LETTERS = string.ascii_letters + string.digits
 _ID_LENGTH = 16
 
 
 class ReportEnd(Enum):
-    """How a report of ours ended."""
+    """The outcome of a report of ours."""
 
     REPAIRED = auto()
     "The peer changed its code; the message in question comes anew."
@@ -72,38 +73,38 @@ class Report:
     """The end of a report of ours."""
 
     end: ReportEnd
-    "What came of it."
+    "The outcome."
 
     reason: str
-    "In words; may quote the peer."
+    "The reason in words; it may quote the peer."
 
 
-class Answers(Protocol):
-    """What the machine asks for; each side of a channel answers in its own way."""
+class Answers(ABC):
+    """Answers the questions of the machine, in the way of one side of a channel."""
 
+    @abstractmethod
     async def judge_cases(self, text: str, *, may_counter: bool) -> CasesVerdict:
         """Judge a set of test cases of the peer."""
-        ...
 
+    @abstractmethod
     async def cases_settled(self, settled: CasesAgreed | CasesSkipped) -> None:
-        """Take note of what came of test cases."""
-        ...
+        """Take note of the outcome of test cases."""
 
+    @abstractmethod
     async def judge_fault(self, reference: str | None, description: str) -> Fault:
         """Judge an error that the peer reports; what is ours is repaired before."""
-        ...
 
+    @abstractmethod
     async def repaired(self, reference: str | None) -> None:
         """Send the message in question anew; the peer knows of our new code."""
-        ...
 
+    @abstractmethod
     def message_refused(self, reference: str, reason: str) -> None:
         """End the call whose request the peer cannot answer."""
-        ...
 
+    @abstractmethod
     async def answer(self, question: str) -> str:
         """Answer a question about the protocol in words (ANP-64)."""
-        ...
 
 
 class DialogueShell:
@@ -125,27 +126,18 @@ class DialogueShell:
         self._turn = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._work: set[asyncio.Task[None]] = set()
-        self._free = asyncio.Event()
-        self._free.set()
+        self.free = asyncio.Event()
+        "Cleared while application data is held for a repair (ANP-Q25)."
+        self.free.set()
+        self.can_report = "fixErrorNegotiation" in channel.capabilities
+        "True when errors may be reported to this peer (ANP-81)."
+        self.messages = 0
+        "Meta messages of this channel since it was bound, both directions."
         self._cases: asyncio.Future[CasesAgreed | CasesSkipped] | None = None
         self._reports: dict[str, asyncio.Future[Report]] = {}
         self._questions: dict[str, asyncio.Future[str]] = {}
         self._ignored = 0
         self._closed = False
-
-    @property
-    def can_report(self) -> bool:
-        """Whether errors may be reported to this peer (ANP-81)."""
-        return "fixErrorNegotiation" in self._channel.capabilities
-
-    @property
-    def messages(self) -> int:
-        """Meta messages of this channel since it was bound, both directions."""
-        return self._machine.messages_sent + self._machine.messages_received
-
-    async def wait_free(self) -> None:
-        """Wait while application data is held for a repair (ANP-Q25)."""
-        await self._free.wait()
 
     async def receive(self, data: bytes) -> None:
         """Take the Protocol Data of one PT=00 frame."""
@@ -195,14 +187,14 @@ class DialogueShell:
             self._questions.pop(name, None)
 
     async def close(self) -> None:
-        """End everything; who still waits learns that the channel is gone."""
+        """End everything, and tell those who wait that the channel is gone."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
         for task in self._work:
             task.cancel()
         await asyncio.gather(*self._work, return_exceptions=True)
-        self._free.set()
+        self.free.set()
         if self._cases is not None and not self._cases.done():
             self._cases.set_result(CasesSkipped(GONE, by_peer=False))
         for report in self._reports.values():
@@ -226,10 +218,15 @@ class DialogueShell:
                 self._machine.link_lost(now=self._clock())
             while (event := self._machine.next_event()) is not None:
                 events.append(event)
+            sent, received = (
+                self._machine.messages_sent,
+                self._machine.messages_received,
+            )
+            self.messages = sent + received
             if self._machine.holding:
-                self._free.clear()
+                self.free.clear()
             else:
-                self._free.set()
+                self.free.set()
             self._arm()
         for event in events:
             self._act(event)
@@ -245,9 +242,10 @@ class DialogueShell:
             self._timer = loop.call_later(wait, self._on_timer)
 
     def _on_timer(self) -> None:
-        self._start(self._step(lambda now: self._machine.handle_timer(now=now)))
+        self.spawn(self._step(lambda now: self._machine.handle_timer(now=now)))
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run `work` beside; it ends with the channel at the latest."""
         if self._closed:
             work.close()
             return
@@ -258,18 +256,18 @@ class DialogueShell:
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._work.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            # A bug of ours; the machine's own timer ends what now gets no answer.
-            logger.error("dialogue task failed", exc_info=error)
+            # A bug of ours; timers end whatever now gets no answer.
+            logger.error("channel task failed", exc_info=error)
 
     # Events of the machine.
 
     def _act(self, event: DialogueEvent) -> None:
         match event:
             case NeedCasesVerdict() | NeedFault() | NeedAnswer() | NeedRepair():
-                self._start(self._answer(event))
+                self.spawn(self._answer(event))
             case CasesAgreed() | CasesSkipped():
                 _settle(self._cases, event)
-                self._start(self._answers.cases_settled(event))
+                self.spawn(self._answers.cases_settled(event))
             case PeerRepairs(reference):
                 logger.info("peer repairs its code reference=%r", reference)
             case PeerRepaired(reference):
@@ -293,9 +291,9 @@ class DialogueShell:
                 level = logging.WARNING if self._ignored == 1 else logging.DEBUG
                 logger.log(level, "meta message ignored reason=%r", reason)
             case RefusalUnsent(_, reason):
-                self._start(self._channel.close(f"not answered: {reason}"[:300]))
+                self.spawn(self._channel.close(f"not answered: {reason}"[:300]))
             case DialogueBroken(reason):
-                self._start(self._channel.close(f"meta-protocol: {reason}"[:300]))
+                self.spawn(self._channel.close(f"meta-protocol: {reason}"[:300]))
 
     async def _answer(
         self, event: NeedCasesVerdict | NeedFault | NeedAnswer | NeedRepair

@@ -1,4 +1,4 @@
-"""Has the model look at what schemas do not decide, on one channel (ANP-9).
+"""Has the model judge what schemas do not decide, on one channel (ANP-9).
 
 Code judges every message; the model is asked about one only when somebody has doubts
 that code cannot settle: our half cannot read an answer that fits its schemas, a peer
@@ -13,13 +13,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
+from typing import Protocol as Interface
 
 from anp.sidecar.halves.protocol import Protocol
-from anp.sidecar.minds.afterwards import Afterwards, Bill
+from anp.sidecar.minds.minds import Thinking
 from negotiation.cases import TestCase, read_cases, render_cases
 from negotiation.errors import CasesError, HalfError, JsonError, MindError
 from negotiation.exchange.dialogue import (
@@ -36,15 +37,17 @@ from negotiation.llm.steps.examine import CaseArguments, Shown
 from negotiation.mind import Need
 from negotiation.strict_json import canonical_json
 
-__all__ = ["MAX_QUESTIONS", "Examiner"]
+__all__ = ["MAX_QUESTIONS", "Examiner", "ThinkOnChannel"]
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 MAX_QUESTIONS: Final = 4
 "Most questions to the model about messages and test cases of one channel."
 
 ANSWER: Final = "the response"
-"How an answer of the peer's is called in a question."
+"Title of an answer of the peer's in a question."
 
 MAX_HEX: Final = 2_000
 "Most bytes of a message that a prompt shows in hex."
@@ -53,31 +56,27 @@ Judge = Callable[[str], Awaitable[CasesVerdict]]
 "Judges a set of test cases by rules."
 
 
+class ThinkOnChannel(Interface):
+    """Gives a mind for one matter of a channel; its cost joins the channel's bill."""
+
+    def __call__(self, *, ours: bool) -> AbstractAsyncContextManager[Thinking]: ...
+
+
 class Examiner:
     """Asks the model about the messages of one channel, within limits."""
 
     def __init__(
         self,
-        afterwards: Afterwards,
-        peer_did: str,
-        negotiation_id: Callable[[], str | None],
-        bill: Bill,
-        *,
+        think: ThinkOnChannel,
         limits: DialogueLimits,
     ) -> None:
         """Make the examiner.
 
         Args:
-            peer_did: The peer in its canonical form.
-            negotiation_id: Gives the negotiation the protocol came from.
-            bill: Gets the cost.
-            limits: How long the peer waits; what takes the model most of that stays
-                undecided.
+            limits: They say how long the peer waits; what takes the model most of that
+                time stays undecided.
         """
-        self._afterwards = afterwards
-        self._peer = peer_did
-        self._negotiation_id = negotiation_id
-        self._bill = bill
+        self._think = think
         # After a judgement a repair has to fit in; test cases have their checks.
         self._message_timeout = limits.fault_timeout / 2
         self._cases_timeout = limits.answer_timeout * 0.8
@@ -92,68 +91,69 @@ class Examiner:
         found: Fault,
         protocol: Protocol,
     ) -> Fault:
-        """Say whose fault a reported error is when the schemas find nothing (ANP-60).
+        """Judge whose fault a reported error is when the schemas find nothing (ANP-60).
 
         Args:
-            kind: What our message was.
+            kind: Kind of our message.
             data: Its bytes.
             description: The peer's words, without the reference.
-            found: What the rules say; it stands unless the model can tell more.
+            found: The finding of the rules; it stands unless the model can tell more.
         """
         if isinstance(found, OurFault) or not description.strip():
             return found
-        if not self._may_ask(data):
-            return found
-        try:
-            async with self._model(ours=False, seconds=self._message_timeout) as model:
-                if model is None:
-                    return found
-                shown = await _shown(f"our {kind}", kind, data, protocol)
-                text = protocol.document.text
-                return await model.judge_fault(text, shown, description)
-        except (MindError, TimeoutError) as exc:
-            _note("fault", exc)
-            return found
+
+        async def question(model: LlmMind) -> Fault:
+            shown = await _shown(f"our {kind}", kind, data, protocol)
+            return await model.judge_fault(protocol.document.text, shown, description)
+
+        return await self._ask(
+            "fault",
+            data,
+            question,
+            ours=False,
+            seconds=self._message_timeout,
+            otherwise=found,
+        )
 
     async def deviations(
         self, request: bytes | None, response: bytes, protocol: Protocol
     ) -> tuple[str, ...]:
-        """Return how an answer that fits its schemas breaks the document's words.
+        """Return the deviations of an answer from the document's words.
 
         Args:
-            request: What it answers, if that is known; our own, and not judged.
+            request: Our request that it answers, if that is known; it is not judged.
         """
-        if not self._may_ask(response):
-            return ()
-        try:
-            async with self._model(ours=True, seconds=self._message_timeout) as model:
-                if model is None:
-                    return ()
-                messages = [await _shown(ANSWER, "response", response, protocol)]
-                if request is not None:
-                    asked = await _shown("our request", "request", request, protocol)
-                    messages.insert(0, asked)
-                text = protocol.document.text
-                found = await model.judge_messages(text, messages)
-        except (MindError, TimeoutError) as exc:
-            _note("messages", exc)
-            return ()
+
+        async def question(model: LlmMind) -> tuple[str, ...]:
+            messages = [await _shown(ANSWER, "response", response, protocol)]
+            if request is not None:
+                asked = await _shown("our request", "request", request, protocol)
+                messages.insert(0, asked)
+            return await model.judge_messages(protocol.document.text, messages)
+
+        nothing: tuple[str, ...] = ()
+        found = await self._ask(
+            "messages",
+            response,
+            question,
+            ours=True,
+            seconds=self._message_timeout,
+            otherwise=nothing,
+        )
         return tuple(one for one in found if one.startswith(ANSWER))
 
     async def suggest_cases(
         self, need: Need, protocol: Protocol
     ) -> tuple[CaseArguments, ...]:
         """Return arguments for test cases where the rules made none (ANP-48)."""
-        if not self._may_ask(b"cases"):
-            return ()
-        try:
-            async with self._model(ours=True, seconds=self._cases_timeout) as model:
-                if model is None:
-                    return ()
-                return await model.write_cases(protocol.document.text, need)
-        except (MindError, TimeoutError) as exc:
-            _note("cases", exc)
-            return ()
+        return await self._ask(
+            "cases",
+            b"cases",
+            lambda model: model.write_cases(protocol.document.text, need),
+            ours=True,
+            seconds=self._cases_timeout,
+            otherwise=(),
+        )
 
     async def judge_cases(
         self,
@@ -171,8 +171,8 @@ class Examiner:
 
         Args:
             judge: The rules.
-            ours: Whether a call of ours started this, and pays.
-            may_counter: Whether a set of ours can still be sent.
+            ours: True when a call of ours started this, and pays.
+            may_counter: True when a set of ours can still be sent.
         """
         document = protocol.document
         try:
@@ -196,48 +196,63 @@ class Examiner:
     async def _case_problems(
         self, cases: Sequence[TestCase], protocol: Protocol, *, ours: bool
     ) -> dict[TestCase, str]:
-        """Return what the model says against the cases whose words are unclear."""
+        """Return the objections of the model to the cases whose words are unclear."""
         unclear = [case for case in cases if case.good is None]
-        if not unclear or not self._may_ask(repr(unclear).encode()):
+        if not unclear:
             return {}
-        try:
-            async with self._model(ours=ours, seconds=self._cases_timeout) as model:
-                if model is None:
-                    return {}
-                shown = [
-                    await _shown_case(number, case, protocol)
-                    for number, case in enumerate(unclear, 1)
-                ]
-                found = await model.judge_cases(protocol.document.text, shown)
-        except (MindError, TimeoutError) as exc:
-            _note("judge_cases", exc)
-            return {}
-        return {
-            case: problem
-            for case, one in zip(unclear, shown, strict=True)
-            for problem in found
-            if problem.startswith(f"{one.title}: ")
-        }
 
-    @asynccontextmanager
-    async def _model(
-        self, *, ours: bool, seconds: float
-    ) -> AsyncIterator[LlmMind | None]:
-        """Give the model for one question, None where the owner set none.
+        async def question(model: LlmMind) -> dict[TestCase, str]:
+            shown = [
+                await _shown_case(number, case, protocol)
+                for number, case in enumerate(unclear, 1)
+            ]
+            found = await model.judge_cases(protocol.document.text, shown)
+            return {
+                case: problem
+                for case, one in zip(unclear, shown, strict=True)
+                for problem in found
+                if problem.startswith(f"{one.title}: ")
+            }
 
-        Raises:
-            TimeoutError: What was done with it took too long.
+        return await self._ask(
+            "judge_cases",
+            repr(unclear).encode(),
+            question,
+            ours=ours,
+            seconds=self._cases_timeout,
+            otherwise={},
+        )
+
+    async def _ask(
+        self,
+        step: str,
+        about: bytes,
+        question: Callable[[LlmMind], Awaitable[T]],
+        *,
+        ours: bool,
+        seconds: float,
+        otherwise: T,
+    ) -> T:
+        """Put one question to the model.
+
+        Args:
+            step: Name of the question, for the log.
+            about: Identifies its matter; nothing is asked twice about that.
+            ours: True when a call of ours started this, and pays.
+            seconds: Time for everything.
+            otherwise: Stands where the model cannot say, and where the owner set none.
         """
-        async with (
-            asyncio.timeout(seconds),
-            self._afterwards.think(
-                self._peer,
-                ours=ours,
-                negotiation_id=self._negotiation_id(),
-                bill=self._bill,
-            ) as thinking,
-        ):
-            yield thinking.model
+        if not self._may_ask(about):
+            return otherwise
+        try:
+            async with asyncio.timeout(seconds), self._think(ours=ours) as thinking:
+                if thinking.model is None:
+                    return otherwise
+                return await question(thinking.model)
+        except (MindError, TimeoutError) as exc:
+            reason = str(exc)[:200] or type(exc).__name__
+            logger.info("model did not judge step=%s reason=%r", step, reason)
+            return otherwise
 
     def _may_ask(self, about: bytes) -> bool:
         """Count a question; not twice about the same, and not without end."""
@@ -271,8 +286,3 @@ async def _shown(
         values = f"(cannot be read: {exc})"
         raw = raw or f"\nBytes in hex: {data[:MAX_HEX].hex()}"
     return Shown(title, f"{values}{raw}")
-
-
-def _note(step: str, exc: Exception) -> None:
-    reason = str(exc)[:200] or type(exc).__name__
-    logger.info("model did not judge step=%s reason=%r", step, reason)

@@ -7,10 +7,11 @@ that still holds the message can say whose fault it is, and make it anew.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Exchange", "Exchanges", "KeptCall"]
+__all__ = ["Exchange", "Exchanges", "RecordedCall"]
 
 MAX_KEPT = 64
 "Exchanges of one channel that are kept."
@@ -23,17 +24,17 @@ MAX_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(slots=True)
-class KeptCall:
+class RecordedCall:
     """One capability call and what came of it."""
 
     name: str
     "Full name of the capability."
 
     arguments: Any
-    "What it was called with."
+    "Its input."
 
     output: Any = None
-    "What it gave, when it did not fail."
+    "Its output, when it did not fail."
 
     failure: tuple[str, str] | None = None
     "Code and words when it failed."
@@ -47,7 +48,7 @@ class Exchange:
     "The request's bytes."
 
     at: float
-    "When it began, in seconds on a monotonic clock."
+    "Time when it began, in seconds on a monotonic clock."
 
     request_id: str = ""
     "Id of the envelope that carried the request."
@@ -67,11 +68,11 @@ class Exchange:
     revision: int = 0
     "Revision of our half that made our message."
 
-    calls: list[KeptCall] = field(default_factory=list)
+    calls: list[RecordedCall] = field(default_factory=list)
     "Capability calls in their order, where we answered."
 
     verification: bool = False
-    "Whether it went over PT=11, so that fixtures stood in for capabilities."
+    "True when it went over PT=11, so that fixtures stood in for capabilities."
 
     @property
     def size(self) -> int:
@@ -83,32 +84,44 @@ class Exchanges:
     """A channel's exchanges: the newest 64, for five minutes, within 4 MiB."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[int, Exchange] = OrderedDict()
+        self._kept: OrderedDict[int, tuple[Exchange, int]] = OrderedDict()
+        self.size = 0
+        "Bytes of the messages kept, as they were when they were kept last."
 
     def __len__(self) -> int:
         return len(self._kept)
 
+    def __iter__(self) -> Iterator[Exchange]:
+        return (exchange for exchange, _ in self._kept.values())
+
     def keep(self, exchange: Exchange, *, now: float) -> None:
         """Keep an exchange, or keep it anew after it has grown."""
-        self._kept.pop(id(exchange), None)
-        self._kept[id(exchange)] = exchange
+        if id(exchange) in self._kept:
+            self._drop(id(exchange))
+        # It may grow before it is kept anew, so its size is counted as it is now.
+        self._kept[id(exchange)] = exchange, exchange.size
+        self.size += exchange.size
         self._drop_old(now)
-        size = sum(kept.size for kept in self._kept.values())
-        while len(self._kept) > 1 and (len(self._kept) > MAX_KEPT or size > MAX_BYTES):
-            _, dropped = self._kept.popitem(last=False)
-            size -= dropped.size
+        while len(self._kept) > 1 and (
+            len(self._kept) > MAX_KEPT or self.size > MAX_BYTES
+        ):
+            self._drop(next(iter(self._kept)))
 
     def find(self, envelope_id: str, *, now: float) -> Exchange | None:
         """Return the exchange with the message that this envelope carried, or None."""
         self._drop_old(now)
         if not envelope_id:
             return None
-        for exchange in reversed(self._kept.values()):
+        for exchange, _ in reversed(self._kept.values()):
             if envelope_id in (exchange.request_id, exchange.response_id):
                 return exchange
         return None
 
     def _drop_old(self, now: float) -> None:
-        for key, exchange in list(self._kept.items()):
-            if now - exchange.at > MAX_AGE:
-                del self._kept[key]
+        kept = self._kept.items()
+        for key in [key for key, (one, _) in kept if now - one.at > MAX_AGE]:
+            self._drop(key)
+
+    def _drop(self, key: int) -> None:
+        _, size = self._kept.pop(key)
+        self.size -= size

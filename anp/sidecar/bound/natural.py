@@ -19,7 +19,6 @@ from anp.identity.dids import canonical_did
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.offer.exposure import Exposure
-from anp.sidecar.telemetry.observer import Observer
 from anp.wire.frames import ProtocolType
 from anp.wire.sizes import MAX_PAYLOAD
 from negotiation.errors import CapabilityFailed, MindError
@@ -51,14 +50,11 @@ class Spokesman:
         self._exposure = exposure
         self._capabilities = capabilities
         self._think = think
-
-    @property
-    def observer(self) -> Observer:
-        """Who counts what is asked and called."""
-        return self._capabilities.observer
+        self.observer = capabilities.observer
+        "Counts questions and calls."
 
     async def answer(self, text: str, *, peer_did: str, canonical: str) -> str:
-        """Return the answer to a peer's text; what fails is said in words.
+        """Return the answer to a peer's text; failures are told in words, too.
 
         Args:
             peer_did: The peer as it shows itself, for the agent.
@@ -111,7 +107,7 @@ class Spokesman:
 
 
 class Listener:
-    """The questions that a peer asks on one channel, one at a time (ANP-Q26)."""
+    """Answers the questions of a peer on one channel, one at a time (ANP-Q26)."""
 
     def __init__(self, channel: Channel, spokesman: Spokesman) -> None:
         self._channel = channel
@@ -138,7 +134,7 @@ class Listener:
         self._open = asyncio.create_task(self._answer(text))
 
     async def close(self) -> None:
-        """End what is being answered."""
+        """Give up the answer that is being made."""
         if self._open is not None:
             self._open.cancel()
             await asyncio.gather(self._open, return_exceptions=True)

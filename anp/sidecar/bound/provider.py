@@ -1,4 +1,4 @@
-"""A bound channel as provider: requests, test cases and repairs of one peer."""
+"""A bound channel on which a peer calls our agent."""
 
 from __future__ import annotations
 
@@ -7,22 +7,18 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived
 from anp.channel.core.link_core import FrameTooLarge
-from anp.identity.dids import canonical_did
+from anp.sidecar.bound.base import BoundChannel, BoundParts
 from anp.sidecar.bound.cases import ProviderCases
-from anp.sidecar.bound.dialogue import DialogueShell, ReportEnd
-from anp.sidecar.bound.examiner import Examiner
-from anp.sidecar.bound.exchanges import Exchange, Exchanges, KeptCall
+from anp.sidecar.bound.dialogue import ReportEnd
+from anp.sidecar.bound.exchanges import Exchange, RecordedCall
 from anp.sidecar.bound.natural import Listener
-from anp.sidecar.bound.repairer import Repairer
-from anp.sidecar.halves.loader import HalfLoader
 from anp.sidecar.halves.protocol import Protocol
-from anp.sidecar.minds.afterwards import Afterwards, Bill, words_of
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.telemetry.usage import Way
 from anp.wire.frames import ProtocolType
@@ -32,58 +28,33 @@ from negotiation.exchange.dialogue import (
     CasesAgreed,
     CasesSkipped,
     CasesVerdict,
-    DialogueLimits,
-    Fault,
-    OurFault,
-    PeerFault,
     describe_error,
-    judge_fault,
 )
 from negotiation.mind import Offer
 from negotiation.need import Role
-from negotiation.runner import Validator
 
-__all__ = ["Served", "ServedParts"]
+__all__ = ["BoundProvider", "ProviderParts"]
 
 logger = logging.getLogger(__name__)
 
 OnCall = Callable[[str, Any], Awaitable[Any]]
 
-MAX_REPAIRS = 10
-"Repairs of our half on one channel (ANP-Q25)."
-
-
 MAX_DRAIN = 30.0
 "Seconds for which a channel that is to close still serves its calls."
 
 
-@dataclass(frozen=True, slots=True)
-class ServedParts:
-    """What every served channel needs from the daemon."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderParts:
+    """The parts of the daemon that a bound channel as provider needs."""
+
+    common: BoundParts
+    "Parts that either role needs."
 
     capabilities: CapabilityCalls
     "Calls our agent."
 
-    loader: HalfLoader
-    "Loads halves into the sandbox."
-
-    repairer: Repairer
-    "Writes halves anew."
-
-    validator: Validator
-    "Judges values."
-
-    afterwards: Afterwards
-    "Gives minds, which answer questions and examine messages."
-
     offered: Callable[[], Offer]
-    "What is exposed now."
-
-    quarantined: Callable[[HalfRecord, str], str | None]
-    "Why a half may not run for a peer any more, or None."
-
-    limits: DialogueLimits
-    "How long and how much may be said."
+    "Returns what is exposed now."
 
     max_calls: int
     "Requests of one channel that are worked on at a time."
@@ -92,46 +63,36 @@ class ServedParts:
     "Counts a call that was answered."
 
 
-class Served:
-    """One channel on which a peer's requests are answered."""
+class BoundProvider(BoundChannel):
+    """A bound channel on which a peer's requests are answered."""
+
+    role = Role.PROVIDER
+    kind = "response"
 
     def __init__(
         self,
         channel: Channel,
-        half: HalfRecord,
         protocol: Protocol,
-        parts: ServedParts,
-        *,
+        half: HalfRecord,
         agreement: AgreementRecord | None,
-        cases: ProviderCases,
+        parts: ProviderParts,
+        *,
         listener: Listener,
     ) -> None:
-        self.half = half
-        self._channel = channel
-        self._protocol = protocol
+        super().__init__(channel, protocol, half, agreement, parts.common)
         self._parts = parts
-        self._agreement = agreement
-        self._cases = cases
+        self._cases = ProviderCases(self, parts.offered)
         self._listener = listener
-        self._peer = canonical_did(channel.peer_did, channel.peer_key)
-        self._exchanges = Exchanges()
-        self._repairs = 0
+        self._free = asyncio.Semaphore(parts.max_calls)
+        self._group = asyncio.TaskGroup()
         self._calls: set[asyncio.Task[None]] = set()
-        # How our half failed an agreed case, in words; nothing runs after that.
+        # Tells how our half failed an agreed case; nothing runs after that.
         self._failed: str | None = None
         self._revoked = False
-        self._examiner = Examiner(
-            parts.afterwards,
-            self._peer,
-            self._negotiation_id,
-            Bill(),
-            limits=parts.limits,
-        )
-        self._dialogue = DialogueShell(channel, Role.PROVIDER, parts.limits, self)
 
     @property
     def busy(self) -> bool:
-        """Whether a request is being answered."""
+        """True while a request is being answered."""
         return any(not call.done() for call in self._calls)
 
     async def retire(self, reason: str) -> None:
@@ -144,14 +105,14 @@ class Served:
             async with asyncio.timeout(MAX_DRAIN):
                 while self._calls:
                     await asyncio.wait(self._calls)
-        await self._channel.close(reason)
+        await self.channel.close(reason)
 
     async def revoke(self) -> None:
         """Close the channel at once; nothing more is decoded (DESIGN.md, Revoked)."""
         self._revoked = True
         for call in list(self._calls):
             call.cancel()
-        await self._channel.close("revoked")
+        await self.channel.close("revoked")
 
     async def run(self, first: Sequence[FrameReceived] = ()) -> None:
         """Serve until the channel ends.
@@ -159,34 +120,33 @@ class Served:
         Args:
             first: Frames that came before the channel was bound, oldest first.
         """
-        free = asyncio.Semaphore(self._parts.max_calls)
         try:
-            async with asyncio.TaskGroup() as calls:
-                waiting = list(first)
-                while True:
-                    event = waiting.pop(0) if waiting else await self._channel.receive()
-                    if self._revoked:
-                        # What waited when it was taken back is not even read.
-                        continue
-                    match event.frame.protocol_type:
-                        case ProtocolType.META:
-                            await self._dialogue.receive(event.frame.data)
-                        case ProtocolType.NATURAL_LANGUAGE:
-                            self._listener.take(event)
-                        case kind:
-                            await free.acquire()
-                            verification = kind is ProtocolType.VERIFICATION
-                            task = calls.create_task(
-                                self._request(event, verification=verification)
-                            )
-                            self._calls.add(task)
-                            task.add_done_callback(self._calls.discard)
-                            task.add_done_callback(lambda _: free.release())
+            async with self._group:
+                await self._read(first)
         except* ChannelClosed:
-            logger.debug("served channel ended peer=%s", self._channel.peer_did)
+            logger.debug("served channel ended peer=%s", self.channel.peer_did)
         finally:
             await self._listener.close()
-            await self._dialogue.close()
+            await self.dialogue.close()
+
+    async def _take(self, event: FrameReceived) -> None:
+        if self._revoked:
+            # What waited when the protocol was taken back is not even read.
+            return
+        match event.frame.protocol_type:
+            case ProtocolType.META:
+                await self.dialogue.receive(event.frame.data)
+            case ProtocolType.NATURAL_LANGUAGE:
+                self._listener.take(event)
+            case kind:
+                await self._free.acquire()
+                verification = kind is ProtocolType.VERIFICATION
+                task = self._group.create_task(
+                    self._request(event, verification=verification)
+                )
+                self._calls.add(task)
+                task.add_done_callback(self._calls.discard)
+                task.add_done_callback(lambda _: self._free.release())
 
     # Requests.
 
@@ -198,7 +158,7 @@ class Served:
 
     async def _respond(self, event: FrameReceived, *, verification: bool) -> Exchange:
         """Answer one request; what cannot be answered is reported or refused."""
-        await self._dialogue.wait_free()
+        await self.dialogue.free.wait()
         exchange = Exchange(
             event.frame.data,
             time.monotonic(),
@@ -207,11 +167,11 @@ class Served:
             verification=verification,
         )
         if self._failed is not None:
-            await self._channel.close(f"its test cases failed: {self._failed}"[:300])
+            await self.channel.close(f"its test cases failed: {self._failed}"[:300])
             return exchange
-        self._exchanges.keep(exchange, now=time.monotonic())
+        self._keep(exchange)
         try:
-            findings = await self._protocol.judge("request", exchange.request)
+            findings = await self.protocol.judge("request", exchange.request)
         except NegotiationError as exc:
             await self._cannot(exchange, str(exc))
             return exchange
@@ -232,23 +192,23 @@ class Served:
             if exchange.verification and isinstance(exc, HalfError):
                 await self._case_failed(exchange, str(exc))
             await self._cannot(exchange, str(exc))
-            problem = self._parts.quarantined(self.half, self._peer)
+            problem = self._common.workshop.quarantined(self.half, self._peer)
             if problem is not None:
                 # Nothing more is decoded on it (DESIGN.md, Links and channels).
-                await self._channel.close(f"quarantined: {problem}"[:300])
+                await self.channel.close(f"quarantined: {problem}"[:300])
 
     async def _answer(self, exchange: Exchange, on_call: OnCall | None = None) -> None:
         """Make and send an answer; `on_call` replays the calls of a repair."""
         if exchange.verification:
-            data = await self._cases.answer(exchange.request, self._protocol)
+            data = await self._cases.answer(exchange.request)
         else:
-            data = await self._protocol.handle(
+            data = await self.protocol.handle(
                 exchange.request,
                 on_call or (lambda name, args: self._call(exchange, name, args)),
                 judge_request=False,
                 # The peer judges what it gets and says so; others are spared it, and
                 # so is everybody after a repair.
-                judge_answer=on_call is not None or not self._dialogue.can_report,
+                judge_answer=on_call is not None or not self.dialogue.can_report,
             )
         exchange.response, exchange.revision = data, self.half.revision
         kind = (
@@ -256,20 +216,20 @@ class Served:
             if exchange.verification
             else ProtocolType.APPLICATION
         )
-        exchange.response_id = await self._channel.send(kind, data)
+        exchange.response_id = await self.channel.send(kind, data)
         if not exchange.verification and on_call is None:
-            self._parts.used(Way.SERVED, self.half.hash, self._agreement)
-        self._exchanges.keep(exchange, now=time.monotonic())
+            self._parts.used(Way.SERVED, self.half.hash, self.agreement)
+        self._keep(exchange)
 
     async def _call(self, exchange: Exchange, name: str, arguments: Any) -> Any:
-        kept = KeptCall(name, arguments)
+        kept = RecordedCall(name, arguments)
         try:
             kept.output = await self._parts.capabilities.call(
                 self.half,
                 name,
                 arguments,
-                peer_did=self._channel.peer_did,
-                max_payload=self._channel.max_payload,
+                peer_did=self.channel.peer_did,
+                max_payload=self.channel.max_payload,
             )
         except CapabilityFailed as exc:
             kept.failure = (exc.code, exc.message)
@@ -284,10 +244,10 @@ class Served:
         logger.warning(
             "request breaks the protocol peer=%s reason=%r", self._peer, detail
         )
-        if not self._dialogue.can_report:
-            await self._channel.close(f"request not answered: {detail}")
+        if not self.dialogue.can_report:
+            await self.channel.close(f"request not answered: {detail}")
             return
-        report = await self._dialogue.report(
+        report = await self.dialogue.report(
             exchange.request_id,
             describe_error(exchange.request_id, findings, exchange.request),
         )
@@ -299,112 +259,63 @@ class Served:
         logger.warning(
             "request not answered peer=%s reason=%r", self._peer, reason[:200]
         )
-        if self._dialogue.can_report:
-            await self._dialogue.refuse(exchange.request_id, reason[:300])
+        if self.dialogue.can_report:
+            await self.dialogue.refuse(exchange.request_id, reason[:300])
         else:
-            await self._channel.close(f"request not answered: {reason[:300]}")
+            await self.channel.close(f"request not answered: {reason[:300]}")
 
-    # What the dialogue asks for.
+    # Faults of ours.
 
-    async def judge_cases(self, text: str, *, may_counter: bool) -> CasesVerdict:
-        """See `Answers`."""
+    def _side(self) -> Offer:
+        return self._parts.offered()
 
-        async def by_rules(text: str) -> CasesVerdict:
-            return await self._cases.judge(
-                text, self.half, self._protocol, may_counter=may_counter
-            )
+    def _ours(self, exchange: Exchange) -> bytes | None:
+        return exchange.response
 
-        return await self._examiner.judge_cases(
-            text, self._protocol, by_rules, ours=False, may_counter=may_counter
-        )
+    async def _differences(self, exchange: Exchange) -> list[str]:
+        return await self._cases.differences(exchange) if exchange.verification else []
 
-    async def judge_fault(self, reference: str | None, description: str) -> Fault:
-        """Judge an answer of ours that the peer complains about (ANP-60)."""
-        exchange = self._exchanges.find(reference or "", now=time.monotonic())
-        if exchange is None or exchange.response is None:
-            return PeerFault("the message in question is not, or no longer, kept")
-        differences = (
-            await self._cases.differences(exchange, self._protocol)
-            if exchange.verification
-            else []
-        )
-        fault: Fault
-        by_words = False
+    def _not_at_fault(self, exchange: Exchange, description: str) -> None:
+        logger.info("peer complains about a good answer peer=%s", self._peer)
+
+    async def _not_repaired(
+        self,
+        exchange: Exchange,
+        error: HalfError,
+        reason: str,
+        differences: Sequence[str],
+    ) -> None:
+        logger.warning("repair failed peer=%s reason=%r", self._peer, str(error))
         if differences:
-            fault = OurFault(tuple(differences))
-        else:
-            fault = await judge_fault(
-                "response",
-                exchange.response,
-                self._protocol.document,
-                description,
-                validator=self._parts.validator,
-                read=self._protocol.reader,
-            )
-            by_words = isinstance(fault, PeerFault)
-            fault = await self._examiner.judge_fault(
-                "response",
-                exchange.response,
-                description,
-                found=fault,
-                protocol=self._protocol,
-            )
-        if isinstance(fault, PeerFault) or exchange.revision != self.half.revision:
-            # Made by code that is repaired by now: only the answer comes anew.
-            return fault
-        try:
-            await self._repair(fault.findings, by_words=by_words)
-        except HalfError as exc:
-            logger.warning("repair failed peer=%s reason=%r", self._peer, str(exc))
-            if differences:
-                await self._case_failed(exchange, "; ".join(differences))
-            return PeerFault(f"the fault is ours, but it cannot be repaired: {exc}")
-        return fault
+            await self._case_failed(exchange, "; ".join(differences))
 
     async def _case_failed(self, exchange: Exchange, detail: str) -> None:
         """Use our half no more for this peer: it fails what it was agreed to do."""
         self._failed = detail
         logger.warning("test case failed peer=%s reason=%r", self._peer, detail[:200])
-        if self._agreement is not None:
-            tests = self._cases.failed(
-                exchange.request, detail, self._protocol.document
-            )
-            self._agreement = await asyncio.to_thread(
-                self._parts.repairer.keep_tests, self._agreement, tests, State.FAILED
-            )
+        if self.agreement is not None:
+            tests = self._cases.failed(exchange.request, detail)
+            await self.keep_tests(tests, State.FAILED)
 
-    async def _repair(
-        self, findings: tuple[str, ...], *, by_words: bool = False
-    ) -> None:
-        self._repairs += 1
-        if self._repairs > MAX_REPAIRS:
-            raise HalfError("rejected", f"over {MAX_REPAIRS} repairs on one channel")
-        # An owner's hint may have chosen what the half calls; it stays chosen.
-        offer = replace(self._parts.offered(), hints=tuple(self.half.capabilities))
-        text = self._protocol.document.text
-        repaired = await self._parts.repairer.repair(
-            text,
-            self.half,
-            offer,
-            peer_did=self._peer,
-            agreement=self._agreement,
-            findings=findings,
-            by_words=by_words,
-        )
-        self._protocol = await self._parts.loader.protocol(
-            repaired.half, text, peer_did=self._peer
-        )
-        self.half, self._agreement = repaired.half, repaired.agreement
+    # What the dialogue asks for; see `Answers`.
+
+    async def judge_cases(self, text: str, *, may_counter: bool) -> CasesVerdict:
+        """Fill in the set that the requester proposes."""
+        return await self._cases.judge(text, may_counter=may_counter)
+
+    async def cases_settled(self, settled: CasesAgreed | CasesSkipped) -> None:
+        """Keep agreed test cases, with their fixtures."""
+        await self.keep_tests(self._cases.settled(settled))
 
     async def repaired(self, reference: str | None) -> None:
         """Encode an answer again, from the capabilities' answers that were kept."""
-        exchange = self._exchanges.find(reference or "", now=time.monotonic())
+        exchange = self._find(reference)
         if exchange is None:
             return
         kept, exchange.calls = list(exchange.calls), []
         await self._try_answer(exchange, self._replay(exchange, kept))
 
-    def _replay(self, exchange: Exchange, kept: list[KeptCall]) -> OnCall:
+    def _replay(self, exchange: Exchange, kept: list[RecordedCall]) -> OnCall:
         """Answer the calls of a repaired half without calling anything twice."""
 
         async def on_call(name: str, arguments: Any) -> Any:
@@ -424,25 +335,6 @@ class Served:
 
         return on_call
 
-    async def cases_settled(self, settled: CasesAgreed | CasesSkipped) -> None:
-        """Keep agreed test cases, with their fixtures."""
-        if self._agreement is not None:
-            self._agreement = await asyncio.to_thread(
-                self._parts.repairer.keep_tests,
-                self._agreement,
-                self._cases.settled(settled),
-            )
-
     def message_refused(self, reference: str, reason: str) -> None:
         """The requester does not answer a report about nothing; it is only noted."""
         logger.info("peer refuses a message reason=%r", reason[:200])
-
-    async def answer(self, question: str) -> str:
-        """See `Answers`."""
-        async with self._parts.afterwards.think(
-            self._peer, ours=False, negotiation_id=self._negotiation_id()
-        ) as thinking:
-            return await words_of(thinking.mind, question, self._parts.offered())
-
-    def _negotiation_id(self) -> str | None:
-        return self._agreement.negotiation_id if self._agreement is not None else None

@@ -8,54 +8,38 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from anp.sidecar.agreement.offline import retry_cases
 from anp.sidecar.agreement.outcomes import TESTS_KEY
-from anp.sidecar.minds.afterwards import Afterwards, Bill
-from cache.records.records import (
-    AgreementRecord,
-    DocumentRecord,
-    HalfRecord,
-    Role,
-    State,
-)
+from anp.sidecar.agreement.stored import negotiated
+from anp.sidecar.bound.examiner import ThinkOnChannel
+from anp.sidecar.halves.workshop import HalfTrial, Workshop
+from cache.records.records import AgreementRecord, HalfRecord, State
 from cache.store import Store
 from negotiation.cases import CasesReport
 from negotiation.errors import HalfError, MindError
-from negotiation.exchange.preparation import prepare_half
 from negotiation.mind import HalfSource, Mind, Need, Side
-from negotiation.need import schema_hash
 
-__all__ = ["Repaired", "Repairer"]
+__all__ = ["Repairer"]
 
 logger = logging.getLogger(__name__)
 
-Check = Callable[[HalfSource, str, Side, Mapping[str, Any]], Awaitable[tuple[str, ...]]]
 
-
-@dataclass(frozen=True, slots=True)
-class Repaired:
-    """A new revision, stored."""
-
-    agreement: AgreementRecord
-    "The agreement, which names the revision."
-
-    half: HalfRecord
-    "The revision."
+Repaired = tuple[HalfRecord, AgreementRecord]
+"A stored revision, and the agreement that names it."
 
 
 class Repairer:
     """Makes and stores new revisions."""
 
-    def __init__(
-        self, *, store: Store, afterwards: Afterwards, check: Check, own_did: str
-    ) -> None:
+    def __init__(self, store: Store, workshop: Workshop, *, own_did: str) -> None:
         self._store = store
-        self._afterwards = afterwards
-        self._check = check
+        self._workshop = workshop
         self._own_did = own_did
         # One repair of a protocol with a peer at a time: its channels share the result.
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
@@ -69,7 +53,7 @@ class Repairer:
         peer_did: str,
         agreement: AgreementRecord | None,
         findings: tuple[str, ...],
-        bill: Bill | None = None,
+        think: ThinkOnChannel,
         by_words: bool = False,
     ) -> Repaired:
         """Return a revision with other code than `half`, checked and stored.
@@ -78,10 +62,9 @@ class Repairer:
             peer_did: The peer in its canonical form.
             agreement: The peer's agreement; None makes one for a provider half that
                 came from elsewhere.
-            findings: What is wrong with `half`, in words.
-            bill: Gets what the model costs.
-            by_words: Whether `half` breaks what the document says in words. Test cases
-                that it filled in break that too, so they count no more.
+            findings: Faults of `half`, in words.
+            by_words: True when `half` breaks the words of the document, and no schema.
+                Test cases that it filled in break them too, so they count no more.
 
         Raises:
             HalfError: There is no other code that passes its checks; its cause is the
@@ -95,47 +78,27 @@ class Repairer:
             newer = await asyncio.to_thread(self._newer, half, peer_did, agreement)
             if newer is not None:
                 return newer
-            negotiation_id = agreement.negotiation_id if agreement is not None else None
-            async with self._afterwards.think(
-                peer_did,
-                ours=isinstance(side, Need),
-                negotiation_id=negotiation_id,
-                bill=bill,
-            ) as thinking:
+            async with think(ours=isinstance(side, Need)) as thinking:
                 # Rules write what schemas say, and those are what it did keep.
                 first = None if by_words else thinking.first
-                written = await _written(
+                written = await self._write(
                     document,
                     side,
                     (first, thinking.mind),
-                    check=lambda one, text: self._check(one, text, side, tests),
+                    tests=tests,
                     findings=findings,
                     replaces=half.source,
                 )
             repaired = await asyncio.to_thread(
-                self._store_revision, document, half, side, written, peer_did, agreement
+                self._store_revision, document, side, written, peer_did, agreement
             )
         logger.info(
             "half repaired hash=%s role=%s revision=%d",
             half.hash[:12],
             half.role,
-            repaired.half.revision,
+            repaired[0].revision,
         )
         return repaired
-
-    def keep_tests(
-        self,
-        agreement: AgreementRecord,
-        tests: Mapping[str, Any],
-        state: State | None = None,
-    ) -> AgreementRecord:
-        """Store the outcome of test cases with an agreement, and return it.
-
-        Args:
-            state: What the agreement is from now on; None leaves that.
-        """
-        kept = {**agreement.tests, **tests}
-        return self._store.set_tests(agreement, kept, state=state)
 
     def _newer(
         self, half: HalfRecord, peer_did: str, agreement: AgreementRecord | None
@@ -152,60 +115,77 @@ class Repairer:
             ):
                 stored = self._store.half(half.hash, half.role, known.revision)
                 if stored is not None and stored.state is State.ACTIVE:
-                    return Repaired(known, stored)
+                    return stored, known
         return None
 
     def _store_revision(
         self,
         document: str,
-        old: HalfRecord,
         side: Side,
         written: HalfSource,
         peer_did: str,
         agreement: AgreementRecord | None,
     ) -> Repaired:
-        now = time.time()
-        calls = (
-            {}
-            if isinstance(side, Need)
-            else {
-                capability.name: schema_hash(capability)
-                for capability in side.capabilities
-                if capability.name in written.capabilities
-            }
+        text, half, fresh = negotiated(
+            document,
+            written,
+            side,
+            own_did=self._own_did,
+            peer_did=peer_did,
+            task=None,
+            negotiation_id=None if agreement is None else agreement.negotiation_id,
+            begins=State.ACTIVE,
+            created=time.time(),
         )
-        half = HalfRecord.from_json(
-            {
-                "hash": old.hash,
-                "role": old.role.value,
-                "revision": 0,
-                "source": written.text,
-                "origin": written.origin,
-                "capabilities": calls,
-                "created": now,
-                "model": written.model,
-                "negotiation_id": agreement.negotiation_id if agreement else None,
-            }
-        )
-        known = agreement or AgreementRecord.from_json(
-            {
-                "own_did": self._own_did,
-                "peer_did": peer_did,
-                "role": Role.PROVIDER.value,
-                "task_key": None,
-                "hash": old.hash,
-                "revision": 0,
-                "task": None,
-                "samples": "partial",
-                "tests": {"acceptance": "passed"},
-                "negotiation_id": None,
-                "created": now,
-            }
-        )
-        stored = self._store.save_agreement(
-            DocumentRecord.of(document), half, replace(known, revision=0)
-        )
-        return Repaired(stored, replace(half, revision=stored.revision))
+        known = fresh if agreement is None else replace(agreement, revision=0)
+        stored = self._store.save_agreement(text, half, known)
+        return replace(half, revision=stored.revision), stored
+
+    async def _write(
+        self,
+        document: str,
+        side: Side,
+        minds: Sequence[Mind | None],
+        *,
+        tests: Mapping[str, Any],
+        findings: tuple[str, ...],
+        replaces: str,
+    ) -> HalfSource:
+        """Return other code of the first of `minds` that passes its checks.
+
+        The findings of the sandbox and of the test cases in each attempt go to the mind
+        with the next one.
+
+        Args:
+            tests: The `tests` of the agreement; agreed cases have to pass again.
+
+        Raises:
+            HalfError: There is none.
+        """
+
+        async def retry(trial: HalfTrial) -> tuple[str, ...]:
+            return (await retry_cases(tests, side, trial)).problems
+
+        problem: HalfError | None = None
+        for mind in minds:
+            if mind is None:
+                continue
+            try:
+                return await self._workshop.prepare(
+                    document,
+                    side,
+                    mind=mind,
+                    name=secrets.token_hex(8),
+                    findings=findings,
+                    replaces=replaces,
+                    also=retry,
+                )
+            except HalfError as exc:
+                problem = exc
+            except MindError as exc:
+                raise HalfError("rejected", f"no new code: {exc}") from exc
+        assert problem is not None, "there is always a mind"
+        raise problem
 
 
 def _without_cases(tests: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,41 +195,3 @@ def _without_cases(tests: Mapping[str, Any]) -> dict[str, Any]:
     reason = "the cases were made by code that broke the document"
     report = CasesReport("untested", "", (), reason)
     return {**tests, TESTS_KEY: {**report.to_json(), "at": time.time()}}
-
-
-async def _written(
-    document: str,
-    side: Side,
-    minds: Sequence[Mind | None],
-    *,
-    check: Callable[[HalfSource, str], Awaitable[tuple[str, ...]]],
-    findings: tuple[str, ...],
-    replaces: str,
-) -> HalfSource:
-    """Return other code of the first of `minds` that passes its checks.
-
-    What the sandbox and the test cases find in each attempt goes to the mind with the
-    next one.
-
-    Raises:
-        HalfError: There is none.
-    """
-    problem: HalfError | None = None
-    for mind in minds:
-        if mind is None:
-            continue
-        try:
-            return await prepare_half(
-                document,
-                side,
-                mind=mind,
-                check=check,
-                findings=findings,
-                replaces=replaces,
-            )
-        except HalfError as exc:
-            problem = exc
-        except MindError as exc:
-            raise HalfError("rejected", f"no new code: {exc}") from exc
-    assert problem is not None, "there is always a mind"
-    raise problem

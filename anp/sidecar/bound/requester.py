@@ -1,11 +1,11 @@
-"""A bound channel as requester: calls in flight, tests and repairs with one peer."""
+"""A bound channel on which our agent calls a peer."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,60 +13,35 @@ from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived
 from anp.channel.core.link_core import FrameTooLarge
 from anp.errors import CallError, ErrorKind
-from anp.identity.dids import canonical_did
+from anp.sidecar.bound.base import MAX_REPAIRS, BoundChannel, BoundParts
 from anp.sidecar.bound.cases import RequesterCases
-from anp.sidecar.bound.dialogue import DialogueShell, ReportEnd
-from anp.sidecar.bound.examiner import Examiner
-from anp.sidecar.bound.exchanges import Exchange, Exchanges
-from anp.sidecar.bound.repairer import Repairer
-from anp.sidecar.bound.verification import Verification
-from anp.sidecar.halves.loader import HalfLoader
+from anp.sidecar.bound.dialogue import ReportEnd
+from anp.sidecar.bound.exchanges import Exchange
 from anp.sidecar.halves.protocol import Answer, Protocol
-from anp.sidecar.minds.afterwards import Afterwards, Bill, words_of
 from anp.wire.frames import ProtocolType
-from cache.records.records import AgreementRecord, HalfRecord, State
+from cache.records.records import AgreementRecord, HalfRecord
 from negotiation.errors import HalfError, NegotiationError
 from negotiation.exchange.dialogue import (
     CasesAgreed,
     CasesSkipped,
     CasesVerdict,
-    DialogueLimits,
-    Fault,
-    PeerFault,
     describe_error,
-    judge_fault,
 )
 from negotiation.llm.asking.budget import BudgetExhausted
 from negotiation.mind import Need
 from negotiation.need import Role
-from negotiation.runner import Validator
 
-__all__ = ["Session", "SessionParts"]
+__all__ = ["BoundRequester", "RequesterParts"]
 
 logger = logging.getLogger(__name__)
 
-MAX_REPAIRS = 10
-"Repairs of either half on one channel (ANP-Q25)."
-
 
 @dataclass(frozen=True, slots=True)
-class SessionParts:
-    """What every session needs from the daemon."""
+class RequesterParts:
+    """The parts of the daemon that a bound channel as requester needs."""
 
-    loader: HalfLoader
-    "Loads halves into the sandbox."
-
-    repairer: Repairer
-    "Writes halves anew."
-
-    validator: Validator
-    "Judges values."
-
-    afterwards: Afterwards
-    "Gives minds, which answer questions and examine messages."
-
-    limits: DialogueLimits
-    "How long and how much may be said."
+    common: BoundParts
+    "Parts that either role needs."
 
     call_timeout: float
     "Seconds to wait for an answer."
@@ -80,8 +55,12 @@ class _Waiting:
     exchange: Exchange
 
 
-class Session:
-    """A channel, the protocol it is bound to, and who waits for answers on it."""
+class BoundRequester(BoundChannel):
+    """A bound channel, and the calls of ours that wait for answers on it."""
+
+    role = Role.REQUESTER
+    kind = "request"
+    agreement: AgreementRecord
 
     def __init__(
         self,
@@ -90,51 +69,28 @@ class Session:
         half: HalfRecord,
         agreement: AgreementRecord,
         need: Need,
-        parts: SessionParts,
+        parts: RequesterParts,
         *,
-        on_end: Callable[[Session], None],
+        on_end: Callable[[BoundRequester], None],
     ) -> None:
-        self.channel = channel
-        self.protocol = protocol
-        self.agreement = agreement
-        self._half = half
+        super().__init__(channel, protocol, half, agreement, parts.common)
         self._need = need
-        self._parts = parts
+        self._call_timeout = parts.call_timeout
         self._on_end = on_end
-        self._peer = canonical_did(channel.peer_did, channel.peer_key)
         self._pending: dict[str, _Waiting] = {}
         # Held by the one call in flight of a protocol without message ids.
         self._single = asyncio.Lock()
-        self._exchanges = Exchanges()
-        self._repairs = 0
-        self._work: set[asyncio.Task[None]] = set()
-        self.verification = Verification(channel)
-        self._cases: RequesterCases | None = None
-        self.bill = Bill()
-        "What the model cost on this channel and no call has taken into account."
-        self.examiner = Examiner(
-            parts.afterwards,
-            self._peer,
-            lambda: self.agreement.negotiation_id,
-            self.bill,
-            limits=parts.limits,
-        )
-        self.dialogue = DialogueShell(channel, Role.REQUESTER, parts.limits, self)
-        self._reader = asyncio.create_task(self._read())
+        self.cases = RequesterCases(self, need)
+        self._reader = asyncio.create_task(self._run())
 
     @property
     def alive(self) -> bool:
-        """Whether requests can still be sent."""
+        """True while requests can be sent."""
         return self.channel.open
 
     @property
-    def half(self) -> HalfRecord:
-        """Our half, as it is by now."""
-        return self._half
-
-    @property
     def idle(self) -> bool:
-        """Whether nobody waits for an answer."""
+        """True when nobody waits for an answer."""
         return not self._pending
 
     async def revoke(self, reason: str) -> None:
@@ -148,7 +104,7 @@ class Session:
             _fail(waiting, CallError(ErrorKind.POLICY, reason, may_have_run=True))
         await self.channel.close("revoked")
         if self.channel.ended is not None:
-            self.verification.ended(self.channel.ended)
+            self.cases.verification.take(self.channel.ended)
         await asyncio.gather(self._reader, return_exceptions=True)
 
     async def wait_idle(self) -> None:
@@ -166,7 +122,7 @@ class Session:
             CallError: `timeout`, `usage` for a request that is too large, or what the
                 channel ended with; see `may_have_run`.
         """
-        await self.dialogue.wait_free()
+        await self.dialogue.free.wait()
         if self.protocol.has_message_ids:
             return await self._wait_answer(message_id, data, arguments)
         async with self._single:
@@ -177,19 +133,6 @@ class Session:
                 if exc.kind is ErrorKind.TIMEOUT:
                     await self.channel.close("no answer in time")
                 raise
-
-    async def agree_cases(
-        self, cases: RequesterCases, text: str
-    ) -> CasesAgreed | CasesSkipped:
-        """Propose test cases; `cases` judges what the peer makes of them."""
-        self._cases = cases
-        return await self.dialogue.agree_cases(text)
-
-    async def tested(self, tests: dict[str, Any], state: State = State.ACTIVE) -> None:
-        """Keep the outcome of the tests with the agreement, and what it is now."""
-        self.agreement = await asyncio.to_thread(
-            self._parts.repairer.keep_tests, self.agreement, tests, state
-        )
 
     # Answers.
 
@@ -202,23 +145,22 @@ class Session:
             time.monotonic(),
             message_id=message_id,
             arguments=arguments,
-            revision=self._half.revision,
+            revision=self.half.revision,
         )
         self._pending[message_id] = _Waiting(answer, exchange)
-        timeout = self._parts.call_timeout
         try:
             exchange.request_id = await self.channel.send(
                 ProtocolType.APPLICATION, data
             )
-            self._exchanges.keep(exchange, now=time.monotonic())
-            async with asyncio.timeout(timeout):
+            self._keep(exchange)
+            async with asyncio.timeout(self._call_timeout):
                 return await answer
         except FrameTooLarge as exc:
             raise CallError(ErrorKind.USAGE, str(exc)) from exc
         except TimeoutError:
             raise CallError(
                 ErrorKind.TIMEOUT,
-                f"no answer in {timeout:g} s (call.timeout)",
+                f"no answer in {self._call_timeout:g} s (call.timeout)",
                 may_have_run=True,
             ) from None
         finally:
@@ -226,39 +168,36 @@ class Session:
             if answer.done() and not answer.cancelled():
                 answer.exception()
 
-    async def _read(self) -> None:
+    async def _run(self) -> None:
         """Take in what the peer sends, until the channel ends."""
         try:
-            while True:
-                event = await self.channel.receive()
-                match event.frame.protocol_type:
-                    case ProtocolType.APPLICATION:
-                        await self._deliver(event)
-                    case ProtocolType.META:
-                        await self.dialogue.receive(event.frame.data)
-                    case ProtocolType.VERIFICATION if self.verification.take(event):
-                        pass
-                    case _:
-                        self._drop()
+            await self._read()
         except ChannelClosed as exc:
-            self.verification.ended(exc)
-            for waiting in list(self._pending.values()):
-                # What the peer proved it did not act on may be sent once more.
-                _fail(
-                    waiting,
-                    exc
-                    if exc.unprocessed
-                    else CallError(
-                        ErrorKind.PEER_UNREACHABLE,
-                        f"link_lost: {exc.detail}",
-                        may_have_run=True,
-                    ),
+            self.cases.verification.take(exc)
+            # What the peer proved it did not act on may be sent once more.
+            error: Exception = exc
+            if not exc.unprocessed:
+                error = CallError(
+                    ErrorKind.PEER_UNREACHABLE,
+                    f"link_lost: {exc.detail}",
+                    may_have_run=True,
                 )
+            for waiting in list(self._pending.values()):
+                _fail(waiting, error)
         finally:
             self._on_end(self)
-            for task in self._work:
-                task.cancel()
             await self.dialogue.close()
+
+    async def _take(self, event: FrameReceived) -> None:
+        match event.frame.protocol_type:
+            case ProtocolType.APPLICATION:
+                await self._deliver(event)
+            case ProtocolType.META:
+                await self.dialogue.receive(event.frame.data)
+            case ProtocolType.VERIFICATION if self.cases.verification.take(event):
+                pass
+            case _:
+                self._drop()
 
     async def _deliver(self, event: FrameReceived) -> None:
         try:
@@ -267,7 +206,7 @@ class Session:
             logger.warning(
                 "answer does not fit peer=%s reason=%r", self._peer, str(exc)[:200]
             )
-            self._start(self._wrong(event, str(exc)))
+            self.dialogue.spawn(self._wrong(event, str(exc)))
             return
         self._settle(answer)
 
@@ -284,23 +223,16 @@ class Session:
     def _drop(self) -> None:
         logger.warning("answer to nothing dropped peer=%s", self._peer)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._work.add(task)
-        task.add_done_callback(self._finished)
-
-    def _finished(self, task: asyncio.Task[None]) -> None:
-        self._work.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("session task failed", exc_info=error)
-
     # Faults of the peer, and of ours.
 
     async def _wrong(self, event: FrameReceived, problem: str) -> None:
         """Find out why an answer cannot be used, and have it repaired (ANP-56)."""
         data, kind = event.frame.data, ErrorKind.GENERATED_CODE
         findings = await self.protocol.judge("response", data)
-        waiting = await self._whose(data)
+        # With one call in flight it must be its answer; with more, nobody knows whose
+        # it was, and each ends by its own deadline.
+        pending = list(self._pending.values())
+        waiting = pending[0] if len(pending) == 1 else None
         if not findings and self.dialogue.can_report:
             # Ours or theirs: the schemas do not tell (ANP-9).
             asked = waiting.exchange.request if waiting is not None else None
@@ -325,137 +257,29 @@ class Session:
                 problem = f"{problem}; {exc}"
                 kind = _kind_of(exc)
         if waiting is not None:
-            _fail(
-                waiting,
-                CallError(
-                    kind,
-                    f"the answer breaks the protocol: {problem}"[:500],
-                    may_have_run=True,
-                ),
-            )
+            reason = f"the answer breaks the protocol: {problem}"
+            _fail(waiting, CallError(kind, reason[:500], may_have_run=True))
 
-    async def _whose(self, data: bytes) -> _Waiting | None:
-        """Return the call that an unfit answer belongs to, if that is sure.
+    def _side(self) -> Need:
+        return self._need
 
-        With one call in flight it must be its answer; with more, nobody knows whose
-        it was, and each ends by its own deadline.
-        """
-        if len(self._pending) == 1:
-            return next(iter(self._pending.values()))
-        return None
+    def _ours(self, exchange: Exchange) -> bytes:
+        return exchange.request
 
-    async def _repair(
-        self, findings: tuple[str, ...], *, by_words: bool = False
+    def _not_at_fault(self, exchange: Exchange, description: str) -> None:
+        self._end_call(
+            exchange,
+            f"the peer finds fault with a request that fits: {description[:200]}",
+        )
+
+    async def _not_repaired(
+        self,
+        exchange: Exchange,
+        error: HalfError,
+        reason: str,
+        differences: Sequence[str],
     ) -> None:
-        self._repairs += 1
-        if self._repairs > MAX_REPAIRS:
-            raise HalfError("rejected", f"over {MAX_REPAIRS} repairs on one channel")
-        text = self.protocol.document.text
-        repaired = await self._parts.repairer.repair(
-            text,
-            self._half,
-            self._need,
-            peer_did=self._peer,
-            agreement=self.agreement,
-            findings=findings,
-            bill=self.bill,
-            by_words=by_words,
-        )
-        self.protocol = await self._parts.loader.protocol(
-            repaired.half, text, peer_did=self._peer
-        )
-        self._half, self.agreement = repaired.half, repaired.agreement
-
-    # What the dialogue asks for.
-
-    async def judge_cases(self, text: str, *, may_counter: bool) -> CasesVerdict:
-        """See `Answers`."""
-        assert self._cases is not None, "only the requester starts test cases"
-        return await self.examiner.judge_cases(
-            text, self.protocol, self._cases.judge, ours=True, may_counter=may_counter
-        )
-
-    async def cases_settled(self, settled: CasesAgreed | CasesSkipped) -> None:
-        """The test run waits for this by itself."""
-        logger.info("test cases settled outcome=%s", type(settled).__name__)
-
-    async def judge_fault(self, reference: str | None, description: str) -> Fault:
-        """Judge a request of ours that the peer complains about (ANP-60)."""
-        exchange = self._exchanges.find(reference or "", now=time.monotonic())
-        if exchange is None:
-            return PeerFault("the message in question is not, or no longer, kept")
-        fault = await judge_fault(
-            "request",
-            exchange.request,
-            self.protocol.document,
-            description,
-            validator=self._parts.validator,
-            read=self.protocol.reader,
-        )
-        by_words = isinstance(fault, PeerFault)
-        fault = await self.examiner.judge_fault(
-            "request",
-            exchange.request,
-            description,
-            found=fault,
-            protocol=self.protocol,
-        )
-        if isinstance(fault, PeerFault):
-            self._end_call(
-                exchange,
-                f"the peer finds fault with a request that fits: {description[:200]}",
-            )
-            return fault
-        if exchange.revision == self._half.revision:
-            try:
-                await self._repair(fault.findings, by_words=by_words)
-            except HalfError as exc:
-                reason = f"the fault is ours, but it cannot be repaired: {exc}"
-                self._end_call(exchange, reason, kind=_kind_of(exc))
-                return PeerFault(reason)
-        return fault
-
-    async def repaired(self, reference: str | None) -> None:
-        """Send a request again, as the repaired half encodes it."""
-        exchange = self._exchanges.find(reference or "", now=time.monotonic())
-        if exchange is None or exchange.message_id not in self._pending:
-            return
-        assert exchange.arguments is not None
-        assert exchange.message_id is not None
-        try:
-            exchange.request = await self.protocol.encode(
-                exchange.message_id, exchange.arguments
-            )
-            exchange.revision = self._half.revision
-            exchange.request_id = await self.channel.send(
-                ProtocolType.APPLICATION, exchange.request
-            )
-            self._exchanges.keep(exchange, now=time.monotonic())
-        except ChannelClosed:
-            logger.info("request lost with its channel peer=%s", self._peer)
-        except (NegotiationError, FrameTooLarge) as exc:
-            self._end_call(
-                exchange, f"the repaired half cannot encode the input: {exc}"
-            )
-
-    def message_refused(self, reference: str, reason: str) -> None:
-        """End the call, or the test, whose request the peer cannot answer."""
-        self.verification.refused(reference, reason)
-        exchange = self._exchanges.find(reference, now=time.monotonic())
-        if exchange is not None:
-            self._end_call(
-                exchange, f"the peer cannot answer: {reason}", may_have_run=True
-            )
-
-    async def answer(self, question: str) -> str:
-        """See `Answers`."""
-        async with self._parts.afterwards.think(
-            self._peer,
-            ours=False,
-            negotiation_id=self.agreement.negotiation_id,
-            bill=self.bill,
-        ) as thinking:
-            return await words_of(thinking.mind, question, self._need)
+        self._end_call(exchange, reason, kind=_kind_of(error))
 
     def _end_call(
         self,
@@ -469,6 +293,48 @@ class Session:
         if waiting is not None:
             _fail(waiting, CallError(kind, reason[:500], may_have_run=may_have_run))
 
+    # What the dialogue asks for; see `Answers`.
+
+    async def judge_cases(self, text: str, *, may_counter: bool) -> CasesVerdict:
+        """Judge the set that the provider filled in."""
+        return await self.cases.judge(text, may_counter=may_counter)
+
+    async def cases_settled(self, settled: CasesAgreed | CasesSkipped) -> None:
+        """Log it; the test run waits for this by itself."""
+        logger.info("test cases settled outcome=%s", type(settled).__name__)
+
+    async def repaired(self, reference: str | None) -> None:
+        """Send a request again, as the repaired half encodes it."""
+        exchange = self._find(reference)
+        if exchange is None or exchange.message_id not in self._pending:
+            return
+        assert exchange.arguments is not None
+        assert exchange.message_id is not None
+        try:
+            exchange.request = await self.protocol.encode(
+                exchange.message_id, exchange.arguments
+            )
+            exchange.revision = self.half.revision
+            exchange.request_id = await self.channel.send(
+                ProtocolType.APPLICATION, exchange.request
+            )
+            self._keep(exchange)
+        except ChannelClosed:
+            logger.info("request lost with its channel peer=%s", self._peer)
+        except (NegotiationError, FrameTooLarge) as exc:
+            self._end_call(
+                exchange, f"the repaired half cannot encode the input: {exc}"
+            )
+
+    def message_refused(self, reference: str, reason: str) -> None:
+        """End the call, or the test, whose request the peer cannot answer."""
+        self.cases.verification.refused(reference, reason)
+        exchange = self._find(reference)
+        if exchange is not None:
+            self._end_call(
+                exchange, f"the peer cannot answer: {reason}", may_have_run=True
+            )
+
 
 def _kind_of(exc: NegotiationError) -> ErrorKind:
     """Return `policy` when a budget of the owner's stood in the way of a repair."""
@@ -477,6 +343,6 @@ def _kind_of(exc: NegotiationError) -> ErrorKind:
     return ErrorKind.GENERATED_CODE
 
 
-def _fail(waiting: _Waiting, error: CallError) -> None:
+def _fail(waiting: _Waiting, error: Exception) -> None:
     if not waiting.answer.done():
         waiting.answer.set_exception(error)

@@ -3,5 +3,4 @@
 * `format`: the bytes of a bundle.
 * `export`: writes what was agreed into a bundle.
 * `bundles`: bundles out and in, with every check.
-* `arguments`: data to try the half of a bundle with.
 """

@@ -16,9 +16,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.agreement.offline import retry_cases
+from anp.sidecar.agreement.offline import likely_arguments, retry_cases, task_of
 from anp.sidecar.agreement.outcomes import TESTS_KEY
-from anp.sidecar.bundles.arguments import likely_arguments
 from anp.sidecar.bundles.export import CLAIMS, BundleExport, active_agreements
 from anp.sidecar.bundles.format import (
     Bundle,
@@ -26,7 +25,7 @@ from anp.sidecar.bundles.format import (
     BundledHalf,
     read_bundle,
 )
-from anp.sidecar.halves.workshop import on_trial
+from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.offer.exposure import Exposure
 from cache.errors import RecordError
 from cache.parts.imports import Imported, ImportPart
@@ -38,8 +37,6 @@ from negotiation.errors import HalfError
 from negotiation.mind import HalfSource, Need, Offer, Side
 from negotiation.need import Role, Task, schema_hash, task_key
 from negotiation.strict_json import canonical_json
-from negotiation.trial.acceptance import Validator, check_half
-from sandbox.pool.pool import Sandbox
 
 __all__ = ["Bundles"]
 
@@ -48,7 +45,7 @@ logger = logging.getLogger(__name__)
 Samples = Literal["full", "partial", "none"]
 
 LEAST_FIRST: Final[tuple[Samples, ...]] = ("none", "partial", "full")
-"How much of the schemas could be sampled."
+"Shares of the schemas that could be sampled, the least first."
 
 IMPORTED: Final = "imported"
 "The origin of every imported half, whatever its bundle says."
@@ -65,10 +62,10 @@ class _Tried:
     """A half that passed."""
 
     samples: Samples
-    "How much of the schemas could be sampled."
+    "Share of the schemas that could be sampled."
 
     tests: dict[str, Any]
-    "What to keep with the agreements."
+    "Record of the tests, for the agreements."
 
 
 class Bundles:
@@ -78,11 +75,9 @@ class Bundles:
         self,
         *,
         store: Store,
-        sandbox: Sandbox,
-        validator: Validator,
+        workshop: Workshop,
         exposure: Exposure,
         own_did: str,
-        half_deadline: float,
         in_use: Callable[[Sequence[Imported]], Awaitable[None]],
     ) -> None:
         """Make the part that exports and imports.
@@ -91,11 +86,9 @@ class Bundles:
             in_use: Is told what was stored, to end the channels on what it replaced.
         """
         self._store = store
-        self._sandbox = sandbox
-        self._validator = validator
+        self._workshop = workshop
         self._exposure = exposure
         self._own_did = own_did
-        self._half_deadline = half_deadline
         self._in_use = in_use
         self._export = BundleExport(store=store, exposure=exposure, own_did=own_did)
 
@@ -277,33 +270,19 @@ class Bundles:
         source = HalfSource(
             half.source, IMPORTED, tuple(one.name for one in half.capabilities)
         )
-        document = read_document(bundle.text)
         sides = await self._sides(bundle, half, peer_did, agreement)
         problems: list[str] = []
         samples: list[str] = []
         cases: dict[str, Any] | None = None
         try:
-            async with on_trial(
-                self._sandbox,
-                source,
-                bundle.text,
-                name=f"import:{secrets.token_hex(4)}",
-                deadline=self._half_deadline,
-            ) as runner:
+            name = f"import:{secrets.token_hex(4)}"
+            async with self._workshop.trial(source, bundle.text, name=name) as trial:
                 for side in sides:
-                    findings = await check_half(
-                        source, document, side, runner=runner, validator=self._validator
-                    )
+                    findings = await trial.check(side)
                     problems += findings.problems
                     samples.append(findings.samples)
                 if not problems:
-                    retried = await retry_cases(
-                        half.tests,
-                        document,
-                        sides[0],
-                        runner=runner,
-                        validator=self._validator,
-                    )
+                    retried = await retry_cases(half.tests, sides[0], trial)
                     problems += retried.problems
                     cases = retried.kept
         except HalfError as exc:
@@ -336,7 +315,7 @@ class Bundles:
         peer_did: str | None,
         agreement: AgreementRecord | None,
     ) -> list[Side]:
-        """Return what the half has to be good for, that of the new agreement first."""
+        """Return the sides that the half has to serve, the new agreement's first."""
         if half.role is Role.PROVIDER:
             return [Offer(self._exposure.offered())]
         document = read_document(bundle.text)
@@ -344,17 +323,12 @@ class Bundles:
             active_agreements, self._store, bundle.hash, half.role, peer_did
         )
         served = [*([agreement] if agreement is not None else []), *known]
-        tasks = {
-            one.task_key: Task(document.requirement)
-            if one.task is None
-            else Task(**one.task)
-            for one in served
-        }
+        tasks = {one.task_key: task_of(one, document) for one in served}
         sides: list[Side] = []
         for task in tasks.values():
             await self._check_task(task)
             arguments = await likely_arguments(
-                document, task, half.tests, self._validator
+                document, task, half.tests, self._workshop.validator
             )
             sides.append(Need(task, arguments))
         return sides
@@ -365,7 +339,7 @@ class Bundles:
             ("output", task.output_schema),
         ):
             if schema is not None:
-                findings = await self._validator.check_schema(schema)
+                findings = await self._workshop.validator.check_schema(schema)
                 if findings:
                     raise CallError(
                         ErrorKind.USAGE,

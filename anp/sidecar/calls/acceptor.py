@@ -14,11 +14,10 @@ from anp.channel.core.events import FrameReceived, NeedHelloAnswer
 from anp.errors import CallError, ErrorCode, PeerError
 from anp.identity.dids import canonical_did
 from anp.sidecar.agreement.agreement import Agreer
-from anp.sidecar.bound.cases import ProviderCases
 from anp.sidecar.bound.natural import Listener, Spokesman
-from anp.sidecar.bound.provider import Served, ServedParts
+from anp.sidecar.bound.provider import BoundProvider, ProviderParts
 from anp.sidecar.consensus.registry import ConsensusDesk, WrittenEntry
-from anp.sidecar.consensus.written import WrittenParts, WrittenServed
+from anp.sidecar.consensus.written import WrittenParts, WrittenProvider
 from anp.sidecar.offer.exposure import Exposure
 from anp.sidecar.peers.policy import PeerPolicy
 from anp.wire.frames import ProtocolType
@@ -28,7 +27,6 @@ from cache.records.records import AgreementRecord, HalfRecord, Role, hash_text
 from cache.store import Store
 from negotiation.errors import NegotiationError
 from negotiation.mind import Offer
-from sandbox.pool.pool import Sandbox
 
 __all__ = ["MetaAnswer", "Provider"]
 
@@ -55,7 +53,7 @@ class MetaAnswer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """What a channel was bound to."""
+    """A half and its document, found or agreed for a channel."""
 
     half: HalfRecord
     document: str
@@ -64,7 +62,7 @@ class _Bound:
 
 
 class Provider:
-    """Decides what peers may open, negotiates with them and serves their channels."""
+    """Admits peers, negotiates with them and serves their channels."""
 
     def __init__(
         self,
@@ -73,8 +71,7 @@ class Provider:
         policy: PeerPolicy,
         store: Store,
         agreer: Agreer,
-        sandbox: Sandbox,
-        parts: ServedParts,
+        parts: ProviderParts,
         spokesman: Spokesman,
         consensus: ConsensusDesk,
         written: WrittenParts,
@@ -84,14 +81,13 @@ class Provider:
         self._policy = policy
         self._store = store
         self._agreer = agreer
-        self._sandbox = sandbox
         self._parts = parts
         self._spokesman = spokesman
         self._consensus = consensus
         self._written = written
         self._answer = answer
         self._negotiating = asyncio.Semaphore(MAX_NEGOTIATIONS)
-        self._served: dict[Channel, Served] = {}
+        self._served: dict[Channel, BoundProvider] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._revoked: set[tuple[str, str | None]] = set()
         exposure.watch(self._check_served)
@@ -155,13 +151,13 @@ class Provider:
         return frozenset(served.half.hash for served in self._served.values())
 
     async def revoke(self, digest: str, peer_did: str | None) -> int:
-        """Close the channels on a document at once; see `Served.revoke`.
+        """Close the channels on a document at once; see `BoundProvider.revoke`.
 
         Args:
             peer_did: Only those of this peer, in its canonical form.
 
         Returns:
-            How many channels were closed.
+            The number of channels that were closed.
         """
         self._revoked.add((digest, peer_did))
         ended = [
@@ -219,7 +215,7 @@ class Provider:
             agreement = await asyncio.to_thread(self._agreement, digest, peer)
             return _Bound(half, record.text, agreement, ())
         try:
-            async with asyncio.timeout(self._parts.limits.message_timeout):
+            async with asyncio.timeout(self._parts.common.limits.message_timeout):
                 first = await channel.receive()
         except TimeoutError:
             logger.warning("channel closed peer=%s: nothing was said on it", peer)
@@ -259,18 +255,15 @@ class Provider:
             await listener.close()
 
     async def _serve(self, channel: Channel, peer: str, bound: _Bound) -> None:
-        protocol = await self._parts.loader.protocol(
+        protocol = await self._parts.common.workshop.protocol(
             bound.half, bound.document, peer_did=peer
         )
-        served = Served(
+        served = BoundProvider(
             channel,
-            bound.half,
             protocol,
+            bound.half,
+            bound.agreement,
             self._parts,
-            agreement=bound.agreement,
-            cases=ProviderCases(
-                self._parts.validator, self._parts.offered, bound.agreement
-            ),
             listener=Listener(channel, self._spokesman),
         )
         if not self._revoked.isdisjoint({(bound.half.hash, p) for p in (None, peer)}):
@@ -288,7 +281,7 @@ class Provider:
         logger.info(
             "protocol selected uri=%s peer=%s", entry.protocol.uri, channel.peer_did
         )
-        served = WrittenServed(
+        served = WrittenProvider(
             channel,
             entry.protocol.uri,
             entry.code,
@@ -307,9 +300,8 @@ class Provider:
         half = await asyncio.to_thread(self._store.provider_half, digest, peer)
         if half is None:
             return None
-        problem = self._exposure.fits(half.capabilities) or self._sandbox.quarantined(
-            digest, source=half.source, peer=peer
-        )
+        problem = self._exposure.fits(half.capabilities)
+        problem = problem or self._parts.common.workshop.quarantined(half, peer)
         harmless = {one.name for one in self._exposure.offered() if one.read_only}
         if problem is None and not await self._agreer.desk.may_confirm(
             half, peer, side_effects=not harmless.issuperset(half.capabilities)

@@ -22,14 +22,13 @@ from anp.sidecar.agreement.stored import (
     agreement_with,
 )
 from anp.sidecar.bound.natural import Asker
-from anp.sidecar.bound.requester import Session, SessionParts
-from anp.sidecar.bound.verified import verify_with_peer
+from anp.sidecar.bound.requester import BoundRequester, RequesterParts
 from anp.sidecar.calls.by_uri import known_as, ready_by_name
 from anp.sidecar.calls.candidates import Candidate, CandidateFinder, WrittenCandidate
 from anp.sidecar.calls.prepared import MetaOffer, Ready, ready_through, size_of
 from anp.sidecar.calls.question import ask_peer
-from anp.sidecar.calls.requesters import Sessions
-from anp.sidecar.consensus.written import WrittenParts, WrittenSession
+from anp.sidecar.calls.requesters import Requesters
+from anp.sidecar.consensus.written import WrittenParts, WrittenRequester
 from anp.sidecar.halves.protocol import DoesNotFit, Protocol
 from cache.records.records import AgreementRecord, HalfRecord, Role, State
 from cache.store import Store
@@ -55,7 +54,7 @@ class Binder:
         links: Links,
         store: Store,
         agreer: Agreer,
-        parts: SessionParts,
+        parts: RequesterParts,
         written: WrittenParts,
         candidates: CandidateFinder,
         own_did: str,
@@ -80,7 +79,7 @@ class Binder:
         self._remember = remember
         self._test_cases = test_cases
         self.shares_agreements = shares_agreements
-        self._sessions = Sessions(parts, written)
+        self._sessions = Requesters(parts, written)
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
 
     async def ready(
@@ -137,7 +136,7 @@ class Binder:
         mark("protocol agreed, code checked")
         session = await self._bind(channel, agreed.agreement, agreed.half, need)
         if self._test_cases:
-            await verify_with_peer(session, need, self._parts.validator)
+            await session.cases.verify()
             mark("tested with the peer")
         await channel.keep(agreed.agreement.hash)
         ready = await self._encoded(session, need, "negotiated")
@@ -238,7 +237,7 @@ class Binder:
     def _written(
         self,
         target: Target,
-        session: WrittenSession,
+        session: WrittenRequester,
         candidate: WrittenCandidate,
         need: Need,
     ) -> Ready:
@@ -272,7 +271,7 @@ class Binder:
             return self._sessions.start_asker(target.did, channel)
 
     def retire(self, agreements: Collection[AgreementRecord]) -> None:
-        """End what runs on other revisions than these; see `Sessions.retire`."""
+        """End what runs on other revisions than these; see `Requesters.retire`."""
         self._sessions.retire(agreements)
 
     @property
@@ -281,16 +280,16 @@ class Binder:
         return self._sessions.hashes
 
     async def revoke(self, digest: str, peer_did: str | None, reason: str) -> int:
-        """End what speaks a document; see `Sessions.revoke`."""
+        """End what speaks a document; see `Requesters.revoke`."""
         return await self._sessions.revoke(digest, peer_did, reason)
 
     def give_back(self, digest: str, peer_did: str | None) -> None:
-        """Let a document be spoken again; see `Sessions.give_back`."""
+        """Let a document be spoken again; see `Requesters.give_back`."""
         self._sessions.give_back(digest, peer_did)
 
     async def session_for_tests(
         self, target: Target, agreement: AgreementRecord, half: HalfRecord, need: Need
-    ) -> Session:
+    ) -> BoundRequester:
         """Open a channel for test cases alone; no call is ever sent on it.
 
         Raises:
@@ -312,7 +311,7 @@ class Binder:
             raise CallError(
                 ErrorKind.GENERATED_CODE, f"our half cannot be loaded: {exc}"
             ) from exc
-        return Session(
+        return BoundRequester(
             channel,
             protocol,
             half,
@@ -329,7 +328,7 @@ class Binder:
             CallError: See `ask_peer`.
         """
         channel = await self._open(target, None)
-        return await ask_peer(channel, question, self._parts.limits)
+        return await ask_peer(channel, question, self._parts.common.limits)
 
     async def _agreed(
         self,
@@ -456,7 +455,8 @@ class Binder:
         document = await asyncio.to_thread(self._store.document, half.hash)
         if document is None:
             raise DocumentError(f"the text of {half.hash[:12]} was not kept")
-        return await self._parts.loader.protocol(half, document.text, peer_did=peer_did)
+        workshop = self._parts.common.workshop
+        return await workshop.protocol(half, document.text, peer_did=peer_did)
 
     # Sessions.
 
@@ -473,7 +473,7 @@ class Binder:
         agreement: AgreementRecord,
         half: HalfRecord,
         need: Need,
-    ) -> Session:
+    ) -> BoundRequester:
         try:
             protocol = await self._protocol(half, agreement.peer_did)
         except (HalfError, DocumentError) as exc:
@@ -486,7 +486,7 @@ class Binder:
         message_id = secrets.token_hex(8)
         return message_id, await protocol.encode(message_id, arguments)
 
-    async def _encoded(self, session: Session, need: Need, source: str) -> Ready:
+    async def _encoded(self, session: BoundRequester, need: Need, source: str) -> Ready:
         try:
             message_id, data = await self._request(session.protocol, need.arguments)
         except NegotiationError as exc:

@@ -9,7 +9,7 @@ from typing import Any
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.calls.candidates import WrittenCandidate
 from anp.sidecar.calls.prepared import Ready
-from anp.sidecar.consensus.written import InputRefused, ResultUnfit, WrittenSession
+from anp.sidecar.consensus.written import InputRefused, ResultUnfit, WrittenRequester
 from anp.sidecar.halves.protocol import Answer
 from cache.records.records import AgreementRecord
 from negotiation.mind import Need
@@ -36,7 +36,7 @@ def known_as(agreement: AgreementRecord) -> tuple[str, ...]:
 
 
 def ready_by_name(
-    session: WrittenSession,
+    session: WrittenRequester,
     candidate: WrittenCandidate,
     need: Need,
     outdated: Callable[[], None],

@@ -1,4 +1,4 @@
-"""Which consensus protocols serve a call of ours, and our code for them (ANP-92).
+"""Finds the consensus protocols that serve a call of ours (ANP-92).
 
 The order is that of DESIGN.md, How a call flows: one that the caller names, one of the
 peer's list whose schemas fit, and a protocol for all capabilities only when the task
@@ -13,7 +13,7 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from anp.channel.links import Target
@@ -21,7 +21,7 @@ from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.stored import DocumentCandidate
 from anp.sidecar.bundles.format import read_bundle
 from anp.sidecar.consensus.registry import ConsensusDesk, WrittenEntry
-from anp.sidecar.halves.workshop import check_in_worker
+from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.peers.lists import PeerLists
 from cache.store import Store
@@ -37,13 +37,10 @@ from negotiation.consensus import (
     reaching,
 )
 from negotiation.errors import HalfError, MindError, NegotiationError
-from negotiation.exchange.preparation import prepare_half
 from negotiation.mind import HalfSource, Need
 from negotiation.need import Capability, Role, infer_schema, task_key
 from negotiation.rules.rules import RulesMind
 from negotiation.strict_json import canonical_json
-from negotiation.trial.acceptance import Validator
-from sandbox.pool.pool import Sandbox
 
 __all__ = ["Candidate", "CandidateFinder", "WrittenCandidate"]
 
@@ -67,14 +64,14 @@ class WrittenCandidate:
     "Its code."
 
     action: str
-    "What to ask for."
+    "The action to ask for."
 
     pick: Pick | None
-    "How data and result cross; None leaves both as they are."
+    "Conversion of data and result; None leaves both as they are."
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What a kept key may be bound to."""
+        """Return the names that a kept key may be bound to."""
         return (self.uri,)
 
 
@@ -85,7 +82,7 @@ _Key = tuple[str, str, bytes]
 
 
 class CandidateFinder:
-    """Finds what to put into `candidateProtocols` for a call."""
+    """Finds the entries of `candidateProtocols` for a call."""
 
     def __init__(
         self,
@@ -93,25 +90,21 @@ class CandidateFinder:
         desk: ConsensusDesk,
         lists: PeerLists,
         store: Store,
-        sandbox: Sandbox,
-        validator: Validator,
+        workshop: Workshop,
         think: Think,
-        half_deadline: float,
         enabled: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Make the finder.
 
         Args:
-            enabled: Whether calls that name no protocol look for one at all.
+            enabled: False when calls that name no protocol are not to look for one.
         """
         self._desk = desk
         self._lists = lists
         self._store = store
-        self._sandbox = sandbox
-        self._validator = validator
+        self._workshop = workshop
         self._think = think
-        self._half_deadline = half_deadline
         self.enabled = enabled
         self._clock = clock
         self._misfits = Misfits()
@@ -120,11 +113,11 @@ class CandidateFinder:
     async def find(
         self, target: Target, need: Need, *, named: str | None, ask: bool = True
     ) -> list[Candidate]:
-        """Return what to offer, best first; empty means: negotiate.
+        """Return the protocols to offer, best first; none means: negotiate.
 
         Args:
             named: The URI that the caller or the `[[task]]` names.
-            ask: Whether the peer may be asked for its list.
+            ask: True when the peer may be asked for its list.
 
         Raises:
             CallError: `usage` or `generated_code`, the named one cannot be spoken.
@@ -152,7 +145,7 @@ class CandidateFinder:
         """Ask a peer for its list again the next time: it serves something else now.
 
         Args:
-            named: What the caller named for the task and was not selected; it is not
+            named: URI that the caller named and the peer did not select; it is not
                 offered again for a while, or every call would negotiate anew.
         """
         self._lists.forget(target)
@@ -161,7 +154,7 @@ class CandidateFinder:
             self._misfits.note(target.did, named, key, now=self._clock())
 
     def is_misfit(self, target: Target, uri: str, need: Need) -> bool:
-        """Whether a protocol is known not to serve a task at a peer."""
+        """Return whether a protocol is known not to serve a task at a peer."""
         return self._misfits.known(
             target.did, uri, task_key(need.task), now=self._clock()
         )
@@ -282,7 +275,7 @@ class CandidateFinder:
         """Return a protocol with our half for a task, or None when there is none.
 
         Args:
-            firm: Whether our mind may think hard about it, which may cost something.
+            firm: True when our mind may think hard about it, which may cost something.
         """
         if await asyncio.to_thread(self._store.is_revoked, digest, target.did):
             return None
@@ -299,20 +292,13 @@ class CandidateFinder:
             return bundled
         if not firm and not await asyncio.to_thread(fits_document, text, need):
             return None
-        samples = "none"
-
-        async def check(half: HalfSource, text: str) -> tuple[str, ...]:
-            nonlocal samples
-            problems, samples = await self._try(half, text, need)
-            return problems
-
         mind = self._think(target.did, ours=True).mind if firm else RulesMind()
         try:
-            half = await prepare_half(text, need, mind=mind, check=check)
+            half = await self._workshop.prepare(text, need, mind=mind, name=_occasion())
         except (HalfError, MindError, NegotiationError) as exc:
             logger.info("no half for protocol uri=%s reason=%r", uri, str(exc)[:200])
             return None
-        return DocumentCandidate(uri, text, half, samples)
+        return DocumentCandidate(uri, text, half)
 
     async def _bundled(
         self, uri: str, text: str, need: Need
@@ -326,25 +312,17 @@ class CandidateFinder:
             return None
         # Whoever the bundle says wrote it: it needs the full isolation.
         half = HalfSource(ours.source, "imported")
-        problems, samples = await self._try(half, text, need)
+        try:
+            async with self._workshop.trial(half, text, name=_occasion()) as trial:
+                found = await trial.check(need)
+            problems = found.problems
+        except HalfError as exc:
+            problems = (str(exc),)
         if problems:
             logger.info("bundle does not serve uri=%s reason=%r", uri, problems[0])
             return None
-        return DocumentCandidate(uri, text, half, samples)
+        return DocumentCandidate(uri, text, replace(half, samples=found.samples))
 
-    async def _try(
-        self, half: HalfSource, text: str, need: Need
-    ) -> tuple[tuple[str, ...], str]:
-        try:
-            findings = await check_in_worker(
-                half,
-                text,
-                need,
-                sandbox=self._sandbox,
-                validator=self._validator,
-                name=f"consensus:{secrets.token_hex(4)}",
-                deadline=self._half_deadline,
-            )
-        except HalfError as exc:
-            return (str(exc),), "none"
-        return findings.problems, findings.samples
+
+def _occasion() -> str:
+    return f"consensus:{secrets.token_hex(4)}"

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from anp.sidecar.bound.requester import Session
-from anp.sidecar.consensus.written import WrittenSession
+from anp.sidecar.bound.requester import BoundRequester
+from anp.sidecar.consensus.written import WrittenRequester
 from anp.sidecar.halves.protocol import Answer
 from anp.wire.messages import MetaProtocol
 from cache.records.records import AgreementRecord
@@ -29,11 +29,11 @@ class MetaOffer(Protocol):
 class Ready:
     """A session with one request made ready for it."""
 
-    session: Session | WrittenSession
+    session: BoundRequester | WrittenRequester
     "Where to send it."
 
     send: Callable[[], Awaitable[Answer]]
-    "Sends it and waits for its answer; see `Session.exchange`."
+    "Sends it and waits for its answer; see `BoundRequester.exchange`."
 
     source: str
     "`negotiated`, `agreement` or `consensus`."
@@ -62,11 +62,13 @@ class Ready:
     @property
     def agreement(self) -> AgreementRecord | None:
         """What was settled; None for a protocol of the daemon's own."""
-        return self.session.agreement if isinstance(self.session, Session) else None
+        return (
+            self.session.agreement if isinstance(self.session, BoundRequester) else None
+        )
 
     def take_bill(self) -> None:
         """Add what repairs and questions on the session took, if nobody has yet."""
-        if isinstance(self.session, Session):
+        if isinstance(self.session, BoundRequester):
             calls, cost = self.session.bill.take()
             self.model_calls += calls
             self.cost += cost
@@ -83,7 +85,7 @@ class Ready:
 
 
 def ready_through(
-    session: Session, message_id: str, data: bytes, need: Need, source: str
+    session: BoundRequester, message_id: str, data: bytes, need: Need, source: str
 ) -> Ready:
     """Return a request that is encoded already, to be sent on `session`."""
     arguments = need.arguments

@@ -7,7 +7,7 @@ import logging
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.bound.dialogue import DialogueShell
+from anp.sidecar.bound.dialogue import Answers, DialogueShell
 from anp.wire.frames import ProtocolType
 from negotiation.exchange.dialogue import (
     CasesAgreed,
@@ -67,7 +67,7 @@ async def _read(channel: Channel, shell: DialogueShell) -> None:
         await shell.close()
 
 
-class _Curious:
+class _Curious(Answers):
     """Only asks; there is no protocol that anything else could be about."""
 
     async def judge_cases(self, text: str, *, may_counter: bool) -> CasesVerdict:

@@ -1,4 +1,4 @@
-"""The sessions of this daemon as requester, by agreement."""
+"""The channels of this daemon as requester, by agreement, by URI and by peer."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from typing import Any
 from anp.channel.channel import Channel
 from anp.channel.core.link_core import EXTENSION_CLOSE
 from anp.sidecar.bound.natural import Asker
-from anp.sidecar.bound.requester import Session, SessionParts
+from anp.sidecar.bound.requester import BoundRequester, RequesterParts
 from anp.sidecar.calls.renewer import Renewer
-from anp.sidecar.consensus.written import WrittenParts, WrittenSession
+from anp.sidecar.consensus.written import WrittenParts, WrittenRequester
 from anp.sidecar.halves.protocol import Protocol
 from cache.records.records import AgreementRecord, HalfRecord
 from negotiation.consensus.written import WrittenCode
 from negotiation.mind import Need
 
-__all__ = ["Sessions"]
+__all__ = ["Requesters"]
 
 
-class Sessions:
-    """Finds the open session of an agreement, and starts new ones."""
+class Requesters:
+    """Finds the open channel for a call, and starts new ones."""
 
-    def __init__(self, parts: SessionParts, written: WrittenParts) -> None:
+    def __init__(self, parts: RequesterParts, written: WrittenParts) -> None:
         self._parts = parts
         self._written_parts = written
-        self._sessions: list[Session] = []
-        self._written: dict[tuple[str, str], WrittenSession] = {}
+        self._sessions: list[BoundRequester] = []
+        self._written: dict[tuple[str, str], WrittenRequester] = {}
         self._askers: dict[str, Asker] = {}
         self._retiring: set[asyncio.Task[None]] = set()
         self._revoked: dict[tuple[str, str | None], str] = {}
         self._renewer = Renewer()
 
-    def live(self, agreement: AgreementRecord, did: str) -> Session | None:
-        """Return the session of an agreement that is still open, or None.
+    def live(self, agreement: AgreementRecord, did: str) -> BoundRequester | None:
+        """Return the open channel of an agreement, or None.
 
         Args:
             did: The peer as it was addressed: the agreement may be another peer's.
         """
         wanted = _key(agreement)
         for session in reversed(self._sessions):
-            # A repair moves the agreement of a session on, so it is looked at anew.
+            # A repair moves the agreement of a channel on, so it is looked at anew.
             if (
                 session.alive
                 and not session.channel.retired
@@ -51,8 +51,8 @@ class Sessions:
                 return session
         return None
 
-    def written(self, did: str, uri: str) -> WrittenSession | None:
-        """Return the open session of a protocol of the daemon's own, or None."""
+    def written(self, did: str, uri: str) -> WrittenRequester | None:
+        """Return the open channel of a protocol of the daemon's own, or None."""
         session = self._written.get((did, uri))
         if session is None or not session.alive or session.channel.retired:
             return None
@@ -60,7 +60,7 @@ class Sessions:
 
     def start_written(
         self, did: str, channel: Channel, uri: str, code: WrittenCode
-    ) -> WrittenSession:
+    ) -> WrittenRequester:
         """Use a channel for a protocol of the daemon's own.
 
         Args:
@@ -68,11 +68,13 @@ class Sessions:
         """
         key = did, uri
 
-        def ended(session: WrittenSession) -> None:
+        def ended(session: WrittenRequester) -> None:
             if self._written.get(key) is session:
                 del self._written[key]
 
-        session = WrittenSession(channel, uri, code, self._written_parts, on_end=ended)
+        session = WrittenRequester(
+            channel, uri, code, self._written_parts, on_end=ended
+        )
         self._written[key] = session
         self._renewer.watch(
             session, uri, lambda renewed: self.start_written(did, renewed, uri, code)
@@ -86,9 +88,9 @@ class Sessions:
         half: HalfRecord,
         agreement: AgreementRecord,
         need: Need,
-    ) -> Session:
+    ) -> BoundRequester:
         """Bind a channel to a protocol and take in what comes from now on."""
-        session = Session(
+        session = BoundRequester(
             channel, protocol, half, agreement, need, self._parts, on_end=self._ended
         )
         self._sessions.append(session)
@@ -109,18 +111,18 @@ class Sessions:
 
     @property
     def hashes(self) -> frozenset[str]:
-        """Hashes of the documents that open sessions speak."""
+        """Hashes of the documents that open channels speak."""
         return frozenset(one.agreement.hash for one in self._sessions)
 
     async def revoke(self, digest: str, peer_did: str | None, reason: str) -> int:
-        """End the sessions on a document at once, and those that would follow.
+        """End the channels on a document at once, and those that would follow.
 
         Args:
             peer_did: Only those with this peer, in its canonical form.
             reason: For the calls in flight.
 
         Returns:
-            How many sessions ended.
+            The number of channels that ended.
         """
         self._revoked[digest, peer_did] = reason
         ended = [
@@ -133,15 +135,15 @@ class Sessions:
         return len(ended)
 
     def give_back(self, digest: str, peer_did: str | None) -> None:
-        """Let sessions on a document be started again; None is for every peer."""
+        """Let channels on a document be started again; None is for every peer."""
         for key in [key for key in self._revoked if key[0] == digest]:
             if peer_did in {None, key[1]}:
                 del self._revoked[key]
 
     def retire(self, agreements: Collection[AgreementRecord]) -> None:
-        """End the sessions of other revisions than these, after their calls in flight.
+        """End the channels of other revisions than these, after their calls in flight.
 
-        New calls take a session of the revision that an agreement names, so none comes
+        New calls take a channel of the revision that an agreement names, so none comes
         to them any more.
         """
         current = {(one.peer_did, one.hash): one.revision for one in agreements}
@@ -166,7 +168,7 @@ class Sessions:
         for (peer, _), written in list(self._written.items()):
             if peer == did and EXTENSION_CLOSE not in written.channel.extensions:
                 await written.wait_idle()
-                await written.close("another protocol is wanted")
+                await written.channel.close("another protocol is wanted")
 
     def asker(self, did: str) -> Asker | None:
         """Return the open channel for natural language with a peer, or None."""
@@ -183,12 +185,12 @@ class Sessions:
         self._retiring.add(task)
         task.add_done_callback(self._retiring.discard)
 
-    def _ended(self, session: Session) -> None:
+    def _ended(self, session: BoundRequester) -> None:
         if session in self._sessions:
             self._sessions.remove(session)
 
 
-async def _end(session: Session) -> None:
+async def _end(session: BoundRequester) -> None:
     await session.wait_idle()
     await session.channel.close("stale: another revision of our half is in use")
 

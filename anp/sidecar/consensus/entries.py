@@ -32,7 +32,7 @@ VERSION: Final = 1
 "Version of the format; raised when a field changes its meaning."
 
 SUFFIX: Final = ".protocol.json"
-"How the files of entries end."
+"Suffix of the files of entries."
 
 MAX_ENTRY: Final = 16 * 1024
 "Largest file, in bytes."
@@ -72,7 +72,7 @@ class ConsensusEntry:
     "File name of a bundle in the same folder."
 
     published: bool = True
-    "Whether it stands in our list (ANP-95)."
+    "True when it stands in our list (ANP-95)."
 
 
 def entry_file_name(uri: str) -> str:
@@ -100,7 +100,7 @@ def read_entry(data: bytes, where: str) -> ConsensusEntry:
     """Read a file.
 
     Args:
-        where: How to call it in an error.
+        where: Its name in an error.
 
     Raises:
         ConfigError: It says something unfit; the text names the field.

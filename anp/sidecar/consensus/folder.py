@@ -31,13 +31,13 @@ Fetch = Callable[[str, int], Awaitable[bytes]]
 
 
 class ConsensusFolder:
-    """Reads what the owner put there, and keeps what was fetched by its pinned hash."""
+    """Reads the owner's files, and keeps fetched documents by their pinned hash."""
 
     def __init__(self, path: Path, *, store: Store, fetch: Fetch) -> None:
         """Take a folder, which need not be there.
 
         Args:
-            store: Where documents that were agreed on are.
+            store: Holds the documents that were agreed on.
             fetch: Fetches documents by URI, guarded.
         """
         self.path = path

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from anp.sidecar.bundles.bundles import Bundles
 from anp.sidecar.bundles.format import read_bundle
 from anp.sidecar.consensus.entries import ConsensusEntry
 from anp.sidecar.consensus.folder import ConsensusFolder
+from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.offer.exposure import Exposure
 from anp.sidecar.peers.lists import LIST_PATH, document_path
 from cache.parts.imports import ImportPart
@@ -34,7 +36,7 @@ from negotiation.consensus import (
 )
 from negotiation.consensus.written import WrittenCode
 from negotiation.errors import NegotiationError
-from negotiation.mind import HalfSource, Offer
+from negotiation.mind import Mind, Offer
 from negotiation.need import Capability, schema_hash
 from negotiation.need import Role as NegotiationRole
 
@@ -45,9 +47,6 @@ logger = logging.getLogger(__name__)
 REFRESH_INTERVAL: Final = 5.0
 "Seconds for which our own list is served before it is looked at again."
 
-MakeHalf = Callable[[str, Offer], Awaitable[tuple[HalfSource, str]]]
-"Has our mind write a provider half and tries it; gives it with how far it was sampled."
-
 Serves = Callable[[str, str | None], Awaitable[HalfRecord | None]]
 "The half that serves a hash to a peer now; to anybody when no peer is named."
 
@@ -57,7 +56,7 @@ class WrittenEntry:
     """A protocol whose code is part of the daemon."""
 
     protocol: ConsensusProtocol
-    "What it is."
+    "Its URI, document and kind."
 
     code: WrittenCode
     "Speaks it, on either side."
@@ -77,17 +76,20 @@ class ConsensusDesk:
         store: Store,
         exposure: Exposure,
         bundles: Bundles,
-        make_half: MakeHalf,
+        workshop: Workshop,
+        mind: Callable[[], Mind],
     ) -> None:
         """Make the desk; `load` reads what the owner put into the folder.
 
         Args:
-            folder: Where the owner's entries and bundles are.
+            folder: Holds the owner's entries and bundles.
             order: URIs, best first.
             written: Protocols of the daemon's own.
-            publishes: Whether peers are shown our list.
+            publishes: True when peers are shown our list.
             approve: When the owner is asked first; a protocol for all capabilities is
                 then served only as far as no word of the owner is needed.
+            mind: Gives a mind that writes provider halves. We pay if it asks a model:
+                the owner put the documents here.
         """
         self.folder = folder
         self._order = tuple(order)
@@ -97,7 +99,8 @@ class ConsensusDesk:
         self._store = store
         self._exposure = exposure
         self._bundles = bundles
-        self._make_half = make_half
+        self._workshop = workshop
+        self._mind = mind
         self._serves: Serves | None = None
         self.registry = self._fresh()
         self._entries: dict[str, ConsensusEntry] = {}
@@ -111,7 +114,7 @@ class ConsensusDesk:
     # What is known.
 
     def wire(self, serves: Serves) -> None:
-        """Say who knows which half serves a hash; the provider is built later."""
+        """Take the function that finds the half for a hash; it is made later."""
         self._serves = serves
         self._exposure.watch(self._changed)
 
@@ -203,7 +206,7 @@ class ConsensusDesk:
             await asyncio.wait([self._work])
 
     async def close(self) -> None:
-        """End what is under way."""
+        """End the work in progress."""
         if self._work is not None:
             self._work.cancel()
             await asyncio.gather(self._work, return_exceptions=True)
@@ -378,7 +381,12 @@ class ConsensusDesk:
     async def _generate(
         self, protocol: ConsensusProtocol, offered: tuple[Capability, ...]
     ) -> None:
-        half, samples = await self._make_half(protocol.text, Offer(offered))
+        half = await self._workshop.prepare(
+            protocol.text,
+            Offer(offered),
+            mind=self._mind(),
+            name=f"consensus:{secrets.token_hex(4)}",
+        )
         record = HalfRecord.from_json(
             {
                 "hash": protocol.hash,
@@ -396,7 +404,7 @@ class ConsensusDesk:
             }
         )
         tests = {"acceptance": "passed", "consensus": protocol.uri}
-        part = ImportPart(record, samples, tests)  # type: ignore[arg-type]  # checked
+        part = ImportPart(record, half.samples, tests)  # type: ignore[arg-type]  # checked
         await asyncio.to_thread(
             self._store.save_import, DocumentRecord.of(protocol.text), [part]
         )

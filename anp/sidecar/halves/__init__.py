@@ -1,7 +1,5 @@
-"""Module halves, loaded into the sandbox and checked before they are used.
+"""Module halves: loaded into the sandbox, and checked before they are used.
 
-* `loaded`: a half in its worker.
-* `loader`: loads a half and its document.
-* `protocol`: a half with its document: encodes, decodes, validates, handles.
-* `workshop`: tries a half in a worker of its own.
+* `workshop`: loads stored halves, tries new ones, and has minds write them.
+* `protocol`: a document and our loaded half of it, as a channel uses them.
 """

@@ -1,4 +1,4 @@
-"""One agreed protocol, as a channel uses it: a document and our half of its module."""
+"""An agreed protocol as a channel uses it: a document and our half of its module."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from anp.sidecar.halves.loaded import LoadedHalf
 from negotiation.document import Document
 from negotiation.document.layout import read_layout
 from negotiation.document.message_judge import MessageJudge
 from negotiation.document.shape import MessageKind
 from negotiation.errors import DocumentError, NegotiationError
+from negotiation.runner import HalfRunner, Validator
 from negotiation.strict_json import Json
-from negotiation.trial.acceptance import Validator
 
 __all__ = ["Answer", "DoesNotFit", "Protocol"]
 
@@ -27,7 +26,7 @@ class Answer:
     """A decoded response."""
 
     message_id: str | None
-    "Of the request it answers, when the document has message ids."
+    "Id of the request that it answers, when the document has message ids."
 
     result: Any
     "The result, or None with an error."
@@ -37,10 +36,10 @@ class Answer:
 
 
 class Protocol:
-    """Encodes, decodes and handles; every message is judged by the document."""
+    """Encodes, decodes and handles messages, and judges each by the document."""
 
     def __init__(
-        self, digest: str, document: Document, half: LoadedHalf, validator: Validator
+        self, digest: str, document: Document, half: HalfRunner, validator: Validator
     ) -> None:
         self.hash = digest
         self.document = document
@@ -49,7 +48,7 @@ class Protocol:
 
     @property
     def has_message_ids(self) -> bool:
-        """Whether answers can be told apart, so that many calls may be in flight."""
+        """True when answers can be told apart, so that many calls may be in flight."""
         try:
             return read_layout(self.document.of_values).message_id is not None
         except DocumentError:
@@ -63,7 +62,7 @@ class Protocol:
     async def judge(
         self, kind: Literal["request", "response"], data: bytes
     ) -> list[str]:
-        """Return what speaks against `data` as a message of the document, if anything.
+        """Return the findings against `data` as a message of the document.
 
         A response may be a good one or one that says error in the document's own way.
 
@@ -141,8 +140,8 @@ class Protocol:
 
         Args:
             judge_request: False when `judge` has seen the request already.
-            judge_answer: Whether to hold our own answer against the document before it
-                goes out. Who receives judges in any case.
+            judge_answer: True to judge our own answer before it goes out; the receiver
+                does so in any case.
 
         Raises:
             DoesNotFit: The request, or our answer if judged, breaks the document.

@@ -1,63 +1,242 @@
-"""Tries a half in a worker before it may be used, whoever wrote it."""
+"""The workshop loads module halves into the sandbox, and tries those that are new."""
 
 from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
-from anp.sidecar.halves.loaded import LoadedHalf, load_half
-from cache.records.records import hash_text
-from negotiation.document import read_document
-from negotiation.mind import HalfSource, Side
-from negotiation.trial.acceptance import Findings, Validator, check_half
-from sandbox.pool.pool import Sandbox
+from anp.sidecar.halves.protocol import Protocol
+from cache.records.records import HalfRecord, hash_text
+from negotiation.document import Document, read_document
+from negotiation.errors import HalfError
+from negotiation.exchange.preparation import prepare_half
+from negotiation.mind import HalfSource, Mind, Side
+from negotiation.runner import HalfRunner, Validator
+from negotiation.trial.acceptance import CapabilityFailed, Findings, check_half
+from sandbox.errors import CapabilityFailure, SandboxError
+from sandbox.pool.pool import Module, Sandbox
 
-__all__ = ["check_in_worker", "on_trial"]
-
-
-@contextlib.asynccontextmanager
-async def on_trial(
-    sandbox: Sandbox, half: HalfSource, text: str, *, name: str, deadline: float
-) -> AsyncIterator[LoadedHalf]:
-    """Load a half into a worker for a trial, and unload it afterwards.
-
-    Args:
-        text: The document.
-        name: On whose behalf; trials of one name share a quarantine.
-        deadline: Seconds of its own time that each call of the half may take.
-
-    Raises:
-        HalfError: The source was refused or did not load.
-    """
-    key = f"trial:{name}:{secrets.token_hex(4)}"
-    try:
-        yield await load_half(
-            sandbox,
-            key,
-            half.text,
-            origin=half.origin,
-            # Apart from its use: a failed attempt must not quarantine the next.
-            protocol=f"trial:{hash_text(text)}",
-            peer=name,
-            deadline=deadline,
-        )
-    finally:
-        await sandbox.unload(key)
+__all__ = ["HalfTrial", "LoadedHalf", "Workshop"]
 
 
-async def check_in_worker(
-    half: HalfSource,
-    text: str,
-    side: Side,
-    *,
-    sandbox: Sandbox,
-    validator: Validator,
-    name: str,
-    deadline: float,
-) -> Findings:
-    """Try a half in a worker of its own; see `check_half` and `on_trial`."""
-    async with on_trial(sandbox, half, text, name=name, deadline=deadline) as runner:
+class LoadedHalf:
+    """A half loaded into a worker; fits `negotiation.runner.HalfRunner`."""
+
+    def __init__(self, module: Module, *, deadline: float) -> None:
+        self._module = module
+        self._deadline = deadline
+
+    async def encode_request(self, message_id: str, arguments: dict[str, Any]) -> bytes:
+        """Return the request's bytes; HalfError when the half cannot."""
+        return _bytes(await self._call("encode_request", message_id, arguments))
+
+    async def decode_response(self, data: bytes) -> dict[str, Any]:
+        """Return `{"message_id", "result"}` or `{"message_id", "error"}`."""
+        return _dict("decode_response", await self._call("decode_response", data))
+
+    async def read_message(self, kind: str, data: bytes) -> dict[str, Any]:
+        """Return the values of a message whose bytes are not JSON.
+
+        Args:
+            kind: `request` or `response`.
+
+        Raises:
+            HalfError: The half has no such function, or cannot read the bytes.
+        """
+        return _dict("read_message", await self._call("read_message", kind, data))
+
+    async def handle_request(
+        self, data: bytes, on_call: Callable[[str, Any], Awaitable[Any]]
+    ) -> bytes:
+        """Run the provider half on one request; `on_call` makes its calls."""
+
+        async def adapted(name: str, params: Any) -> Any:
+            try:
+                return await on_call(name, params)
+            except CapabilityFailed as exc:
+                code = int(exc.code) if exc.code.isdigit() else 500
+                raise CapabilityFailure(code, exc.message) from exc
+
+        with _half_errors():
+            answer = await self._module.run(
+                "handle_request", data, on_call=adapted, deadline=self._deadline
+            )
+        return _bytes(answer)
+
+    async def _call(self, function: str, *args: Any) -> Any:
+        with _half_errors():
+            return await self._module.call(function, *args, deadline=self._deadline)
+
+
+@dataclass(frozen=True, slots=True)
+class HalfTrial:
+    """A half that is loaded to be tried, and not to be used."""
+
+    half: HalfSource
+    "Its source."
+
+    document: Document
+    "The document that it should speak."
+
+    runner: HalfRunner
+    "The loaded half."
+
+    validator: Validator
+    "Judges values."
+
+    async def check(self, side: Side) -> Findings:
+        """Check the half as every half is checked (`check_half`)."""
         return await check_half(
-            half, read_document(text), side, runner=runner, validator=validator
+            self.half,
+            self.document,
+            side,
+            runner=self.runner,
+            validator=self.validator,
         )
+
+
+MoreChecks = Callable[[HalfTrial], Awaitable[tuple[str, ...]]]
+"Returns what else is wrong with a half that passed its check, in words."
+
+
+class Workshop:
+    """Loads halves for use, tries new ones and has minds write them."""
+
+    def __init__(
+        self, sandbox: Sandbox, validator: Validator, *, deadline: float
+    ) -> None:
+        """Make the workshop.
+
+        Args:
+            deadline: Seconds of its own time that each call of a half may take.
+        """
+        self.validator = validator
+        self._sandbox = sandbox
+        self._deadline = deadline
+
+    async def protocol(
+        self, half: HalfRecord, document: str, *, peer_did: str
+    ) -> Protocol:
+        """Load a stored half for one peer; equal loads share a worker.
+
+        Args:
+            document: The agreed text.
+            peer_did: The peer in its canonical form.
+
+        Raises:
+            HalfError: The source was refused, is in quarantine, or did not load.
+            DocumentError: The text cannot be read any more.
+        """
+        loaded = await self._load(
+            f"{half.role}:{peer_did}:{half.hash}:{half.revision}",
+            half.source,
+            origin=half.origin,
+            protocol=half.hash,
+            peer=peer_did,
+        )
+        return Protocol(half.hash, read_document(document), loaded, self.validator)
+
+    async def _load(
+        self, key: str, source: str, *, origin: str, protocol: str, peer: str
+    ) -> LoadedHalf:
+        with _half_errors():
+            module = await self._sandbox.load(
+                key, source, origin=origin, protocol=protocol, peer=peer
+            )
+        return LoadedHalf(module, deadline=self._deadline)
+
+    def quarantined(self, half: HalfRecord, peer_did: str) -> str | None:
+        """Return why a half may not run for a peer any more, or None."""
+        return self._sandbox.quarantined(half.hash, source=half.source, peer=peer_did)
+
+    @contextlib.asynccontextmanager
+    async def trial(
+        self, half: HalfSource, text: str, *, name: str
+    ) -> AsyncIterator[HalfTrial]:
+        """Load a half into a worker for a trial, and unload it afterwards.
+
+        Args:
+            text: The document.
+            name: The occasion; the same code is quarantined for each occasion alone.
+
+        Raises:
+            HalfError: The source was refused or did not load.
+        """
+        document = read_document(text)
+        key = f"trial:{name}:{secrets.token_hex(4)}"
+        try:
+            loaded = await self._load(
+                key,
+                half.text,
+                origin=half.origin,
+                # Apart from its use: a failed attempt must not quarantine the next.
+                protocol=f"trial:{hash_text(text)}",
+                peer=name,
+            )
+            yield HalfTrial(half, document, loaded, self.validator)
+        finally:
+            await self._sandbox.unload(key)
+
+    async def prepare(
+        self,
+        text: str,
+        side: Side,
+        *,
+        mind: Mind,
+        name: str,
+        findings: tuple[str, ...] = (),
+        replaces: str = "",
+        also: MoreChecks | None = None,
+    ) -> HalfSource:
+        """Let a mind write a half until it passes; see `prepare_half`.
+
+        Args:
+            name: The occasion, as for `trial`.
+            also: Checks a half that has passed all others.
+
+        Raises:
+            HalfError: None passed.
+            MindError: The mind failed.
+        """
+
+        async def check(half: HalfSource, text: str) -> Findings:
+            async with self.trial(half, text, name=name) as trial:
+                found = await trial.check(side)
+                if found.problems or also is None:
+                    return found
+                return replace(found, problems=await also(trial))
+
+        return await prepare_half(
+            text, side, mind=mind, check=check, findings=findings, replaces=replaces
+        )
+
+
+@contextlib.contextmanager
+def _half_errors() -> Iterator[None]:
+    """Turn errors of the sandbox into the `HalfError` that negotiation knows."""
+    try:
+        yield
+    except SandboxError as exc:
+        reason = exc.reason
+        if exc.findings:
+            # All of them, with their source: a mind that writes again sees no more.
+            reason = "; ".join(
+                f"line {finding.line}: {finding.reason}: {finding.source.strip()}"
+                for finding in exc.findings
+            )
+        raise HalfError(exc.outcome, reason, exc.line) from exc
+
+
+def _bytes(value: Any) -> bytes:
+    if not isinstance(value, bytes):
+        raise HalfError("error", f"the half returned {type(value).__name__}, not bytes")
+    return value
+
+
+def _dict(function: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise HalfError("error", f"{function} did not return a dict")
+    return value

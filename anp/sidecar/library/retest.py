@@ -11,12 +11,17 @@ from typing import Any, Final
 
 from anp.channel.channel import ChannelClosed
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.agreement.offline import ASKED, Retried, kept_fixtures, retry_cases
+from anp.sidecar.agreement.offline import (
+    ASKED,
+    Retried,
+    kept_fixtures,
+    likely_arguments,
+    retry_cases,
+    task_of,
+)
 from anp.sidecar.agreement.outcomes import TESTS_KEY
-from anp.sidecar.bound.cases import RequesterCases
-from anp.sidecar.bundles.arguments import likely_arguments
 from anp.sidecar.calls.binder import Binder
-from anp.sidecar.halves.workshop import on_trial
+from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.offer.exposure import Exposure
 from anp.sidecar.peers.finder import PeerFinder
 from cache.records.records import AgreementRecord, HalfRecord, Role, State
@@ -24,9 +29,6 @@ from cache.store import Store
 from negotiation.document import Document, read_document
 from negotiation.errors import HalfError, NegotiationError
 from negotiation.mind import HalfSource, Need, Offer, Side
-from negotiation.need import Task
-from negotiation.trial.acceptance import Validator, check_half
-from sandbox.pool.pool import Sandbox
 
 __all__ = ["MAX_AGREEMENTS", "Retester", "TestRun"]
 
@@ -45,7 +47,7 @@ MAX_WORDS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class TestRun:
-    """How a half did."""
+    """The outcome of one test of a half."""
 
     __test__ = False  # pytest would take it for a test.
 
@@ -59,7 +61,7 @@ class TestRun:
     "`wire`, `offline`, or `acceptance` when no test cases are kept."
 
     problems: tuple[str, ...]
-    "What fails, in words; empty when all is well."
+    "Failures in words; empty when all is well."
 
     results: tuple[dict[str, Any], ...]
     "One for each test case: title, passed, detail."
@@ -99,20 +101,16 @@ class Retester:
         self,
         *,
         store: Store,
-        sandbox: Sandbox,
-        validator: Validator,
+        workshop: Workshop,
         exposure: Exposure,
         binder: Binder,
         finder: PeerFinder,
-        half_deadline: float,
     ) -> None:
         self._store = store
-        self._sandbox = sandbox
-        self._validator = validator
+        self._workshop = workshop
         self._exposure = exposure
         self._binder = binder
         self._finder = finder
-        self._half_deadline = half_deadline
 
     async def offline(self, digest: str) -> list[TestRun]:
         """Try every half of a document that is in use, each on its fixtures (ANP-Q9).
@@ -201,9 +199,8 @@ class Retester:
                         target, agreement, half, need
                     )
                     try:
-                        run = RequesterCases(session, need, self._validator)
-                        run.asked = kept_fixtures(agreement.tests, ASKED)
-                        report = await run.run(known)
+                        session.cases.asked = kept_fixtures(agreement.tests, ASKED)
+                        report = await session.cases.run(known)
                     finally:
                         await session.channel.close("the test is done")
             except TimeoutError:
@@ -264,24 +261,11 @@ class Retester:
             # What it calls was settled when it was made.
             side = Offer(self._exposure.offered(), hints=tuple(half.capabilities))
         try:
-            async with on_trial(
-                self._sandbox,
-                source,
-                text,
-                name=f"test:{secrets.token_hex(4)}",
-                deadline=self._half_deadline,
-            ) as runner:
-                findings = await check_half(
-                    source, document, side, runner=runner, validator=self._validator
-                )
-                problems += findings.problems
-                retried = await retry_cases(
-                    agreement.tests if agreement is not None else {},
-                    document,
-                    side,
-                    runner=runner,
-                    validator=self._validator,
-                )
+            name = f"test:{secrets.token_hex(4)}"
+            async with self._workshop.trial(source, text, name=name) as trial:
+                problems += (await trial.check(side)).problems
+                tests = agreement.tests if agreement is not None else {}
+                retried = await retry_cases(tests, side, trial)
                 problems += retried.problems
         except HalfError as exc:
             problems.append(str(exc))
@@ -290,13 +274,9 @@ class Retester:
         return _run(half, agreement, mode, problems, results)
 
     async def _need(self, document: Document, agreement: AgreementRecord) -> Need:
-        task = (
-            Task(document.requirement)
-            if agreement.task is None
-            else Task(**agreement.task)
-        )
+        task = task_of(agreement, document)
         arguments = await likely_arguments(
-            document, task, agreement.tests, self._validator
+            document, task, agreement.tests, self._workshop.validator
         )
         return Need(task, arguments)
 

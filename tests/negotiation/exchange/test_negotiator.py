@@ -33,6 +33,7 @@ from negotiation.mind import (
 )
 from negotiation.need import Role, Task
 from negotiation.transcript import Direction, NegotiationEnded, Turn
+from negotiation.trial.acceptance import Findings
 from tests.clauses import clause
 
 TEXT = "# 需求\nadd two numbers\n"
@@ -572,11 +573,12 @@ async def test_a_frame_behind_the_last_message_is_handed_on(turns: int) -> None:
     assert (unread or await end.receive()) == b"next"
 
 
-async def check(half: HalfSource, document: str) -> tuple[str, ...]:
+async def check(half: HalfSource, document: str) -> Findings:
     assert document == TEXT
     if half.text == "crash":
         raise HalfError("exception", "KeyError", 2)
-    return () if half.text == "good" else (f"{half.text} is wrong",)
+    wrong = () if half.text == "good" else (f"{half.text} is wrong",)
+    return Findings(wrong, "partial", 1)
 
 
 @clause("ANP-43")
@@ -598,7 +600,7 @@ async def test_findings_go_back_to_the_mind() -> None:
     mind = ScriptedMind()
     mind.halves = ["crash", "bad", "good"]
     found = await prepare_half(TEXT, NEED, mind=mind, check=check)
-    assert found.text == "good"
+    assert (found.text, found.samples) == ("good", "partial")
     assert mind.findings == [(), ("exception: KeyError (line 2)",), ("bad is wrong",)]
 
 

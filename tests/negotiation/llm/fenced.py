@@ -9,12 +9,12 @@ from negotiation.errors import CapabilityFailed, HalfError
 from negotiation.exchange.preparation import prepare_half
 from negotiation.mind import Accept, HalfSource, Mind, Side, Verdict
 from negotiation.strict_json import Json
-from negotiation.trial.acceptance import check_half
+from negotiation.trial.acceptance import Findings, check_half
 from sandbox.language.policy import compile_half
 from sandbox.worker.guards import CapabilityCall, fresh_globals
 from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator
 
-__all__ = ["FencedHalf", "find_problems", "prepare", "settle"]
+__all__ = ["FencedHalf", "prepare", "settle"]
 
 
 class FencedHalf(InProcessHalf):
@@ -64,16 +64,14 @@ class FencedHalf(InProcessHalf):
             raise HalfError("error", f"{type(exc).__name__}: {exc}") from exc
 
 
-async def find_problems(half: HalfSource, document: str, side: Side) -> tuple[str, ...]:
-    """Return what acceptance says against `half`; nothing means that it may be used."""
-    found = await check_half(
+async def _check(half: HalfSource, document: str, side: Side) -> Findings:
+    return await check_half(
         half,
         read_document(document),
         side,
         runner=FencedHalf(half.text),
         validator=JsonschemaValidator(),
     )
-    return found.problems
 
 
 async def prepare(mind: Mind, document: str, side: Side) -> HalfSource:
@@ -84,11 +82,11 @@ async def prepare(mind: Mind, document: str, side: Side) -> HalfSource:
         MindError: The mind failed.
     """
 
-    async def check(half: HalfSource, text: str) -> tuple[str, ...]:
-        return await find_problems(half, text, side)
+    async def check(half: HalfSource, text: str) -> Findings:
+        return await _check(half, text, side)
 
     half = await prepare_half(document, side, mind=mind, check=check)
-    assert await find_problems(half, document, side) == ()
+    assert (await _check(half, document, side)).problems == ()
     return half
 
 

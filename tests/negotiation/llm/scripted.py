@@ -27,7 +27,7 @@ from negotiation.mind import (
 )
 from negotiation.strict_json import Json
 from negotiation.transcript import Direction, Turn
-from negotiation.trial.acceptance import check_half
+from negotiation.trial.acceptance import Findings, check_half
 from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator, findings
 
 __all__ = [
@@ -167,15 +167,14 @@ async def meet(
 async def prepared(mind: Mind, document: str, side: Side) -> HalfSource:
     """Let a mind write its half until it passes acceptance."""
 
-    async def check(half: HalfSource, text: str) -> tuple[str, ...]:
-        found = await check_half(
+    async def check(half: HalfSource, text: str) -> Findings:
+        return await check_half(
             half,
             read_document(text),
             side,
             runner=InProcessHalf(half.text),
             validator=JsonschemaValidator(),
         )
-        return found.problems
 
     return await prepare_half(document, side, mind=mind, check=check)
 

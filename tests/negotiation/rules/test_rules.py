@@ -22,6 +22,7 @@ from negotiation.rules.rules import (
     propose,
 )
 from negotiation.transcript import Direction, Turn
+from negotiation.trial.acceptance import Findings
 from tests.clauses import clause
 
 VECTORS = Path(__file__).parent.parent.parent / "vectors" / "negotiation"
@@ -330,8 +331,8 @@ async def test_what_was_sent_is_read_from_the_transcript() -> None:
     assert isinstance(third, Reject)
 
 
-async def _nothing_wrong(half: HalfSource, document: str) -> tuple[str, ...]:
-    return ()
+async def _nothing_wrong(half: HalfSource, document: str) -> Findings:
+    return Findings((), "full", 1)
 
 
 async def test_rules_do_not_try_the_same_half_twice() -> None:

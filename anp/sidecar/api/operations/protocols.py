@@ -265,12 +265,10 @@ class _ProtocolApi:
         )
         self._retester = Retester(
             store=daemon.store,
-            sandbox=daemon.sandbox,
-            validator=daemon.validator,
+            workshop=daemon.workshop,
             exposure=daemon.exposure,
             binder=daemon.binder,
             finder=daemon.finder,
-            half_deadline=daemon.config.sandbox.call_timeout,
         )
 
     # What there is.

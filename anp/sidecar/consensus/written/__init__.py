@@ -1,24 +1,23 @@
 """Channels that speak a protocol we wrote: the shells of `WrittenProtocol`.
 
-* `shell`: the common part of both sides of such a channel.
 * `driver`: feeds a written protocol and carries its messages and timer.
 * `requester`: a channel on which we call through a written protocol.
 * `provider`: a channel on which a peer calls through a written protocol.
-* `answers`: answers to meta messages where there is no half to repair.
 * `heard`: messages of peers that nobody waits for.
+* `base`: the base of both roles on such a channel.
 """
 
 from __future__ import annotations
 
+from anp.sidecar.consensus.written.base import WrittenParts
 from anp.sidecar.consensus.written.heard import Heard, HeardEntry
-from anp.sidecar.consensus.written.provider import WrittenServed
+from anp.sidecar.consensus.written.provider import WrittenProvider
 from anp.sidecar.consensus.written.requester import (
     InputRefused,
     NotServed,
     ResultUnfit,
-    WrittenSession,
+    WrittenRequester,
 )
-from anp.sidecar.consensus.written.shell import WrittenParts
 
 __all__ = [
     "Heard",
@@ -27,6 +26,6 @@ __all__ = [
     "NotServed",
     "ResultUnfit",
     "WrittenParts",
-    "WrittenServed",
-    "WrittenSession",
+    "WrittenProvider",
+    "WrittenRequester",
 ]

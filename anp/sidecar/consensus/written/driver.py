@@ -54,7 +54,7 @@ class Driver:
         self._closed = False
 
     def start(self) -> None:
-        """Begin."""
+        """Start the protocol and the task that sends."""
         self._sender = asyncio.create_task(self._send())
         self.feed(lambda now, wall_now: self._machine.start(now=now, wall_now=wall_now))
 
@@ -106,7 +106,7 @@ class Driver:
                 room.cancel()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something beside; it ends with the channel at the latest."""
+        """Run `work` beside; it ends with the channel at the latest."""
         task = asyncio.create_task(self._guarded(work))
         self._work.add(task)
         task.add_done_callback(self._work.discard)

@@ -1,4 +1,4 @@
-"""What peers said that nobody waits for: events, notices, announcements.
+"""Keeps words of peers that nobody waits for: events, notices, announcements.
 
 The newest are kept in memory for the owner and for programs that ask the local API;
 each leaves a line in the log.
@@ -46,13 +46,13 @@ class HeardEntry:
     "Counted from 1 since the daemon started, for asking what is new."
 
     at: float
-    "When it came, in seconds since the epoch."
+    "Time when it came, in seconds since the epoch."
 
     peer_did: str
-    "Who said it, in the canonical form."
+    "The peer that said it, in the canonical form."
 
     uri: str
-    "Through which protocol."
+    "URI of the protocol."
 
     kind: str
     "`event`, `notice`, `message`, `announcement` or `withdrawal`."
@@ -61,14 +61,14 @@ class HeardEntry:
     "The event's name, the notice's code or the message's type; else empty."
 
     data: Any
-    "What was said about it; None when it was too large to be kept."
+    "The content; None when it was too large to be kept."
 
     size: int
-    "Bytes of that as JSON."
+    "Bytes of the content as JSON."
 
 
 class Heard:
-    """Keeps the newest of what peers said; `said` fits `WrittenParts.said`."""
+    """Keeps the newest entries; `said` fits `WrittenParts.said`."""
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -101,7 +101,7 @@ class Heard:
         )
 
     def entries(self, *, after: int = 0) -> list[HeardEntry]:
-        """Return what is kept with a number above `after`, oldest first."""
+        """Return the entries with a number above `after`, oldest first."""
         return [entry for entry in self._entries if entry.number > after]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived
 from anp.sidecar.bound.natural import Listener
-from anp.sidecar.consensus.written.shell import WrittenParts, WrittenShell
+from anp.sidecar.consensus.written.base import WrittenChannel, WrittenParts
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.wire.frames import ProtocolType
 from negotiation.consensus.written import (
@@ -20,12 +20,12 @@ from negotiation.errors import CapabilityFailed
 from negotiation.need import Capability, Role
 from negotiation.strict_json import Json
 
-__all__ = ["WrittenServed"]
+__all__ = ["WrittenProvider"]
 
 logger = logging.getLogger(__name__)
 
 
-class WrittenServed(WrittenShell):
+class WrittenProvider(WrittenChannel):
     """A channel on which a peer calls our agent."""
 
     def __init__(
@@ -43,8 +43,8 @@ class WrittenServed(WrittenShell):
 
         Args:
             capabilities: Calls our agent, judged by the schemas on both sides.
-            offered: What this peer may use now; asked for each message, and again
-                before each call.
+            offered: Returns the capabilities that this peer may use now; asked for each
+                message, and again before each call.
             listener: Answers texts that come beside the protocol, if any may.
         """
         super().__init__(channel, uri, code, Role.PROVIDER, parts)

@@ -11,7 +11,7 @@ from anp.channel.channel import Channel, ChannelClosed
 from anp.errors import CallError, ErrorKind
 from anp.protocols.envelope.discovery import read_page
 from anp.protocols.envelope.words import Action
-from anp.sidecar.consensus.written.shell import WrittenParts, WrittenShell
+from anp.sidecar.consensus.written.base import WrittenChannel, WrittenParts
 from anp.sidecar.halves.protocol import Answer
 from anp.wire.frames import ProtocolType
 from negotiation.consensus.written import (
@@ -27,7 +27,7 @@ from negotiation.consensus.written import (
 )
 from negotiation.need import Role, Schema
 
-__all__ = ["InputRefused", "NotServed", "ResultUnfit", "WrittenSession"]
+__all__ = ["InputRefused", "NotServed", "ResultUnfit", "WrittenRequester"]
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class ResultUnfit(CallError):
         super().__init__(ErrorKind.APPLICATION_ERROR, detail, may_have_run=True)
 
 
-class WrittenSession(WrittenShell):
+class WrittenRequester(WrittenChannel):
     """A channel on which our agent calls a peer."""
 
     def __init__(
@@ -70,7 +70,7 @@ class WrittenSession(WrittenShell):
         code: WrittenCode,
         parts: WrittenParts,
         *,
-        on_end: Callable[[WrittenSession], None],
+        on_end: Callable[[WrittenRequester], None],
     ) -> None:
         """Begin on a channel that is bound to the protocol.
 
@@ -86,12 +86,12 @@ class WrittenSession(WrittenShell):
 
     @property
     def alive(self) -> bool:
-        """Whether requests can still be sent."""
+        """True while requests can be sent."""
         return self.channel.open and self._closing is None
 
     @property
     def idle(self) -> bool:
-        """Whether nobody waits for an answer."""
+        """True when nobody waits for an answer."""
         return not self._pending
 
     async def wait_idle(self) -> None:
@@ -110,7 +110,7 @@ class WrittenSession(WrittenShell):
         """Ask the peer for something and return its answer; many may be in flight.
 
         Args:
-            output_schema: What the result has to fit, as the peer published it.
+            output_schema: Schema of the result, as the peer published it.
             timeout: Seconds for everything, below the limits of the protocol.
 
         Raises:

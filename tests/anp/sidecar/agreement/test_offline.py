@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anp.sidecar.agreement.offline import retry_cases
-from anp.sidecar.bundles.arguments import likely_arguments
+from anp.sidecar.agreement.offline import likely_arguments, retry_cases
+from anp.sidecar.halves.workshop import HalfTrial
 from negotiation.document import read_document, render_document
-from negotiation.mind import Need, Offer
+from negotiation.mind import HalfSource, Need, Offer
 from negotiation.need import Capability, Task
 from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator
 
@@ -78,13 +78,9 @@ async def test_what_a_bundle_says_of_its_tests_cannot_break_the_import(
         found = await likely_arguments(DOCUMENT, task, tests, VALIDATOR)
         assert type(found["number"]) is int
         for side in (OFFER, Need(task, found)):
-            retried = await retry_cases(
-                tests,
-                DOCUMENT,
-                side,
-                runner=InProcessHalf(REQUESTER),
-                validator=VALIDATOR,
-            )
+            half = HalfSource(REQUESTER, "hand-written")
+            trial = HalfTrial(half, DOCUMENT, InProcessHalf(REQUESTER), VALIDATOR)
+            retried = await retry_cases(tests, side, trial)
             assert retried.kept is None or retried.problems == ()
 
 

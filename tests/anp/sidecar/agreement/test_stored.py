@@ -15,7 +15,7 @@ from negotiation.mind import HalfSource, Need, Offer
 from negotiation.need import Capability, Task, schema_hash, task_key
 
 TEXT = "# Requirement\n\n> twice\n"
-MODEL = HalfSource("def a(): ...\n", "model", ("m.twice",), model="some-model")
+MODEL = HalfSource("def a(): ...\n", "model", ("m.twice",), "some-model", "full")
 TASK = Task("twice", {"type": "object"}, None)
 TWICE = Capability("m.twice", "", {"type": "object"}, {"type": "object"})
 OTHER = replace(TWICE, name="m.other")
@@ -24,7 +24,7 @@ OTHER = replace(TWICE, name="m.other")
 def test_a_protocol_known_by_its_uri_keeps_the_model_that_wrote_our_half() -> None:
     uri = "https://example.com/twice/1.0"
     document, half, agreement = agreement_by_uri(
-        DocumentCandidate(uri, TEXT, MODEL, "full"),
+        DocumentCandidate(uri, TEXT, MODEL),
         TASK,
         own_did="did:key:zOwn",
         peer_did="did:key:zPeer",
@@ -45,7 +45,6 @@ def test_a_provider_stores_the_schemas_of_what_its_half_calls_and_no_task_key() 
         own_did="did:key:zOwn",
         peer_did="did:key:zPeer",
         task=None,
-        samples="full",
         negotiation_id="0123456789abcdef",
         begins=State.ACTIVE,
         created=5.0,
@@ -63,7 +62,6 @@ def test_a_requester_begins_with_tests_and_another_peer_with_a_clean_record() ->
         own_did="did:key:zOwn",
         peer_did="did:key:zPeer",
         task={"requirement": "twice", "input_schema": None, "output_schema": None},
-        samples="full",
         negotiation_id="0123456789abcdef",
         begins=State.TESTING,
         created=5.0,

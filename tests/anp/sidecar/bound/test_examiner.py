@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from anp.sidecar.bound.examiner import MAX_QUESTIONS, Examiner
-from anp.sidecar.minds.afterwards import Bill
 from anp.sidecar.minds.minds import Thinking
 from negotiation.cases import TestCase, read_cases, render_cases
 from negotiation.document import read_document
@@ -63,18 +62,14 @@ class _Afterwards:
         self.payers: list[bool] = []
 
     @asynccontextmanager
-    async def think(
-        self, peer: str, *, ours: bool, **_: Any
-    ) -> AsyncIterator[Thinking]:
+    async def think(self, *, ours: bool) -> AsyncIterator[Thinking]:
         self.payers.append(ours)
         yield Thinking(RulesMind(), self._model, lambda: 0, lambda: 0.0)
 
 
 def examiner(model: ScriptedModel | None) -> tuple[Examiner, _Afterwards, Any]:
     afterwards = _Afterwards(LlmMind(model) if model is not None else None)
-    given: Any = afterwards
-    made = Examiner(given, "did:key:zP", lambda: None, Bill(), limits=DialogueLimits())
-    return made, afterwards, _Protocol()
+    return Examiner(afterwards.think, DialogueLimits()), afterwards, _Protocol()
 
 
 def fault(breaks: bool) -> dict[str, Any]:
@@ -230,7 +225,7 @@ async def test_a_model_that_takes_too_long_leaves_the_rules_word() -> None:
     never: Any = _Silent()
     afterwards: Any = _Afterwards(LlmMind(never))
     limits = DialogueLimits(fault_timeout=0.1, answer_timeout=0.1)
-    made = Examiner(afterwards, "did:key:zP", lambda: None, Bill(), limits=limits)
+    made = Examiner(afterwards.think, limits)
     async with asyncio.timeout(10):
         found = await made.judge_fault(
             "response", RESPONSE, "bad", found=FINE, protocol=protocol

@@ -51,6 +51,20 @@ def test_large_messages_leave_before_the_count_is_reached() -> None:
     assert kept.find("3", now=0.0) is not None
 
 
+def test_sizes_are_counted_as_exchanges_come_grow_and_leave() -> None:
+    kept = Exchanges()
+    for number in range(3 * MAX_KEPT):
+        exchange = Exchange(bytes(number), float(number), request_id=str(number))
+        kept.keep(exchange, now=float(number))
+        if number % 3 == 0:
+            # Grown between two calls, and counted when it is kept anew.
+            exchange.response = bytes(100)
+            kept.keep(exchange, now=float(number))
+        assert kept.size == sum(one.size for one in kept)
+    assert kept.find("none", now=3 * MAX_KEPT + MAX_AGE) is None
+    assert (len(kept), kept.size) == (0, 0)
+
+
 def test_an_exchange_that_grew_counts_once() -> None:
     kept = Exchanges()
     exchange = Exchange(b"ask", 0.0, request_id="a")

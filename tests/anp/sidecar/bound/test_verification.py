@@ -8,7 +8,7 @@ import pytest
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived
-from anp.sidecar.bound.verification import MAX_WAITING, NoAnswer, Verification
+from anp.sidecar.bound.cases import MAX_WAITING, NoAnswer, Verification
 from anp.wire.frames import Frame, ProtocolType
 from tests.clauses import clause
 
@@ -30,10 +30,8 @@ class FakeChannel:
             raise self.ended
         for one in self.happens:
             match one:
-                case FrameReceived():
+                case FrameReceived() | ChannelClosed():
                     self.verification.take(one)
-                case ChannelClosed():
-                    self.verification.ended(one)
                 case _:
                     self.verification.refused(one, "no idea")
         return "envelope"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from anp.sidecar.halves.loaded import LoadedHalf, load_half
 from anp.sidecar.halves.protocol import DoesNotFit, Protocol
+from anp.sidecar.halves.workshop import LoadedHalf
 from negotiation.document import Document, document_hash, read_document
 from negotiation.errors import CapabilityFailed, HalfError, JsonError
 from negotiation.mind import HalfSource, Need, Offer
@@ -38,13 +38,10 @@ async def sandbox() -> AsyncIterator[Sandbox]:
 
 
 async def loaded(sandbox: Sandbox, source: str, key: str) -> LoadedHalf:
-    return await load_half(
-        *(sandbox, key, source),
-        origin="hand-written",
-        protocol=key,
-        peer="did:key:zTest",
-        deadline=5.0,
+    module = await sandbox.load(
+        key, source, origin="hand-written", protocol=key, peer="did:key:zTest"
     )
+    return LoadedHalf(module, deadline=5.0)
 
 
 async def protocol_of(

@@ -30,8 +30,8 @@ from anp.sidecar.consensus.written import (
     InputRefused,
     NotServed,
     WrittenParts,
-    WrittenServed,
-    WrittenSession,
+    WrittenProvider,
+    WrittenRequester,
 )
 from anp.sidecar.halves.protocol import Answer
 from anp.sidecar.offer.exposure import Exposure
@@ -82,13 +82,13 @@ async def until(condition: Callable[[], bool]) -> None:
 class Talk:
     """A requester and a provider on one channel."""
 
-    session: WrittenSession
-    served: WrittenServed
+    session: WrittenRequester
+    served: WrittenProvider
     fake: Fake
     exposure: Exposure
     link: MemoryLink | None
     said: list[PeerSaid] = field(default_factory=list)
-    ended: list[WrittenSession] = field(default_factory=list)
+    ended: list[WrittenRequester] = field(default_factory=list)
 
     async def called(self, count: int) -> None:
         """Wait until the attachment was called so often."""
@@ -101,7 +101,7 @@ async def on(
 ) -> AsyncIterator[Talk]:
     """Speak the envelope on both ends of a channel."""
     said: list[PeerSaid] = []
-    ended: list[WrittenSession] = []
+    ended: list[WrittenRequester] = []
     parts = WrittenParts(
         validator=JsonschemaValidator(),
         dialogue=DialogueLimits(),
@@ -110,7 +110,7 @@ async def on(
     )
     fake = Fake(more.get("run", twice), [TWICE, HIDDEN])
     calls, exposure = capability_calls(fake, expose=more.get("expose", ("twice",)))
-    served = WrittenServed(
+    served = WrittenProvider(
         theirs,
         ENVELOPE_URI,
         EnvelopeCode(announce=more.get("announce", False)),
@@ -118,7 +118,7 @@ async def on(
         capabilities=calls,
         offered=exposure.offered,
     )
-    session = WrittenSession(
+    session = WrittenRequester(
         ours, ENVELOPE_URI, EnvelopeCode(), parts, on_end=ended.append
     )
     async with asyncio.timeout(DEADLINE):
@@ -126,7 +126,7 @@ async def on(
         try:
             yield Talk(session, served, fake, exposure, link, said, ended)
         finally:
-            await session.close("done")
+            await session.channel.close("done")
             await running
             await until(lambda: bool(ended))
 

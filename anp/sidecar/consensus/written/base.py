@@ -1,4 +1,4 @@
-"""What both sides of a channel with a written protocol do alike."""
+"""The base of both roles on a channel with a written protocol."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived
 from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
-from anp.sidecar.bound.dialogue import DialogueShell
-from anp.sidecar.consensus.written.answers import FixedAnswers
+from anp.sidecar.bound.dialogue import Answers, DialogueShell
 from anp.sidecar.consensus.written.driver import Driver
 from negotiation.consensus.written import (
     Broken,
@@ -28,27 +27,35 @@ from negotiation.consensus.written import (
     WrittenProtocol,
 )
 from negotiation.errors import MisuseError
-from negotiation.exchange.dialogue import DialogueLimits
+from negotiation.exchange.dialogue import (
+    CasesAgreed,
+    CasesSkipped,
+    CasesVerdict,
+    DialogueLimits,
+    Fault,
+    PeerFault,
+    RejectCases,
+)
 from negotiation.need import Role
 from negotiation.runner import Validator
 
-__all__ = ["WrittenParts", "WrittenShell"]
+__all__ = ["WrittenParts", "WrittenChannel"]
 
 logger = logging.getLogger(__name__)
 
 MAX_FLAG_LINES: Final = 8
-"Odd messages of one channel that get a line each in the log; then only with debug."
+"Odd messages of one channel that the log shows; more only with debug."
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenParts:
-    """What every channel with a written protocol needs from the daemon."""
+    """The parts of the daemon that every channel with a written protocol needs."""
 
     validator: Validator
     "Judges values."
 
     dialogue: DialogueLimits
-    "How long and how much may be said beside the protocol."
+    "Limits of the dialogue beside the protocol."
 
     limits: WrittenLimits
     "Limits of the protocol; a message is no larger than its channel takes, too."
@@ -60,8 +67,12 @@ class WrittenParts:
     "Names that the owner configured for a canonical DID (ENV-Q13)."
 
 
-class WrittenShell:
-    """What both sides do alike."""
+class WrittenChannel(Answers):
+    """A channel with a written protocol, fed and emptied by a driver.
+
+    In the dialogue beside the protocol the answers are fixed, because there is no half:
+    our own code is neither negotiated, nor tested in cases, nor repaired on a channel.
+    """
 
     def __init__(
         self,
@@ -91,9 +102,7 @@ class WrittenShell:
             random_bytes=secrets.token_bytes,
         )
         self._driver = Driver(channel, self._machine, self._act)
-        self.dialogue = DialogueShell(
-            channel, role, parts.dialogue, FixedAnswers(uri, self._peer)
-        )
+        self.dialogue = DialogueShell(channel, role, parts.dialogue, self)
 
     def _act(self, event: WrittenEvent) -> None:
         """Carry out what the protocol says; what only one side knows comes before."""
@@ -140,10 +149,6 @@ class WrittenShell:
         if sent is not None:
             await sent
 
-    async def close(self, reason: str) -> None:
-        """End the channel and tell the peer; harmless when it has ended."""
-        await self.channel.close(reason)
-
     def _check_open(self) -> None:
         """Raise `ChannelClosed` when nothing can be sent any more."""
         if self.channel.ended is not None:
@@ -156,6 +161,42 @@ class WrittenShell:
             "frame dropped peer=%s type=%s",
             self._peer,
             event.frame.protocol_type.name,
+        )
+
+    # What the dialogue asks for; see `Answers`.
+
+    async def judge_cases(self, text: str, *, may_counter: bool) -> CasesVerdict:
+        """Reject them."""
+        return RejectCases(f"{self.uri} is a consensus protocol; its text is its test")
+
+    async def cases_settled(self, settled: CasesAgreed | CasesSkipped) -> None:
+        """Log it; no cases are ever agreed."""
+        logger.info("test cases settled outcome=%s", type(settled).__name__)
+
+    async def judge_fault(self, reference: str | None, description: str) -> Fault:
+        """Decline a report; faults are told in the protocol's own way."""
+        logger.warning(
+            "peer reports an error peer=%s text=%r", self._peer, description[:200]
+        )
+        return PeerFault(
+            f"the code for {self.uri} is written by hand and not changed on a channel"
+        )
+
+    async def repaired(self, reference: str | None) -> None:
+        """Log it; we report nothing, so nothing is repaired."""
+        logger.info("peer repaired something peer=%s", self._peer)
+
+    def message_refused(self, reference: str, reason: str) -> None:
+        """Log it; the call ends by the protocol's own answer or its deadline."""
+        logger.warning(
+            "peer refuses a message peer=%s reason=%r", self._peer, reason[:200]
+        )
+
+    async def answer(self, question: str) -> str:
+        """Answer a question about the protocol with a fixed text (ANP-64)."""
+        return (
+            f"This channel speaks {self.uri}. Its request with the action `discover` "
+            "lists what there is."
         )
 
     async def _end(self) -> None:

@@ -1,0 +1,64 @@
+"""Halves that are tried in the sandbox before they are used."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from anp.sidecar.halves.workshop import HalfTrial, Workshop
+from negotiation.errors import HalfError
+from negotiation.mind import HalfSource, Need
+from negotiation.need import Task
+from negotiation.rules.rules import RulesMind, propose
+from sandbox.pool.pool import Sandbox, SandboxConfig
+from tests.clauses import clause
+from tests.negotiation.formats import strict
+from tests.negotiation.inprocess import JsonschemaValidator
+
+NUMBER = strict(number={"type": "integer"})
+NEED = Need(Task("double", NUMBER, NUMBER), {"number": 2})
+TEXT = propose(NEED)
+
+
+@pytest.fixture
+async def workshop() -> AsyncIterator[Workshop]:
+    sandbox = Sandbox(SandboxConfig(warm_workers=0))
+    await sandbox.start()
+    try:
+        yield Workshop(sandbox, JsonschemaValidator(), deadline=5.0)
+    finally:
+        await sandbox.close()
+
+
+@clause("ANP-7")
+async def test_a_prepared_half_says_how_much_of_the_schemas_was_sampled(
+    workshop: Workshop,
+) -> None:
+    half = await workshop.prepare(TEXT, NEED, mind=RulesMind(), name="test")
+    assert (half.origin, half.samples) == ("rules", "full")
+
+
+async def test_further_checks_see_a_half_that_passed_all_others(
+    workshop: Workshop,
+) -> None:
+    tried: list[str] = []
+
+    async def never(trial: HalfTrial) -> tuple[str, ...]:
+        assert (await trial.check(NEED)).passed
+        tried.append(trial.half.text)
+        return ("it is not what we agreed",)
+
+    with pytest.raises(HalfError, match="not what we agreed"):
+        await workshop.prepare(TEXT, NEED, mind=RulesMind(), name="test", also=never)
+    # Rules write the same text again, which is not tried twice.
+    assert len(tried) == 1
+
+
+async def test_a_source_that_the_sandbox_refuses_is_told_line_by_line(
+    workshop: Workshop,
+) -> None:
+    half = HalfSource("import os\n", "model")
+    with pytest.raises(HalfError, match=r"line 1: .*import os"):
+        async with workshop.trial(half, TEXT, name="test"):
+            raise AssertionError("it was loaded")
