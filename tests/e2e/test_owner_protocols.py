@@ -400,7 +400,6 @@ async def test_pruning_takes_what_is_old_and_leaves_what_is_in_use(
         assert failed
         assert young
         await house.caller.uses.flush()
-        house.caller.store.flush()
         age(house.caller, used, 400)
         age(house.caller, failed, 400, State.FAILED)
         # Its channel is open, but nothing that failed is spoken on it.

@@ -19,7 +19,6 @@ from anp.sidecar.halves.protocol import Answer
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.usage import UseCounter, Way
-from cache.store import Store
 from negotiation.mind import Need
 from negotiation.natural import render_natural_request
 from negotiation.need import Task
@@ -122,7 +121,6 @@ class Caller:
         *,
         finder: PeerFinder,
         binder: Binder,
-        store: Store,
         validator: Validator,
         negotiation_timeout: float,
         uses: UseCounter,
@@ -131,7 +129,6 @@ class Caller:
         self._observer = observer or Observer()
         self._finder = finder
         self._binder = binder
-        self._store = store
         self._validator = validator
         self._negotiation_timeout = negotiation_timeout
         self._uses = uses
@@ -200,16 +197,13 @@ class Caller:
         except BaseException:
             self._uses.count(Way.FAILED, None)
             raise
-        self._uses.count(Way(ready.source), ready.protocol)
-        if answer.error is not None:
-            code, message = answer.error
-            raise CallError(
-                ErrorKind.APPLICATION_ERROR, f"the peer answered {code}: {message}"
-            )
-        await self._check_result(request.task, answer.result)
-        agreement = ready.agreement
-        if agreement is not None:
-            await asyncio.to_thread(self._store.mark_used, agreement, at=time.time())
+        way, agreement = Way(ready.source), ready.agreement
+        try:
+            await self._check_answer(request.task, answer)
+        except CallError:
+            self._uses.count(way, ready.protocol)
+            raise
+        self._uses.count(way, ready.protocol, agreement)
         mark("result")
         return CallResult(
             output=answer.result,
@@ -332,10 +326,15 @@ class Caller:
                     f"the input does not fit the task's schema: {'; '.join(findings)}",
                 )
 
-    async def _check_result(self, task: Task, result: Any) -> None:
+    async def _check_answer(self, task: Task, answer: Answer) -> None:
+        if answer.error is not None:
+            code, message = answer.error
+            raise CallError(
+                ErrorKind.APPLICATION_ERROR, f"the peer answered {code}: {message}"
+            )
         if task.output_schema is None:
             return
-        findings = await self._validator.validate(task.output_schema, result)
+        findings = await self._validator.validate(task.output_schema, answer.result)
         if findings:
             raise CallError(
                 ErrorKind.GENERATED_CODE,

@@ -155,7 +155,6 @@ class ProtocolDesk:
             older_than: Seconds.
             dry_run: Drop nothing, and say what would be.
         """
-        await asyncio.to_thread(self._store.flush)
         revocations = await asyncio.to_thread(self._store.revocations)
         rules = PruneRules(
             now=time.time(),

@@ -54,8 +54,7 @@ class UseCounter:
 
         Args:
             digest: Hash of the document it went through, if it came to one.
-            agreement: What a peer's call went through; calls of ours are counted
-                with their agreement by `Store.mark_used`.
+            agreement: Agreement that the call went through, if it did.
         """
         at = time.time()
         for name in {None, digest}:
