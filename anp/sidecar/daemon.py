@@ -435,7 +435,7 @@ class Daemon:
             if one.half.role is Role.PROVIDER:
                 await self.provider.retire(one.half.hash)
             else:
-                self.binder.retire(one.agreements)
+                self.binder.sessions.retire(one.agreements)
 
     async def _remember(self, channel: Channel) -> None:
         peer = canonical_did(channel.peer_did, channel.peer_key)

@@ -27,6 +27,7 @@ from anp.sidecar.agreement.rulings import (
 )
 from anp.sidecar.agreement.stored import negotiated
 from anp.sidecar.halves.workshop import check_in_worker, on_trial
+from anp.sidecar.minds.cost import Cost
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.telemetry.observer import Observer
 from anp.wire.frames import ProtocolType
@@ -85,17 +86,8 @@ class Agreed:
     document: str
     "The agreed text."
 
-    messages: int
-    "Meta messages, both directions."
-
-    rounds: int
-    "Candidates that were on the table."
-
-    model_calls: int
-    "Model calls on our side."
-
-    cost: float
-    "What they cost at the owner's prices."
+    cost: Cost
+    "Messages, rounds and model calls that it took."
 
     held: tuple[FrameReceived, ...]
     "Application frames that came early, to be served now."
@@ -267,7 +259,8 @@ class Agreer:
                 on_end=case.end,
             )
         except BaseException as exc:
-            case.record = replace(case.record, model_calls=thinking.calls())
+            calls = thinking.cost().model_calls
+            case.record = replace(case.record, model_calls=calls)
             failure = exc if isinstance(exc, NegotiationEnded) else case.failure
             if failure is None:
                 await _finish_in_any_case(self._interrupted(case, channel, exc))
@@ -282,9 +275,10 @@ class Agreer:
             if exc is failure:
                 raise error from exc
             raise
+        spent = thinking.cost()
         case.record = replace(
             case.record,
-            model_calls=thinking.calls(),
+            model_calls=spent.model_calls,
             tests={"acceptance": "passed", "samples": samples[outcome.document]},
         )
         agreement, half = await _finish_in_any_case(
@@ -293,22 +287,20 @@ class Agreer:
         if outcome.unread is not None and transport.latest is not None:
             # The peer went on at once: it belongs to what follows.
             channel.put_back(transport.latest)
+        messages = outcome.messages_sent + outcome.messages_received
         logger.info(
             "protocol agreed hash=%s role=%s peer=%s messages=%d",
             outcome.hash[:12],
             case.record.role,
             channel.peer_did,
-            outcome.messages_sent + outcome.messages_received,
+            messages,
         )
         rounds = sum(turn.status == "negotiating" for turn in outcome.transcript)
         return Agreed(
             agreement,
             half,
             outcome.document,
-            outcome.messages_sent + outcome.messages_received,
-            rounds,
-            thinking.calls(),
-            thinking.cost(),
+            spent + Cost(messages=messages, rounds=rounds),
             tuple(transport.held),
         )
 

@@ -11,35 +11,19 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from anp.sidecar.minds.accounts import MAX_EXCHANGES, Exchanged
+from anp.sidecar.minds.cost import Bill
 from anp.sidecar.minds.minds import Think, Thinking
 from cache.errors import CacheError
 from cache.store import Store
 from negotiation.errors import MindError
 from negotiation.mind import Mind, Side
 
-__all__ = ["Afterwards", "Bill", "words_of"]
+__all__ = ["Afterwards", "words_of"]
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class Bill:
-    """What the model cost on one channel since somebody took it into account."""
-
-    calls: int = 0
-    "Model calls."
-
-    cost: float = 0.0
-    "What they cost at the owner's prices."
-
-    def take(self) -> tuple[int, float]:
-        """Return calls and cost, and begin anew: nothing is counted twice."""
-        taken = self.calls, self.cost
-        self.calls, self.cost = 0, 0.0
-        return taken
 
 
 class Afterwards:
@@ -73,12 +57,12 @@ class Afterwards:
         try:
             yield thinking
         finally:
+            cost = thinking.cost()
             if bill is not None:
-                bill.calls += thinking.calls()
-                bill.cost += thinking.cost()
-            if negotiation_id is not None and thinking.calls():
+                bill.add(cost)
+            if negotiation_id is not None and cost.model_calls:
                 # A cancelled repair was paid for as well.
-                await asyncio.shield(self._keep(negotiation_id, thinking.calls(), seen))
+                await asyncio.shield(self._keep(negotiation_id, cost.model_calls, seen))
 
     async def _keep(
         self, negotiation_id: str, calls: int, seen: Sequence[Exchanged]

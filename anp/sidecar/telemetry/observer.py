@@ -6,6 +6,7 @@ or traces.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from collections.abc import Iterator, Mapping
@@ -15,7 +16,6 @@ from opentelemetry.context import Context
 from opentelemetry.trace import NoOpTracerProvider, Span, SpanKind, TracerProvider
 
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.telemetry.in_flight import Flights
 from anp.sidecar.telemetry.metrics import Metrics
 from anp.sidecar.telemetry.tracing import caller_trace
 from anp.version import daemon_version
@@ -27,6 +27,36 @@ _REPLIES = frozenset({"http_4", "http_5"})
 "Statuses that are counted together."
 
 __all__ = ["CallSeen", "NegotiationSeen", "Observer"]
+
+
+class Flights:
+    """Counts the work that a graceful stop waits for."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._landed = asyncio.Event()
+        self.closed = False
+        "True once the daemon stops: nothing new is begun."
+
+    @property
+    def count(self) -> int:
+        """Number of pieces of work that run now."""
+        return self._count
+
+    @contextlib.contextmanager
+    def flight(self) -> Iterator[None]:
+        """Count a piece of work for a block; begun work always goes on."""
+        self._count += 1
+        try:
+            yield
+        finally:
+            self._count -= 1
+            self._landed.set()
+
+    async def landed(self) -> None:
+        """Wait until another piece of work has ended."""
+        self._landed.clear()
+        await self._landed.wait()
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from anp.sidecar.bound.examiner import MAX_QUESTIONS, Examiner
-from anp.sidecar.minds.afterwards import Bill
+from anp.sidecar.minds.cost import Bill
 from anp.sidecar.minds.minds import Thinking
 from negotiation.cases import TestCase, read_cases, render_cases
 from negotiation.document import read_document
@@ -67,7 +67,7 @@ class _Afterwards:
         self, peer: str, *, ours: bool, **_: Any
     ) -> AsyncIterator[Thinking]:
         self.payers.append(ours)
-        yield Thinking(RulesMind(), self._model, lambda: 0, lambda: 0.0)
+        yield Thinking(RulesMind(), self._model)
 
 
 def examiner(model: ScriptedModel | None) -> tuple[Examiner, _Afterwards, Any]:
