@@ -31,7 +31,7 @@ from anp.sidecar.calls.question import ask_peer
 from anp.sidecar.calls.requesters import MetaOffer, Sessions
 from anp.sidecar.consensus.written import WrittenParts, WrittenSession
 from anp.sidecar.halves.protocol import DoesNotFit, Protocol
-from anp.sidecar.minds.cost import NOTHING, Cost
+from anp.sidecar.minds.cost import NO_COST, Cost
 from cache.records.records import AgreementRecord, HalfRecord, Role, State
 from cache.store import Store
 from negotiation.errors import DocumentError, HalfError, NegotiationError
@@ -440,7 +440,7 @@ class Binder:
         *,
         source: str,
         uri: str | None = None,
-        cost: Cost = NOTHING,
+        cost: Cost = NO_COST,
     ) -> Prepared:
         try:
             message_id, data = await self._request(session.protocol, need.arguments)

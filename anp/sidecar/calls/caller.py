@@ -16,7 +16,7 @@ from anp.sidecar.calls.binder import Binder
 from anp.sidecar.calls.prepared import Outdated, Prepared
 from anp.sidecar.consensus.written import NotServed
 from anp.sidecar.halves.protocol import Answer
-from anp.sidecar.minds.cost import NOTHING, Cost
+from anp.sidecar.minds.cost import NO_COST, Cost
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.usage import UseCounter, Way
@@ -265,7 +265,7 @@ class Caller:
         Returns:
             The request that was answered, the answer, and the cost of all requests.
         """
-        cost = NOTHING
+        cost = NO_COST
         lost = served = False
         outdated: Outdated | None = None
         while True:

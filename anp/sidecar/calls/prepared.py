@@ -12,7 +12,7 @@ from anp.sidecar.bound.requester import Session
 from anp.sidecar.calls.candidates import WrittenCandidate
 from anp.sidecar.consensus.written import InputRefused, ResultUnfit, WrittenSession
 from anp.sidecar.halves.protocol import Answer
-from anp.sidecar.minds.cost import NOTHING, Cost
+from anp.sidecar.minds.cost import NO_COST, Cost
 from cache.records.records import AgreementRecord
 from negotiation.mind import Need
 from negotiation.schema.plan import PlanError
@@ -41,7 +41,7 @@ class Prepared(ABC):
         source: str,
         protocol: str,
         uri: str | None = None,
-        cost: Cost = NOTHING,
+        cost: Cost = NO_COST,
     ) -> None:
         """Keep the request.
 
@@ -93,7 +93,7 @@ class BoundRequest(Prepared):
         *,
         source: str,
         uri: str | None = None,
-        cost: Cost = NOTHING,
+        cost: Cost = NO_COST,
     ) -> None:
         super().__init__(
             session, source=source, protocol=session.agreement.hash, uri=uri, cost=cost

@@ -13,7 +13,7 @@ import pytest
 
 from anp.sidecar.minds.accounts import Exchanged, Spending
 from anp.sidecar.minds.afterwards import Afterwards, words_of
-from anp.sidecar.minds.cost import NOTHING, Bill, Cost
+from anp.sidecar.minds.cost import NO_COST, Bill, Cost
 from anp.sidecar.minds.minds import Minds, Thinking
 from cache.records.records import NegotiationRecord, Role
 from cache.store import Store
@@ -162,7 +162,7 @@ async def test_a_question_after_the_agreement_joins_its_record_and_the_bill(
     ) as thinking:
         assert await words_of(thinking.mind, "What do you do?", OFFER) == "We sell."
     assert bill.take() == Cost(model_calls=1)
-    assert bill.take() == NOTHING
+    assert bill.take() == NO_COST
     kept = store.negotiation("0123456789abcdef")
     assert kept is not None
     assert kept.model_calls == 2
