@@ -195,8 +195,7 @@ class Caller:
     ) -> CallResult:
         need = Need(request.task, request.arguments)
         try:
-            # A little more than the negotiation's own limit, which ends it with a
-            # reason.
+            # The negotiation's own limit is shorter, and ends it with a reason.
             async with asyncio.timeout(self._negotiation_timeout + GRACE):
                 prepared = await self._binder.prepare(
                     target, need, mark, named=request.protocol
@@ -210,7 +209,7 @@ class Caller:
         way, agreement = Way(prepared.source), prepared.agreement
         try:
             await self._check_answer(request.task, answer)
-        except CallError:
+        except BaseException:
             self._uses.count(way, prepared.protocol)
             raise
         self._uses.count(way, prepared.protocol, agreement)

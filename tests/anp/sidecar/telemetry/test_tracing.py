@@ -6,6 +6,7 @@ import asyncio
 import builtins
 import json
 import logging
+import subprocess
 import sys
 from typing import Any
 
@@ -58,8 +59,20 @@ def logged() -> dict[str, Any]:
     return line
 
 
-def test_tracing_is_off_by_default_and_imports_nothing() -> None:
+def test_tracing_is_off_by_default() -> None:
     assert tracer_provider(OtelConfig()) is None
+
+
+def test_the_command_line_does_not_wait_for_the_import_of_telemetry() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", "import anp.cli.app, sys; print(*sys.modules)"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    roots = {name.partition(".")[0] for name in said.stdout.split()}
+    assert "typer" in roots
+    assert roots.isdisjoint({"opentelemetry", "prometheus_client"})
 
 
 def test_a_missing_package_is_said_in_one_line(
