@@ -19,8 +19,7 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from anp.sidecar.halves.protocol import Protocol
-from anp.sidecar.minds.afterwards import Afterwards
-from anp.sidecar.minds.cost import Bill
+from anp.sidecar.minds.afterwards import Afterwards, Bill
 from negotiation.cases import TestCase, read_cases, render_cases
 from negotiation.errors import CasesError, HalfError, JsonError, MindError
 from negotiation.exchange.dialogue import (

@@ -22,8 +22,7 @@ from anp.sidecar.bound.natural import Listener
 from anp.sidecar.bound.repairer import Repairer
 from anp.sidecar.halves.loader import HalfLoader
 from anp.sidecar.halves.protocol import Protocol
-from anp.sidecar.minds.afterwards import Afterwards, words_of
-from anp.sidecar.minds.cost import Bill
+from anp.sidecar.minds.afterwards import Afterwards, Bill, words_of
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.telemetry.usage import Way
 from anp.wire.frames import ProtocolType

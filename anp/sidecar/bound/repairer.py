@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from anp.sidecar.agreement.outcomes import TESTS_KEY
-from anp.sidecar.minds.afterwards import Afterwards
-from anp.sidecar.minds.cost import Bill
+from anp.sidecar.minds.afterwards import Afterwards, Bill
 from cache.records.records import (
     AgreementRecord,
     DocumentRecord,

@@ -22,8 +22,7 @@ from anp.sidecar.bound.repairer import Repairer
 from anp.sidecar.bound.verification import Verification
 from anp.sidecar.halves.loader import HalfLoader
 from anp.sidecar.halves.protocol import Answer, Protocol
-from anp.sidecar.minds.afterwards import Afterwards, words_of
-from anp.sidecar.minds.cost import Bill
+from anp.sidecar.minds.afterwards import Afterwards, Bill, words_of
 from anp.wire.frames import ProtocolType
 from cache.records.records import AgreementRecord, HalfRecord, State
 from negotiation.errors import HalfError, NegotiationError

@@ -14,16 +14,32 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from anp.sidecar.minds.accounts import MAX_EXCHANGES, Exchanged
-from anp.sidecar.minds.cost import Bill
+from anp.sidecar.minds.cost import NO_COST, Cost
 from anp.sidecar.minds.minds import Think, Thinking
 from cache.errors import CacheError
 from cache.store import Store
 from negotiation.errors import MindError
 from negotiation.mind import Mind, Side
 
-__all__ = ["Afterwards", "words_of"]
+__all__ = ["Afterwards", "Bill", "words_of"]
 
 logger = logging.getLogger(__name__)
+
+
+class Bill:
+    """Costs that no call has taken into account yet."""
+
+    def __init__(self) -> None:
+        self._cost = NO_COST
+
+    def add(self, cost: Cost) -> None:
+        """Put a cost on the bill."""
+        self._cost += cost
+
+    def take(self) -> Cost:
+        """Return the sum and begin anew, so that nothing is counted twice."""
+        taken, self._cost = self._cost, NO_COST
+        return taken
 
 
 class Afterwards:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["NO_COST", "Bill", "Cost"]
+__all__ = ["NO_COST", "Cost"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,19 +33,3 @@ class Cost:
 
 
 NO_COST = Cost()
-
-
-class Bill:
-    """Costs that no call has taken into account yet."""
-
-    def __init__(self) -> None:
-        self._cost = NO_COST
-
-    def add(self, cost: Cost) -> None:
-        """Put a cost on the bill."""
-        self._cost += cost
-
-    def take(self) -> Cost:
-        """Return the sum and begin anew, so that nothing is counted twice."""
-        taken, self._cost = self._cost, NO_COST
-        return taken

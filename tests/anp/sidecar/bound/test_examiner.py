@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from anp.sidecar.bound.examiner import MAX_QUESTIONS, Examiner
-from anp.sidecar.minds.cost import Bill
+from anp.sidecar.minds.afterwards import Bill
 from anp.sidecar.minds.minds import Thinking
 from negotiation.cases import TestCase, read_cases, render_cases
 from negotiation.document import read_document
