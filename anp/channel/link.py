@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from websockets.asyncio.connection import Connection
@@ -38,7 +37,7 @@ from anp.channel.core.kept_keys import Before
 from anp.channel.core.limits import LinkConfig
 from anp.channel.core.link_core import LinkCore
 from anp.channel.keeper import KeyKeeper, Taken
-from anp.channel.link_keys import LinkKeys
+from anp.channel.link_keys import LinkKeys, read_clocks
 from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity
 from anp.identity.resolver import Resolver
@@ -92,7 +91,7 @@ class Link:
             identity_for=identities.for_did,
             hellos=hellos,
             random_bytes=os.urandom,
-            now=_now(),
+            now=time.monotonic(),
         )
         self._config = config
         self._keeper = keeper
@@ -150,7 +149,7 @@ class Link:
         reason = "link lost"
         try:
             async for text in self._connection:
-                self._core.receive_text(text, now=_now(), wall_now=_wall_now())
+                self._core.receive_text(text, now=read_clocks())
                 await self._pump()
                 while self._core.keys.waits:
                     # The rest waits on the network, not in our memory.
@@ -186,7 +185,7 @@ class Link:
         if not self.alive:
             raise CallError(ErrorKind.PEER_UNREACHABLE, "the link was lost")
         session_id = self._core.open_channel(
-            identity, peer_did, meta, now=_now(), wall_now=_wall_now()
+            identity, peer_did, meta, now=read_clocks()
         )
         opening: asyncio.Future[Channel] = asyncio.get_running_loop().create_future()
         self._opening[session_id] = opening
@@ -252,9 +251,7 @@ class Link:
         ended = self._channels.get(channel_id)
         if ended is None:
             raise ChannelClosed("the channel ended", by_peer=False)
-        message_id = self._core.send_frame(
-            channel_id, frame, now=_now(), wall_now=_wall_now()
-        )
+        message_id = self._core.send_frame(channel_id, frame, now=read_clocks())
         await self._pump()
         return message_id
 
@@ -270,9 +267,7 @@ class Link:
         self, channel_id: str, reason: str, *, code: ErrorCode
     ) -> None:
         """Close one channel; the link stays."""
-        self._core.close_channel(
-            channel_id, code, reason, now=_now(), wall_now=_wall_now()
-        )
+        self._core.close_channel(channel_id, code, reason, now=read_clocks())
         await self._pump()
 
     async def close(self, reason: str = "closed") -> None:
@@ -297,12 +292,12 @@ class Link:
         while True:
             self._rearmed.clear()
             due = self._core.get_timer()
-            wait = None if due is None else max(0.0, due - _now())
+            wait = None if due is None else max(0.0, due - time.monotonic())
             try:
                 async with asyncio.timeout(wait):
                     await self._rearmed.wait()
             except TimeoutError:
-                self._core.handle_timer(now=_now(), wall_now=_wall_now())
+                self._core.handle_timer(now=read_clocks())
                 await self._pump()
 
     async def _pump(self) -> None:
@@ -394,9 +389,7 @@ class Link:
             await self._resolver.check_key(event.did, event.key_id, event.public_key)
         except PeerError as exc:
             error = exc
-        self._core.key_checked(
-            event.session_id, error, now=_now(), wall_now=_wall_now()
-        )
+        self._core.key_checked(event.session_id, error, now=read_clocks())
         await self._pump()
 
     async def _accepted(self, channel: Channel) -> None:
@@ -418,7 +411,7 @@ class Link:
             meta = await self._acceptor.answer_hello(event)
         except PeerError as exc:
             self._core.refuse_hello(
-                event.session_id, exc.code, exc.detail, now=_now(), wall_now=_wall_now()
+                event.session_id, exc.code, exc.detail, now=read_clocks()
             )
         else:
             lost = event.meta.lost_key
@@ -427,9 +420,7 @@ class Link:
                 meta = replace(meta, lost_key=answered)
             # Now: the first frame may be read together with `finished`.
             self._allow_long_messages(meta.common_max_message(event.meta))
-            self._core.answer_hello(
-                event.session_id, meta, now=_now(), wall_now=_wall_now()
-            )
+            self._core.answer_hello(event.session_id, meta, now=read_clocks())
         await self._pump()
 
     def _allow_long_messages(self, agreed: int | None = None) -> None:
@@ -489,11 +480,3 @@ class Link:
                 f"{who}: {int(event.code)} {event.detail}",
             )
         opening.set_exception(error)
-
-
-def _now() -> float:
-    return time.monotonic()
-
-
-def _wall_now() -> datetime:
-    return datetime.now(UTC)

@@ -20,8 +20,9 @@ from anp.errors import ErrorCode, PeerError
 from anp.identity.dids import Identities
 from anp.identity.resolver import Resolver
 from anp.wire.messages import MetaProtocol
+from anp.wire.moment import Moment
 
-__all__ = ["LinkKeys"]
+__all__ = ["LinkKeys", "read_clocks"]
 
 logger = logging.getLogger(__name__)
 
@@ -121,9 +122,7 @@ class LinkKeys:
                 random_bytes=os.urandom,
                 now=monotonic(),
             )
-            if not self._core.resume(
-                core_channel, now=monotonic(), wall_now=datetime.now(UTC)
-            ):
+            if not self._core.resume(core_channel, now=read_clocks()):
                 raise PeerError(ErrorCode.NOT_ALLOWED, "the link was lost")
         except BaseException:
             keeper.left(opened, leave)
@@ -155,9 +154,7 @@ class LinkKeys:
                 last = await self._keeper.claim(channel.opened, event.counter)
             except PeerError as exc:
                 logger.warning("key given up link=%s reason=%s", self.name, exc.detail)
-        self._core.claimed(
-            event.channel_id, last, now=monotonic(), wall_now=datetime.now(UTC)
-        )
+        self._core.claimed(event.channel_id, last, now=read_clocks())
         await self._pump()
 
     async def find(self, event: NeedKey) -> None:
@@ -180,7 +177,7 @@ class LinkKeys:
         await self._pump()
 
     def _refuse(self, event: NeedKey, error: PeerError) -> None:
-        self._core.refuse_key(event.channel_id, error, wall_now=datetime.now(UTC))
+        self._core.refuse_key(event.channel_id, error, now=read_clocks())
 
     def ended(self, event: ChannelEnded, channel: Channel) -> None:
         """Let go of the key of a channel that has ended, or of the channel only."""
@@ -243,6 +240,9 @@ class LinkKeys:
         block = await keeper.reserve(opened)
         keeper.take(taken, self._leave(event.channel_id))
         self._allow_long()
-        self._core.resume(
-            channel(claimed, *block), now=monotonic(), wall_now=datetime.now(UTC)
-        )
+        self._core.resume(channel(claimed, *block), now=read_clocks())
+
+
+def read_clocks() -> Moment:
+    """Return the present moment."""
+    return Moment(monotonic(), datetime.now(UTC))

@@ -9,8 +9,6 @@ import sys
 import time
 from typing import Any, Literal, TextIO
 
-from anp.sidecar.telemetry.tracing import current_ids
-
 __all__ = ["JsonFormatter", "TextFormatter", "log_to"]
 
 FIELD = re.compile(r"(?:(?P<name>[a-z_]+)=)?(?P<place>%[-#0 +]*\d*(?:\.\d+)?[a-zA-Z%])")
@@ -57,12 +55,26 @@ class JsonFormatter(logging.Formatter):
         if fields:
             entry["event"] = event
             entry["fields"] = fields
-        ids = current_ids()
-        if ids is not None:
-            entry["trace_id"], entry["span_id"] = ids
+        entry.update(_trace_ids())
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)[-MAX_TEXT:]
         return json.dumps(entry, ensure_ascii=True, separators=(",", ":"))
+
+
+def _trace_ids() -> dict[str, str]:
+    """Return the ids of the open span, in hex; none while nobody traces."""
+    # Nobody traces as long as nobody has imported the SDK.
+    if "opentelemetry.sdk.trace" not in sys.modules:
+        return {}
+    from opentelemetry.trace import format_span_id, format_trace_id, get_current_span
+
+    context = get_current_span().get_span_context()
+    if not context.is_valid:
+        return {}
+    return {
+        "trace_id": format_trace_id(context.trace_id),
+        "span_id": format_span_id(context.span_id),
+    }
 
 
 def taken_apart(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:

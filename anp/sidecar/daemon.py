@@ -63,7 +63,7 @@ from anp.sidecar.peers.web_identity import (
     server_tls,
 )
 from anp.sidecar.telemetry.observer import Observer
-from anp.sidecar.telemetry.tracing import make_tracing
+from anp.sidecar.telemetry.tracing import tracer_provider
 from anp.sidecar.telemetry.usage import UseCounter
 from anp.version import daemon_version
 from anp.wire.messages import MetaProtocol
@@ -127,7 +127,8 @@ class Daemon:
         self.config = config
         self.load = load
         self.on_config = on_config
-        self.observer = Observer(tracing=make_tracing(config.otel))
+        self._traces = tracer_provider(config.otel)
+        self.observer = Observer(traces=self._traces)
         self.last_reload_failed = False
         self.reload_lock = asyncio.Lock()
         self._kept: dict[str, Callable[[], object]] = {}
@@ -314,7 +315,6 @@ class Daemon:
         self.caller = Caller(
             finder=self.finder,
             binder=self.binder,
-            store=self.store,
             validator=self.validator,
             negotiation_timeout=config.negotiation.timeout,
             observer=self.observer,
@@ -345,7 +345,9 @@ class Daemon:
         """Start every part, and end what was started."""
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(self.store.close)
-            stack.push_async_callback(asyncio.to_thread, self.observer.tracing.close)
+            if self._traces is not None:
+                # Sends what waits, for which it may block for a few seconds.
+                stack.push_async_callback(asyncio.to_thread, self._traces.shutdown)
             watch_daemon(
                 self.observer,
                 links=self.links,
@@ -408,7 +410,7 @@ class Daemon:
             if one.half.role is Role.PROVIDER:
                 await self.provider.retire(one.half.hash)
             else:
-                self.binder.retire(one.agreements)
+                self.binder.requesters.retire(one.agreements)
 
     async def _remember(self, channel: Channel) -> None:
         peer = canonical_did(channel.peer_did, channel.peer_key)

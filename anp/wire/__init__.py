@@ -1,9 +1,8 @@
 """The bytes between two daemons: frames, messages, handshake, keys. All of it is pure.
 
 * `frames`: the header byte and the protocol data behind it (ANP-12).
-* `versions`: the highest version that both sides speak.
 * `messages`: the JSON messages of a link, parsed and made.
-* `meta_protocol`: the `metaProtocol` of hellos: offers, answers, extensions.
+* `meta_protocol`: the `metaProtocol` of hellos: versions, offers, answers, extensions.
 * `encoding`: texts, times and bytes in the one form that is sent.
 * `sizes`: the largest sizes of messages, all from one figure.
 * `proof`: signatures of hellos, made and verified.
@@ -13,6 +12,7 @@
 * `replay`: remembers random ivs and hellos, so that none counts twice.
 * `hellos`: makes the two hellos and `finished`.
 * `handshake`: the two sides of a handshake, with its theory of operation.
+* `moment`: a point in time on both clocks.
 * `side`: the common part of both sides of a handshake.
 * `events`: the events of a handshake, and its limits.
 """

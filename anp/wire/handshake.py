@@ -48,7 +48,6 @@ what both sides offered, and the shorter of the two lifetimes.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 
 from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire.encoding import render
@@ -76,9 +75,10 @@ from anp.wire.messages import (
     Response,
     SourceHello,
 )
+from anp.wire.meta_protocol import common_version, highest_version
+from anp.wire.moment import Moment
 from anp.wire.proof import Identity, verify_hello
 from anp.wire.side import Handshake, RandomBytes, State, told_of
-from anp.wire.versions import common_version, highest_version
 
 __all__ = [
     "Event",
@@ -98,7 +98,7 @@ class Initiator(Handshake):
     """The requester's side of one handshake (WIRE §1).
 
     After each call send what `messages_to_send` returns, act on every `next_event`,
-    and re-arm `get_timer`. `now` is seconds on one monotonic clock, `wall_now` UTC.
+    and re-arm `get_timer`. The shell reads `now` anew for each call.
 
     Args:
         identity: Who we are.
@@ -113,8 +113,7 @@ class Initiator(Handshake):
         identity: Identity,
         peer_did: str,
         meta: MetaProtocol,
-        now: float,
-        wall_now: datetime,
+        now: Moment,
         random_bytes: RandomBytes,
     ) -> None:
         super().__init__(
@@ -124,7 +123,6 @@ class Initiator(Handshake):
             session_id=random_bytes(16).hex(),
             state=State.EXPECT_DESTINATION_HELLO,
             now=now,
-            wall_now=wall_now,
             random_bytes=random_bytes,
             meta=replace(meta, version=highest_version(config.versions)),
         )
@@ -142,7 +140,7 @@ class Initiator(Handshake):
             expires=config.key_lifetime,
             versions=[known.version for known in config.formats],
             meta=self._own_meta,
-            timestamp=wall_now,
+            timestamp=now.utc,
         )
         self._outgoing.append(render(hello))
 
@@ -156,10 +154,10 @@ class Initiator(Handshake):
         answered = response.original_message_id or response.message_id
         return response.code is not ErrorCode.OK and answered == self._message_id
 
-    def _handle(self, message: Message, *, now: float, wall_now: datetime) -> None:
+    def _handle(self, message: Message, *, now: Moment) -> None:
         match self._state, message:
             case State.EXPECT_DESTINATION_HELLO, DestinationHello():
-                self._receive_hello(message, wall_now)
+                self._receive_hello(message, now)
             case State.EXPECT_KEY_CHECK, Finished() if self._early_finished is None:
                 # The responder sends it right behind its hello, while our resolver is
                 # still at work (WIRE §1).
@@ -172,10 +170,10 @@ class Initiator(Handshake):
             case _:
                 raise self._unexpected(message)
 
-    def _receive_hello(self, hello: DestinationHello, wall_now: datetime) -> None:
+    def _receive_hello(self, hello: DestinationHello, now: Moment) -> None:
         # Before the rest: a hello of another version may mean other things by it.
         used = find_format(hello.version, self._config.formats)
-        public_key = verify_hello(hello, wall_now=wall_now)
+        public_key = verify_hello(hello, wall_now=now.utc)
         # Nothing may be chosen that was not offered (WIRE row 14). Both versions of the
         # answer name the one that is used, and what has two meanings is refused.
         for what, chosen, offered in (
@@ -207,9 +205,9 @@ class Initiator(Handshake):
             NeedKeyCheck(hello.source_did, hello.verification_method.id, public_key)
         )
 
-    def _key_accepted(self, *, now: float, wall_now: datetime) -> None:
+    def _key_accepted(self, *, now: Moment) -> None:
         self._state = State.EXPECT_FINISHED
-        self._send_finished(wall_now)
+        self._send_finished(now)
         if self._early_finished is not None:
             self._complete(self._early_finished, now)
 
@@ -232,8 +230,7 @@ class Responder(Handshake):
         *,
         identity: Identity,
         hello: SourceHello,
-        now: float,
-        wall_now: datetime,
+        now: Moment,
         random_bytes: RandomBytes,
     ) -> None:
         super().__init__(
@@ -243,18 +240,17 @@ class Responder(Handshake):
             session_id=hello.session_id,
             state=State.EXPECT_KEY_CHECK,
             now=now,
-            wall_now=wall_now,
             random_bytes=random_bytes,
             meta=MetaProtocol(),
         )
         self._hello = hello
         self._peer_hello = hello
         try:
-            self._key_exchange = self._receive_hello(hello, wall_now)
+            self._key_exchange = self._receive_hello(hello, now)
         except PeerError as exc:
             self._fail(exc.code, exc.detail)
 
-    def answer(self, meta: MetaProtocol, *, now: float, wall_now: datetime) -> None:
+    def answer(self, meta: MetaProtocol, *, now: Moment) -> None:
         """Answer `NeedAnswer`: sends `destinationHello` and `finished`.
 
         Args:
@@ -277,15 +273,12 @@ class Responder(Handshake):
         if meta.candidate_protocols:
             raise LocalError("an answer offers no candidateProtocols")
         self._own_meta = meta
-        self._clocks = (now, wall_now)
         try:
-            self._answer(meta, wall_now)
+            self._answer(meta, now)
         except PeerError as exc:
             self._fail(exc.code, exc.detail)
 
-    def refuse(
-        self, code: ErrorCode, detail: str, *, now: float, wall_now: datetime
-    ) -> None:
+    def refuse(self, code: ErrorCode, detail: str, *, now: Moment) -> None:
         """Refuse the peer, in place of `answer` or `key_checked`.
 
         Args:
@@ -293,16 +286,15 @@ class Responder(Handshake):
             detail: Why, for our log only: it may name what is not the peer's business.
         """
         if self._goes_on(now):
-            self._clocks = (now, wall_now)
             self._fail(code, detail, told=told_of(code))
 
-    def _receive_hello(self, hello: SourceHello, wall_now: datetime) -> str:
+    def _receive_hello(self, hello: SourceHello, now: Moment) -> str:
         """Verify the hello and return the peer's ephemeral key in hex."""
         if hello.destination_did != self._identity.did:
             raise PeerError(ErrorCode.NOT_ALLOWED, "a hello to another DID")
         # Before the rest: a hello of another version may mean other things by it.
         used = self._choose_format(hello)
-        public_key = verify_hello(hello, wall_now=wall_now)
+        public_key = verify_hello(hello, wall_now=now.utc)
         if CIPHER_SUITE not in hello.cipher_suites:
             raise _nothing_common("cipher suite", CIPHER_SUITE)
         share = next((s for s in hello.key_shares if s.group == GROUP), None)
@@ -335,7 +327,7 @@ class Responder(Handshake):
             raise _nothing_common("version", ", ".join(versions))
         return find_format(highest_version(common), formats)
 
-    def _handle(self, message: Message, *, now: float, wall_now: datetime) -> None:
+    def _handle(self, message: Message, *, now: Moment) -> None:
         match self._state, message:
             case State.EXPECT_FINISHED, Finished():
                 self._complete(message, now)
@@ -345,11 +337,11 @@ class Responder(Handshake):
             case _:
                 raise self._unexpected(message)
 
-    def _key_accepted(self, *, now: float, wall_now: datetime) -> None:
+    def _key_accepted(self, *, now: Moment) -> None:
         self._state = State.EXPECT_ANSWER
         self._events.append(NeedAnswer(self._peer_did, self._peer_meta))
 
-    def _answer(self, meta: MetaProtocol, wall_now: datetime) -> None:
+    def _answer(self, meta: MetaProtocol, now: Moment) -> None:
         key = EphemeralKey.generate(self._random_bytes)
         random = self._random_text()
         self._keys = derive_keys(
@@ -368,11 +360,11 @@ class Responder(Handshake):
             expires=self._config.key_lifetime,
             version=self._format.version,
             meta=meta,
-            timestamp=wall_now,
+            timestamp=now.utc,
         )
         # In the other order the SDK gives up (WIRE §1).
         self._outgoing.append(render(hello))
-        self._send_finished(wall_now)
+        self._send_finished(now)
         self._state = State.EXPECT_FINISHED
 
 

@@ -1,4 +1,4 @@
-"""The `metaProtocol` object of both hellos (ANP-76 to ANP-87)."""
+"""The `metaProtocol` object of both hellos, and its versions (ANP-76 to ANP-87)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any, Literal, get_args
 
 from anp.errors import ErrorCode, PeerError
 from anp.wire.sizes import LEAST_MAX_MESSAGE
-from anp.wire.versions import common_version, read_version
 
 __all__ = [
     "CAPABILITIES",
@@ -20,6 +19,9 @@ __all__ = [
     "Capability",
     "LostKey",
     "MetaProtocol",
+    "common_version",
+    "highest_version",
+    "read_version",
 ]
 
 META_PROTOCOL_VERSION = "1.0"
@@ -310,3 +312,39 @@ def _read_hash(value: dict[str, Any], remarks: list[str]) -> str | None:
         remarks.append("ignored: usedProtocolHash and protocolHash differ")
         return None
     return next(iter(found.values()), None)
+
+
+# Each side names the highest version it speaks (ANP-80).
+_VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})", re.ASCII)
+
+
+def read_version(text: str) -> tuple[int, int] | None:
+    """Return major and minor number, or None for a text that is no version."""
+    match = _VERSION.fullmatch(text)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def highest_version(versions: Sequence[str]) -> str:
+    """Return the highest of our own versions; there has to be one."""
+    return max(versions, key=_rank)
+
+
+def common_version(ours: Sequence[str], theirs: str) -> str | None:
+    """Return the highest version that both sides speak, or None (ANP-Q15).
+
+    Args:
+        ours: Every version we speak.
+        theirs: The highest version the peer speaks. It speaks the lower minor
+            versions of that major version too; of other major versions one text
+            says nothing, so nothing is assumed of them.
+    """
+    limit = read_version(theirs)
+    if limit is None:
+        return None
+    common = [v for v in ours if _rank(v)[0] == limit[0] and _rank(v) <= limit]
+    return max(common, key=_rank, default=None)
+
+
+def _rank(version: str) -> tuple[int, int]:
+    # What we speak is a constant of ours, so a malformed one is lower than all.
+    return read_version(version) or (-1, -1)

@@ -6,7 +6,6 @@ import hmac
 import json
 from collections import deque
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from anp.errors import ErrorCode, LocalError, PeerError
@@ -38,6 +37,7 @@ from anp.wire.messages import (
     SourceHello,
     make_response,
 )
+from anp.wire.moment import Moment
 from anp.wire.proof import Identity
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
@@ -76,8 +76,7 @@ class Handshake:
         peer_did: str,
         session_id: str,
         state: State,
-        now: float,
-        wall_now: datetime,
+        now: Moment,
         random_bytes: RandomBytes,
         meta: MetaProtocol,
     ) -> None:
@@ -86,10 +85,10 @@ class Handshake:
         self._peer_did = peer_did
         self._session_id = session_id
         self._state = state
-        self._deadline = now + config.timeout
+        self._deadline = now.monotonic + config.timeout
         self._random_bytes = random_bytes
-        # One pair of clock readings, so that a timer can stamp a message as well.
-        self._clocks = (now, wall_now)
+        # The newest, to stamp what is sent.
+        self._now = now
         self._keys: SessionKeys | None = None
         self._own_meta = meta
         self._peer_meta = MetaProtocol()
@@ -131,14 +130,13 @@ class Handshake:
         """
         return self._keys.secret_key_id if self._keys else None
 
-    def receive(self, message: Message, *, now: float, wall_now: datetime) -> None:
+    def receive(self, message: Message, *, now: Moment) -> None:
         """Handle one parsed message; what is wrong with it fails the handshake."""
         if not self._goes_on(now):
             return
-        self._clocks = (now, wall_now)
         try:
             self._check_address(message)
-            self._handle(message, now=now, wall_now=wall_now)
+            self._handle(message, now=now)
         except PeerError as exc:
             self._fail(exc.code, exc.detail, answered=message)
 
@@ -155,7 +153,7 @@ class Handshake:
         """Return when `handle_timer` is due, or None."""
         return None if self._state in END_STATES else self._deadline
 
-    def handle_timer(self, *, now: float) -> None:
+    def handle_timer(self, *, now: Moment) -> None:
         """Fail the handshake if its deadline has passed."""
         self._goes_on(now)
 
@@ -163,8 +161,7 @@ class Handshake:
         self,
         error: str | None,
         *,
-        now: float,
-        wall_now: datetime,
+        now: Moment,
         code: ErrorCode = ErrorCode.NOT_ALLOWED,
     ) -> None:
         """Answer `NeedKeyCheck`.
@@ -181,25 +178,23 @@ class Handshake:
             return
         if self._state is not State.EXPECT_KEY_CHECK:
             raise LocalError(f"key_checked in {self._state.name}")
-        self._clocks = (now, wall_now)
         if error is not None:
             self._fail(code, error, told=told_of(code))
             return
         try:
-            self._key_accepted(now=now, wall_now=wall_now)
+            self._key_accepted(now=now)
         except PeerError as exc:
             self._fail(exc.code, exc.detail)
 
-    def _handle(self, message: Message, *, now: float, wall_now: datetime) -> None:
+    def _handle(self, message: Message, *, now: Moment) -> None:
         raise NotImplementedError
 
-    def _key_accepted(self, *, now: float, wall_now: datetime) -> None:
+    def _key_accepted(self, *, now: Moment) -> None:
         raise NotImplementedError
 
-    def _goes_on(self, now: float) -> bool:
-        if self._state not in END_STATES and now >= self._deadline:
-            started, wall = self._clocks
-            self._clocks = (now, wall + timedelta(seconds=now - started))
+    def _goes_on(self, now: Moment) -> bool:
+        self._now = now
+        if self._state not in END_STATES and now.monotonic >= self._deadline:
             self._fail(
                 ErrorCode.ENCRYPTION_FAILED,
                 f"no answer within {self._config.timeout:g} s: "
@@ -233,7 +228,7 @@ class Handshake:
         self._peer_meta = meta
         self._peer_expires = share.expires
 
-    def _send_finished(self, wall_now: datetime) -> None:
+    def _send_finished(self, now: Moment) -> None:
         assert self._keys is not None
         content = json.dumps({"secretKeyId": self._keys.secret_key_id}).encode()
         iv = self._random_bytes(IV_SIZE)
@@ -247,11 +242,11 @@ class Handshake:
             session_id=self._session_id,
             message_id=self._random_id(),
             verify_data=verify_data,
-            timestamp=wall_now,
+            timestamp=now.utc,
         )
         self._outgoing.append(render(finished))
 
-    def _complete(self, finished: Finished, now: float) -> None:
+    def _complete(self, finished: Finished, now: Moment) -> None:
         """Check the peer's `finished` and end well."""
         assert self._keys is not None
         iv, _, _ = finished.verify_data.decode()
@@ -278,7 +273,7 @@ class Handshake:
                 peer_meta=self._peer_meta,
                 version=self._version,
                 frame_format=self._format,
-                expires_at=now + lifetime,
+                expires_at=now.monotonic + lifetime,
                 finished_iv=iv,
                 sent_iv=self._sent_iv,
             )
@@ -320,7 +315,7 @@ class Handshake:
                 original_type=str(answered.raw["type"]),
                 original_message_id=answered.message_id,
                 message_id=self._random_id(),
-                timestamp=self._clocks[1],
+                timestamp=self._now.utc,
             )
         )
 

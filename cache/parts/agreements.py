@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import re
-import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from cache.disk.database import LOCK_TIMEOUT, Database
-from cache.errors import CacheError, HashPrefixError, RecordError, StoreUnavailable
+from cache.errors import HashPrefixError, RecordError
 from cache.parts.shelf import Damage, Shelf, key_of
 from cache.records.records import (
     AgreementRecord,
@@ -24,8 +22,6 @@ from cache.records.records import (
 from cache.rows import Backend, Rows
 
 __all__ = ["AgreementStore", "StoreLimits"]
-
-logger = logging.getLogger(__name__)
 
 _HASH_PREFIX = re.compile(r"(?:sha256:)?([0-9a-f]{1,64})", re.IGNORECASE)
 _ACTIVE = frozenset({State.ACTIVE})
@@ -48,9 +44,6 @@ class StoreLimits:
     max_strangers: int = 1000
     "Peers kept about which the owner decided nothing; the longest unseen go first."
 
-    flush_interval: float = 5.0
-    "Seconds that use counts stay in memory, so that a call needs no disk write."
-
 
 class AgreementStore:
     """Stores documents, halves and agreements durably (ANP-84, ANP-85).
@@ -69,9 +62,6 @@ class AgreementStore:
         """Open or make the store in a folder, or use a back end; `close` closes it."""
         self._limits = limits or StoreLimits()
         self._shelf = Shelf()
-        self._uses: dict[str, tuple[int, float]] = {}
-        self._uses_lock = threading.Lock()
-        self._flushed_at = 0.0
         self._database: Backend = (
             Database(place, lock_timeout=self._limits.lock_timeout)
             if isinstance(place, Path)
@@ -90,12 +80,9 @@ class AgreementStore:
         self.close()
 
     def close(self) -> None:
-        """Write pending counts and close the files; a second call does nothing."""
+        """Close the files; a second call does nothing."""
         if self._database.is_open:
-            try:
-                self.flush()
-            finally:
-                self._database.close()
+            self._database.close()
 
     @property
     def damaged(self) -> tuple[Damage, ...]:
@@ -156,11 +143,7 @@ class AgreementStore:
             self._shelf.put(cache, stored)
             return stored
 
-        stored = self._database.write(work)
-        # The counts belonged to the agreement that this one replaces.
-        with self._uses_lock:
-            self._uses.pop(key_of(stored), None)
-        return stored
+        return self._database.write(work)
 
     def agreements(
         self,
@@ -230,47 +213,6 @@ class AgreementStore:
             return active[0] if active else None
 
         return self._database.read(work)
-
-    def mark_used(self, agreement: AgreementRecord, *, at: float) -> None:
-        """Count one call through `agreement` at `at`, in seconds since 1970.
-
-        Counts are written together some seconds later; a crash loses only those. If the
-        store cannot be written, the call goes on and the counts are written next time.
-        """
-        if not self._database.is_open:
-            raise StoreUnavailable("cache: the store is closed")
-        with self._uses_lock:
-            count, last = self._uses.get(key_of(agreement), (0, 0.0))
-            self._uses[key_of(agreement)] = count + 1, max(last, at)
-            if 0 <= at - self._flushed_at < self._limits.flush_interval:
-                return
-            self._flushed_at = at
-        try:
-            self.flush()
-        except CacheError as exc:
-            logger.warning("uses not written yet reason=%s", exc)
-
-    def flush(self) -> None:
-        """Write the use counts that are still in memory."""
-        with self._uses_lock:
-            pending, self._uses = self._uses, {}
-        if not pending:
-            return
-
-        def work(cache: Rows) -> None:
-            for key, uses in pending.items():
-                record = self._shelf.get(cache, AgreementRecord, key)
-                if record is not None:
-                    self._shelf.put(cache, _with_uses(record, uses))
-
-        try:
-            self._database.write(work)
-        except BaseException:
-            with self._uses_lock:
-                for key, (count, last) in pending.items():
-                    more, later = self._uses.get(key, (0, 0.0))
-                    self._uses[key] = count + more, max(last, later)
-            raise
 
     # Documents and halves
 
@@ -440,13 +382,8 @@ class AgreementStore:
     def _newest_first(
         self, records: list[AgreementRecord], states: Collection[State]
     ) -> list[AgreementRecord]:
-        chosen = [self._with_uses(r) for r in records if r.state in states]
+        chosen = [record for record in records if record.state in states]
         return sorted(chosen, key=lambda r: (r.created, r.hash), reverse=True)
-
-    def _with_uses(self, record: AgreementRecord) -> AgreementRecord:
-        with self._uses_lock:
-            uses = self._uses.get(key_of(record))
-        return record if uses is None else _with_uses(record, uses)
 
     def _matching(self, prefix: str) -> list[str]:
         match = _HASH_PREFIX.fullmatch(prefix.strip())
@@ -459,13 +396,6 @@ class AgreementStore:
             lambda cache: cache.sizes(f"document/{match[1].lower()}")
         )
         return [key.removeprefix("document/") for key, _ in found]
-
-
-def _with_uses(record: AgreementRecord, uses: tuple[int, float]) -> AgreementRecord:
-    count, last = uses
-    return replace(
-        record, uses=record.uses + count, last_used=max(last, record.last_used or 0.0)
-    )
 
 
 def _same_code(one: HalfRecord, other: HalfRecord) -> bool:

@@ -101,7 +101,6 @@ class LookingStore(AgreementStore):
                         if area == "agreement/":
                             one = self._shelf.open(AgreementRecord, row)
                             if one is not None:
-                                one = self._with_uses(one)
                                 agreements += [one] if wanted(one) else []
                         elif f"/{Role.PROVIDER}/" in row.key:
                             half = self._shelf.open(HalfRecord, row)
@@ -184,7 +183,6 @@ class LookingStore(AgreementStore):
                 record = self._shelf.get(cache, AgreementRecord, key)
                 if record is None:
                     continue
-                record = self._with_uses(record)
                 why = goes(record)
                 if why is not None:
                     size = sum(size for name, size in cache.sizes(key) if name == key)

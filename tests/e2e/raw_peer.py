@@ -26,6 +26,7 @@ from anp.wire.handshake import (
 )
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import Envelope, MetaProtocol, parse_message
+from anp.wire.moment import Moment
 
 __all__ = ["RawPeer", "raw_peer"]
 
@@ -57,8 +58,7 @@ class RawPeer:
             meta=MetaProtocol(
                 supported_capabilities=capabilities, extensions=("close",)
             ),
-            now=time.monotonic(),
-            wall_now=datetime.now(UTC) + timedelta(seconds=skew),
+            now=Moment(time.monotonic(), datetime.now(UTC) + timedelta(seconds=skew)),
             random_bytes=os.urandom,
         )
 
@@ -80,7 +80,7 @@ class RawPeer:
             match initiator.next_event():
                 case NeedKeyCheck():
                     initiator.key_checked(
-                        None, now=time.monotonic(), wall_now=datetime.now(UTC)
+                        None, now=Moment(time.monotonic(), datetime.now(UTC))
                     )
                 case HandshakeCompleted(keys):
                     self.keys = keys
@@ -91,7 +91,7 @@ class RawPeer:
                         await self.connection.recv(), max_size=MAX_SIZE
                     )
                     initiator.receive(
-                        message, now=time.monotonic(), wall_now=datetime.now(UTC)
+                        message, now=Moment(time.monotonic(), datetime.now(UTC))
                     )
                 case other:
                     raise AssertionError(other)

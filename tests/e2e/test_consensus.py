@@ -428,7 +428,7 @@ def twice(number: int) -> dict[str, {0}]:
 @clause("ENV-19")
 async def test_what_a_peer_tells_unasked_is_shown_to_the_owner(house: House) -> None:
     await call(house, "twice")
-    session = house.caller.binder._sessions.written(house.provider.did, ENVELOPE_URI)
+    session = house.caller.binder.requesters.written(house.provider.did, ENVELOPE_URI)
     assert session is not None
     await session.tell("stock_low", {"sku": "P1", "left": 2})
     await session.tell("stock_out", {"sku": "P1"})

@@ -91,7 +91,7 @@ class Broken(RulesMind):
 
 def give_mind(daemon: Daemon, mind: Any) -> None:
     """Let a daemon negotiate with `mind` from now on."""
-    daemon.agreer._think = lambda *_, **__: Thinking(mind, None, lambda: 0, lambda: 0.0)
+    daemon.agreer._think = lambda *_, **__: Thinking(mind, None)
 
 
 def turn(number: int, status: str, text: str = "", summary: str = "") -> bytes:

@@ -78,7 +78,7 @@ async def test_words_that_are_no_text_or_too_long_cost_nothing(tmp_path: Path) -
     async with house_in(tmp_path) as house:
         result = await house.result("twice", {"number": 1}, Mode.NATURAL_LANGUAGE)
         assert "twice: 2" in result.output["text"]
-        asker = house.caller.caller._binder._sessions.asker(house.provider.did)
+        asker = house.caller.binder.requesters.asker(house.provider.did)
         assert asker is not None
         for data in (b"\xff\xfe", b"x" * 70_000):
             await asker.channel.send(ProtocolType.NATURAL_LANGUAGE, data)

@@ -160,7 +160,7 @@ async def test_a_revocation_in_the_middle_of_calls_ends_them_at_once(
         assert {error.kind for error in errors} == {kind}
         assert all(error.may_have_run for error in errors)
         assert decoded == []
-        assert house.caller.binder.hashes == frozenset()
+        assert house.caller.binder.requesters.hashes == frozenset()
 
 
 async def test_revocations_race_with_calls_and_nothing_stays_in_use(
@@ -176,7 +176,7 @@ async def test_revocations_race_with_calls_and_nothing_stays_in_use(
             await asyncio.sleep(0.002 * turn)
             await ask(daemon, f"/{digest}/revoke", {})
             await asyncio.gather(*calls, return_exceptions=True)
-            assert digest not in house.caller.binder.hashes
+            assert digest not in house.caller.binder.requesters.hashes
             assert await refused(house)
             await ask(daemon, f"/{digest}/approve", {})
             assert await house.call("twice", number=turn) == {"twice": 2 * turn}
@@ -400,12 +400,11 @@ async def test_pruning_takes_what_is_old_and_leaves_what_is_in_use(
         assert failed
         assert young
         await house.caller.uses.flush()
-        house.caller.store.flush()
         age(house.caller, used, 400)
         age(house.caller, failed, 400, State.FAILED)
         # Its channel is open, but nothing that failed is spoken on it.
-        await house.caller.binder.revoke(failed, None, "test")
-        house.caller.binder.give_back(failed, None)
+        await house.caller.binder.requesters.revoke(failed, None, "test")
+        house.caller.binder.requesters.give_back(failed, None)
         dry = await ask(house.caller, "/prune", {"dry_run": True})
         assert dry["counts"] == {"agreement": 1, "half": 1, "document": 1}
         assert dry["bytes"] > 0

@@ -86,8 +86,7 @@ def test_many_daemons_lose_no_use_and_no_counter(server: Server) -> None:
     def work(store: Store) -> None:
         try:
             for number in range(25):
-                store.mark_used(saved, at=float(number))
-                store.flush()
+                store.add_usage([], [(saved, 1, float(number))])
                 first = store.reserve_key(*NAME, size=1024, now=KEY.created)
                 assert first is not None
                 reserved.append(first)
@@ -189,7 +188,8 @@ def test_in_an_outage_reads_go_on_writes_fail_at_once_and_all_comes_back(
             assert store.agreements_of(saved.hash) == [saved]
             with pytest.raises(StoreUnavailable):
                 store.first_time(["n"], keep=60.0)
-        store.mark_used(saved, at=5000.0)
+        with pytest.raises(StoreUnavailable):
+            store.add_usage([], [(saved, 1, 5000.0)])
         server.start()
         while True:
             try:
@@ -197,7 +197,7 @@ def test_in_an_outage_reads_go_on_writes_fail_at_once_and_all_comes_back(
             except StoreUnavailable:
                 continue
             break
-        store.flush()
+        store.add_usage([], [(saved, 1, 5000.0)])
         assert [found.uses for found in store.agreements_of(saved.hash)] == [1]
     said = [r.getMessage() for r in caplog.records if r.name == "cache.redis.database"]
     assert [line.split()[:2] for line in said if "away" in line.split()] == [

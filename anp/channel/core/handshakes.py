@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from anp.channel.core.events import (
     ChannelOpened,
@@ -35,6 +34,7 @@ from anp.wire.messages import (
     Response,
     SourceHello,
 )
+from anp.wire.moment import Moment
 from anp.wire.replay import HelloMemory
 
 __all__ = ["Completed", "Handshakes"]
@@ -114,8 +114,7 @@ class Handshakes:
         peer_did: str,
         meta: MetaProtocol,
         *,
-        now: float,
-        wall_now: datetime,
+        now: Moment,
     ) -> str:
         """Start one as requester and return its session id."""
         initiator = Initiator(
@@ -124,11 +123,10 @@ class Handshakes:
             peer_did=peer_did,
             meta=meta,
             now=now,
-            wall_now=wall_now,
             random_bytes=self._random_bytes,
         )
         self._dialing[initiator.session_id] = initiator
-        self._pump(initiator.session_id, now=now, wall_now=wall_now)
+        self._pump(initiator.session_id, now=now)
         return initiator.session_id
 
     def key_checked(
@@ -136,30 +134,25 @@ class Handshakes:
         session_id: str,
         error: PeerError | None,
         *,
-        now: float,
-        wall_now: datetime,
+        now: Moment,
     ) -> None:
         """Say whether the peer's DID owns its key; see `NeedPeerKeyCheck`."""
         handshake = self._handshake(session_id)
         if handshake is None:
             return
         if error is None:
-            handshake.key_checked(None, now=now, wall_now=wall_now)
+            handshake.key_checked(None, now=now)
         else:
-            handshake.key_checked(
-                error.detail, now=now, wall_now=wall_now, code=error.code
-            )
-        self._pump(session_id, now=now, wall_now=wall_now)
+            handshake.key_checked(error.detail, now=now, code=error.code)
+        self._pump(session_id, now=now)
 
-    def answer(
-        self, session_id: str, meta: MetaProtocol, *, now: float, wall_now: datetime
-    ) -> None:
+    def answer(self, session_id: str, meta: MetaProtocol, *, now: Moment) -> None:
         """Accept a hello; see `NeedHelloAnswer`."""
         accepting = self._accepting.get(session_id)
         if accepting is None:
             return
-        accepting.responder.answer(meta, now=now, wall_now=wall_now)
-        self._pump(session_id, now=now, wall_now=wall_now)
+        accepting.responder.answer(meta, now=now)
+        self._pump(session_id, now=now)
 
     def refuse(
         self,
@@ -167,15 +160,14 @@ class Handshakes:
         code: ErrorCode,
         detail: str,
         *,
-        now: float,
-        wall_now: datetime,
+        now: Moment,
     ) -> None:
         """Refuse a hello with `code`."""
         accepting = self._accepting.get(session_id)
         if accepting is None:
             return
-        accepting.responder.refuse(code, detail, now=now, wall_now=wall_now)
-        self._pump(session_id, now=now, wall_now=wall_now)
+        accepting.responder.refuse(code, detail, now=now)
+        self._pump(session_id, now=now)
 
     def abandon(self, session_id: str) -> None:
         """Forget one that nobody waits for any more."""
@@ -183,9 +175,7 @@ class Handshakes:
         self._accepting.pop(session_id, None)
         self._peer_keys.pop(session_id, None)
 
-    def receive_hello(
-        self, hello: SourceHello, *, channels: int, now: float, wall_now: datetime
-    ) -> None:
+    def receive_hello(self, hello: SourceHello, *, channels: int, now: Moment) -> None:
         """Start one as provider.
 
         Args:
@@ -217,7 +207,7 @@ class Handshakes:
                 destination_did=hello.source_did,
                 original_type="sourceHello",
                 original_id=hello.message_id,
-                wall_now=wall_now,
+                now=now,
             )
             raise refusal
         responder = Responder(
@@ -225,18 +215,16 @@ class Handshakes:
             identity=identity,
             hello=hello,
             now=now,
-            wall_now=wall_now,
             random_bytes=self._random_bytes,
         )
         self._accepting[hello.session_id] = _Accepting(responder, hello)
-        self._pump(hello.session_id, now=now, wall_now=wall_now)
+        self._pump(hello.session_id, now=now)
 
     def receive(
         self,
         message: DestinationHello | Finished | Response,
         *,
-        now: float,
-        wall_now: datetime,
+        now: Moment,
     ) -> None:
         """Handle a message of one that is under way.
 
@@ -249,8 +237,8 @@ class Handshakes:
         handshake = self._handshake(message.session_id)
         if handshake is None:
             raise PeerError(ErrorCode.NOT_ALLOWED, "message of an unknown session")
-        handshake.receive(message, now=now, wall_now=wall_now)
-        self._pump(message.session_id, now=now, wall_now=wall_now)
+        handshake.receive(message, now=now)
+        self._pump(message.session_id, now=now)
 
     def hold(self, envelope: Envelope, size: int) -> bool:
         """Keep an envelope that overtook the requester's `finished`; False if not."""
@@ -275,13 +263,13 @@ class Handshakes:
         timers = (handshake.get_timer() for handshake in handshakes)
         return [timer for timer in timers if timer is not None]
 
-    def handle_timer(self, *, now: float, wall_now: datetime) -> None:
+    def handle_timer(self, *, now: Moment) -> None:
         """Fail those that took too long."""
         for session_id in [*self._dialing, *self._accepting]:
             handshake = self._handshake(session_id)
             if handshake is not None:
                 handshake.handle_timer(now=now)
-                self._pump(session_id, now=now, wall_now=wall_now)
+                self._pump(session_id, now=now)
 
     def link_lost(self, reason: str) -> None:
         """End all of them."""
@@ -312,7 +300,7 @@ class Handshakes:
             f"response code={int(response.code)} {response.detail[:200]!r}",
         )
 
-    def _pump(self, session_id: str, *, now: float, wall_now: datetime) -> None:
+    def _pump(self, session_id: str, *, now: Moment) -> None:
         """Pass on what a handshake wants to say."""
         handshake = self._handshake(session_id)
         if handshake is None:
@@ -322,8 +310,8 @@ class Handshakes:
             match event:
                 case NeedKeyCheck(did, key_id, public_key):
                     self._peer_keys[session_id] = key_id, public_key
-                    if self._refuse_repeated(session_id, now=now, wall_now=wall_now):
-                        self._pump(session_id, now=now, wall_now=wall_now)
+                    if self._refuse_repeated(session_id, now=now):
+                        self._pump(session_id, now=now)
                         return
                     self._output.tell(
                         NeedPeerKeyCheck(session_id, did, key_id, public_key)
@@ -353,9 +341,7 @@ class Handshakes:
                         self._output.fault(code, detail)
                     return
 
-    def _refuse_repeated(
-        self, session_id: str, *, now: float, wall_now: datetime
-    ) -> bool:
+    def _refuse_repeated(self, session_id: str, *, now: Moment) -> bool:
         """Refuse a hello that was seen before.
 
         Its signature is verified by now; otherwise anybody could fill the memory.
@@ -364,9 +350,9 @@ class Handshakes:
         if accepting is None:
             return False
         try:
-            self._hellos.check(accepting.hello, now=now)
+            self._hellos.check(accepting.hello, now=now.monotonic)
         except PeerError as exc:
-            accepting.responder.refuse(exc.code, exc.detail, now=now, wall_now=wall_now)
+            accepting.responder.refuse(exc.code, exc.detail, now=now)
             return True
         return False
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 
 from anp.channel.core.closing import EXTENSION_CLOSE, close_frame, reason_of_close
 from anp.channel.core.crossed import Crossed
@@ -40,6 +39,7 @@ from anp.wire.messages import (
     make_pong,
     parse_message,
 )
+from anp.wire.moment import Moment
 from anp.wire.replay import HelloMemory
 from anp.wire.sizes import text_size
 
@@ -54,7 +54,7 @@ class LinkCore:
     """Everything a link decides, for channels of both directions (WIRE).
 
     After each call send what `messages_to_send` returns, act on every `next_event`,
-    and re-arm `get_timer`. `now` is seconds on one monotonic clock, `wall_now` UTC.
+    and re-arm `get_timer`. The shell reads `now` anew for each call.
 
     Args:
         identity_for: Our identity for a DID a peer addressed, or None.
@@ -102,32 +102,26 @@ class LinkCore:
         peer_did: str,
         meta: MetaProtocol,
         *,
-        now: float,
-        wall_now: datetime,
+        now: Moment,
     ) -> str:
         """Start a handshake as requester and return its session id."""
-        return self._handshakes.dial(
-            identity, peer_did, meta, now=now, wall_now=wall_now
-        )
+        return self._handshakes.dial(identity, peer_did, meta, now=now)
 
     def key_checked(
         self,
         session_id: str,
         error: PeerError | None,
         *,
-        now: float,
-        wall_now: datetime,
+        now: Moment,
     ) -> None:
         """Say whether the peer's DID owns its key; see `NeedPeerKeyCheck`."""
-        self._handshakes.key_checked(session_id, error, now=now, wall_now=wall_now)
-        self._take_completed(now=now, wall_now=wall_now)
+        self._handshakes.key_checked(session_id, error, now=now)
+        self._take_completed(now=now)
 
-    def answer_hello(
-        self, session_id: str, meta: MetaProtocol, *, now: float, wall_now: datetime
-    ) -> None:
+    def answer_hello(self, session_id: str, meta: MetaProtocol, *, now: Moment) -> None:
         """Accept a hello; see `NeedHelloAnswer`."""
-        self._handshakes.answer(session_id, meta, now=now, wall_now=wall_now)
-        self._take_completed(now=now, wall_now=wall_now)
+        self._handshakes.answer(session_id, meta, now=now)
+        self._take_completed(now=now)
 
     def refuse_hello(
         self,
@@ -135,19 +129,16 @@ class LinkCore:
         code: ErrorCode,
         detail: str,
         *,
-        now: float,
-        wall_now: datetime,
+        now: Moment,
     ) -> None:
         """Refuse a hello with `code`."""
-        self._handshakes.refuse(session_id, code, detail, now=now, wall_now=wall_now)
+        self._handshakes.refuse(session_id, code, detail, now=now)
 
     def abandon(self, session_id: str) -> None:
         """Forget a handshake nobody waits for any more."""
         self._handshakes.abandon(session_id)
 
-    def receive_text(
-        self, text: str | bytes, *, now: float, wall_now: datetime
-    ) -> None:
+    def receive_text(self, text: str | bytes, *, now: Moment) -> None:
         """Handle one WebSocket message. What is wrong with it becomes `PeerFault`."""
         limit = self.max_text
         size = len(text if isinstance(text, bytes) else text.encode(errors="replace"))
@@ -159,13 +150,11 @@ class LinkCore:
             return
         try:
             message = parse_message(text, max_size=limit)
-            self._route(message, size, now=now, wall_now=wall_now)
+            self._route(message, size, now=now)
         except PeerError as exc:
             self._output.fault(exc.code, exc.detail)
 
-    def send_frame(
-        self, channel_id: str, frame: Frame, *, now: float, wall_now: datetime
-    ) -> str:
+    def send_frame(self, channel_id: str, frame: Frame, *, now: Moment) -> str:
         """Encrypt one frame for a channel and return the envelope's message id.
 
         Raises:
@@ -183,9 +172,7 @@ class LinkCore:
                 f"the peer takes {channel.max_payload}"
             )
         message_id = self._random_bytes(16).hex()
-        self._output.say(
-            [channel.seal(frame, message_id=message_id, wall_now=wall_now)]
-        )
+        self._output.say([channel.seal(frame, message_id=message_id, now=now)])
         self._look_at_use(channel)
         return message_id
 
@@ -195,8 +182,7 @@ class LinkCore:
         code: ErrorCode,
         reason: str,
         *,
-        now: float,
-        wall_now: datetime,
+        now: Moment,
     ) -> None:
         """End a channel and tell the peer, in our extension or with a `response`."""
         channel = self._channels.get(channel_id)
@@ -206,7 +192,7 @@ class LinkCore:
         # A counter that is not reserved is not used, not even for the last frame.
         if EXTENSION_CLOSE in opened.extensions and not channel.needs_block:
             close = close_frame(int(code), reason)
-            self.send_frame(channel_id, close, now=now, wall_now=wall_now)
+            self.send_frame(channel_id, close, now=now)
             self._crossed.closed(channel_id)
         else:
             self._output.respond(
@@ -216,7 +202,7 @@ class LinkCore:
                 destination_did=opened.peer_did,
                 original_type="message",
                 original_id="",
-                wall_now=wall_now,
+                now=now,
             )
         self._end(channel_id, reason, by_peer=False)
 
@@ -234,8 +220,7 @@ class LinkCore:
         channel_id: str,
         last: int | None,
         *,
-        now: float,
-        wall_now: datetime,
+        now: Moment,
     ) -> None:
         """Answer `NeedClaim`: counters up to `last` are ours; None: they are not."""
         channel = self._channels.get(channel_id)
@@ -246,9 +231,9 @@ class LinkCore:
             self.leave_channel(channel_id, reason)
             return
         channel.claimed = last
-        self._receive_held(channel.held, now=now, wall_now=wall_now)
+        self._receive_held(channel.held, now=now)
 
-    def resume(self, channel: OpenChannel, *, now: float, wall_now: datetime) -> bool:
+    def resume(self, channel: OpenChannel, *, now: Moment) -> bool:
         """Take a key up again, ours or the one of `NeedKey`; False: it is in use here.
 
         As provider the first message has been claimed by now.
@@ -259,17 +244,13 @@ class LinkCore:
         self._channels[key_id] = channel
         self._ever_open = True
         self._output.tell(channel.opened)
-        self._receive_held(
-            self.keys.lookups.pop(key_id, []), now=now, wall_now=wall_now
-        )
+        self._receive_held(self.keys.lookups.pop(key_id, []), now=now)
         return True
 
-    def refuse_key(
-        self, channel_id: str, error: PeerError, *, wall_now: datetime
-    ) -> None:
+    def refuse_key(self, channel_id: str, error: PeerError, *, now: Moment) -> None:
         """Answer `NeedKey`: the key is not taken up."""
         for envelope in self.keys.lookups.pop(channel_id, []):
-            self._refuse(envelope, error, wall_now=wall_now)
+            self._refuse(envelope, error, now=now)
             self._output.fault(error.code, error.detail)
 
     def leave_channel(
@@ -307,16 +288,16 @@ class LinkCore:
             due.append(self._must_open_by)
         return min([*due, *self._handshakes.timers()], default=None)
 
-    def handle_timer(self, *, now: float, wall_now: datetime) -> None:
+    def handle_timer(self, *, now: Moment) -> None:
         """Fail handshakes that took too long and end channels whose key expired."""
-        self._handshakes.handle_timer(now=now, wall_now=wall_now)
+        self._handshakes.handle_timer(now=now)
         for channel_id, channel in list(self._channels.items()):
-            if now >= channel.opened.expires_at:
+            if now.monotonic >= channel.opened.expires_at:
                 self._end(channel_id, "the key expired", by_peer=False)
-            elif channel.renew_at is not None and now >= channel.renew_at:
+            elif channel.renew_at is not None and now.monotonic >= channel.renew_at:
                 channel.renew_at = None
                 self._output.tell(RenewalDue(channel_id))
-        if not self._ever_open and now >= self._must_open_by:
+        if not self._ever_open and now.monotonic >= self._must_open_by:
             self._must_open_by = float("inf")
             self._output.tell(CloseLink(1008, "no channel was opened"))
 
@@ -337,35 +318,31 @@ class LinkCore:
         del self._channels[channel_id]
         self._output.ended(channel_id, reason, by_peer=by_peer)
 
-    def _route(
-        self, message: Message, size: int, *, now: float, wall_now: datetime
-    ) -> None:
+    def _route(self, message: Message, size: int, *, now: Moment) -> None:
         match message:
             case Heartbeat(message="ping"):
-                self._output.say([make_pong(message, timestamp=wall_now)])
+                self._output.say([make_pong(message, timestamp=now.utc)])
             case Heartbeat() | Register():
                 # A pong we did not ask for and a router's registration change nothing
                 # here (WIRE rows 31, 32).
                 return
             case SourceHello():
                 self._handshakes.receive_hello(
-                    message, channels=len(self._channels), now=now, wall_now=wall_now
+                    message, channels=len(self._channels), now=now
                 )
             case Response() if self.keys.is_refusal(message):
                 return
             case DestinationHello() | Finished() | Response():
-                self._handshakes.receive(message, now=now, wall_now=wall_now)
-                self._take_completed(now=now, wall_now=wall_now)
+                self._handshakes.receive(message, now=now)
+                self._take_completed(now=now)
             case Envelope():
-                self._receive_envelope(message, size, now=now, wall_now=wall_now)
+                self._receive_envelope(message, size, now=now)
 
-    def _take_completed(self, *, now: float, wall_now: datetime) -> None:
+    def _take_completed(self, *, now: Moment) -> None:
         while (completed := self._handshakes.next_completed()) is not None:
-            self._open_channel(completed, now=now, wall_now=wall_now)
+            self._open_channel(completed, now=now)
 
-    def _open_channel(
-        self, completed: Completed, *, now: float, wall_now: datetime
-    ) -> None:
+    def _open_channel(self, completed: Completed, *, now: Moment) -> None:
         key_id, session_id = completed.opened.channel_id, completed.opened.session_id
         if key_id in self._channels:
             reason = "the key id is in use on this link"
@@ -381,25 +358,21 @@ class LinkCore:
             sent_iv=completed.sent_iv,
             finished_iv=completed.finished_iv,
             random_bytes=self._random_bytes,
-            now=now,
+            now=now.monotonic,
         )
         self._ever_open = True
         self._output.tell(completed.opened)
-        self._receive_held(list(completed.held), now=now, wall_now=wall_now)
+        self._receive_held(list(completed.held), now=now)
 
-    def _receive_held(
-        self, held: list[Envelope], *, now: float, wall_now: datetime
-    ) -> None:
+    def _receive_held(self, held: list[Envelope], *, now: Moment) -> None:
         waiting, held[:] = list(held), []
         for envelope in waiting:
             try:
-                self._receive_envelope(envelope, 0, now=now, wall_now=wall_now)
+                self._receive_envelope(envelope, 0, now=now)
             except PeerError as exc:
                 self._output.fault(exc.code, exc.detail)
 
-    def _receive_envelope(
-        self, envelope: Envelope, size: int, *, now: float, wall_now: datetime
-    ) -> None:
+    def _receive_envelope(self, envelope: Envelope, size: int, *, now: Moment) -> None:
         channel = self._channels.get(envelope.secret_key_id)
         if channel is None:
             key_id = envelope.secret_key_id
@@ -408,21 +381,19 @@ class LinkCore:
             if self.keys.look_up(envelope):
                 return
             error = PeerError(ErrorCode.INVALID_DECRYPTION_KEY, "unknown key id")
-        elif now >= channel.opened.expires_at:
+        elif now.monotonic >= channel.opened.expires_at:
             error = PeerError(ErrorCode.DECRYPTION_KEY_EXPIRED, "the key expired")
             self._end(envelope.secret_key_id, "the key expired", by_peer=False)
         else:
             try:
-                self._open(channel, envelope, now=now, wall_now=wall_now)
+                self._open(channel, envelope, now=now)
                 return
             except PeerError as exc:
                 error = exc
-        self._refuse(envelope, error, wall_now=wall_now)
+        self._refuse(envelope, error, now=now)
         raise error
 
-    def _refuse(
-        self, envelope: Envelope, error: PeerError, *, wall_now: datetime
-    ) -> None:
+    def _refuse(self, envelope: Envelope, error: PeerError, *, now: Moment) -> None:
         self._output.respond(
             error.code,
             "this message is refused",
@@ -430,7 +401,7 @@ class LinkCore:
             destination_did=envelope.source_did,
             original_type="message",
             original_id=envelope.message_id,
-            wall_now=wall_now,
+            now=now,
         )
 
     def _look_at_use(self, channel: OpenChannel) -> None:
@@ -443,8 +414,7 @@ class LinkCore:
         channel: OpenChannel,
         envelope: Envelope,
         *,
-        now: float,
-        wall_now: datetime,
+        now: Moment,
     ) -> None:
         opened = channel.opened
         if channel.held:
@@ -468,7 +438,7 @@ class LinkCore:
         self._look_at_use(channel)
         missing = missing_capability(frame.protocol_type, opened.capabilities)
         if missing is not None:
-            self._ignore(channel, missing, now=now, wall_now=wall_now)
+            self._ignore(channel, missing, now=now)
             return
         reason = reason_of_close(frame, channel.opened.own_meta)
         if reason is not None:
@@ -476,9 +446,7 @@ class LinkCore:
             return
         self._output.tell(FrameReceived(opened.channel_id, frame, envelope.message_id))
 
-    def _ignore(
-        self, channel: OpenChannel, missing: str, *, now: float, wall_now: datetime
-    ) -> None:
+    def _ignore(self, channel: OpenChannel, missing: str, *, now: Moment) -> None:
         """Drop a frame that needs a capability of both sides; too many end it all."""
         channel_id = channel.opened.channel_id
         too_many = channel.unagreed.add()
@@ -490,5 +458,4 @@ class LinkCore:
                 f"{channel.unagreed.count} frames that need {missing}, which not both "
                 "sides listed",
                 now=now,
-                wall_now=wall_now,
             )

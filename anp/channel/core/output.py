@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from datetime import datetime
 
 from anp.channel.core.events import ChannelEnded, CloseLink, LinkEvent, PeerFault
 from anp.errors import ErrorCode
 from anp.wire.messages import make_response
+from anp.wire.moment import Moment
 
 __all__ = ["LinkOutput"]
 
@@ -63,7 +63,7 @@ class LinkOutput:
         destination_did: str,
         original_type: str,
         original_id: str,
-        wall_now: datetime,
+        now: Moment,
     ) -> None:
         """Send a `response` about a message (WIRE row 25)."""
         self._messages.append(
@@ -75,7 +75,7 @@ class LinkOutput:
                 original_type=original_type,
                 original_message_id=original_id,
                 message_id=self._random_bytes(16).hex(),
-                timestamp=wall_now,
+                timestamp=now.utc,
             )
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 
 from anp.channel.core.events import ChannelOpened, ChannelRole
 from anp.channel.core.limits import LinkConfig
@@ -26,6 +25,7 @@ from anp.wire.envelope import (
 from anp.wire.frames import Frame, decode_frame, encode_frame
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import IV_SIZE, Envelope
+from anp.wire.moment import Moment
 from anp.wire.replay import IvMemory
 
 __all__ = ["OpenChannel"]
@@ -202,7 +202,7 @@ class OpenChannel:
         assert self._counter is not None
         self._counter.reserve(first, end)
 
-    def seal(self, frame: Frame, *, message_id: str, wall_now: datetime) -> str:
+    def seal(self, frame: Frame, *, message_id: str, now: Moment) -> str:
         """Return one frame as a `message`."""
         opened = self.opened
         if self._counter is not None:
@@ -221,7 +221,7 @@ class OpenChannel:
             destination_did=opened.peer_did,
             message_id=message_id,
             iv=iv,
-            timestamp=wall_now,
+            timestamp=now.utc,
             version=opened.frame_format.version,
         )
 

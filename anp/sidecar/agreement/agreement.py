@@ -26,6 +26,7 @@ from anp.sidecar.agreement.rulings import (
 )
 from anp.sidecar.agreement.stored import negotiated
 from anp.sidecar.halves.workshop import Workshop
+from anp.sidecar.minds.cost import Cost
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.telemetry.observer import Observer
 from anp.wire.frames import ProtocolType
@@ -82,17 +83,8 @@ class Agreed:
     document: str
     "The agreed text."
 
-    messages: int
-    "Meta messages, both directions."
-
-    rounds: int
-    "Candidates that were on the table."
-
-    model_calls: int
-    "Model calls on our side."
-
-    cost: float
-    "Their cost at the owner's prices."
+    cost: Cost
+    "Messages, rounds and model calls that it took."
 
     held: tuple[FrameReceived, ...]
     "Application frames that came early, to be served now."
@@ -249,7 +241,8 @@ class Agreer:
                 on_end=case.end,
             )
         except BaseException as exc:
-            case.record = replace(case.record, model_calls=thinking.calls())
+            calls = thinking.cost().model_calls
+            case.record = replace(case.record, model_calls=calls)
             failure = exc if isinstance(exc, NegotiationEnded) else case.failure
             if failure is None:
                 await _finish_in_any_case(self._interrupted(case, channel, exc))
@@ -264,9 +257,10 @@ class Agreer:
             if exc is failure:
                 raise error from exc
             raise
+        spent = thinking.cost()
         case.record = replace(
             case.record,
-            model_calls=thinking.calls(),
+            model_calls=spent.model_calls,
             tests={"acceptance": "passed", "samples": outcome.half.samples},
         )
         agreement, half = await _finish_in_any_case(
@@ -275,22 +269,20 @@ class Agreer:
         if outcome.unread is not None and transport.latest is not None:
             # The peer went on at once: it belongs to what follows.
             channel.put_back(transport.latest)
+        messages = outcome.messages_sent + outcome.messages_received
         logger.info(
             "protocol agreed hash=%s role=%s peer=%s messages=%d",
             outcome.hash[:12],
             case.record.role,
             channel.peer_did,
-            outcome.messages_sent + outcome.messages_received,
+            messages,
         )
         rounds = sum(turn.status == "negotiating" for turn in outcome.transcript)
         return Agreed(
             agreement,
             half,
             outcome.document,
-            outcome.messages_sent + outcome.messages_received,
-            rounds,
-            thinking.calls(),
-            thinking.cost(),
+            spent + Cost(messages=messages, rounds=rounds),
             tuple(transport.held),
         )
 

@@ -22,6 +22,7 @@ __all__ = [
     "DocumentCandidate",
     "agreement_by_uri",
     "agreement_with",
+    "names_of",
     "negotiated",
 ]
 
@@ -168,3 +169,12 @@ def _records(
         ),
         AgreementRecord.from_json({**common, **agreed}),
     )
+
+
+def names_of(agreement: AgreementRecord) -> tuple[str, ...]:
+    """Return the names that a kept key of an agreement may be bound to, best first.
+
+    One that came about by a URI was opened under that, and goes on by its hash.
+    """
+    uri = agreement.tests.get("consensus")
+    return (agreement.hash, uri) if isinstance(uri, str) else (agreement.hash,)

@@ -5,7 +5,6 @@
 * `events`: events of the daemon, and the hub that spreads them.
 * `binder`: finds or makes the protocol for a need, and a channel bound to it.
 * `candidates`: the consensus protocols that serve a call.
-* `by_uri`: turns a selected consensus protocol into an agreement or a call.
 * `prepared`: a request made ready, whatever it goes through.
 * `requesters`: the channels on which we call, by agreement.
 * `renewer`: renews those channels in time.

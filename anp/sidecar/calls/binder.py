@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -20,33 +21,32 @@ from anp.sidecar.agreement.stored import (
     DocumentCandidate,
     agreement_by_uri,
     agreement_with,
+    names_of,
 )
-from anp.sidecar.bound.natural import Asker
 from anp.sidecar.bound.requester import BoundRequester, RequesterParts
-from anp.sidecar.calls.by_uri import known_as, ready_by_name
 from anp.sidecar.calls.candidates import Candidate, CandidateFinder, WrittenCandidate
-from anp.sidecar.calls.prepared import MetaOffer, Ready, ready_through, size_of
+from anp.sidecar.calls.prepared import BoundRequest, Prepared, WrittenRequest
 from anp.sidecar.calls.question import ask_peer
-from anp.sidecar.calls.requesters import Requesters
+from anp.sidecar.calls.requesters import MetaOffer, Requesters
 from anp.sidecar.consensus.written import WrittenParts, WrittenRequester
 from anp.sidecar.halves.protocol import DoesNotFit, Protocol
+from anp.sidecar.minds.cost import NO_COST, Cost
 from cache.records.records import AgreementRecord, HalfRecord, Role, State
 from cache.store import Store
 from negotiation.errors import DocumentError, HalfError, NegotiationError
 from negotiation.mind import Need
 from negotiation.need import task_key
 
-__all__ = ["Binder", "MetaOffer", "Ready"]
+__all__ = ["Binder"]
 
 logger = logging.getLogger(__name__)
-
 
 MAX_SHARED_PEERS = 32
 "Peers, the last seen ones, whose agreements are looked at for another peer."
 
 
 class Binder:
-    """Finds or makes an agreement with a peer, and a session over it."""
+    """Finds or makes an agreement with a peer, and a channel bound to it."""
 
     def __init__(
         self,
@@ -75,14 +75,16 @@ class Binder:
         self._parts = parts
         self._candidates = candidates
         self._own_did = own_did
-        self._offer = offer
         self._remember = remember
         self._test_cases = test_cases
         self.shares_agreements = shares_agreements
-        self._sessions = Requesters(parts, written)
+        self.requesters = Requesters(
+            links, parts, written, offer=offer, remember=remember
+        )
+        "Every open channel to a peer, also for those who end them."
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
 
-    async def ready(
+    async def prepare(
         self,
         target: Target,
         need: Need,
@@ -90,8 +92,8 @@ class Binder:
         *,
         named: str | None = None,
         consensus: bool = True,
-    ) -> Ready:
-        """Return a session whose protocol takes the data, negotiating if needed.
+    ) -> Prepared:
+        """Make a request ready in a protocol that takes it, negotiating if needed.
 
         Calls for the same task at the same time make one negotiation.
 
@@ -108,45 +110,39 @@ class Binder:
             # What was agreed in its place is used, or negotiated now.
             named, consensus = None, False
         async with lock:
-            found: Ready | Channel | None = None
+            found: Prepared | Channel | None = None
             if named is None or not consensus:
                 found = await self._agreed(target, key, need, mark)
             if found is None and consensus:
                 found = await self._by_consensus(target, key, need, named, mark)
-            if isinstance(found, Ready):
+            if isinstance(found, Prepared):
                 return found
             channel = found
             await self._check_failures(target, key, channel)
             if channel is None:
-                channel = await self._open(target, None)
+                channel = await self.requesters.open(target, None)
                 mark("channel open, peer verified")
             return await self._negotiated(channel, need, mark)
 
-    def does_not_serve(self, target: Target, ready: Ready, need: Need) -> None:
+    def does_not_serve(self, target: Target, prepared: Prepared, need: Need) -> None:
         """Remember that a consensus protocol does not know what a task wants."""
-        if ready.uri is not None:
-            self._candidates.does_not_serve(target, ready.uri, need)
+        if prepared.uri is not None:
+            self._candidates.does_not_serve(target, prepared.uri, need)
 
     async def _negotiated(
         self, channel: Channel, need: Need, mark: Callable[[str], None]
-    ) -> Ready:
+    ) -> Prepared:
         begins = State.TESTING if self._test_cases else State.ACTIVE
         agreed = await self._agreer.agree(channel, need, begins=begins)
         await self._remember(channel)
         mark("protocol agreed, code checked")
-        session = await self._bind(channel, agreed.agreement, agreed.half, need)
+        bound = await self._bind(channel, agreed.agreement, agreed.half, need)
         if self._test_cases:
-            await session.cases.verify()
+            await bound.cases.verify()
             mark("tested with the peer")
         await channel.keep(agreed.agreement.hash)
-        ready = await self._encoded(session, need, "negotiated")
-        ready.messages = agreed.messages + session.dialogue.messages
-        ready.rounds, ready.model_calls = agreed.rounds, agreed.model_calls
-        ready.cost = agreed.cost
-        calls, cost = session.bill.take()
-        ready.model_calls += calls
-        ready.cost += cost
-        return ready
+        cost = agreed.cost + Cost(messages=bound.dialogue.messages)
+        return await self._encoded(bound, need, source="negotiated", cost=cost)
 
     # Consensus protocols.
 
@@ -157,11 +153,11 @@ class Binder:
         need: Need,
         named: str | None,
         mark: Callable[[str], None],
-    ) -> Ready | Channel | None:
+    ) -> Prepared | Channel | None:
         """Offer the protocols that serve a task (ANP-92).
 
         Returns:
-            A ready session; or the channel on which the peer selected none, to
+            A request made ready; or the channel on which the peer selected none, to
             negotiate on; or None when there is nothing to offer.
         """
         if named is not None:
@@ -173,11 +169,11 @@ class Binder:
         candidates = await self._candidates.find(target, need, named=named)
         for candidate in candidates:
             if isinstance(candidate, WrittenCandidate):
-                known = self._sessions.written(target.did, candidate.uri)
+                known = self.requesters.written(target.did, candidate.uri)
                 if known is not None:
                     return self._written(target, known, candidate, need)
             resumed = await self._links.resume_channel(
-                target, *candidate.names, size=size_of(need)
+                target, *candidate.names, size=_size_of(need)
             )
             if resumed is not None:
                 mark("key kept")
@@ -185,7 +181,7 @@ class Binder:
         if not candidates:
             return None
         offered = [candidate.uri for candidate in candidates]
-        channel = await self._open(target, None, offered)
+        channel = await self.requesters.open(target, None, offered)
         mark("channel open, peer verified")
         uri = channel.peer_meta.selected_protocol
         selected = next((one for one in candidates if one.uri == uri), None)
@@ -201,22 +197,22 @@ class Binder:
 
     async def _selected(
         self, channel: Channel, target: Target, selected: Candidate, need: Need
-    ) -> Ready:
+    ) -> Prepared:
         """Use what both sides know by its URI, without negotiation (ANP-94)."""
         if isinstance(selected, WrittenCandidate):
-            session = self._sessions.start_written(
+            written = self.requesters.start_written(
                 target.did, channel, selected.uri, selected.entry.code
             )
-            return self._written(target, session, selected, need)
+            return self._written(target, written, selected, need)
         try:
             agreement, half = await self._keep(channel, selected, need)
             bound = await self._bind(channel, agreement, half, need)
-            ready = await self._encoded(bound, need, "consensus")
+            return await self._encoded(
+                bound, need, source="consensus", uri=selected.uri
+            )
         except BaseException:
             await channel.close("our half cannot be used")
             raise
-        ready.uri = selected.uri
-        return ready
 
     async def _keep(
         self, channel: Channel, selected: DocumentCandidate, need: Need
@@ -237,57 +233,16 @@ class Binder:
     def _written(
         self,
         target: Target,
-        session: WrittenRequester,
+        bound: WrittenRequester,
         candidate: WrittenCandidate,
         need: Need,
-    ) -> Ready:
-        """Return a call through a protocol of the daemon's own."""
+    ) -> Prepared:
         # Perhaps the peer takes other data by now than its list said.
-        return ready_by_name(
-            session, candidate, need, lambda: self._candidates.declined(target)
+        return WrittenRequest(
+            bound, candidate, need, lambda: self._candidates.declined(target)
         )
 
-    async def asker(self, target: Target, mark: Callable[[str], None]) -> Asker:
-        """Return a channel on which words are exchanged with a peer (ANP-72).
-
-        Raises:
-            CallError: The peer does not take natural language, or cannot be reached.
-        """
-        lock = self._locks.setdefault((target.did, "natural language"), asyncio.Lock())
-        async with lock:
-            known = self._sessions.asker(target.did)
-            if known is not None:
-                return known
-            channel = await self._open(target, None)
-            mark("channel open, peer verified")
-            if "naturalLanguageProtocol" not in channel.capabilities:
-                await channel.close("natural language is not common")
-                raise CallError(
-                    ErrorKind.POLICY,
-                    "one of the two daemons does not offer naturalLanguageProtocol; "
-                    "call without --mode natural-language",
-                )
-            await self._remember(channel)
-            return self._sessions.start_asker(target.did, channel)
-
-    def retire(self, agreements: Collection[AgreementRecord]) -> None:
-        """End what runs on other revisions than these; see `Requesters.retire`."""
-        self._sessions.retire(agreements)
-
-    @property
-    def hashes(self) -> frozenset[str]:
-        """Hashes of the documents that open channels to peers speak."""
-        return self._sessions.hashes
-
-    async def revoke(self, digest: str, peer_did: str | None, reason: str) -> int:
-        """End what speaks a document; see `Requesters.revoke`."""
-        return await self._sessions.revoke(digest, peer_did, reason)
-
-    def give_back(self, digest: str, peer_did: str | None) -> None:
-        """Let a document be spoken again; see `Requesters.give_back`."""
-        self._sessions.give_back(digest, peer_did)
-
-    async def session_for_tests(
+    async def channel_for_tests(
         self, target: Target, agreement: AgreementRecord, half: HalfRecord, need: Need
     ) -> BoundRequester:
         """Open a channel for test cases alone; no call is ever sent on it.
@@ -296,7 +251,7 @@ class Binder:
             CallError: `negotiation_rejected`, the peer declines the agreement; or it
                 cannot be reached, or our half not be loaded.
         """
-        channel = await self._open(target, agreement.hash)
+        channel = await self.requesters.open(target, agreement.hash)
         if channel.peer_meta.used_protocol_hash != agreement.hash:
             await channel.close("nothing to test")
             raise CallError(
@@ -305,12 +260,10 @@ class Binder:
                 "revoked it, or a schema has changed; a call negotiates anew",
             )
         try:
-            protocol = await self._protocol(half, agreement.peer_did)
-        except (HalfError, DocumentError) as exc:
+            protocol = await self._loaded(half, agreement.peer_did)
+        except CallError:
             await channel.close("our half cannot be used")
-            raise CallError(
-                ErrorKind.GENERATED_CODE, f"our half cannot be loaded: {exc}"
-            ) from exc
+            raise
         return BoundRequester(
             channel,
             protocol,
@@ -327,7 +280,7 @@ class Binder:
         Raises:
             CallError: See `ask_peer`.
         """
-        channel = await self._open(target, None)
+        channel = await self.requesters.open(target, None)
         return await ask_peer(channel, question, self._parts.common.limits)
 
     async def _agreed(
@@ -338,20 +291,20 @@ class Binder:
         mark: Callable[[str], None],
         *,
         only: str | None = None,
-    ) -> Ready | Channel | None:
+    ) -> Prepared | Channel | None:
         """Try the agreements for a task, the newest first.
 
         Args:
             only: Only agreements on the document with this hash.
 
         Returns:
-            A ready session; or the channel on which the peer declined the newest
+            A request made ready; or the channel on which the peer declined the newest
             agreement that fits, to negotiate on; or None when none fits.
         """
         for agreement in await asyncio.to_thread(self._agreements, target.did, key):
             if only not in {None, agreement.hash}:
                 continue
-            known = self._sessions.live(agreement, target.did)
+            known = self.requesters.live(agreement, target.did)
             half = None
             try:
                 if known is not None:
@@ -370,11 +323,11 @@ class Binder:
                 logger.debug("agreement skipped hash=%s %s", agreement.hash[:12], exc)
                 continue
             if known is not None:
-                return ready_through(known, message_id, data, need, "agreement")
-            names = known_as(agreement)
+                return BoundRequest(known, need, message_id, data, source="agreement")
+            names = names_of(agreement)
             channel = await self._links.resume_channel(target, *names, size=len(data))
             if channel is None:
-                channel = await self._open(target, agreement.hash)
+                channel = await self.requesters.open(target, agreement.hash)
             mark("key kept" if channel.resumed else "channel open, peer verified")
             answer = channel.peer_meta
             if not {answer.used_protocol_hash, answer.selected_protocol} & {*names}:
@@ -383,8 +336,8 @@ class Binder:
                 return channel
             assert half is not None
             ours = await self._own(channel, agreement, half)
-            session = self._sessions.start(channel, protocol, half, ours, need)
-            return ready_through(session, message_id, data, need, "agreement")
+            bound = self.requesters.start(channel, protocol, half, ours, need)
+            return BoundRequest(bound, need, message_id, data, source="agreement")
         return None
 
     async def _check_failures(
@@ -458,14 +411,15 @@ class Binder:
         workshop = self._parts.common.workshop
         return await workshop.protocol(half, document.text, peer_did=peer_did)
 
-    # Sessions.
+    async def _loaded(self, half: HalfRecord, peer_did: str) -> Protocol:
+        try:
+            return await self._protocol(half, peer_did)
+        except (HalfError, DocumentError) as exc:
+            raise CallError(
+                ErrorKind.GENERATED_CODE, f"our half cannot be loaded: {exc}"
+            ) from exc
 
-    async def _open(
-        self, target: Target, digest: str | None, candidates: Sequence[str] = ()
-    ) -> Channel:
-        await self._sessions.make_room(target.did)
-        meta = self._offer(digest, candidates=candidates)
-        return await self._links.open_channel(target, meta)
+    # Channels.
 
     async def _bind(
         self,
@@ -474,23 +428,33 @@ class Binder:
         half: HalfRecord,
         need: Need,
     ) -> BoundRequester:
-        try:
-            protocol = await self._protocol(half, agreement.peer_did)
-        except (HalfError, DocumentError) as exc:
-            raise CallError(
-                ErrorKind.GENERATED_CODE, f"our half cannot be loaded: {exc}"
-            ) from exc
-        return self._sessions.start(channel, protocol, half, agreement, need)
+        protocol = await self._loaded(half, agreement.peer_did)
+        return self.requesters.start(channel, protocol, half, agreement, need)
 
     async def _request(self, protocol: Protocol, arguments: Any) -> tuple[str, bytes]:
         message_id = secrets.token_hex(8)
         return message_id, await protocol.encode(message_id, arguments)
 
-    async def _encoded(self, session: BoundRequester, need: Need, source: str) -> Ready:
+    async def _encoded(
+        self,
+        bound: BoundRequester,
+        need: Need,
+        *,
+        source: str,
+        uri: str | None = None,
+        cost: Cost = NO_COST,
+    ) -> Prepared:
         try:
-            message_id, data = await self._request(session.protocol, need.arguments)
+            message_id, data = await self._request(bound.protocol, need.arguments)
         except NegotiationError as exc:
             raise CallError(
                 ErrorKind.GENERATED_CODE, f"our half cannot encode the input: {exc}"
             ) from exc
-        return ready_through(session, message_id, data, need, source)
+        return BoundRequest(
+            bound, need, message_id, data, source=source, uri=uri, cost=cost
+        )
+
+
+def _size_of(need: Need) -> int:
+    """Return about how many bytes a message with these arguments has."""
+    return len(json.dumps(need.arguments)) + 2048

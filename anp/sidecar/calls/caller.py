@@ -12,14 +12,14 @@ from typing import Any
 from anp.channel.channel import ChannelClosed
 from anp.channel.links import Target
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.calls.binder import Binder, Ready
-from anp.sidecar.calls.by_uri import Outdated
+from anp.sidecar.calls.binder import Binder
+from anp.sidecar.calls.prepared import Outdated, Prepared
 from anp.sidecar.consensus.written import NotServed
 from anp.sidecar.halves.protocol import Answer
+from anp.sidecar.minds.cost import NO_COST, Cost
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.usage import UseCounter, Way
-from cache.store import Store
 from negotiation.mind import Need
 from negotiation.natural import render_natural_request
 from negotiation.need import Task
@@ -86,12 +86,6 @@ class CallResult:
     source: str
     "`negotiated`, `agreement`, `consensus` or `natural_language`."
 
-    negotiation_messages: int
-    "Meta messages of this call, both directions."
-
-    rounds: int
-    "Candidates that were on the table."
-
     peer_did: str
     "DID the peer proved."
 
@@ -100,6 +94,12 @@ class CallResult:
 
     uri: str | None = None
     "The consensus protocol it went through, if it was one."
+
+    negotiation_messages: int = 0
+    "Meta messages of this call, both directions."
+
+    rounds: int = 0
+    "Candidates that were on the table."
 
     llm_calls: int = 0
     "Model calls of this call, on our side."
@@ -122,7 +122,6 @@ class Caller:
         *,
         finder: PeerFinder,
         binder: Binder,
-        store: Store,
         validator: Validator,
         negotiation_timeout: float,
         uses: UseCounter,
@@ -131,7 +130,6 @@ class Caller:
         self._observer = observer or Observer()
         self._finder = finder
         self._binder = binder
-        self._store = store
         self._validator = validator
         self._negotiation_timeout = negotiation_timeout
         self._uses = uses
@@ -195,50 +193,39 @@ class Caller:
     async def _through_protocol(
         self, target: Target, request: CallRequest, mark: Callable[[str], None]
     ) -> CallResult:
+        need = Need(request.task, request.arguments)
         try:
-            ready, answer, repairs = await self._answered(target, request, mark)
+            # The negotiation's own limit is shorter, and ends it with a reason.
+            async with asyncio.timeout(self._negotiation_timeout + GRACE):
+                prepared = await self._binder.prepare(
+                    target, need, mark, named=request.protocol
+                )
+            prepared, answer, cost = await self._exchange(
+                prepared, target, need, request, mark
+            )
         except BaseException:
             self._uses.count(Way.FAILED, None)
             raise
-        self._uses.count(Way(ready.source), ready.protocol)
-        if answer.error is not None:
-            code, message = answer.error
-            raise CallError(
-                ErrorKind.APPLICATION_ERROR, f"the peer answered {code}: {message}"
-            )
-        await self._check_result(request.task, answer.result)
-        agreement = ready.agreement
-        if agreement is not None:
-            await asyncio.to_thread(self._store.mark_used, agreement, at=time.time())
+        way, agreement = Way(prepared.source), prepared.agreement
+        try:
+            await self._check_answer(request.task, answer)
+        except BaseException:
+            self._uses.count(way, prepared.protocol)
+            raise
+        self._uses.count(way, prepared.protocol, agreement)
         mark("result")
         return CallResult(
             output=answer.result,
-            protocol=ready.protocol,
-            source=ready.source,
-            negotiation_messages=ready.messages + repairs,
-            rounds=ready.rounds,
-            peer_did=ready.session.channel.peer_did,
+            protocol=prepared.protocol,
+            source=prepared.source,
+            peer_did=prepared.channel.peer_did,
             negotiation_id=None if agreement is None else agreement.negotiation_id,
-            uri=ready.uri,
-            llm_calls=ready.model_calls,
-            cost=ready.cost,
+            uri=prepared.uri,
+            negotiation_messages=cost.messages,
+            rounds=cost.rounds,
+            llm_calls=cost.model_calls,
+            cost=cost.money,
         )
-
-    async def _answered(
-        self, target: Target, request: CallRequest, mark: Callable[[str], None]
-    ) -> tuple[Ready, Answer, int]:
-        """Return an answer, what it came through, and the messages about repairs."""
-        need = Need(request.task, request.arguments)
-        # A little more than the negotiation's own limit, which ends it with a reason.
-        async with asyncio.timeout(self._negotiation_timeout + GRACE):
-            ready = await self._binder.ready(target, need, mark, named=request.protocol)
-        before = ready.session.dialogue.messages
-        try:
-            ready, answer = await self._exchange(ready, target, need, request, mark)
-        finally:
-            # Repairs and questions meanwhile; of calls at once the first to end pays.
-            ready.take_bill()
-        return ready, answer, max(0, ready.session.dialogue.messages - before)
 
     async def _in_words(
         self, target: Target, request: CallRequest, mark: Callable[[str], None]
@@ -246,7 +233,7 @@ class Caller:
         """Ask in natural language, without a protocol (ANP-71, ANP-72)."""
         text = render_natural_request(request.task.requirement, request.arguments)
         for last in (False, True):
-            asker = await self._binder.asker(target, mark)
+            asker = await self._binder.requesters.open_asker(target, mark)
             try:
                 answer = await asker.ask(text)
                 break
@@ -260,26 +247,33 @@ class Caller:
             output={"text": answer},
             protocol=None,
             source="natural_language",
-            negotiation_messages=0,
-            rounds=0,
             peer_did=asker.channel.peer_did,
             negotiation_id=None,
         )
 
     async def _exchange(
         self,
-        ready: Ready,
+        prepared: Prepared,
         target: Target,
         need: Need,
         request: CallRequest,
         mark: Callable[[str], None],
-    ) -> tuple[Ready, Answer]:
-        """Send a request; again when that can do no harm, each reason once."""
+    ) -> tuple[Prepared, Answer, Cost]:
+        """Send a request; again when that can do no harm, each reason once.
+
+        Returns:
+            The request that was answered, the answer, and the cost of all requests.
+        """
+        cost = NO_COST
         lost = served = False
         outdated: Outdated | None = None
         while True:
             try:
-                return ready, await ready.send()
+                try:
+                    answer = await prepared.send()
+                finally:
+                    cost += prepared.take_cost()
+                return prepared, answer, cost
             except ChannelClosed:
                 # Its first byte was not sent, so it may be tried once more.
                 if lost:
@@ -291,7 +285,7 @@ class Caller:
                     raise
                 served = True
                 mark(f"the protocol does not serve this: {exc.code}")
-                self._binder.does_not_serve(target, ready, need)
+                self._binder.does_not_serve(target, prepared, need)
             except Outdated as exc:
                 # The peer's list is read anew: either its schemas take the data, or
                 # the call negotiates.
@@ -299,16 +293,15 @@ class Caller:
                     raise
                 outdated = exc
                 mark(f"the peer published other data: {exc.detail[:100]}")
-            again = await self._binder.ready(
+            prepared = await self._binder.prepare(
                 target,
                 need,
                 mark,
                 named=None if served else request.protocol,
                 consensus=not served,
             )
-            if outdated is not None and outdated.may_have_run and not again.repeatable:
+            if outdated and outdated.may_have_run and not prepared.repeatable:
                 raise outdated
-            ready = again.after(ready)
 
     # Checks against the caller's own schemas.
 
@@ -332,10 +325,15 @@ class Caller:
                     f"the input does not fit the task's schema: {'; '.join(findings)}",
                 )
 
-    async def _check_result(self, task: Task, result: Any) -> None:
+    async def _check_answer(self, task: Task, answer: Answer) -> None:
+        if answer.error is not None:
+            code, message = answer.error
+            raise CallError(
+                ErrorKind.APPLICATION_ERROR, f"the peer answered {code}: {message}"
+            )
         if task.output_schema is None:
             return
-        findings = await self._validator.validate(task.output_schema, result)
+        findings = await self._validator.validate(task.output_schema, answer.result)
         if findings:
             raise CallError(
                 ErrorKind.GENERATED_CODE,

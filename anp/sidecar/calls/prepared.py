@@ -1,104 +1,192 @@
-"""A session with one request made ready for it, whatever protocol it speaks."""
+"""Requests made ready for a channel, whatever protocol it speaks."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
+from anp.errors import CallError, ErrorKind
 from anp.sidecar.bound.requester import BoundRequester
-from anp.sidecar.consensus.written import WrittenRequester
+from anp.sidecar.calls.candidates import WrittenCandidate
+from anp.sidecar.consensus.written import InputRefused, ResultUnfit, WrittenRequester
 from anp.sidecar.halves.protocol import Answer
-from anp.wire.messages import MetaProtocol
+from anp.sidecar.minds.cost import NO_COST, Cost
 from cache.records.records import AgreementRecord
 from negotiation.mind import Need
+from negotiation.schema.plan import PlanError
 
-__all__ = ["MetaOffer", "Ready", "ready_through", "size_of"]
-
-
-class MetaOffer(Protocol):
-    """Makes our `metaProtocol` for a hello."""
-
-    def __call__(
-        self, digest: str | None, *, candidates: Sequence[str] = ()
-    ) -> MetaProtocol: ...
+__all__ = ["BoundRequest", "Outdated", "Prepared", "WrittenRequest"]
 
 
-@dataclass(slots=True)
-class Ready:
-    """A session with one request made ready for it."""
+class Outdated(CallError):
+    """The peer takes or gives other data than it published; the call may be repeated.
 
-    session: BoundRequester | WrittenRequester
-    "Where to send it."
+    Nothing ran; or, with `may_have_run`, what ran was harmless by what the peer
+    published, and may run again if it still says so.
+    """
 
-    send: Callable[[], Awaitable[Answer]]
-    "Sends it and waits for its answer; see `BoundRequester.exchange`."
 
-    source: str
-    "`negotiated`, `agreement` or `consensus`."
+class Prepared(ABC):
+    """A request made ready for the channel it goes out on."""
 
-    protocol: str
-    "Hash of the document."
-
-    uri: str | None = None
-    "The consensus protocol it goes through."
-
-    repeatable: bool = False
+    repeatable = False
     "By the peer's word a second call does no more than the first."
 
-    messages: int = 0
-    "Meta messages that it took, both directions."
+    def __init__(
+        self,
+        bound: BoundRequester | WrittenRequester,
+        *,
+        source: str,
+        protocol: str,
+        uri: str | None = None,
+        cost: Cost = NO_COST,
+    ) -> None:
+        """Keep the request.
 
-    rounds: int = 0
-    "Candidates that were on the table."
-
-    model_calls: int = 0
-    "Model calls that it took, on our side."
-
-    cost: float = 0.0
-    "What those cost at the owner's prices."
+        Args:
+            source: `negotiated`, `agreement` or `consensus`.
+            protocol: Hash of the document.
+            uri: The consensus protocol it goes through.
+            cost: Cost of getting this far.
+        """
+        self.channel = bound.channel
+        self.source = source
+        self.protocol = protocol
+        self.uri = uri
+        self._cost = cost
+        self._dialogue = bound.dialogue
+        self._counted = bound.dialogue.messages
 
     @property
     def agreement(self) -> AgreementRecord | None:
-        """What was settled; None for a protocol of the daemon's own."""
-        return (
-            self.session.agreement if isinstance(self.session, BoundRequester) else None
+        """The agreement it goes through; None for a protocol of the daemon's own."""
+        return None
+
+    @abstractmethod
+    async def send(self) -> Answer:
+        """Send the request and return its answer.
+
+        Raises:
+            ChannelClosed: Nothing was sent.
+            NotServed: The peer does not serve this through the protocol.
+            Outdated: The peer published other data than it takes or gives.
+            CallError: Any other failure; see `may_have_run`.
+        """
+
+    def take_cost(self) -> Cost:
+        """Return the cost so far, repairs and questions meanwhile included."""
+        meanwhile = self._dialogue.messages - self._counted
+        return self._cost + Cost(messages=meanwhile)
+
+
+class BoundRequest(Prepared):
+    """A request that our half encoded, for a channel bound to an agreement."""
+
+    def __init__(
+        self,
+        bound: BoundRequester,
+        need: Need,
+        message_id: str,
+        data: bytes,
+        *,
+        source: str,
+        uri: str | None = None,
+        cost: Cost = NO_COST,
+    ) -> None:
+        super().__init__(
+            bound, source=source, protocol=bound.agreement.hash, uri=uri, cost=cost
         )
+        self._bound = bound
+        self._message_id = message_id
+        self._data = data
+        self._arguments = _object(need.arguments)
 
-    def take_bill(self) -> None:
-        """Add what repairs and questions on the session took, if nobody has yet."""
-        if isinstance(self.session, BoundRequester):
-            calls, cost = self.session.bill.take()
-            self.model_calls += calls
-            self.cost += cost
+    @property
+    def agreement(self) -> AgreementRecord:
+        """The agreement it goes through, as a repair may have changed it by now."""
+        return self._bound.agreement
 
-    def after(self, before: Ready) -> Ready:
-        """Return this one, with what the one before it took added."""
-        return replace(
-            self,
-            messages=self.messages + before.messages,
-            rounds=self.rounds + before.rounds,
-            model_calls=self.model_calls + before.model_calls,
-            cost=self.cost + before.cost,
+    async def send(self) -> Answer:
+        """See `Prepared.send`."""
+        return await self._bound.exchange(self._message_id, self._data, self._arguments)
+
+    def take_cost(self) -> Cost:
+        """See `Prepared`; of calls at once the first to end pays for the model."""
+        return super().take_cost() + self._bound.bill.take()
+
+
+class WrittenRequest(Prepared):
+    """A request for a channel that speaks a protocol of the daemon's own."""
+
+    def __init__(
+        self,
+        bound: WrittenRequester,
+        candidate: WrittenCandidate,
+        need: Need,
+        outdated: Callable[[], None],
+    ) -> None:
+        """Put the data into the terms of the capability, if one was picked.
+
+        Args:
+            outdated: Told when the peer seems to have changed what it published.
+
+        Raises:
+            CallError: `usage`, the data does not fit.
+        """
+        super().__init__(
+            bound,
+            source="consensus",
+            protocol=candidate.entry.protocol.hash,
+            uri=candidate.uri,
         )
+        self._bound = bound
+        self._action = candidate.action
+        self._pick = pick = candidate.pick
+        self._outdated = outdated
+        arguments = need.arguments
+        if pick is not None:
+            self.repeatable = pick.capability.read_only or pick.capability.idempotent
+            try:
+                arguments = pick.arguments.apply(arguments)
+            except PlanError as exc:
+                raise CallError(
+                    ErrorKind.USAGE, f"the input does not fit the capability: {exc}"
+                ) from exc
+        self._arguments = _object(arguments)
+
+    async def send(self) -> Answer:
+        """See `Prepared.send`."""
+        pick, call = self._pick, self._bound.call
+        if pick is None:
+            answer = await call(self._action, self._arguments)
+            if answer.error is not None:
+                self._outdated()
+            return answer
+        schema = pick.capability.output_schema
+        try:
+            answer = await call(self._action, self._arguments, output_schema=schema)
+            if answer.error is None:
+                return replace(answer, result=pick.result.apply(answer.result))
+        except InputRefused as exc:
+            self._outdated()
+            raise Outdated(exc.kind, exc.detail) from exc
+        except ResultUnfit as exc:
+            raise self._unfit(exc.kind, exc.detail) from exc
+        except PlanError as exc:
+            detail = f"the result is not as the peer publishes it: {exc}"
+            raise self._unfit(ErrorKind.GENERATED_CODE, detail) from exc
+        self._outdated()
+        return answer
+
+    def _unfit(self, kind: ErrorKind, detail: str) -> CallError:
+        """Return the meaning of a result outside its schema for the call."""
+        self._outdated()
+        raised = Outdated if self.repeatable else CallError
+        return raised(kind, detail, may_have_run=True)
 
 
-def ready_through(
-    session: BoundRequester, message_id: str, data: bytes, need: Need, source: str
-) -> Ready:
-    """Return a request that is encoded already, to be sent on `session`."""
-    arguments = need.arguments
-    assert isinstance(arguments, dict), "checked before the call"
-    given: dict[str, Any] = arguments
-    return Ready(
-        session,
-        lambda: session.exchange(message_id, data, given),
-        source,
-        session.agreement.hash,
-    )
-
-
-def size_of(need: Need) -> int:
-    """Return about how many bytes a message with these arguments has."""
-    return len(json.dumps(need.arguments)) + 2048
+def _object(value: object) -> dict[str, Any]:
+    assert isinstance(value, dict), "checked before the call"
+    return value

@@ -3,32 +3,56 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from typing import Any
+from typing import Protocol as Interface
 
 from anp.channel.channel import Channel
 from anp.channel.core.link_core import EXTENSION_CLOSE
+from anp.channel.links import Links, Target
+from anp.errors import CallError, ErrorKind
 from anp.sidecar.bound.natural import Asker
 from anp.sidecar.bound.requester import BoundRequester, RequesterParts
 from anp.sidecar.calls.renewer import Renewer
 from anp.sidecar.consensus.written import WrittenParts, WrittenRequester
 from anp.sidecar.halves.protocol import Protocol
+from anp.wire.messages import MetaProtocol
 from cache.records.records import AgreementRecord, HalfRecord
 from negotiation.consensus.written import WrittenCode
 from negotiation.mind import Need
 
-__all__ = ["Requesters"]
+__all__ = ["MetaOffer", "Requesters"]
+
+
+class MetaOffer(Interface):
+    """Makes our `metaProtocol` for a hello."""
+
+    def __call__(
+        self, digest: str | None, *, candidates: Sequence[str] = ()
+    ) -> MetaProtocol: ...
 
 
 class Requesters:
     """Finds the open channel for a call, and starts new ones."""
 
-    def __init__(self, parts: RequesterParts, written: WrittenParts) -> None:
+    def __init__(
+        self,
+        links: Links,
+        parts: RequesterParts,
+        written: WrittenParts,
+        *,
+        offer: MetaOffer,
+        remember: Callable[[Channel], Awaitable[None]],
+    ) -> None:
+        self._links = links
+        self._offer = offer
+        self._remember = remember
         self._parts = parts
         self._written_parts = written
         self._sessions: list[BoundRequester] = []
         self._written: dict[tuple[str, str], WrittenRequester] = {}
         self._askers: dict[str, Asker] = {}
+        self._opening: dict[str, asyncio.Lock] = {}
         self._retiring: set[asyncio.Task[None]] = set()
         self._revoked: dict[tuple[str, str | None], str] = {}
         self._renewer = Renewer()
@@ -153,7 +177,23 @@ class Requesters:
             if revision not in {None, used.revision}:
                 self._end_soon(_end(session))
 
-    async def make_room(self, did: str) -> None:
+    async def open(
+        self, target: Target, digest: str | None, candidates: Sequence[str] = ()
+    ) -> Channel:
+        """Open a channel on which a protocol is offered, or none.
+
+        Args:
+            digest: Hash of the document to offer.
+            candidates: URIs of the protocols to offer.
+
+        Raises:
+            CallError: The peer cannot be reached, or refuses.
+        """
+        await self._make_room(target.did)
+        meta = self._offer(digest, candidates=candidates)
+        return await self._links.open_channel(target, meta)
+
+    async def _make_room(self, did: str) -> None:
         """End idle channels to a peer without our extensions (DESIGN.md).
 
         The official SDK sends only under its newest key for a pair of DIDs.
@@ -175,10 +215,29 @@ class Requesters:
         asker = self._askers.get(did)
         return asker if asker is not None and asker.channel.open else None
 
-    def start_asker(self, did: str, channel: Channel) -> Asker:
-        """Use a channel for natural language."""
-        asker = self._askers[did] = Asker(channel, timeout=self._parts.call_timeout)
-        return asker
+    async def open_asker(self, target: Target, mark: Callable[[str], None]) -> Asker:
+        """Return a channel on which words are exchanged with a peer (ANP-72).
+
+        Raises:
+            CallError: The peer does not take natural language, or cannot be reached.
+        """
+        async with self._opening.setdefault(target.did, asyncio.Lock()):
+            known = self.asker(target.did)
+            if known is not None:
+                return known
+            channel = await self.open(target, None)
+            mark("channel open, peer verified")
+            if "naturalLanguageProtocol" not in channel.capabilities:
+                await channel.close("natural language is not common")
+                raise CallError(
+                    ErrorKind.POLICY,
+                    "one of the two daemons does not offer naturalLanguageProtocol; "
+                    "call without --mode natural-language",
+                )
+            await self._remember(channel)
+            asker = Asker(channel, timeout=self._parts.call_timeout)
+            self._askers[target.did] = asker
+            return asker
 
     def _end_soon(self, ending: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(ending)

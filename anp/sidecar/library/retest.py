@@ -195,7 +195,7 @@ class Retester:
             need = await self._need(document, agreement)
             try:
                 async with asyncio.timeout(TIMEOUT):
-                    session = await self._binder.session_for_tests(
+                    session = await self._binder.channel_for_tests(
                         target, agreement, half, need
                     )
                     try:

@@ -15,7 +15,7 @@ from anp.sidecar.agreement.queue import OwnerDesk
 from anp.sidecar.agreement.refusals import revoked_in_words
 from anp.sidecar.agreement.rulings import Decision
 from anp.sidecar.calls.acceptor import Provider
-from anp.sidecar.calls.binder import Binder
+from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.consensus.registry import ConsensusDesk
 from anp.sidecar.library.prune_rules import PruneRules
 from anp.sidecar.library.views import find_hash
@@ -47,14 +47,14 @@ class ProtocolDesk:
         *,
         store: Store,
         sandbox: Sandbox,
-        binder: Binder,
+        requesters: Requesters,
         provider: Provider,
         consensus: ConsensusDesk,
         owner: OwnerDesk,
     ) -> None:
         self._store = store
         self._sandbox = sandbox
-        self._binder = binder
+        self._requesters = requesters
         self._provider = provider
         self._consensus = consensus
         self._owner = owner
@@ -90,7 +90,9 @@ class ProtocolDesk:
         )
         # Also when it was revoked before: a channel may have been missed then.
         ended = await self._provider.revoke(digest, peer_did)
-        ended += await self._binder.revoke(digest, peer_did, revoked_in_words(digest))
+        ended += await self._requesters.revoke(
+            digest, peer_did, revoked_in_words(digest)
+        )
         logger.info(
             "protocol revoked hash=%s peer=%s records=%d channels=%d",
             digest[:12],
@@ -130,7 +132,7 @@ class ProtocolDesk:
         ruled = await asyncio.to_thread(
             self._store.give_back, digest, peer_did=peer_did
         )
-        self._binder.give_back(digest, peer_did)
+        self._requesters.give_back(digest, peer_did)
         self._provider.give_back(digest, peer_did)
         released = peer_did is None and self._sandbox.release(digest)
         decided = []
@@ -155,7 +157,6 @@ class ProtocolDesk:
             older_than: Seconds.
             dry_run: Drop nothing, and say what would be.
         """
-        await asyncio.to_thread(self._store.flush)
         revocations = await asyncio.to_thread(self._store.revocations)
         rules = PruneRules(
             now=time.time(),
@@ -164,7 +165,7 @@ class ProtocolDesk:
             last_uses=await asyncio.to_thread(self._store.last_uses),
         )
         published = {one.hash for one in self._consensus.registry.all()}
-        keep = self._binder.hashes | self._provider.hashes | published
+        keep = self._requesters.hashes | self._provider.hashes | published
         removed = await asyncio.to_thread(
             self._store.prune, rules.agreement, rules.half, keep=keep, dry_run=dry_run
         )

@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from anp.sidecar.minds.cost import Cost
 from anp.sidecar.telemetry.observer import Observer
 from cache.errors import CacheError
 from cache.records.spending import ModelCallRecord, SpendRecord
@@ -271,6 +272,7 @@ class Spender:
         self._negotiation_id = negotiation_id
         self._watch = watch
         self._purse = Purse()
+        self._money = 0.0
         self.exhausted = ""
         "Which budget had no room for a request, in words for the owner; else empty."
 
@@ -283,6 +285,10 @@ class Spender:
     def tokens(self) -> int:
         """Tokens this negotiation used so far."""
         return self._purse.tokens
+
+    def cost(self) -> Cost:
+        """Return the model calls so far, with the price of those that have ended."""
+        return Cost(model_calls=self.calls, money=self._money)
 
     async def ask(self, question: Question) -> Json:
         """Return the answer to `question`; see `Model.ask`.
@@ -362,6 +368,7 @@ class Spender:
         )
         usage = Usage(record.input_tokens, record.output_tokens)
         await self._spending.settle(reservation, usage, record)
+        self._money += record.cost
         if self._watch is not None:
             self._watch(
                 Exchanged(question, request, charge.answer, charge.outcome, usage, ms)

@@ -11,9 +11,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from anp.sidecar.minds.accounts import MAX_EXCHANGES, Exchanged
+from anp.sidecar.minds.cost import NO_COST, Cost
 from anp.sidecar.minds.minds import Think, Thinking
 from cache.errors import CacheError
 from cache.store import Store
@@ -25,20 +26,19 @@ __all__ = ["Afterwards", "Bill", "words_of"]
 logger = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
 class Bill:
-    """What the model cost on one channel since somebody took it into account."""
+    """Costs that no call has taken into account yet."""
 
-    calls: int = 0
-    "Model calls."
+    def __init__(self) -> None:
+        self._cost = NO_COST
 
-    cost: float = 0.0
-    "What they cost at the owner's prices."
+    def add(self, cost: Cost) -> None:
+        """Put a cost on the bill."""
+        self._cost += cost
 
-    def take(self) -> tuple[int, float]:
-        """Return calls and cost, and begin anew: nothing is counted twice."""
-        taken = self.calls, self.cost
-        self.calls, self.cost = 0, 0.0
+    def take(self) -> Cost:
+        """Return the sum and begin anew, so that nothing is counted twice."""
+        taken, self._cost = self._cost, NO_COST
         return taken
 
 
@@ -73,12 +73,12 @@ class Afterwards:
         try:
             yield thinking
         finally:
+            cost = thinking.cost()
             if bill is not None:
-                bill.calls += thinking.calls()
-                bill.cost += thinking.cost()
-            if negotiation_id is not None and thinking.calls():
+                bill.add(cost)
+            if negotiation_id is not None and cost.model_calls:
                 # A cancelled repair was paid for as well.
-                await asyncio.shield(self._keep(negotiation_id, thinking.calls(), seen))
+                await asyncio.shield(self._keep(negotiation_id, cost.model_calls, seen))
 
     async def _keep(
         self, negotiation_id: str, calls: int, seen: Sequence[Exchanged]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from anp.errors import ConfigError
 from anp.sidecar.minds.accounts import Exchanged, Spender, Spending
+from anp.sidecar.minds.cost import Cost
 from negotiation.llm.asking.budget import OWNER, UNLISTED
 from negotiation.mind import Mind
 from negotiation.rules.rules import RulesMind
@@ -29,11 +30,8 @@ class Thinking:
     model: LlmMind | None
     "What only a model can do; None while the owner set none."
 
-    calls: Callable[[], int]
-    "Model calls that were made so far."
-
-    cost: Callable[[], float]
-    "What they cost at the owner's prices; 0 without prices."
+    cost: Callable[[], Cost] = Cost
+    "Returns the model calls so far, with their price."
 
     first: Mind | None = None
     "What costs nothing and is tried before `mind` for a repair, or None."
@@ -111,17 +109,10 @@ class Minds:
             watch: Gets every exchange with the model.
         """
         if self._endpoint is None:
-            return Thinking(RulesMind(), None, lambda: 0, lambda: 0.0)
+            return Thinking(RulesMind(), None)
         # Without a model nobody has to wait for its parts at start.
         from negotiation.llm.auto import AutoMind
         from negotiation.llm.mind import LlmMind
-
-        costs: list[float] = []
-
-        def on_exchange(exchanged: Exchanged) -> None:
-            costs.append(self._spending.cost(exchanged.usage))
-            if watch is not None:
-                watch(exchanged)
 
         account = OWNER
         if not ours:
@@ -132,15 +123,14 @@ class Minds:
             account=account,
             peer=peer_did,
             negotiation_id=negotiation_id,
-            watch=on_exchange,
+            watch=watch,
         )
         model = LlmMind(spender, name=self._endpoint.model[:256])
         rules = None if self._kind == "llm" else RulesMind()
         return Thinking(
             model if rules is None else AutoMind(rules, model),
             model,
-            lambda: spender.calls,
-            lambda: sum(costs),
+            spender.cost,
             rules,
             lambda: spender.exhausted,
         )

@@ -1,20 +1,24 @@
-"""What happens, once: as metrics, as spans, and as work that a stop waits for.
+"""Turns each event of the daemon into metrics, spans and work that a stop waits for.
 
-The parts of the daemon say what they do to one `Observer`; whether somebody counts or
-traces is nothing they know.
+The parts of the daemon report to one `Observer` and do not know whether anybody counts
+or traces.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from opentelemetry.context import Context
+from opentelemetry.trace import NoOpTracerProvider, Span, SpanKind, TracerProvider
+
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.telemetry.in_flight import Flights
 from anp.sidecar.telemetry.metrics import Metrics
-from anp.sidecar.telemetry.tracing import NoTracing, Span, Tracing
+from anp.sidecar.telemetry.tracing import caller_trace
+from anp.version import daemon_version
 
 _SILENT = frozenset({"no_answer", "silent", "broken", "timeout", "unreachable"})
 "Outcomes of a model that is away."
@@ -23,6 +27,36 @@ _REPLIES = frozenset({"http_4", "http_5"})
 "Statuses that are counted together."
 
 __all__ = ["CallSeen", "NegotiationSeen", "Observer"]
+
+
+class Flights:
+    """Counts the work that a graceful stop waits for."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._landed = asyncio.Event()
+        self.closed = False
+        "True once the daemon stops: nothing new is begun."
+
+    @property
+    def count(self) -> int:
+        """Number of pieces of work that run now."""
+        return self._count
+
+    @contextlib.contextmanager
+    def flight(self) -> Iterator[None]:
+        """Count a piece of work for a block; begun work always goes on."""
+        self._count += 1
+        try:
+            yield
+        finally:
+            self._count -= 1
+            self._landed.set()
+
+    async def landed(self) -> None:
+        """Wait until another piece of work has ended."""
+        self._landed.clear()
+        await self._landed.wait()
 
 
 @dataclass(slots=True)
@@ -57,10 +91,11 @@ class Observer:
     """Counts and traces; one for each daemon."""
 
     def __init__(
-        self, metrics: Metrics | None = None, tracing: Tracing | None = None
+        self, metrics: Metrics | None = None, traces: TracerProvider | None = None
     ) -> None:
         self.metrics = metrics or Metrics()
-        self.tracing: Tracing = tracing or NoTracing()
+        maker = traces or NoOpTracerProvider()
+        self._tracer = maker.get_tracer("anpd", daemon_version())
         self.flights = Flights()
         self.model_answers = True
         "Whether the last request to the model got an answer; also before the first."
@@ -81,7 +116,7 @@ class Observer:
         attributes = {"anp.peer": peer, "anp.mode": mode}
         with (
             self.flights.flight(),
-            self.tracing.span("anp.call", attributes, from_caller=True) as span,
+            self._span("anp.call", attributes, context=caller_trace.get()) as span,
         ):
             seen = CallSeen(span)
             yield from self._call("out", seen)
@@ -92,7 +127,7 @@ class Observer:
         attributes = {"anp.peer": peer_did}
         with (
             self.flights.flight(),
-            self.tracing.span("anp.serve", attributes, kind="server") as span,
+            self._span("anp.serve", attributes, kind=SpanKind.SERVER) as span,
         ):
             yield from self._call("in", CallSeen(span, source))
 
@@ -104,7 +139,7 @@ class Observer:
         attributes = {"anp.peer": peer_did, "anp.role": role}
         with (
             self.flights.flight(),
-            self.tracing.span("anp.negotiate", attributes) as span,
+            self._span("anp.negotiate", attributes) as span,
         ):
             seen = NegotiationSeen(span)
             try:
@@ -114,8 +149,8 @@ class Observer:
                     "anpd_negotiations_total", role=role, outcome=seen.outcome
                 )
                 self.metrics.observe("anpd_negotiation_rounds", seen.rounds)
-                span.set("anp.outcome", seen.outcome)
-                span.set("anp.rounds", seen.rounds)
+                span.set_attribute("anp.outcome", seen.outcome)
+                span.set_attribute("anp.rounds", seen.rounds)
 
     @contextlib.contextmanager
     def tool(self, capability: str) -> Iterator[None]:
@@ -124,8 +159,10 @@ class Observer:
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": capability,
         }
-        name = f"execute_tool {capability}"
-        with self.flights.flight(), self.tracing.span(name, attributes):
+        with (
+            self.flights.flight(),
+            self._span(f"execute_tool {capability}", attributes),
+        ):
             yield
 
     @contextlib.contextmanager
@@ -136,7 +173,8 @@ class Observer:
             "gen_ai.request.model": model,
             "anp.purpose": purpose,
         }
-        with self.tracing.span(f"chat {model}", attributes, kind="client") as span:
+        name = f"chat {model}"
+        with self._span(name, attributes, kind=SpanKind.CLIENT) as span:
             yield span
 
     def model_asked(
@@ -156,7 +194,7 @@ class Observer:
         metrics.count("anpd_llm_requests_total", purpose=purpose, outcome=outcome)
         for kind, tokens in (("input", input_tokens), ("output", output_tokens)):
             metrics.count("anpd_llm_tokens_total", tokens, purpose=purpose, type=kind)
-            span.set(f"gen_ai.usage.{kind}_tokens", tokens)
+            span.set_attribute(f"gen_ai.usage.{kind}_tokens", tokens)
 
     def looked_up(self, result: str) -> None:
         """Count what was found for a call of ours."""
@@ -170,6 +208,31 @@ class Observer:
         """Count a run of generated code."""
         self.metrics.count("anpd_sandbox_runs_total", outcome=outcome)
         self.metrics.observe("anpd_sandbox_duration_seconds", seconds)
+
+    @contextlib.contextmanager
+    def _span(
+        self,
+        name: str,
+        attributes: Mapping[str, str],
+        *,
+        kind: SpanKind = SpanKind.INTERNAL,
+        context: Context | None = None,
+    ) -> Iterator[Span]:
+        """Open a span for a block, below `context` or else the open span."""
+        with self._tracer.start_as_current_span(
+            name,
+            context=context,
+            kind=kind,
+            attributes=attributes,
+            # An exception's words may be a peer's, and its traceback is for the log.
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            try:
+                yield span
+            except BaseException as exc:
+                span.set_attribute("error.type", type(exc).__name__)
+                raise
 
     def _call(self, direction: str, seen: CallSeen) -> Iterator[CallSeen]:
         began = time.monotonic()
@@ -190,8 +253,8 @@ class Observer:
                 time.monotonic() - began,
                 direction=direction,
             )
-            seen.span.set("anp.source", seen.source)
-            seen.span.set("anp.outcome", seen.outcome)
+            seen.span.set_attribute("anp.source", seen.source)
+            seen.span.set_attribute("anp.outcome", seen.outcome)
 
 
 def _outcome_of(exc: BaseException) -> str:

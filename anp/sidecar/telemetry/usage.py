@@ -54,17 +54,13 @@ class UseCounter:
 
         Args:
             digest: Hash of the document it went through, if it came to one.
-            agreement: What a peer's call went through; calls of ours are counted
-                with their agreement by `Store.mark_used`.
+            agreement: Agreement that the call went through, if it did.
         """
         at = time.time()
         for name in {None, digest}:
-            one = UsageRecord(name, **{way.value: 1}, first_used=at, last_used=at)
-            known = self._counted.get(name)
-            self._counted[name] = one if known is None else known.plus(one)
+            self._add(UsageRecord(name, **{way.value: 1}, first_used=at, last_used=at))
         if agreement is not None:
-            _, count, _ = self._uses.get(key_of(agreement), (agreement, 0, 0.0))
-            self._uses[key_of(agreement)] = agreement, count + 1, at
+            self._use(agreement, 1, at)
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._interval, self._start)
@@ -81,12 +77,10 @@ class UseCounter:
             )
         except CacheError as exc:
             logger.warning("counts not written yet reason=%s", exc)
-            for name, one in counted.items():
-                known = self._counted.get(name)
-                self._counted[name] = one if known is None else known.plus(one)
-            for key, (agreement, count, at) in uses.items():
-                _, more, last = self._uses.get(key, (agreement, 0, 0.0))
-                self._uses[key] = agreement, count + more, max(at, last)
+            for one in counted.values():
+                self._add(one)
+            for agreement, count, at in uses.values():
+                self._use(agreement, count, at)
 
     async def close(self) -> None:
         """Write what is left."""
@@ -96,6 +90,15 @@ class UseCounter:
         if self._writing is not None:
             await asyncio.wait([self._writing])
         await self.flush()
+
+    def _add(self, one: UsageRecord) -> None:
+        known = self._counted.get(one.hash)
+        self._counted[one.hash] = one if known is None else known.plus(one)
+
+    def _use(self, agreement: AgreementRecord, count: int, at: float) -> None:
+        key = key_of(agreement)
+        _, more, last = self._uses.get(key, (agreement, 0, 0.0))
+        self._uses[key] = agreement, count + more, max(at, last)
 
     def _start(self) -> None:
         self._timer = None

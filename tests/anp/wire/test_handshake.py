@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -18,11 +19,12 @@ from anp.wire.handshake import (
 )
 from anp.wire.messages import Envelope
 from anp.wire.meta_protocol import CAPABILITIES, MetaProtocol
+from anp.wire.moment import Moment
 from tests.anp.wire.peers import (
     ALICE,
     BOB,
-    CLOCK,
     HASH,
+    NOW,
     OFFER,
     URI,
     VECTORS,
@@ -139,7 +141,7 @@ def test_questions_come_in_order_and_name_what_they_ask() -> None:
     key = bytes.fromhex(ALICE.public_key_hex)
     assert events_of(responder) == [NeedKeyCheck(ALICE.did, ALICE.key_id, key)]
     assert responder.messages_to_send() == []
-    responder.key_checked(None, **CLOCK)
+    responder.key_checked(None, now=NOW)
     assert events_of(responder) == [NeedAnswer(ALICE.did, OFFER)]
     assert responder.messages_to_send() == []
 
@@ -159,7 +161,7 @@ def test_a_finished_before_the_key_check_is_held() -> None:
     tell(pair.initiator, *pair.sent)
     assert isinstance(pair.initiator.next_event(), NeedKeyCheck)
     assert pair.initiator.next_event() is None
-    pair.initiator.key_checked(None, **CLOCK)
+    pair.initiator.key_checked(None, now=NOW)
     completed(events_of(pair.initiator))
 
 
@@ -168,7 +170,7 @@ def test_a_finished_after_the_key_check_completes() -> None:
     hello, finished = pair.sent
     tell(pair.initiator, hello)
     assert isinstance(pair.initiator.next_event(), NeedKeyCheck)
-    pair.initiator.key_checked(None, **CLOCK)
+    pair.initiator.key_checked(None, now=NOW)
     assert len(pair.initiator.messages_to_send()) == 1
     assert events_of(pair.initiator) == []
     tell(pair.initiator, finished)
@@ -195,7 +197,7 @@ def test_a_finished_before_our_answer_fails(state: str) -> None:
     [hello] = make_initiator().messages_to_send()
     responder = make_responder(hello)
     if state == "checked":
-        responder.key_checked(None, **CLOCK)
+        responder.key_checked(None, now=NOW)
     events_of(responder)
     finished = json.loads(VECTORS["handshakes"][0]["source_finished"])
     dids = {"sourceDid": ALICE.did, "destinationDid": BOB.did}
@@ -214,12 +216,12 @@ def test_after_the_end_nothing_is_said_or_answered() -> None:
     finish_pair(pair)
     for side in (pair.initiator, pair.responder):
         tell(side, pair.source_hello, *pair.sent, now=99.0)
-        side.handle_timer(now=99.0)
-        side.key_checked("too late", now=99.0, wall_now=WALL_NOW)
+        side.handle_timer(now=Moment(99.0, WALL_NOW))
+        side.key_checked("too late", now=Moment(99.0, WALL_NOW))
         assert side.messages_to_send() == []
         assert events_of(side) == []
-    pair.responder.answer(MetaProtocol(), now=99.0, wall_now=WALL_NOW)
-    pair.responder.refuse(ErrorCode.NOT_ALLOWED, "", now=99.0, wall_now=WALL_NOW)
+    pair.responder.answer(MetaProtocol(), now=Moment(99.0, WALL_NOW))
+    pair.responder.refuse(ErrorCode.NOT_ALLOWED, "", now=Moment(99.0, WALL_NOW))
     assert pair.responder.state is State.DONE
 
 
@@ -264,7 +266,7 @@ def test_a_lifetime_that_is_an_epoch_number_is_just_long(expires: int) -> None:
 def test_the_spacing_inside_a_finished_is_free() -> None:
     pair = start_pair()
     tell(pair.initiator, *pair.sent)
-    pair.initiator.key_checked(None, **CLOCK)
+    pair.initiator.key_checked(None, now=NOW)
     ours = completed(events_of(pair.initiator)[1:])
     content = f' {{ "secretKeyId" :\n"{ours.keys.secret_key_id}" }} '.encode()
     finished = json.loads(pair.initiator.messages_to_send()[-1])
@@ -282,7 +284,7 @@ def test_a_finished_has_the_first_counter_where_counters_are_used(
     counted = MetaProtocol(extensions=("close", "counter"))
     pair = start_pair(offer=counted, answer=counted if common else MetaProtocol())
     tell(pair.initiator, *pair.sent)
-    pair.initiator.key_checked(None, **CLOCK)
+    pair.initiator.key_checked(None, now=NOW)
     ours = completed(events_of(pair.initiator)[1:])
     assert (counter_of(ours.sent_iv) == 0) is common
     content = json.dumps({"secretKeyId": ours.keys.secret_key_id}).encode()
@@ -306,10 +308,10 @@ def test_a_message_of_another_kind_fails() -> None:
 def test_the_deadline_holds_just_before_it_and_at_it() -> None:
     initiator = make_initiator(now=100.0)
     assert initiator.get_timer() == 110.0
-    initiator.handle_timer(now=109.999)
+    initiator.handle_timer(now=Moment(109.999, WALL_NOW))
     assert events_of(initiator) == []
     initiator.messages_to_send()
-    initiator.handle_timer(now=110.0)
+    initiator.handle_timer(now=Moment(110.0, WALL_NOW))
     failure = failure_of(initiator)
     assert failure.timed_out
     assert "EXPECT_DESTINATION_HELLO" in failure.detail
@@ -319,7 +321,8 @@ def test_the_deadline_holds_just_before_it_and_at_it() -> None:
 
 def test_a_responder_whose_peer_falls_silent_says_so() -> None:
     pair = start_pair()
-    pair.responder.handle_timer(now=10.0)
+    late = Moment(10.0, WALL_NOW + timedelta(seconds=10))
+    pair.responder.handle_timer(now=late)
     failure = failure_of(pair.responder)
     assert (failure.code, failure.timed_out) == (ErrorCode.ENCRYPTION_FAILED, True)
     [text] = pair.responder.messages_to_send()
@@ -331,16 +334,16 @@ def test_what_comes_after_the_deadline_comes_too_late(call: str) -> None:
     [hello] = make_initiator().messages_to_send()
     responder = make_responder(hello)
     events_of(responder)
-    late: dict[str, Any] = {"now": 10.0, "wall_now": WALL_NOW}
+    late = Moment(10.0, WALL_NOW)
     match call:
         case "receive":
             tell(responder, hello, now=10.0)
         case "key_checked":
-            responder.key_checked(None, **late)
+            responder.key_checked(None, now=late)
         case "answer":
-            responder.answer(MetaProtocol(), **late)
+            responder.answer(MetaProtocol(), now=late)
         case _:
-            responder.refuse(ErrorCode.NOT_ALLOWED, "no", **late)
+            responder.refuse(ErrorCode.NOT_ALLOWED, "no", now=late)
     assert failure_of(responder).timed_out
 
 
@@ -361,10 +364,10 @@ def test_a_wrong_answer_of_ours_is_our_bug(answer: MetaProtocol) -> None:
 
 def test_answers_nobody_asked_for_are_our_bug() -> None:
     with pytest.raises(LocalError):
-        make_initiator().key_checked(None, **CLOCK)
+        make_initiator().key_checked(None, now=NOW)
     [hello] = make_initiator().messages_to_send()
     with pytest.raises(LocalError):
-        make_responder(hello).answer(MetaProtocol(), **CLOCK)
+        make_responder(hello).answer(MetaProtocol(), now=NOW)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,9 @@ from anp.wire.handshake import (
     State,
 )
 from anp.wire.messages import Message, MetaProtocol, Response, SourceHello
+from anp.wire.moment import Moment
 from tests.anp.wire.peers import (
+    NOW,
     VECTORS,
     WALL_NOW,
     events_of,
@@ -36,7 +38,7 @@ PAIR = start_pair()
 SOURCE_HELLO = PAIR.source_hello
 DESTINATION_HELLO, DESTINATION_FINISHED = PAIR.sent
 tell(PAIR.initiator, *PAIR.sent)
-PAIR.initiator.key_checked(None, now=0.0, wall_now=WALL_NOW)
+PAIR.initiator.key_checked(None, now=NOW)
 SOURCE_FINISHED = PAIR.initiator.messages_to_send()[-1]
 REFUSAL = json.dumps(
     {
@@ -62,18 +64,18 @@ ACTIONS = ["check", "deny", "answer", "refuse", "timer"]
 
 def act(side: Initiator | Responder, action: str, now: float) -> None:
     """Do what a shell may do in the state the handshake is in."""
-    clock: dict[str, Any] = {"now": now, "wall_now": WALL_NOW}
+    moment = Moment(now, WALL_NOW)
     match action, side.state:
         case "check", State.EXPECT_KEY_CHECK:
-            side.key_checked(None, **clock)
+            side.key_checked(None, now=moment)
         case "deny", State.EXPECT_KEY_CHECK:
-            side.key_checked("not its key", **clock)
+            side.key_checked("not its key", now=moment)
         case "timer", _:
-            side.handle_timer(now=now)
+            side.handle_timer(now=Moment(now, WALL_NOW))
         case "refuse", _ if isinstance(side, Responder):
-            side.refuse(ErrorCode.NOT_ALLOWED, "no", **clock)
+            side.refuse(ErrorCode.NOT_ALLOWED, "no", now=moment)
         case "answer", State.EXPECT_ANSWER if isinstance(side, Responder):
-            side.answer(MetaProtocol(), **clock)
+            side.answer(MetaProtocol(), now=moment)
 
 
 def mutate(text: str, position: int, byte: int) -> bytes:
@@ -157,9 +159,9 @@ def test_any_other_byte_in_an_answer_ends_it(
     initiator = make_initiator()
     if not in_hello:
         tell(initiator, DESTINATION_HELLO)
-        initiator.key_checked(None, now=0.0, wall_now=WALL_NOW)
+        initiator.key_checked(None, now=NOW)
         events_of(initiator)
-    initiator.receive(message, now=0.0, wall_now=WALL_NOW)
+    initiator.receive(message, now=NOW)
     [event] = events_of(initiator)
     if in_hello or changes_what_counts(message.raw, json.loads(original)):
         assert isinstance(event, HandshakeFailed)
@@ -188,6 +190,6 @@ def test_any_field_left_out_or_added_ends_it(text: str) -> None:
             side = make_responder(value)
         else:
             side = make_initiator()
-            side.receive(message, now=0.0, wall_now=WALL_NOW)
+            side.receive(message, now=NOW)
         [event] = events_of(side)
         assert isinstance(event, HandshakeFailed)

@@ -21,9 +21,9 @@ from anp.wire.meta_protocol import MetaProtocol
 from tests.anp.wire.peers import (
     ALICE,
     BOB,
-    CLOCK,
     EVE,
     HASH,
+    NOW,
     URI,
     WALL_NOW,
     FixedIdentity,
@@ -74,9 +74,9 @@ def test_a_hello_that_cannot_be_served_is_answered_with_its_code(
     if code is None:
         # Only with our own random is it known that both are too long (WIRE row 3).
         assert isinstance(responder.next_event(), NeedKeyCheck)
-        responder.key_checked(None, **CLOCK)
+        responder.key_checked(None, now=NOW)
         assert isinstance(responder.next_event(), NeedAnswer)
-        responder.answer(MetaProtocol(), **CLOCK)
+        responder.answer(MetaProtocol(), now=NOW)
         code = ErrorCode.NOT_ALLOWED
     failure = failure_of(responder)
     response = response_of(responder)
@@ -90,8 +90,8 @@ def test_a_hello_that_cannot_be_served_is_answered_with_its_code(
 @pytest.mark.parametrize(("size", "served"), [(191, True), (192, False)])
 def test_a_random_is_used_while_both_fit_in_255_bytes(size: int, served: bool) -> None:
     responder = refused_hello(random="r" * size)
-    responder.key_checked(None, **CLOCK)
-    responder.answer(MetaProtocol(), **CLOCK)
+    responder.key_checked(None, now=NOW)
+    responder.answer(MetaProtocol(), now=NOW)
     assert (responder.state is State.EXPECT_FINISHED) == served
 
 
@@ -99,9 +99,9 @@ def test_a_random_is_used_while_both_fit_in_255_bytes(size: int, served: bool) -
 def test_a_key_exchange_that_is_no_point_is_refused() -> None:
     shares = [{"group": "secp256r1", "expires": 60, "keyExchange": "04" + "00" * 64}]
     responder = refused_hello(keyShares=shares)
-    responder.key_checked(None, **CLOCK)
+    responder.key_checked(None, now=NOW)
     events_of(responder)
-    responder.answer(MetaProtocol(), **CLOCK)
+    responder.answer(MetaProtocol(), now=NOW)
     assert failure_of(responder).code is ErrorCode.INVALID_ENCRYPTION_KEY
     assert response_of(responder).code is ErrorCode.INVALID_ENCRYPTION_KEY
 
@@ -135,9 +135,9 @@ def test_a_refusal_of_the_shell_tells_the_peer_the_code_and_no_secrets(
     responder = make_responder(hello)
     events_of(responder)
     if way == "refuse":
-        responder.refuse(code, "cannot reach 10.0.0.7", **CLOCK)
+        responder.refuse(code, "cannot reach 10.0.0.7", now=NOW)
     else:
-        responder.key_checked("cannot reach 10.0.0.7", code=code, **CLOCK)
+        responder.key_checked("cannot reach 10.0.0.7", code=code, now=NOW)
     assert failure_of(responder) == HandshakeFailed(code, "cannot reach 10.0.0.7")
     response = response_of(responder)
     assert response.code is code
@@ -147,9 +147,9 @@ def test_a_refusal_of_the_shell_tells_the_peer_the_code_and_no_secrets(
 def test_a_refusal_of_the_answer_is_told_as_well() -> None:
     [hello] = make_initiator().messages_to_send()
     responder = make_responder(hello)
-    responder.key_checked(None, **CLOCK)
+    responder.key_checked(None, now=NOW)
     events_of(responder)
-    responder.refuse(ErrorCode.NOT_ALLOWED, "not listed", **CLOCK)
+    responder.refuse(ErrorCode.NOT_ALLOWED, "not listed", now=NOW)
     failure_of(responder)
     assert response_of(responder).code is ErrorCode.NOT_ALLOWED
 
@@ -209,7 +209,7 @@ def test_an_answer_signed_by_somebody_else_is_refused() -> None:
     event = pair.initiator.next_event()
     assert isinstance(event, NeedKeyCheck)
     assert event.public_key.hex() == EVE.public_key_hex
-    pair.initiator.key_checked("not Bob's key", **CLOCK)
+    pair.initiator.key_checked("not Bob's key", now=NOW)
     failure_of(pair.initiator)
     assert response_of(pair.initiator).code is ErrorCode.NOT_ALLOWED
 
@@ -326,7 +326,7 @@ def test_a_key_that_is_not_the_dids_is_an_answer_to_the_hello() -> None:
     pair.initiator.messages_to_send()
     tell(pair.initiator, *pair.sent)
     events_of(pair.initiator)
-    pair.initiator.key_checked("not Bob's key", **CLOCK)
+    pair.initiator.key_checked("not Bob's key", now=NOW)
     response = response_of(pair.initiator)
     assert response.original_type == "destinationHello"
     assert response.original_message_id == json.loads(pair.sent[0])["messageId"]

@@ -13,8 +13,9 @@ from anp.wire.handshake import (
     NeedKeyCheck,
 )
 from anp.wire.meta_protocol import MetaProtocol
+from anp.wire.moment import Moment
 from tests.anp.wire.peers import (
-    CLOCK,
+    NOW,
     OFFER,
     VECTORS,
     FixedIdentity,
@@ -63,8 +64,8 @@ def test_as_responder_we_complete_with_the_recorded_sdk(vector: dict[str, str]) 
     responder._random_bytes = Recorded(
         vector["destination_hello"], vector["destination_ephemeral"]
     )
-    responder.key_checked(None, **CLOCK)
-    responder.answer(MetaProtocol(), **CLOCK)
+    responder.key_checked(None, now=NOW)
+    responder.answer(MetaProtocol(), now=NOW)
     assert responder.secret_key_id == vector["secret_key_id"]
     events_of(responder)
     tell(responder, vector["source_finished"])
@@ -84,15 +85,14 @@ def test_as_initiator_we_complete_with_the_recorded_sdk(vector: dict[str, str]) 
         identity=source,
         peer_did=destination.did,
         meta=OFFER,
-        now=0.0,
-        wall_now=wall_now,
+        now=Moment(0.0, wall_now),
         random_bytes=Recorded(vector["source_hello"], vector["source_ephemeral"]),
     )
     for name in ("destination_hello", "destination_finished"):
         message = read_message(vector[name])
-        initiator.receive(message, now=0.0, wall_now=wall_now)
+        initiator.receive(message, now=Moment(0.0, wall_now))
     assert isinstance(initiator.next_event(), NeedKeyCheck)
-    initiator.key_checked(None, now=0.0, wall_now=wall_now)
+    initiator.key_checked(None, now=Moment(0.0, wall_now))
     done = completed(events_of(initiator))
     assert done.keys.secret_key_id == vector["secret_key_id"]
     assert done.keys.send_key.hex() == vector["source_key"]

@@ -24,12 +24,18 @@ from anp.wire.frames import (
 )
 from anp.wire.handshake import HandshakeCompleted, HandshakeConfig, NeedAnswer
 from anp.wire.messages import Envelope
-from anp.wire.meta_protocol import CAPABILITIES, META_PROTOCOL_VERSIONS, MetaProtocol
-from anp.wire.versions import common_version, highest_version, read_version
+from anp.wire.meta_protocol import (
+    CAPABILITIES,
+    META_PROTOCOL_VERSIONS,
+    MetaProtocol,
+    common_version,
+    highest_version,
+    read_version,
+)
 from tests.anp.wire.peers import (
     ALICE,
     BOB,
-    CLOCK,
+    NOW,
     OFFER,
     VECTORS,
     completed,
@@ -176,8 +182,8 @@ def test_a_requester_without_a_version_is_answered_with_1_0(
     responder = make_responder(
         resigned(pair.source_hello, ALICE, metaProtocol=said), config=NEW
     )
-    responder.key_checked(None, **CLOCK)
-    responder.answer(MetaProtocol(), **CLOCK)
+    responder.key_checked(None, now=NOW)
+    responder.answer(MetaProtocol(), now=NOW)
     hello = json.loads(responder.messages_to_send()[0])
     assert hello["metaProtocol"]["version"] == "1.0"
 
@@ -206,12 +212,12 @@ def test_a_hello_with_names_and_fields_of_later_versions_is_understood() -> None
     pair = start_pair(offer=OFFER)
     hello = resigned(pair.source_hello, ALICE, metaProtocol=said, weather="fine")
     responder = make_responder(hello)
-    responder.key_checked(None, **CLOCK)
+    responder.key_checked(None, now=NOW)
     need = events_of(responder)[-1]
     assert isinstance(need, NeedAnswer)
     assert need.meta == MetaProtocol("1.7", (CAPABILITIES[1],))
     assert OFFER.common_capabilities(need.meta) == {CAPABILITIES[1]}
-    responder.answer(MetaProtocol(), **CLOCK)
+    responder.answer(MetaProtocol(), now=NOW)
     answer = json.loads(responder.messages_to_send()[0])["metaProtocol"]
     assert answer["version"] == "1.0"
 
@@ -265,8 +271,8 @@ def test_a_speaker_of_1_1_is_answered_in_1_0() -> None:
     [hello] = make_initiator().messages_to_send()
     later = resigned(hello, ALICE, version="1.1", supportedVersions=["1.1", "1.0"])
     responder = make_responder(later)
-    responder.key_checked(None, **CLOCK)
-    responder.answer(MetaProtocol(), **CLOCK)
+    responder.key_checked(None, now=NOW)
+    responder.answer(MetaProtocol(), now=NOW)
     answer = json.loads(responder.messages_to_send()[0])
     assert (answer["version"], answer["selectedVersion"]) == ("1.0", "1.0")
 

@@ -255,7 +255,7 @@ def test_many_threads_share_a_store(tmp_path: Path) -> None:
             try:
                 for number in range(first, first + 10):
                     saved = store.save_agreement(*trio(number))
-                    store.mark_used(saved, at=float(number))
+                    store.add_usage([], [(saved, 1, float(number))])
                     assert store.document(saved.hash) is not None
             except BaseException as exc:  # noqa: BLE001 - told to the main thread
                 errors.append(exc)

@@ -22,7 +22,7 @@ from cache.records.records import (
     State,
     seal,
 )
-from cache.store import Store, StoreLimits
+from cache.store import Store
 from tests.cache.samples import (
     AGREEMENT,
     DID_KEYS,
@@ -432,32 +432,15 @@ def test_a_hash_nobody_has_is_said_or_absent(store: Store) -> None:
 # Use
 
 
-def test_uses_are_counted_at_once_and_written_later(tmp_path: Path) -> None:
-    store = Store(tmp_path, StoreLimits(flush_interval=5.0))
-    saved = store.save_agreement(DOCUMENT, HALF, AGREEMENT)
-    reader = Store(tmp_path)
-    for at in (100.0, 101.0, 104.0):
-        store.mark_used(saved, at=at)
-    assert [(each.uses, each.last_used) for each in find(store)] == [(3, 104.0)]
-    assert [each.uses for each in find(reader)] == [1]
-    store.mark_used(saved, at=105.0)
-    assert [(each.uses, each.last_used) for each in find(reader)] == [(4, 105.0)]
-    store.mark_used(saved, at=106.0)
-    store.close()
-    assert [(each.uses, each.last_used) for each in find(reader)] == [(5, 106.0)]
-    reader.close()
-
-
 def test_a_use_of_what_is_gone_changes_nothing(store: Store) -> None:
-    store.mark_used(AGREEMENT, at=1.0)
-    store.flush()
+    store.add_usage([], [(AGREEMENT, 1, 1.0)])
     assert store.all_agreements() == []
 
 
 def test_a_change_of_state_keeps_the_counts(store: Store) -> None:
     saved = store.save_agreement(DOCUMENT, HALF, AGREEMENT)
-    store.mark_used(saved, at=1.0)
-    store.mark_used(saved, at=2.0)
+    store.add_usage([], [(saved, 1, 1.0)])
+    store.add_usage([], [(saved, 1, 2.0)])
     set_state(store, saved.hash, State.STALE)
     assert [(each.uses, each.state) for each in store.all_agreements()] == [
         (2, State.STALE)

@@ -70,7 +70,7 @@ def test_all_agreements_move_and_keep_what_they_are(store: Store) -> None:
     first = store.save_agreement(DOCUMENT, PROVIDER_HALF, PROVIDER_AGREEMENT)
     other = replace(PROVIDER_AGREEMENT, peer_did=OTHER)
     store.save_agreement(DOCUMENT, replace(PROVIDER_HALF, source="# two\n"), other)
-    store.mark_used(first, at=3000.0)
+    store.add_usage([], [(first, 1, 3000.0)])
     [taken] = store.save_import(DOCUMENT, [part(IMPORTED)])
     assert taken.half.revision == 3
     assert taken.replaced == (1, 2)

@@ -16,7 +16,7 @@ from cache.redis.memory import Remembered, RememberedReader
 from cache.redis.place import PlaceError, RedisPlace
 from cache.rows import Rows
 from cache.store import Store
-from tests.cache.samples import KNOWN_PEER, PIN, trio
+from tests.cache.samples import KNOWN_PEER
 from tests.cache.servers import fake_backend
 
 SECRET = "s3cret"
@@ -191,20 +191,3 @@ def test_what_is_remembered_is_bounded_and_forgotten_with_a_change() -> None:
     memory.note_row("half/big", b"x" * 4000)
     with pytest.raises(StoreUnavailable):
         reader.stored(["half/big"])
-
-
-def test_uses_wait_for_a_store_that_cannot_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(work: object) -> None:
-        raise StoreUnavailable("cache: away")
-
-    with Store(tmp_path) as store:
-        saved = store.save_agreement(*trio(1))
-        with monkeypatch.context() as patch:
-            patch.setattr(store._database, "write", refuse)
-            store.mark_used(saved, at=10.0)
-            store.mark_used(saved, at=100.0)
-        store.save_pin(PIN)
-    with Store(tmp_path) as store:
-        assert [found.uses for found in store.all_agreements()] == [2]

@@ -258,7 +258,7 @@ class _ProtocolApi:
         self._desk = ProtocolDesk(
             store=daemon.store,
             sandbox=daemon.sandbox,
-            binder=daemon.binder,
+            requesters=daemon.binder.requesters,
             provider=daemon.provider,
             consensus=daemon.consensus,
             owner=daemon.agreer.desk,

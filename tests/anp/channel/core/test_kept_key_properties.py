@@ -8,7 +8,6 @@ from base64 import b64decode
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,6 +31,7 @@ from anp.wire.counters import BLOCK, block_end, counter_of
 from anp.wire.frames import Frame, ProtocolType
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import MetaProtocol
+from anp.wire.moment import Moment
 from anp.wire.replay import HelloMemory
 from tests.anp.wire.peers import ALICE, BOB, HASH, WALL_NOW, FixedIdentity
 from tests.clauses import clause
@@ -93,17 +93,17 @@ class Side:
         )
 
     @property
-    def clock(self) -> dict[str, Any]:
-        return {"now": self.now, "wall_now": WALL_NOW + timedelta(seconds=self.now)}
+    def moment(self) -> Moment:
+        return Moment(self.now, WALL_NOW + timedelta(seconds=self.now))
 
     def act(self) -> None:
         """Do what the shell does, the store's part included."""
         while not self.dead and (event := self.core.next_event()) is not None:
             match event:
                 case NeedPeerKeyCheck(session_id):
-                    self.core.key_checked(session_id, None, **self.clock)
+                    self.core.key_checked(session_id, None, now=self.moment)
                 case NeedHelloAnswer(session_id):
-                    self.core.answer_hello(session_id, META, **self.clock)
+                    self.core.answer_hello(session_id, META, now=self.moment)
                 case ChannelOpened():
                     self._opened(event)
                 case ChannelEnded(channel_id, kept=kept):
@@ -115,7 +115,7 @@ class Side:
                     if self.dies_in_claim:
                         self.dead, self.dies_in_claim = True, False
                         return
-                    self.core.claimed(channel_id, last, **self.clock)
+                    self.core.claimed(channel_id, last, now=self.moment)
                 case NeedKey(channel_id):
                     self._take_up(channel_id)
                 case FrameReceived(channel_id, frame):
@@ -127,7 +127,7 @@ class Side:
         while (before := self.core.keys.may_send(channel_id, frame)) is not None:
             assert before is Before.BLOCK
             self.core.keys.reserved(channel_id, *self.rows[channel_id].reserve())
-        self.core.send_frame(channel_id, frame, **self.clock)
+        self.core.send_frame(channel_id, frame, now=self.moment)
 
     def resume(self, channel_id: str) -> bool:
         """Take up a key of ours, as the requester does."""
@@ -136,7 +136,7 @@ class Side:
             return False
         first, end = row.reserve()
         channel = self._channel(row, first, end, row.mark, row.mark)
-        assert self.core.resume(channel, **self.clock)
+        assert self.core.resume(channel, now=self.moment)
         return True
 
     def _channel(
@@ -168,7 +168,7 @@ class Side:
         row = self.rows.get(channel_id)
         refusal = PeerError(ErrorCode.INVALID_DECRYPTION_KEY, "unknown key id")
         if row is None or row.ended or row.opened.role is not ChannelRole.PROVIDER:
-            self.core.refuse_key(channel_id, refusal, wall_now=WALL_NOW)
+            self.core.refuse_key(channel_id, refusal, now=self.moment)
             return
         mark = row.mark
         try:
@@ -177,13 +177,13 @@ class Side:
             if claimed is None:
                 raise PeerError(ErrorCode.NOT_ALLOWED, "a replay")
         except PeerError as exc:
-            self.core.refuse_key(channel_id, exc, wall_now=WALL_NOW)
+            self.core.refuse_key(channel_id, exc, now=self.moment)
             return
         if self.dies_in_claim:
             self.dead, self.dies_in_claim = True, False
             return
         channel = self._channel(row, *row.reserve(), mark, claimed)
-        self.core.resume(channel, **self.clock)
+        self.core.resume(channel, now=self.moment)
 
     def _received(self, channel_id: str, data: bytes) -> None:
         self.received.append(data)
@@ -217,7 +217,7 @@ class World:
         side = self.bob if from_alice else self.alice
         # A shell reads nothing while something waits for it.
         assert not side.core.keys.waits
-        side.core.receive_text(text, **side.clock)
+        side.core.receive_text(text, now=side.moment)
         self.collect()
 
     def move(self, count: int = 10**6) -> None:
@@ -250,7 +250,7 @@ class World:
             case "open or renew":
                 if len(self.alice.core.channels) < 3:
                     self.alice.core.open_channel(
-                        ALICE, BOB.did, META, **self.alice.clock
+                        ALICE, BOB.did, META, now=self.alice.moment
                     )
             case "call":
                 self.call()

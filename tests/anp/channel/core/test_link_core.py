@@ -28,6 +28,7 @@ from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire.frames import Frame, ProtocolType
 from anp.wire.handshake import HandshakeConfig
 from anp.wire.messages import MetaProtocol, make_heartbeat
+from anp.wire.moment import Moment
 from anp.wire.replay import HelloMemory
 from tests.anp.wire.peers import ALICE, BOB, EVE, WALL_NOW, FixedIdentity, fixed_random
 from tests.clauses import clause
@@ -63,13 +64,13 @@ class End:
         )
 
     @property
-    def clock(self) -> dict[str, Any]:
+    def moment(self) -> Moment:
         """The time as the core wants it."""
-        return {"now": self.now, "wall_now": WALL_NOW + timedelta(seconds=self.now)}
+        return Moment(self.now, WALL_NOW + timedelta(seconds=self.now))
 
     def open(self, peer: FixedIdentity, meta: MetaProtocol | None = None) -> str:
         return self.core.open_channel(
-            self.identity, peer.did, meta or self.meta, **self.clock
+            self.identity, peer.did, meta or self.meta, now=self.moment
         )
 
     def act(self) -> None:
@@ -78,34 +79,34 @@ class End:
             self.events.append(event)
             match event:
                 case NeedPeerKeyCheck(session_id):
-                    self.core.key_checked(session_id, self.key_error, **self.clock)
+                    self.core.key_checked(session_id, self.key_error, now=self.moment)
                 case NeedHelloAnswer(session_id) if self.refusal is not None:
                     self.core.refuse_hello(
                         session_id,
                         self.refusal.code,
                         self.refusal.detail,
-                        **self.clock,
+                        now=self.moment,
                     )
                 case NeedHelloAnswer(session_id):
-                    self.core.answer_hello(session_id, self.meta, **self.clock)
+                    self.core.answer_hello(session_id, self.meta, now=self.moment)
 
     def give(self, *texts: str | bytes) -> list[dict[str, Any]]:
         """Give messages to the core and return what it says to them."""
         for text in texts:
-            self.core.receive_text(text, **self.clock)
+            self.core.receive_text(text, now=self.moment)
             self.act()
         return [json.loads(text) for text in self.core.messages_to_send()]
 
     def send(self, channel_id: str, frame: Frame = HELLO) -> str:
         """Return one sealed frame as text."""
-        self.core.send_frame(channel_id, frame, **self.clock)
+        self.core.send_frame(channel_id, frame, now=self.moment)
         [text] = self.core.messages_to_send()
         return text
 
     def wait(self, seconds: float) -> list[dict[str, Any]]:
         """Let time pass and fire the timer; return what the core says."""
         self.now += seconds
-        self.core.handle_timer(**self.clock)
+        self.core.handle_timer(now=self.moment)
         self.act()
         return [json.loads(text) for text in self.core.messages_to_send()]
 
@@ -121,7 +122,7 @@ def exchange(one: End, other: End) -> None:
         for end, peer in ((one, other), (other, one)):
             end.act()
             for text in end.core.messages_to_send():
-                peer.core.receive_text(text, **peer.clock)
+                peer.core.receive_text(text, now=peer.moment)
                 peer.act()
                 moved = True
         if not moved:
@@ -215,7 +216,7 @@ def test_a_link_is_busy_from_the_hello_to_the_end_of_the_last_channel() -> None:
     exchange(alice, bob)
     [channel_id] = alice.core.channels
     alice.core.close_channel(
-        channel_id, ErrorCode.ENCRYPTION_KEY_EXPIRED, "done", **alice.clock
+        channel_id, ErrorCode.ENCRYPTION_KEY_EXPIRED, "done", now=alice.moment
     )
     assert not alice.core.busy
 
@@ -276,7 +277,7 @@ def test_a_frame_without_a_byte_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
 def test_nothing_is_sent_on_a_channel_that_is_not_open() -> None:
     alice, _, _ = opened()
     with pytest.raises(LocalError):
-        alice.core.send_frame("unknown", HELLO, **alice.clock)
+        alice.core.send_frame("unknown", HELLO, now=alice.moment)
 
 
 @clause("WIRE row 34")
@@ -288,7 +289,7 @@ def test_a_payload_at_the_limit_passes_and_one_byte_more_is_not_sent() -> None:
 
     with pytest.raises(FrameTooLarge, match="too_large: 101 bytes"):
         alice.core.send_frame(
-            channel_id, Frame(ProtocolType.APPLICATION, bytes(101)), **alice.clock
+            channel_id, Frame(ProtocolType.APPLICATION, bytes(101)), now=alice.moment
         )
     assert alice.core.messages_to_send() == []
 
@@ -369,7 +370,7 @@ def test_an_expired_key_is_refused_even_before_the_timer_fired() -> None:
 def test_a_channel_is_closed_with_the_extension_when_both_have_it() -> None:
     alice, bob, channel_id = opened(meta=CLOSING)
     alice.core.close_channel(
-        channel_id, ErrorCode.ENCRYPTION_KEY_EXPIRED, "enough", **alice.clock
+        channel_id, ErrorCode.ENCRYPTION_KEY_EXPIRED, "enough", now=alice.moment
     )
     alice.act()
     [text] = alice.core.messages_to_send()
@@ -386,7 +387,7 @@ def test_closing_at_the_same_time_is_no_fault_of_anybody() -> None:
     crossing = [bob.send(channel_id) for _ in range(3)]
     for end in (alice, bob):
         end.core.close_channel(
-            channel_id, ErrorCode.ENCRYPTION_KEY_EXPIRED, "enough", **end.clock
+            channel_id, ErrorCode.ENCRYPTION_KEY_EXPIRED, "enough", now=end.moment
         )
     [close] = alice.give(*crossing)
     assert close["type"] == "message"
@@ -400,7 +401,7 @@ def test_what_goes_on_coming_on_a_closed_channel_is_a_fault() -> None:
     alice, bob, channel_id = opened(meta=CLOSING)
     frames = [bob.send(channel_id) for _ in range(17)]
     alice.core.close_channel(
-        channel_id, ErrorCode.ENCRYPTION_KEY_EXPIRED, "enough", **alice.clock
+        channel_id, ErrorCode.ENCRYPTION_KEY_EXPIRED, "enough", now=alice.moment
     )
     alice.core.messages_to_send()
     refused(alice.give(*frames), ErrorCode.INVALID_DECRYPTION_KEY)
@@ -411,7 +412,7 @@ def test_what_goes_on_coming_on_a_closed_channel_is_a_fault() -> None:
 def test_a_peer_without_the_extension_is_told_that_the_key_expired() -> None:
     alice, bob, channel_id = opened()
     alice.core.close_channel(
-        channel_id, ErrorCode.ENCRYPTION_KEY_EXPIRED, "enough", **alice.clock
+        channel_id, ErrorCode.ENCRYPTION_KEY_EXPIRED, "enough", now=alice.moment
     )
     [text] = alice.core.messages_to_send()
     refused([json.loads(text)], ErrorCode.ENCRYPTION_KEY_EXPIRED)
@@ -425,7 +426,7 @@ def test_closing_a_channel_twice_is_harmless() -> None:
     alice, _, channel_id = opened()
     for _ in range(2):
         alice.core.close_channel(
-            channel_id, ErrorCode.ENCRYPTION_KEY_EXPIRED, "enough", **alice.clock
+            channel_id, ErrorCode.ENCRYPTION_KEY_EXPIRED, "enough", now=alice.moment
         )
     alice.act()
     assert len(alice.of(ChannelEnded)) == 1
@@ -555,9 +556,9 @@ def test_an_abandoned_handshake_is_forgotten() -> None:
 
 def test_answers_for_a_handshake_that_is_gone_are_ignored() -> None:
     [_, bob] = ends()
-    bob.core.key_checked("gone", None, **bob.clock)
-    bob.core.answer_hello("gone", PLAIN, **bob.clock)
-    bob.core.refuse_hello("gone", ErrorCode.NOT_ALLOWED, "", **bob.clock)
+    bob.core.key_checked("gone", None, now=bob.moment)
+    bob.core.answer_hello("gone", PLAIN, now=bob.moment)
+    bob.core.refuse_hello("gone", ErrorCode.NOT_ALLOWED, "", now=bob.moment)
     assert bob.core.messages_to_send() == []
 
 

@@ -184,7 +184,7 @@ def test_what_one_side_did_not_list_leaves_neither_of_them(
     alice, bob, channel_id = between(requester, provider)
     for end in (alice, bob):
         with pytest.raises(LocalError, match=NEEDED[protocol_type]):
-            end.core.send_frame(channel_id, Frame(protocol_type, b"x"), **end.clock)
+            end.core.send_frame(channel_id, Frame(protocol_type, b"x"), now=end.moment)
         assert end.core.messages_to_send() == []
         assert channel_id in end.core.channels
 

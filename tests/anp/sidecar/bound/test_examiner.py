@@ -64,7 +64,7 @@ class _Afterwards:
     @asynccontextmanager
     async def think(self, *, ours: bool) -> AsyncIterator[Thinking]:
         self.payers.append(ours)
-        yield Thinking(RulesMind(), self._model, lambda: 0, lambda: 0.0)
+        yield Thinking(RulesMind(), self._model)
 
 
 def examiner(model: ScriptedModel | None) -> tuple[Examiner, _Afterwards, Any]:

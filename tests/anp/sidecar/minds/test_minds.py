@@ -13,6 +13,7 @@ import pytest
 
 from anp.sidecar.minds.accounts import Exchanged, Spending
 from anp.sidecar.minds.afterwards import Afterwards, Bill, words_of
+from anp.sidecar.minds.cost import NO_COST, Cost
 from anp.sidecar.minds.minds import Minds, Thinking
 from cache.records.records import NegotiationRecord, Role
 from cache.store import Store
@@ -160,8 +161,8 @@ async def test_a_question_after_the_agreement_joins_its_record_and_the_bill(
         ALICE, ours=False, negotiation_id="0123456789abcdef", bill=bill
     ) as thinking:
         assert await words_of(thinking.mind, "What do you do?", OFFER) == "We sell."
-    assert bill.take() == (1, 0.0)
-    assert bill.take() == (0, 0.0)
+    assert bill.take() == Cost(model_calls=1)
+    assert bill.take() == NO_COST
     kept = store.negotiation("0123456789abcdef")
     assert kept is not None
     assert kept.model_calls == 2
@@ -224,7 +225,7 @@ async def test_a_peer_that_always_counters_ends_with_its_negotiations_budget(
             verdict = await thinking.mind.judge(document, OFFER, tuple(turns))
         if isinstance(verdict, Counter):
             turns.append(_turn(Direction.SENT, number, verdict.document))
-    assert thinking.calls() == len(script.requests) == 5
+    assert thinking.cost().model_calls == len(script.requests) == 5
     assert "budget.negotiation_calls = 5" in thinking.exhausted()
 
 

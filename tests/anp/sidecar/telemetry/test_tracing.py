@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import json
+import logging
+import subprocess
 import sys
 from typing import Any
 
 import pytest
+from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from starlette.types import Receive, Scope, Send
 
+from anp.cli.logs import JsonFormatter
 from anp.errors import CallError, ConfigError, ErrorKind
 from anp.sidecar.config.settings import OtelConfig
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.tracing import (
-    CallerTrace,
-    NoTracing,
-    OtelTracing,
     TraceContext,
     caller_trace,
-    current_ids,
-    make_tracing,
+    tracer_provider,
 )
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -37,16 +39,40 @@ class Traced:
     def __init__(self) -> None:
         self.exporter = InMemorySpanExporter()
         processor = SimpleSpanProcessor(self.exporter)
-        tracing = OtelTracing(OtelConfig(enabled=True), processor=processor)
-        self.observer = Observer(tracing=tracing)
+        traces = tracer_provider(OtelConfig(enabled=True), processor=processor)
+        self.observer = Observer(traces=traces)
 
     def spans(self) -> dict[str, ReadableSpan]:
         """Return the finished spans by name."""
         return {span.name: span for span in self.exporter.get_finished_spans()}
 
 
-def test_tracing_is_off_by_default_and_imports_nothing() -> None:
-    assert isinstance(make_tracing(OtelConfig()), NoTracing)
+def said(headers: dict[str, str]) -> Context:
+    """Return the span that a caller's headers name."""
+    return TraceContextTextMapPropagator().extract(headers, Context())
+
+
+def logged() -> dict[str, Any]:
+    """Return a log line as a program reads it."""
+    record = logging.LogRecord("anp", logging.INFO, "", 0, "said", (), None)
+    line: dict[str, Any] = json.loads(JsonFormatter().format(record))
+    return line
+
+
+def test_tracing_is_off_by_default() -> None:
+    assert tracer_provider(OtelConfig()) is None
+
+
+def test_the_command_line_does_not_wait_for_the_import_of_telemetry() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", "import anp.cli.app, sys; print(*sys.modules)"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    roots = {name.partition(".")[0] for name in said.stdout.split()}
+    assert "typer" in roots
+    assert roots.isdisjoint({"opentelemetry", "prometheus_client"})
 
 
 def test_a_missing_package_is_said_in_one_line(
@@ -63,7 +89,7 @@ def test_a_missing_package_is_said_in_one_line(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(ConfigError, match=r"install anpd\[otel\]") as caught:
-        make_tracing(OtelConfig(enabled=True))
+        tracer_provider(OtelConfig(enabled=True))
     assert "\n" not in str(caught.value)
 
 
@@ -100,11 +126,10 @@ def test_a_tool_has_the_names_of_the_genai_conventions() -> None:
 
 def test_the_callers_trace_goes_on_in_the_calls_span() -> None:
     traced = Traced()
-    token = caller_trace.set(CallerTrace(traceparent=PARENT))
+    token = caller_trace.set(said({"traceparent": PARENT}))
     try:
         with traced.observer.call_out("shop", mode="auto"):
-            assert current_ids() is not None
-            assert (current_ids() or ("", ""))[0] == TRACE
+            assert logged()["trace_id"] == TRACE
     finally:
         caller_trace.reset(token)
     span = traced.spans()["anp.call"]
@@ -115,7 +140,7 @@ def test_the_callers_trace_goes_on_in_the_calls_span() -> None:
 
 def test_what_a_peer_does_never_goes_on_in_a_callers_trace() -> None:
     traced = Traced()
-    token = caller_trace.set(CallerTrace(traceparent=PARENT))
+    token = caller_trace.set(said({"traceparent": PARENT}))
     try:
         with traced.observer.call_in("did:key:z1", source="agreement"):
             pass
@@ -151,10 +176,13 @@ def test_an_error_is_named_by_its_kind_alone() -> None:
 def test_only_a_sound_header_is_taken(
     headers: list[tuple[bytes, bytes]], wanted: dict[str, str] | int | None
 ) -> None:
-    seen: list[CallerTrace | None] = []
+    seen: list[dict[str, str] | None] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        seen.append(caller_trace.get())
+        context = caller_trace.get()
+        headers: dict[str, str] = {}
+        TraceContextTextMapPropagator().inject(headers, context or Context())
+        seen.append(headers if context is not None else None)
 
     async def nothing(*_: Any) -> Any:
         raise AssertionError("nobody reads or sends")
