@@ -292,8 +292,8 @@ async def test_a_protocol_of_a_bundle_is_spoken_by_both_without_negotiation(
         (folder / f"twice{SUFFIX}").write_bytes(render_entry(entry))
         await other.provider.consensus.load()
         await other.provider.consensus.settle()
-        shown = {one["uri"]: one for one in await other.provider.consensus.shown()}
-        assert (shown[URI]["code"], shown[URI]["served"]) == ("bundle", True)
+        shown = {one.uri: one for one in await other.provider.consensus.shown()}
+        assert (shown[URI].code, shown[URI].served) == ("bundle", True)
         result = await call(other, "twice")
         assert (result.output, result.uri) == ({"twice": 42}, URI)
         assert result.negotiation_messages == 0

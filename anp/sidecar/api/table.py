@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from anp.sidecar.api.answers import JsonAnswer
 from anp.sidecar.api.problems import ApiError, problem_of, problem_response
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
 __all__ = [
+    "JSON_TYPE",
     "MAX_BODY",
     "STRICT",
-    "Answer",
     "Handler",
+    "Media",
     "Operation",
     "Query",
-    "body_of",
+    "adapter_of",
+    "get",
     "integer_of",
+    "operations_in",
+    "post",
     "routes_of",
 ]
 
@@ -36,8 +41,13 @@ STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 JSON_TYPE: Final = "application/json"
 
-Handler = Callable[[Request], Awaitable[Response]]
-"Answers one request."
+Handler = Callable[..., Awaitable[Any]]
+"""Answers one request, given it and what was read of its body, if it has one.
+
+It returns an object of a declared class, or a response as it is to be sent.
+"""
+
+H = TypeVar("H", bound=Handler)
 
 Schema = Mapping[str, Any]
 "A JSON Schema."
@@ -61,25 +71,19 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """One good answer of an operation."""
+class Media:
+    """A good answer that is no JSON of ours: the handler makes the whole response."""
 
     text: str
-    "What it means, for people."
+    "Its meaning, for people."
 
-    schema: Schema | None = None
-    "Of its JSON; None for other media types."
-
-    media_type: str = JSON_TYPE
-    "How its body is written."
-
-    status: int = 200
-    "Its HTTP status."
+    media_type: str
+    "The format of its body."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One method on one path: what it takes, what it answers, and who answers."""
+    """One method on one path, with everything that it takes and answers."""
 
     method: Literal["GET", "POST", "DELETE"]
     "The HTTP method."
@@ -96,14 +100,17 @@ class Operation:
     handler: Handler
     "Answers it; what it raises becomes a problem document."
 
-    answers: tuple[Answer, ...]
-    "The good answers."
+    answer: type | Media
+    "The dataclass that it answers with status 200."
+
+    others: Mapping[int, type] = field(default_factory=dict)
+    "The dataclasses of other good answers, by HTTP status."
 
     body: type | None = None
-    "The dataclass that the JSON of the body is read into."
+    "The dataclass that the handler gets, read from the JSON of the body."
 
-    raw_body: bool = False
-    "The body is JSON that the handler reads byte for byte."
+    raw_body: int = 0
+    "Most bytes of a body that the handler gets byte for byte; 0 without such a body."
 
     query: tuple[Query, ...] = ()
     "Its query parameters; others are refused."
@@ -116,6 +123,51 @@ class Operation:
 
     tag: str = "daemon"
     "The group it is shown in."
+
+
+def operation(
+    method: Literal["GET", "POST"], path: str, answer: type | Media, **more: Any
+) -> Callable[[H], H]:
+    """Declare that a method of a class carries out an operation.
+
+    The method's name gives the name, and its docstring the summary.
+
+    Args:
+        more: Other fields of `Operation`.
+    """
+
+    def declare(handler: H) -> H:
+        first, *words = handler.__name__.split("_")
+        handler.__dict__["operation"] = Operation(
+            method=method,
+            path=path,
+            name=first + "".join(word.capitalize() for word in words),
+            summary=handler.__doc__ or "",
+            handler=handler,
+            answer=answer,
+            **more,
+        )
+        return handler
+
+    return declare
+
+
+get = functools.partial(operation, "GET")
+post = functools.partial(operation, "POST")
+
+
+def operations_in(owner: Any) -> list[Operation]:
+    """Return the operations that the class of `owner` declares, carried out by it."""
+    declared = (
+        vars(method).get("operation")
+        for method in vars(type(owner)).values()
+        if callable(method)
+    )
+    return [
+        replace(one, handler=getattr(owner, one.handler.__name__), tag=owner.tag)
+        for one in declared
+        if one is not None
+    ]
 
 
 def routes_of(operations: Iterable[Operation]) -> list[Route]:
@@ -144,24 +196,21 @@ def _endpoint_of(operation: Operation) -> Handler:
     async def endpoint(request: Request) -> Response:
         try:
             _check_query(operation, request)
+            given: list[object] = []
             if operation.body is not None:
-                request.state.body = await _read(operation.body, request)
+                given.append(_parse(operation.body, await _read(request, MAX_BODY)))
             elif operation.raw_body:
-                _check_content_type(request)
-            return await operation.handler(request)
+                given.append(await _read(request, operation.raw_body))
+            answer = await operation.handler(request, *given)
+            if isinstance(answer, Response):
+                return answer
+            return JsonAnswer(answer)
         except ApiError as exc:
             return problem_response(problem_of(exc), exc.headers)
         except Exception as exc:  # noqa: BLE001 - becomes the answer, and a log line
             return problem_response(problem_of(exc))
 
     return endpoint
-
-
-def body_of(request: Request, kind: type[Any]) -> Any:
-    """Return the body as the dataclass that its operation names."""
-    body = request.state.body
-    assert isinstance(body, kind), "the table names another one"
-    return body
 
 
 def integer_of(request: Request, name: str, default: int) -> int:
@@ -176,29 +225,29 @@ def adapter_of(kind: type) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-async def _read(kind: type, request: Request) -> object:
-    _check_content_type(request)
-    data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > MAX_BODY:
-            raise ApiError(413, f"the body is over {MAX_BODY} bytes")
-    try:
-        # Sizes, depth and repeated names first: nothing else is so strict.
-        parse_json(bytes(data), max_size=MAX_BODY)
-    except JsonError as exc:
-        raise ApiError(400, f"the body is no JSON: {exc}") from exc
-    try:
-        return adapter_of(kind).validate_json(bytes(data))
-    except ValidationError as exc:
-        raise ApiError(400, _explain(exc)) from exc
-
-
-def _check_content_type(request: Request) -> None:
+async def _read(request: Request, most: int) -> bytes:
     # A page of another site can send text/plain without asking first (CORS).
     sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if sent != JSON_TYPE:
         raise ApiError(415, f"the content type has to be {JSON_TYPE}")
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > most:
+            raise ApiError(413, f"the body is over {most} bytes")
+    return bytes(data)
+
+
+def _parse(kind: type, data: bytes) -> object:
+    try:
+        # Sizes, depth and repeated names first: nothing else is so strict.
+        parse_json(data, max_size=MAX_BODY)
+    except JsonError as exc:
+        raise ApiError(400, f"the body is no JSON: {exc}") from exc
+    try:
+        return adapter_of(kind).validate_json(data)
+    except ValidationError as exc:
+        raise ApiError(400, _explain(exc)) from exc
 
 
 def _check_query(operation: Operation, request: Request) -> None:
