@@ -201,7 +201,7 @@ def _endpoint_of(operation: Operation) -> Handler:
                 given.append(_parse(operation.body, await _read(request, MAX_BODY)))
             elif operation.raw_body:
                 given.append(await _read(request, operation.raw_body))
-            answer = await operation.handler(request, *given)
+            answer: object = await operation.handler(request, *given)
             if isinstance(answer, Response):
                 return answer
             return JsonAnswer(answer)

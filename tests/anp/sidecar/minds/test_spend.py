@@ -81,7 +81,7 @@ def test_the_ledger_is_shown_up_to_a_limit_and_counted_whole() -> None:
 def test_nothing_spent_is_shown_as_nothing() -> None:
     shown = view(spends=[], calls=[])
     assert shown.total.calls == shown.total.cost == 0
-    assert shown.days == shown.accounts == shown.steps == []
+    assert [*shown.days, *shown.accounts, *shown.steps] == []
 
 
 def test_days_are_counted_back_from_today() -> None:
