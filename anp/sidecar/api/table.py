@@ -41,11 +41,14 @@ STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 JSON_TYPE: Final = "application/json"
 
-Handler = Callable[..., Awaitable[Any]]
+Handler = Callable[..., Awaitable[object]]
 """Answers one request, given it and what was read of its body, if it has one.
 
 It returns an object of a declared class, or a response as it is to be sent.
 """
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+"Answers one request, whatever goes wrong."
 
 H = TypeVar("H", bound=Handler)
 
@@ -175,11 +178,11 @@ def routes_of(operations: Iterable[Operation]) -> list[Route]:
 
     One route has all methods of its path, so that a refusal names them all.
     """
-    by_path: dict[str, dict[str, Handler]] = {}
+    by_path: dict[str, dict[str, Endpoint]] = {}
     for one in operations:
         by_path.setdefault(one.path, {})[one.method] = _endpoint_of(one)
 
-    def route(path: str, methods: Mapping[str, Handler]) -> Route:
+    def route(path: str, methods: Mapping[str, Endpoint]) -> Route:
         async def endpoint(request: Request) -> Response:
             # HEAD is a GET whose body nobody reads.
             method = "GET" if request.method == "HEAD" else request.method
@@ -190,7 +193,7 @@ def routes_of(operations: Iterable[Operation]) -> list[Route]:
     return [route(path, methods) for path, methods in by_path.items()]
 
 
-def _endpoint_of(operation: Operation) -> Handler:
+def _endpoint_of(operation: Operation) -> Endpoint:
     """Return the handler of an operation, with its checks before it."""
 
     async def endpoint(request: Request) -> Response:
@@ -201,7 +204,7 @@ def _endpoint_of(operation: Operation) -> Handler:
                 given.append(_parse(operation.body, await _read(request, MAX_BODY)))
             elif operation.raw_body:
                 given.append(await _read(request, operation.raw_body))
-            answer: object = await operation.handler(request, *given)
+            answer = await operation.handler(request, *given)
             if isinstance(answer, Response):
                 return answer
             return JsonAnswer(answer)
