@@ -52,7 +52,7 @@ BACKLOG = 128
 
 @dataclass(frozen=True, slots=True)
 class Doors:
-    """Where the API can be reached."""
+    """The addresses of the API."""
 
     socket: Path
     "The Unix socket."
@@ -61,7 +61,7 @@ class Doors:
     "On loopback TCP, or None."
 
     token_file: Path | None = None
-    "Where the token for `url` is."
+    "The file with the token for `url`."
 
 
 def operations_of(
@@ -101,7 +101,8 @@ def make_app(
         return openapi(operations, version=daemon_version())
 
     async def described(request: Request) -> Response:
-        return JSONResponse(document())
+        # In a thread: it is made of a hundred classes, once.
+        return JSONResponse(await asyncio.to_thread(document))
 
     app = Starlette(
         routes=[

@@ -20,10 +20,10 @@ from anp.sidecar.config.schema import field_texts
 __all__ = ["openapi"]
 
 ALWAYS: Final = (400, 401, 403, 421, 500, 507)
-"What any operation may answer: a bad request, no way in, a fault of ours, a full disk."
+"Problems of any operation: a bad request, no way in, a fault of ours, a full disk."
 
 WITH_BODY: Final = (413, 415)
-"What any operation with a body may answer besides."
+"Problems of any operation with a body besides."
 
 TAGS: Final = {
     "calls": "Use peers.",

@@ -74,7 +74,7 @@ class Problem:
     "The HTTP status."
 
     detail: str
-    "What went wrong, in one line."
+    "The fault, in one line."
 
     kind: str
     "The name of the exit code that the command line ends with."

@@ -37,7 +37,7 @@ MAX_BODY: Final = 2 * 1024 * 1024
 "Largest body of a request, in bytes."
 
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-"How bodies are read: no unknown field, no text for a number."
+"The rules by which bodies are read: no unknown field, no text for a number."
 
 JSON_TYPE: Final = "application/json"
 
@@ -64,13 +64,13 @@ class Query:
     "Its name."
 
     text: str
-    "What it means, for people."
+    "Its meaning, for people."
 
     schema: Schema = field(default_factory=lambda: {"type": "string"})
-    "What it may be: a string, an integer with limits, or an `enum`."
+    "Its form: a string, an integer with limits, or an `enum`."
 
     required: bool = False
-    "Whether the operation needs it."
+    "True when the operation needs it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -208,7 +208,7 @@ class RunCounts:
     """Runs of the code of one protocol since the daemon started."""
 
     outcomes: dict[str, int]
-    "How often each outcome came; `ok` for a value."
+    "The number of runs with each outcome; `ok` for a value."
 
     failures: list[dict[str, Any]]
     "The latest reports, oldest first."

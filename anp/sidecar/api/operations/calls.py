@@ -33,7 +33,7 @@ class TaskBody:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     requirement: LongText
-    "What is wanted."
+    "The wish, in words."
 
     input_schema: dict[str, Any] | None = None
     "JSON Schema of the input."

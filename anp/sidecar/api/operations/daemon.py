@@ -109,7 +109,7 @@ class Info:
     did: str
     canonical_did: str
     url: str
-    "Where peers connect."
+    "The address to which peers connect."
 
     address: str
     "The URL and the DID in one, as peers are given it."

@@ -72,7 +72,7 @@ class Peer:
     "Names the owner gave it."
 
     urls: Sequence[str] = ()
-    "Where it was reached."
+    "Addresses at which it was reached."
 
     aliases: Sequence[str] = ()
     "Its other DIDs of the same key."
