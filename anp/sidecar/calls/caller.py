@@ -77,7 +77,7 @@ class CallRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CallStep:
     """One step of a call."""
 
     what: str
@@ -126,7 +126,7 @@ class CallResult:
     ms: float = 0.0
     "Milliseconds for everything."
 
-    timeline: Sequence[Mark] = ()
+    timeline: Sequence[CallStep] = ()
     "The steps of the call, in order."
 
 
@@ -167,11 +167,11 @@ class Caller:
 
     async def _call(self, request: CallRequest) -> CallResult:
         started = time.monotonic()
-        timeline: list[Mark] = []
+        timeline: list[CallStep] = []
 
         def mark(what: str) -> None:
             ms = round((time.monotonic() - started) * 1000, 1)
-            timeline.append(Mark(what, ms))
+            timeline.append(CallStep(what, ms))
             if request.on_progress is not None:
                 request.on_progress(what, ms)
 

@@ -6,15 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-from anp.sidecar.agreement.outcomes import in_words
+from anp.sidecar.agreement.outcomes import TESTS_KEY, in_words
 from cache.records.protocols import RevocationRecord
-from cache.records.records import State
+from cache.records.records import AgreementRecord, State
 
 __all__ = [
     "STATES",
     "Standing",
     "revocation_for",
     "StateName",
+    "last_run",
     "standing_of",
 ]
 
@@ -86,3 +87,28 @@ def standing_of(
     if unfit is not None:
         return Standing("stale", unfit)
     return Standing("active", "")
+
+
+def last_run(record: AgreementRecord) -> dict[str, Any] | None:
+    """Return when test cases last ran, how, and what came of it, or None.
+
+    That is what `protocols test` kept, or what was found when it was agreed.
+    """
+    if record.last_run is not None:
+        return record.last_run
+    cases = record.tests.get(TESTS_KEY)
+    if not isinstance(cases, dict) or not isinstance(cases.get("results"), list):
+        return None
+    results = [one for one in cases["results"] if isinstance(one, dict)]
+    if not results:
+        return None
+    failed = sum(one.get("passed") is not True for one in results)
+    return {
+        "at": cases.get("at"),
+        "mode": cases.get("mode"),
+        "passed": not failed,
+        "cases": len(results),
+        "failed": failed,
+        "outcome": in_words(record.tests),
+        "revision": record.revision,
+    }

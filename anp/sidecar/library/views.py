@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.agreement.outcomes import TESTS_KEY, in_words
+from anp.sidecar.agreement.outcomes import in_words
 from anp.sidecar.bundles.export import CLAIMS
-from anp.sidecar.library.state import StateName, revocation_for, standing_of
+from anp.sidecar.library.state import StateName, last_run, revocation_for, standing_of
 from anp.sidecar.offer.exposure import Exposure
 from cache.errors import HashPrefixError
 from cache.records.protocols import RevocationRecord, UsageRecord
@@ -215,13 +215,6 @@ class RunCounts:
 
     log: str
     "The end of what its code printed and logged."
-
-    @classmethod
-    def of(cls, runs: Runs) -> RunCounts:
-        """Return the runs as they are now."""
-        return cls(
-            outcomes=dict(runs.outcomes), failures=list(runs.failures), log=runs.log
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -496,31 +489,7 @@ class Library:
         return self._sandbox.quarantined(digest, **of)
 
     def _runs(self, name: str) -> RunCounts:
-        return RunCounts.of(
-            Runs() if self._sandbox is None else self._sandbox.runs(name)
+        runs = Runs() if self._sandbox is None else self._sandbox.runs(name)
+        return RunCounts(
+            outcomes=dict(runs.outcomes), failures=list(runs.failures), log=runs.log
         )
-
-
-def last_run(record: AgreementRecord) -> dict[str, Any] | None:
-    """Return when test cases last ran, how, and what came of it, or None.
-
-    That is what `protocols test` kept, or what was found when it was agreed.
-    """
-    if record.last_run is not None:
-        return record.last_run
-    cases = record.tests.get(TESTS_KEY)
-    if not isinstance(cases, dict) or not isinstance(cases.get("results"), list):
-        return None
-    results = [one for one in cases["results"] if isinstance(one, dict)]
-    if not results:
-        return None
-    failed = sum(one.get("passed") is not True for one in results)
-    return {
-        "at": cases.get("at"),
-        "mode": cases.get("mode"),
-        "passed": not failed,
-        "cases": len(results),
-        "failed": failed,
-        "outcome": in_words(record.tests),
-        "revision": record.revision,
-    }
