@@ -237,7 +237,7 @@ async def _read(request: Request, most: int) -> bytes:
     async for chunk in request.stream():
         data += chunk
         if len(data) > most:
-            raise ApiError(413, f"the body is over {most} bytes")
+            raise ApiError(413, f"a body has at most {most} bytes here")
     return bytes(data)
 
 
