@@ -11,7 +11,7 @@ import typer
 from anp.cli.app import app
 from anp.errors import EXIT_CODES, ErrorKind
 from anp.sidecar.api.app import operations_of
-from anp.sidecar.api.bodies import CallBody
+from anp.sidecar.api.operations.calls import CallBody
 from anp.sidecar.api.problems import HTTP_STATUS
 from anp.sidecar.config.settings import ListenConfig
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from anp.errors import ConfigError
 from anp.identity.address import PeerAddress
 from anp.sidecar.config.live import Changes, changes
+from anp.sidecar.daemon import Daemon
 from anp.sidecar.peers.policy import PeerRules
-
-if TYPE_CHECKING:
-    from anp.sidecar.daemon import Daemon
 
 __all__ = ["Reloaded", "reload_daemon"]
 
@@ -21,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """What a reload came to; the answer of `POST /v1/reload`."""
+    """The daemon has read its configuration and its attachments again."""
 
     attachments: tuple[str, ...]
     "All attachments, each started anew, by name."

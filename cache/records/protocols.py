@@ -7,17 +7,15 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from cache.records.records import Record, State
+from cache.records.records import Count, Hash, Record, State
 
 __all__ = ["COUNTS", "MAX_REASON", "RevocationRecord", "UsageRecord"]
 
 MAX_REASON = 1000
 "Longest reason of an owner, in characters."
 
-_Hash = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
 _Did = Annotated[str, Field(pattern=r"\Adid:[!-.0-~]+\z", max_length=1024)]
 _Seconds = Annotated[float, Field(ge=0, lt=1e11)]
-_Count = Annotated[int, Field(ge=0)]
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class RevocationRecord(Record):
 
     kind: ClassVar[str] = "revocation"
 
-    hash: _Hash
+    hash: Hash
 
     peer_did: _Did | None
     "Canonical DID of the only peer concerned; None concerns all."
@@ -51,25 +49,25 @@ class UsageRecord(Record):
 
     kind: ClassVar[str] = "usage"
 
-    hash: _Hash | None
+    hash: Hash | None
     "Hash of the document; None counts all calls."
 
-    agreement: _Count = 0
+    agreement: Count = 0
     "Our calls through an existing agreement."
 
-    consensus: _Count = 0
+    consensus: Count = 0
     "Our calls through a protocol known by its URI."
 
-    negotiated: _Count = 0
+    negotiated: Count = 0
     "Our calls that negotiated first."
 
-    natural_language: _Count = 0
+    natural_language: Count = 0
     "Our calls in natural language."
 
-    failed: _Count = 0
+    failed: Count = 0
     "Our calls without an answer, failed negotiations among them."
 
-    served: _Count = 0
+    served: Count = 0
     "Calls of peers that were answered."
 
     first_used: _Seconds | None = None

@@ -20,8 +20,10 @@ __all__ = [
     "FORMAT",
     "MAX_RECORD",
     "AgreementRecord",
+    "Count",
     "DocumentRecord",
     "HalfRecord",
+    "Hash",
     "NegotiationRecord",
     "PeerRecord",
     "PeerState",
@@ -41,13 +43,17 @@ FORMAT = 1
 MAX_RECORD = 16 * 1024 * 1024
 "Largest record as JSON, in bytes; a document has at most 256 KiB."
 
-_Hash = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
+Hash = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
+"A SHA-256, as 64 lower-case hex characters."
+
+Count = Annotated[int, Field(ge=0)]
+"A number of things."
+
 # DIDs are parts of keys, so they have no separator and no invisible character.
 _Did = Annotated[str, Field(pattern=r"\Adid:[!-.0-~]+\z", max_length=1024)]
 _Id = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]+\z", max_length=64)]
 _Url = Annotated[str, Field(pattern=r"\A[!-~]+\z", max_length=2048)]
 _Seconds = Annotated[float, Field(ge=0, lt=1e11)]
-_Count = Annotated[int, Field(ge=0)]
 _Object = dict[str, Any]
 
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
@@ -128,7 +134,7 @@ class DocumentRecord(Record):
 
     kind: ClassVar[str] = "document"
 
-    hash: _Hash
+    hash: Hash
     "SHA-256 of the text's UTF-8 bytes, 64 lower-case hex characters (ANP-88)."
 
     text: str
@@ -154,11 +160,11 @@ class HalfRecord(Record):
 
     kind: ClassVar[str] = "half"
 
-    hash: _Hash
+    hash: Hash
 
     role: Role
 
-    revision: _Count
+    revision: Count
     "Number from 1; 0 until the store gives it one."
 
     source: str
@@ -167,7 +173,7 @@ class HalfRecord(Record):
     origin: Literal["rules", "model", "imported", "hand-written"]
     "Author of the code; decides the isolation level at which it may run."
 
-    capabilities: dict[str, _Hash]
+    capabilities: dict[str, Hash]
     "The capabilities it may call, each with the hash of its schemas."
 
     created: _Seconds
@@ -179,7 +185,7 @@ class HalfRecord(Record):
     model: Annotated[str, Field(max_length=256)] = ""
     "Name of the model that wrote it; empty for other origins or when unknown."
 
-    bundle: _Hash | None = None
+    bundle: Hash | None = None
     "SHA-256 of the imported bundle's bytes; None for other origins."
 
     negotiation_id: _Id | None = None
@@ -201,12 +207,12 @@ class AgreementRecord(Record):
     role: Role
     "Our side."
 
-    task_key: _Hash | None
+    task_key: Hash | None
     "Hash that identifies the need; None for a provider, which never learns it."
 
-    hash: _Hash
+    hash: Hash
 
-    revision: _Count
+    revision: Count
     "Revision of our half; 0 until the store gives it a number."
 
     task: _Object | None
@@ -227,7 +233,7 @@ class AgreementRecord(Record):
     last_used: _Seconds | None = None
     "When a call last used it, in seconds since 1970."
 
-    uses: _Count = 0
+    uses: Count = 0
     "Number of calls that used it."
 
     state: State = State.ACTIVE
@@ -265,7 +271,7 @@ class NegotiationRecord(Record):
     reason: Annotated[str, Field(max_length=64 * 1024)]
     "Reason of a failure in words; otherwise empty."
 
-    hash: _Hash | None
+    hash: Hash | None
     "Hash of the agreed document."
 
     started: _Seconds
@@ -277,7 +283,7 @@ class NegotiationRecord(Record):
     own_did: _Did | None = None
     "Our DID in its canonical form; None in records older than this field."
 
-    subject: _Hash | None = None
+    subject: Hash | None = None
     "The need's key, or a hash of the requirement that the peer wrote."
 
     verdicts: tuple[_Object, ...] = ()
@@ -292,7 +298,7 @@ class NegotiationRecord(Record):
     decision: _Object | None = None
     "The owner's decision after its end; empty until there is one."
 
-    model_calls: _Count = 0
+    model_calls: Count = 0
     "Model calls on our side while it ran."
 
     tests: _Object | None = None
@@ -328,7 +334,7 @@ class StandingRecord(Record):
     verdict: Literal["accept", "reject", "edit", "hint", "offer"]
     "The owner's verdict; `offer`, made by the daemon, offers the same text again."
 
-    subject: _Hash | None
+    subject: Hash | None
     "Hash of the need or requirement it is for; None when only `hash` decides."
 
     created: _Seconds
@@ -337,16 +343,16 @@ class StandingRecord(Record):
     expires: _Seconds
     "Seconds since 1970 at which it lapses."
 
-    hash: _Hash | None = None
+    hash: Hash | None = None
     "Hash of the document to accept, reject or propose."
 
     document: str | None = None
     "The text to send, if we are the side that sends it."
 
-    reply_to: _Hash | None = None
+    reply_to: Hash | None = None
     "Hash of the peer's candidate that `document` answers."
 
-    module: _Hash | None = None
+    module: Hash | None = None
     "Hash of the half's text that the owner saw; None allows any that passes."
 
     half: _Object | None = None

@@ -93,7 +93,8 @@ def test_a_call_gives_its_result_as_the_document_says(pair: Pair) -> None:
     ):
         schema_of(pair, name).validate(pair.api.get(path).json())
     one = pair.api.get("/v1/protocols").json()["protocols"][0]["hash"]
-    schema_of(pair, "Protocol").validate(pair.api.get(f"/v1/protocols/{one}").json())
+    shown = pair.api.get(f"/v1/protocols/{one}").json()
+    schema_of(pair, "ProtocolDetails").validate(shown)
     offers = pair.api.get("/v1/peers/offers", params={"peer": pair.provider.address})
     schema_of(pair, "Offers").validate(offers.json())
     assert offers.json()["publishes"]

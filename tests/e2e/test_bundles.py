@@ -13,7 +13,6 @@ import pytest
 
 from anp.channel.channel import Channel
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.api import views
 from anp.sidecar.api.app import make_app
 from anp.sidecar.bound import provider
 from anp.sidecar.bundles.format import (
@@ -23,6 +22,7 @@ from anp.sidecar.bundles.format import (
     read_bundle,
 )
 from anp.sidecar.bundles.format import render_bundle as render
+from anp.sidecar.library.views import Library
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from cache.records.records import AgreementRecord, Role, State
 from negotiation.need import Role as Side
@@ -100,10 +100,11 @@ async def test_daemons_that_never_met_need_no_negotiation(tmp_path: Path) -> Non
         assert new.caller.store.negotiations() == []
         assert new.provider.store.negotiations() == []
         for daemon in (new.caller, new.provider):
-            [listed] = views.protocols(daemon.store, daemon.sandbox)["protocols"]
-            assert listed["origin"] == "imported"
-            shown = views.protocol(daemon.store, daemon.sandbox, listed["hash"])
-            assert [half["origin"] for half in shown["halves"]] == ["imported"]
+            library = Library(daemon.store, daemon.sandbox)
+            [listed], _ = library.page()
+            assert listed.origin == "imported"
+            shown = library.details(listed.hash)
+            assert [half.origin for half in shown.halves] == ["imported"]
         # Nothing about the transport came along: the bundles are as they were.
         assert await caller.export(one.half.hash) != ours
         again = read_bundle(await caller.export(one.half.hash))
@@ -152,8 +153,9 @@ async def test_an_imported_half_takes_over_from_the_next_channel_on(
         await reconnect(house)
         result = await house.result("twice", {"number": 4})
         assert (result.output, result.negotiation_messages) == ({"twice": 8}, 0)
-        runs = views.protocol(store, house.provider.sandbox, bundle.hash)["runs"]
-        assert runs["outcomes"]["ok"] >= 1
+        library = Library(store, house.provider.sandbox)
+        runs = library.details(bundle.hash).runs
+        assert runs.outcomes["ok"] >= 1
 
 
 def channels(house: House) -> list[Channel]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import string
 from collections.abc import AsyncIterator
@@ -225,7 +224,7 @@ async def test_an_unknown_action_negotiates_once_and_is_remembered(
     monkeypatch.setattr(desk, "reached", lambda: others)
     first = await call(house, "twice")
     assert (first.output, first.source) == ({"twice": 42}, "negotiated")
-    assert "does not serve" in json.dumps(first.timeline)
+    assert "does not serve" in repr(first.timeline)
     second = await call(house, "twice")
     assert (second.source, second.negotiation_messages) == ("agreement", 0)
     assert len(house.caller.store.negotiations()) == 1
@@ -292,8 +291,8 @@ async def test_a_protocol_of_a_bundle_is_spoken_by_both_without_negotiation(
         (folder / f"twice{SUFFIX}").write_bytes(render_entry(entry))
         await other.provider.consensus.load()
         await other.provider.consensus.settle()
-        shown = {one["uri"]: one for one in await other.provider.consensus.shown()}
-        assert (shown[URI]["code"], shown[URI]["served"]) == ("bundle", True)
+        shown = {one.uri: one for one in await other.provider.consensus.shown()}
+        assert (shown[URI].code, shown[URI].served) == ("bundle", True)
         result = await call(other, "twice")
         assert (result.output, result.uri) == ({"twice": 42}, URI)
         assert result.negotiation_messages == 0
@@ -491,4 +490,4 @@ async def cut(house: House) -> None:
 
 def marks(result: CallResult) -> list[str]:
     """Return what a call said about its way."""
-    return [entry["what"] for entry in result.timeline]
+    return [entry.what for entry in result.timeline]

@@ -13,11 +13,11 @@ import pytest
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement import outcomes
-from anp.sidecar.api import views
 from anp.sidecar.api.app import make_app
 from anp.sidecar.bound import cases
 from anp.sidecar.bound.cases import ProviderCases
 from anp.sidecar.daemon import Daemon
+from anp.sidecar.library.views import Library
 from cache.records.records import AgreementRecord, State
 from negotiation.errors import HalfError
 from tests.clauses import clause
@@ -220,10 +220,8 @@ async def test_both_owners_read_in_words_what_failed(
         await failing_call(house)
         ours, _ = agreements(house)
         assert ours.negotiation_id is not None
-        [listed] = views.protocols(house.caller.store, house.caller.sandbox)[
-            "protocols"
-        ]
-        assert listed["state"] == "failed"
+        [listed], _ = Library(house.caller.store, house.caller.sandbox).page()
+        assert listed.state == "failed"
     monkeypatch.undo()
     for name in ("caller", "provider"):
         with Anpd(tmp_path / name).up() as daemon:

@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.api import views
+from anp.sidecar.api.operations.negotiations import (
+    NegotiationDetails,
+    negotiation_view,
+)
 from anp.sidecar.daemon import Daemon
 from cache.records.records import Role
 from tests.clauses import clause
@@ -80,9 +83,9 @@ async def doubt(house: Kitchen) -> None:
 def steps(daemon: Daemon) -> list[str]:
     """Return what the owner sees that the model was asked, in order."""
     [record] = daemon.store.negotiations()
-    shown = views.negotiation(record, turns=True)
-    assert shown["model_calls"] == len(shown["exchanges"])
-    return [one["step"] for one in shown["exchanges"]]
+    shown = negotiation_view(NegotiationDetails, record, decisions=())
+    assert shown.model_calls == len(shown.exchanges)
+    return [one["step"] for one in shown.exchanges]
 
 
 @clause("ANP-9", "ANP-56", "ANP-60")

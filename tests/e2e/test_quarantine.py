@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from anp.errors import CallError
-from anp.sidecar.api import views
+from anp.sidecar.library.views import Library
 from cache.records.records import Role
 from tests.e2e.house import House, house_in
 
@@ -50,9 +50,9 @@ async def test_a_protocol_whose_code_never_ends_is_quarantined_and_released(
         words = "protocol quarantined"
         told = [r.message for r in caplog.records if words in r.message]
         assert len(told) == 1
-        shown = views.protocol(house.provider.store, sandbox, digest)
-        assert shown["runs"]["outcomes"]["timeout"] == 3
-        assert "workers were lost" in shown["quarantined"]
+        shown = Library(house.provider.store, sandbox).details(digest)
+        assert shown.runs.outcomes["timeout"] == 3
+        assert "workers were lost" in (shown.quarantined or "")
         # Its hash is declined, so the two negotiate; our rules write a half anew, and
         # that one is not the code that killed.
         assert await house.call("twice", number=2) == {"twice": 4}

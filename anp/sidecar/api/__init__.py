@@ -5,10 +5,8 @@
 * `operations`: the operations, one file for each noun.
 * `openapi`: the OpenAPI document.
 * `guard`: decides who may use the API.
-* `bodies`: the bodies of requests.
-* `answers`: the shapes of answers.
-* `views`: agents, calls and peers as JSON.
-* `pages`: long lists, page by page.
+* `requests`: parts of requests that several operations share, such as pages of lists.
+* `answers`: dataclasses as JSON.
 * `problems`: errors as problem documents, with their HTTP status.
 * `event_stream`: events as server-sent events.
 * `dashboard`: the pages for the owner's browser.

@@ -7,12 +7,11 @@ import contextlib
 import logging
 import os
 import socket
-import time
 from collections.abc import AsyncIterator, Generator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -23,30 +22,22 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.api import views
-from anp.sidecar.api.answers import ANY, NUMBER, TEXT, answer_of, ref
-from anp.sidecar.api.bodies import CapabilityTestBody
 from anp.sidecar.api.dashboard import Dashboard
 from anp.sidecar.api.guard import Door, Guard, load_token
 from anp.sidecar.api.openapi import openapi
-from anp.sidecar.api.operations.bundles import bundle_operations
-from anp.sidecar.api.operations.calls import call_operations
-from anp.sidecar.api.operations.consensus import consensus_operations
-from anp.sidecar.api.operations.dashboard import dashboard_operations
-from anp.sidecar.api.operations.health import health_operations
-from anp.sidecar.api.operations.negotiations import owner_operations
-from anp.sidecar.api.operations.peers import peer_operations
-from anp.sidecar.api.operations.protocols import protocol_operations
-from anp.sidecar.api.operations.spend import spend_operations
+from anp.sidecar.api.operations.calls import CallOperations
+from anp.sidecar.api.operations.capabilities import CapabilityOperations
+from anp.sidecar.api.operations.daemon import DaemonOperations
+from anp.sidecar.api.operations.negotiations import NegotiationOperations
+from anp.sidecar.api.operations.peers import PeerOperations
+from anp.sidecar.api.operations.protocols import ProtocolOperations
+from anp.sidecar.api.operations.sharing import SharingOperations
 from anp.sidecar.api.problems import http_problem
-from anp.sidecar.api.table import Answer, Operation, body_of, routes_of
+from anp.sidecar.api.table import Operation, operations_in, routes_of
+from anp.sidecar.daemon import Daemon
 from anp.sidecar.mcp.http import McpMount
 from anp.sidecar.telemetry.tracing import TraceContext
 from anp.version import daemon_version
-from negotiation.errors import CapabilityFailed
-
-if TYPE_CHECKING:
-    from anp.sidecar.daemon import Daemon
 
 __all__ = ["Doors", "make_app", "operations_of", "serve_api"]
 
@@ -61,7 +52,7 @@ BACKLOG = 128
 
 @dataclass(frozen=True, slots=True)
 class Doors:
-    """Where the API can be reached."""
+    """The addresses of the API."""
 
     socket: Path
     "The Unix socket."
@@ -70,64 +61,23 @@ class Doors:
     "On loopback TCP, or None."
 
     token_file: Path | None = None
-    "Where the token for `url` is."
+    "The file with the token for `url`."
 
 
 def operations_of(
     daemon: Daemon, dashboard: Dashboard | None = None
 ) -> list[Operation]:
     """Return every operation of the API of `daemon`; fixed paths stand first."""
-    api = _DaemonApi(daemon)
-    return [
-        *health_operations(daemon),
-        Operation(
-            method="GET",
-            path="/v1/info",
-            name="getInfo",
-            summary="Tell who this daemon is and how it is doing.",
-            handler=api.info,
-            answers=(Answer(text="The daemon.", schema=ref("Info")),),
-        ),
-        *call_operations(daemon),
-        *dashboard_operations(daemon, dashboard or Dashboard()),
-        Operation(
-            method="GET",
-            path="/v1/capabilities",
-            name="listCapabilities",
-            summary="List every attached capability, exposed or not.",
-            handler=api.capabilities,
-            answers=(Answer(text="All of them.", schema=ref("Capabilities")),),
-        ),
-        Operation(
-            method="GET",
-            path="/v1/capabilities/{name}",
-            name="getCapability",
-            summary="Show one capability with its schemas.",
-            handler=api.capability,
-            answers=(Answer(text="The capability.", schema=ref("Capability")),),
-        ),
-        Operation(
-            method="POST",
-            path="/v1/capabilities/{name}/test",
-            name="testCapability",
-            summary="Call an exposed capability as a peer would, without a protocol.",
-            handler=api.test_capability,
-            body=CapabilityTestBody,
-            answers=(
-                Answer(
-                    text="What it gave.",
-                    schema=answer_of(capability=TEXT, output=ANY, ms=NUMBER),
-                ),
-            ),
-            problems=(424,),
-        ),
-        *consensus_operations(daemon),
-        *bundle_operations(daemon),
-        *protocol_operations(daemon),
-        *owner_operations(daemon),
-        *spend_operations(daemon),
-        *peer_operations(daemon),
-    ]
+    nouns = (
+        DaemonOperations(daemon, dashboard or Dashboard()),
+        CallOperations(daemon),
+        CapabilityOperations(daemon),
+        SharingOperations(daemon),
+        ProtocolOperations(daemon),
+        NegotiationOperations(daemon),
+        PeerOperations(daemon),
+    )
+    return [operation for noun in nouns for operation in operations_in(noun)]
 
 
 def make_app(
@@ -151,7 +101,8 @@ def make_app(
         return openapi(operations, version=daemon_version())
 
     async def described(request: Request) -> Response:
-        return JSONResponse(document())
+        # In a thread: it is made of a hundred classes, once.
+        return JSONResponse(await asyncio.to_thread(document))
 
     app = Starlette(
         routes=[
@@ -288,44 +239,3 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         yield
-
-
-class _DaemonApi:
-    """The handlers, thin: they read the request, ask the daemon and show the answer."""
-
-    def __init__(self, daemon: Daemon) -> None:
-        self._daemon = daemon
-
-    async def info(self, request: Request) -> Response:
-        return JSONResponse(views.info(self._daemon))
-
-    async def capabilities(self, request: Request) -> Response:
-        return JSONResponse({"capabilities": views.capabilities(self._daemon)})
-
-    async def capability(self, request: Request) -> Response:
-        return JSONResponse(views.capability(self._daemon, request.path_params["name"]))
-
-    async def test_capability(self, request: Request) -> Response:
-        body: CapabilityTestBody = body_of(request, CapabilityTestBody)
-        found = views.capability(self._daemon, request.path_params["name"])
-        name = found["name"]
-        if not found["exposed"]:
-            raise CallError(
-                ErrorKind.POLICY, f"{name} is not exposed, so peers cannot call it"
-            )
-        began = time.monotonic()
-        try:
-            output = await self._daemon.capability_calls.run(
-                name,
-                body.input,
-                peer_did=self._daemon.did,
-                max_payload=self._daemon.config.limits.max_payload,
-            )
-        except CapabilityFailed as exc:
-            raise CallError(
-                ErrorKind.APPLICATION_ERROR,
-                f"{name} answered {exc.code}: {exc.message}",
-                may_have_run=exc.ran,
-            ) from exc
-        ms = round((time.monotonic() - began) * 1000, 1)
-        return JSONResponse({"capability": name, "output": output, "ms": ms})

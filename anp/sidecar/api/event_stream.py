@@ -6,14 +6,23 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Any, Final
 
 from starlette.responses import Response, StreamingResponse
 
+from anp.sidecar.api.answers import fields_of
 from anp.sidecar.api.problems import problem_of
+from anp.sidecar.api.table import Media
 from anp.sidecar.calls.events import Event
 
-__all__ = ["event_stream", "frame_of"]
+__all__ = ["EVENT_STREAM", "event_stream", "frame_of"]
+
+EVENT_STREAM: Final = Media(
+    text="Server-sent events; the data of each is a JSON object with `number`, "
+    "`type`, `at` and `data`.",
+    media_type="text/event-stream",
+)
+"A stream of events in the table of operations."
 
 HEARTBEAT: Final = 15.0
 "Seconds of silence after which a comment shows that the stream is alive."
@@ -22,17 +31,16 @@ HEARTBEAT: Final = 15.0
 def frame_of(event: Event) -> bytes:
     """Return an event as it goes over the wire."""
     text = json.dumps(
-        {
-            "number": event.number,
-            "type": event.type,
-            "at": event.at,
-            "data": event.data,
-        },
+        event,
         ensure_ascii=True,
         separators=(",", ":"),
-        default=problem_of,
+        default=_jsonable,
     )
     return f"id: {event.number}\nevent: {event.type}\ndata: {text}\n\n".encode()
+
+
+def _jsonable(value: Any) -> dict[str, Any]:
+    return fields_of(problem_of(value) if isinstance(value, Exception) else value)
 
 
 def event_stream(

@@ -1,4 +1,4 @@
-"""Who may use the local API: the socket's owner, or who shows the token on loopback."""
+"""The doors of the local API: the owner's socket, and loopback with a token."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ class Door:
     "TCP port on loopback, or None for the Unix socket, whose mode is its lock."
 
     token: str = ""
-    "What `Authorization: Bearer` has to say; needed with a port."
+    "The token that `Authorization: Bearer` has to give; needed with a port."
 
     session: Session | None = None
     "Lets our own pages in without the token (SIDECAR.md, Dashboard), if they are on."
 
     @property
     def hosts(self) -> frozenset[str]:
-        """What `Host` may say on TCP; another one is a rebound name (DNS)."""
+        """The values of `Host` on TCP; another one is a rebound name (DNS)."""
         names = ("127.0.0.1", "localhost", "[::1]")
         return frozenset(f"{name}:{self.port}" for name in names)
 
     @property
     def origins(self) -> frozenset[str]:
-        """Where pages of ours come from."""
+        """The origins of our own pages."""
         return frozenset(f"http://{host}" for host in self.hosts)
 
 

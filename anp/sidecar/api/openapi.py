@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
-from anp.sidecar.api.answers import SCHEMAS, ref
-from anp.sidecar.api.problems import PROBLEM_TYPE
-from anp.sidecar.api.table import Operation, adapter_of
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
+from pydantic_core import core_schema
+
+from anp.sidecar.api.answers import LEFT_OUT
+from anp.sidecar.api.problems import PROBLEM_TYPE, Problem
+from anp.sidecar.api.table import JSON_TYPE, Media, Operation, adapter_of
+from anp.sidecar.config.schema import field_texts
 
 __all__ = ["openapi"]
 
 ALWAYS: Final = (400, 401, 403, 421, 500, 507)
-"What any operation may answer: a bad request, no way in, a fault of ours, a full disk."
+"Problems of any operation: a bad request, no way in, a fault of ours, a full disk."
 
 WITH_BODY: Final = (413, 415)
-"What any operation with a body may answer besides."
+"Problems of any operation with a body besides."
 
 TAGS: Final = {
     "calls": "Use peers.",
@@ -41,8 +47,9 @@ def openapi(operations: Iterable[Operation], *, version: str) -> dict[str, Any]:
     Args:
         version: Of the daemon.
     """
+    operations = list(operations)
+    schemas = _Schemas(operations)
     paths: dict[str, dict[str, Any]] = {}
-    schemas: dict[str, Any] = {}
     for operation in operations:
         shown = _operation(operation, schemas)
         paths.setdefault(operation.path, {})[operation.method.lower()] = shown
@@ -66,23 +73,94 @@ def openapi(operations: Iterable[Operation], *, version: str) -> dict[str, Any]:
                     "description": "On loopback; the socket needs none.",
                 }
             },
-            "schemas": {**SCHEMAS, **schemas},
+            "schemas": schemas.components,
         },
     }
 
 
-def _operation(operation: Operation, schemas: dict[str, Any]) -> dict[str, Any]:
+class _Schemas:
+    """The schemas of all bodies and answers, made together so that names are unique."""
+
+    def __init__(self, operations: Sequence[Operation]) -> None:
+        kinds: dict[tuple[type, JsonSchemaMode], None] = {
+            (Problem, "serialization"): None
+        }
+        for one in operations:
+            answers = [one.answer, *one.others.values()]
+            kinds.update(
+                ((kind, "serialization"), None)
+                for kind in answers
+                if not isinstance(kind, Media)
+            )
+            if one.body is not None:
+                kinds[one.body, "validation"] = None
+        self._shown, found = TypeAdapter.json_schemas(
+            [(kind, mode, adapter_of(kind)) for kind, mode in kinds],
+            ref_template="#/components/schemas/{model}",
+            schema_generator=_Generator,
+        )
+        self.components: dict[str, Any] = found["$defs"]
+        "Each schema by its name."
+
+    def body(self, kind: type) -> JsonSchemaValue:
+        """Return the schema of the body of a request."""
+        return self._shown[kind, "validation"]
+
+    def answer(self, kind: type | Media) -> JsonSchemaValue:
+        """Return the schema of an answer."""
+        if not isinstance(kind, Media):
+            return self._shown[kind, "serialization"]
+        return {"type": "object" if kind.media_type == JSON_TYPE else "string"}
+
+
+class _Generator(GenerateJsonSchema):
+    """Makes schemas as the classes are written: texts of fields, keys always there."""
+
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
+        """Add the string below each field."""
+        shown = super().dataclass_schema(schema)
+        for cls in schema["cls"].__mro__[:-1]:
+            for name, text in field_texts(cls).items():
+                if name in shown.get("properties", {}):
+                    shown["properties"][name].setdefault("description", text)
+        return shown
+
+    def field_is_required(self, field: Any, total: bool) -> bool:
+        """Tell that the key of an answer is there unless it may be left out."""
+        if self.mode == "validation":
+            return super().field_is_required(field, total)
+        return field["schema"].get("default") is not LEFT_OUT
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        """Leave out the defaults of answers: they mean nothing to who reads one."""
+        if self.mode == "validation":
+            return super().default_schema(schema)
+        return self.generate_inner(schema["schema"])
+
+    def str_schema(self, schema: core_schema.StringSchema) -> JsonSchemaValue:
+        """Write patterns as ECMAScript has them."""
+        shown = super().str_schema(schema)
+        if "pattern" in shown:
+            shown["pattern"] = shown["pattern"].replace(r"\A", "^").replace(r"\z", "$")
+        return shown
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """Leave out titles that only repeat the names."""
+        return False
+
+
+def _operation(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
         "tags": [operation.tag],
-        "responses": _responses(operation),
+        "responses": _responses(operation, schemas),
     }
     parameters = _parameters(operation)
     if parameters:
         shown["parameters"] = parameters
     if operation.body is not None:
-        content = {"schema": _body(operation.body, schemas)}
+        content = {"schema": schemas.body(operation.body)}
     elif operation.raw_body:
         content = {"schema": {"type": "object"}}
     else:
@@ -125,16 +203,18 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
     return [*segments, *query, *headers]
 
 
-def _responses(operation: Operation) -> dict[str, Any]:
+def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
     responses: dict[str, Any] = {}
-    for answer in operation.answers:
-        schema = dict(answer.schema) if answer.schema is not None else {}
-        content = {"schema": schema} if schema else {"schema": {"type": "string"}}
-        known = responses.setdefault(
-            str(answer.status), {"description": answer.text, "content": {}}
-        )
-        known["content"][answer.media_type] = content
-    has_body = operation.body is not None or operation.raw_body
+    for status, kind in {200: operation.answer, **operation.others}.items():
+        if isinstance(kind, Media):
+            text, media_type = kind.text, kind.media_type
+        else:
+            text, media_type = inspect.cleandoc(kind.__doc__ or ""), JSON_TYPE
+        responses[str(status)] = {
+            "description": text,
+            "content": {media_type: {"schema": schemas.answer(kind)}},
+        }
+    has_body = operation.body is not None or operation.raw_body > 0
     statuses = {*ALWAYS, *operation.problems, *(WITH_BODY if has_body else ())}
     if "{" in operation.path:
         statuses |= {404, 409}
@@ -142,14 +222,5 @@ def _responses(operation: Operation) -> dict[str, Any]:
         known = responses.setdefault(
             str(status), {"description": HTTPStatus(status).phrase, "content": {}}
         )
-        known["content"][PROBLEM_TYPE] = {"schema": ref("Problem")}
+        known["content"][PROBLEM_TYPE] = {"schema": schemas.answer(Problem)}
     return responses
-
-
-def _body(kind: type, schemas: dict[str, Any]) -> dict[str, Any]:
-    template = "#/components/schemas/{model}"
-    schema = adapter_of(kind).json_schema(ref_template=template)
-    schemas.update(schema.pop("$defs", {}))
-    name = kind.__name__
-    schemas[name] = schema
-    return ref(name)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Annotated, Final
 
+from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from anp.errors import (
     AnpError,
@@ -18,6 +20,7 @@ from anp.errors import (
     ErrorKind,
     UnknownError,
 )
+from anp.sidecar.api.answers import LEFT_OUT, JsonAnswer
 from cache.errors import CacheError, HashPrefixError
 from negotiation.errors import JsonError
 
@@ -25,8 +28,8 @@ __all__ = [
     "HTTP_STATUS",
     "PROBLEM_TYPE",
     "ApiError",
+    "Problem",
     "http_problem",
-    "problem",
     "problem_of",
     "problem_response",
 ]
@@ -57,6 +60,53 @@ HTTP_STATUS: Final[dict[ErrorKind, int]] = {
 "HTTP status of each kind of error."
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """A request failed."""
+
+    type: str
+    "A URN with the kind."
+
+    title: str
+    "The kind, for people."
+
+    status: Annotated[int, Field(ge=400, le=599)]
+    "The HTTP status."
+
+    detail: str
+    "The fault, in one line."
+
+    kind: str
+    "The name of the exit code that the command line ends with."
+
+    may_have_run: bool = LEFT_OUT
+    "True when the call may have been carried out all the same."
+
+    retry_after: float = LEFT_OUT
+    "Seconds after which it can be tried again."
+
+    @classmethod
+    def of(
+        cls,
+        kind: ErrorKind,
+        detail: str,
+        *,
+        status: int | None = None,
+        may_have_run: bool = False,
+        retry_after: float | None = None,
+    ) -> Problem:
+        """Return the problem of a kind, with that kind's status unless one is given."""
+        return cls(
+            type=f"urn:anpd:error:{kind.value}",
+            title=kind.value.replace("_", " "),
+            status=HTTP_STATUS[kind] if status is None else status,
+            detail=detail,
+            kind=kind.value,
+            may_have_run=may_have_run or LEFT_OUT,
+            retry_after=LEFT_OUT if retry_after is None else retry_after,
+        )
+
+
 class ApiError(CallError):
     """A request that is wrong in a way for which HTTP has a status of its own."""
 
@@ -73,71 +123,48 @@ class ApiError(CallError):
         self.headers = headers or {}
 
 
-def problem(
-    kind: ErrorKind,
-    detail: str,
-    *,
-    status: int | None = None,
-    may_have_run: bool = False,
-    retry_after: float | None = None,
-) -> dict[str, Any]:
-    """Return a problem document; its `kind` has the name of the exit code."""
-    body: dict[str, Any] = {
-        "type": f"urn:anpd:error:{kind.value}",
-        "title": kind.value.replace("_", " "),
-        "status": HTTP_STATUS[kind] if status is None else status,
-        "detail": detail,
-        "kind": kind.value,
-    }
-    if may_have_run:
-        body["may_have_run"] = True
-    if retry_after is not None:
-        body["retry_after"] = retry_after
-    return body
-
-
-def problem_of(exc: Exception) -> dict[str, Any]:
+def problem_of(exc: Exception) -> Problem:
     """Return the problem document of whatever a handler raised."""
     match exc:
         case ApiError():
-            return problem(exc.kind, exc.detail, status=exc.status)
+            return Problem.of(exc.kind, exc.detail, status=exc.status)
         case UnknownError():
-            return problem(exc.kind, exc.detail, status=404)
+            return Problem.of(exc.kind, exc.detail, status=404)
         case ConflictError():
-            return problem(exc.kind, exc.detail, status=409)
+            return Problem.of(exc.kind, exc.detail, status=409)
         case BusyError():
-            return problem(
+            return Problem.of(
                 exc.kind, exc.detail, status=429, retry_after=exc.retry_after
             )
         case CallError():
-            return problem(
+            return Problem.of(
                 exc.kind,
                 exc.detail,
                 may_have_run=exc.may_have_run,
                 retry_after=exc.retry_after,
             )
         case ConfigError():
-            return problem(ErrorKind.CONFIGURATION, str(exc))
+            return Problem.of(ErrorKind.CONFIGURATION, str(exc))
         case HashPrefixError():
             status = 409 if exc.matches else 404
-            return problem(ErrorKind.USAGE, str(exc), status=status)
+            return Problem.of(ErrorKind.USAGE, str(exc), status=status)
         case CacheError():
-            return problem(ErrorKind.LOCAL_RESOURCE, str(exc))
+            return Problem.of(ErrorKind.LOCAL_RESOURCE, str(exc))
         case AnpError() | JsonError():
-            return problem(ErrorKind.USAGE, str(exc))
+            return Problem.of(ErrorKind.USAGE, str(exc))
     logger.error("request failed", exc_info=exc)
-    return problem(ErrorKind.UNEXPECTED, "unexpected error; see the log")
+    return Problem.of(ErrorKind.UNEXPECTED, "unexpected error; see the log")
 
 
 def problem_response(
-    body: dict[str, Any], headers: dict[str, str] | None = None
+    answer: Problem, headers: dict[str, str] | None = None
 ) -> Response:
     """Return the answer that carries a problem document."""
     more = dict(headers or {})
-    if "retry_after" in body:
-        more["Retry-After"] = str(max(1, int(body["retry_after"])))
-    return JSONResponse(
-        body, status_code=body["status"], headers=more, media_type=PROBLEM_TYPE
+    if answer.retry_after is not LEFT_OUT:
+        more["Retry-After"] = str(max(1, int(answer.retry_after)))
+    return JsonAnswer(
+        answer, status_code=answer.status, headers=more, media_type=PROBLEM_TYPE
     )
 
 
@@ -148,6 +175,6 @@ async def http_problem(request: Request, exc: Exception) -> Response:
             404: f"there is no {request.url.path}; see /v1/openapi.json",
             405: f"{request.method} does not go with {request.url.path}",
         }.get(exc.status_code, exc.detail)
-        body = problem(ErrorKind.USAGE, detail, status=exc.status_code)
-        return problem_response(body, dict(exc.headers or {}))
+        answer = Problem.of(ErrorKind.USAGE, detail, status=exc.status_code)
+        return problem_response(answer, dict(exc.headers or {}))
     return problem_response(problem_of(exc))

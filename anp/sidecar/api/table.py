@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from anp.sidecar.api.answers import JsonAnswer
 from anp.sidecar.api.problems import ApiError, problem_of, problem_response
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
 __all__ = [
+    "JSON_TYPE",
     "MAX_BODY",
     "STRICT",
-    "Answer",
     "Handler",
+    "Media",
     "Operation",
     "Query",
-    "body_of",
+    "adapter_of",
+    "get",
     "integer_of",
+    "operations_in",
+    "post",
     "routes_of",
 ]
 
@@ -32,12 +37,20 @@ MAX_BODY: Final = 2 * 1024 * 1024
 "Largest body of a request, in bytes."
 
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-"How bodies are read: no unknown field, no text for a number."
+"The rules by which bodies are read: no unknown field, no text for a number."
 
 JSON_TYPE: Final = "application/json"
 
-Handler = Callable[[Request], Awaitable[Response]]
-"Answers one request."
+Handler = Callable[..., Awaitable[object]]
+"""Answers one request, given it and what was read of its body, if it has one.
+
+It returns an object of a declared class, or a response as it is to be sent.
+"""
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+"Answers one request, whatever goes wrong."
+
+H = TypeVar("H", bound=Handler)
 
 Schema = Mapping[str, Any]
 "A JSON Schema."
@@ -51,35 +64,29 @@ class Query:
     "Its name."
 
     text: str
-    "What it means, for people."
+    "Its meaning, for people."
 
     schema: Schema = field(default_factory=lambda: {"type": "string"})
-    "What it may be: a string, an integer with limits, or an `enum`."
+    "Its form: a string, an integer with limits, or an `enum`."
 
     required: bool = False
-    "Whether the operation needs it."
+    "True when the operation needs it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """One good answer of an operation."""
+class Media:
+    """A good answer that is no JSON of ours: the handler makes the whole response."""
 
     text: str
-    "What it means, for people."
+    "Its meaning, for people."
 
-    schema: Schema | None = None
-    "Of its JSON; None for other media types."
-
-    media_type: str = JSON_TYPE
-    "How its body is written."
-
-    status: int = 200
-    "Its HTTP status."
+    media_type: str
+    "The format of its body."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One method on one path: what it takes, what it answers, and who answers."""
+    """One method on one path, with everything that it takes and answers."""
 
     method: Literal["GET", "POST", "DELETE"]
     "The HTTP method."
@@ -96,14 +103,17 @@ class Operation:
     handler: Handler
     "Answers it; what it raises becomes a problem document."
 
-    answers: tuple[Answer, ...]
-    "The good answers."
+    answer: type | Media
+    "The dataclass that it answers with status 200."
+
+    others: Mapping[int, type] = field(default_factory=dict)
+    "The dataclasses of other good answers, by HTTP status."
 
     body: type | None = None
-    "The dataclass that the JSON of the body is read into."
+    "The dataclass that the handler gets, read from the JSON of the body."
 
-    raw_body: bool = False
-    "The body is JSON that the handler reads byte for byte."
+    raw_body: int = 0
+    "Most bytes of a body that the handler gets byte for byte; 0 without such a body."
 
     query: tuple[Query, ...] = ()
     "Its query parameters; others are refused."
@@ -118,16 +128,61 @@ class Operation:
     "The group it is shown in."
 
 
+def operation(
+    method: Literal["GET", "POST"], path: str, answer: type | Media, **more: Any
+) -> Callable[[H], H]:
+    """Declare that a method of a class carries out an operation.
+
+    The method's name gives the name, and its docstring the summary.
+
+    Args:
+        more: Other fields of `Operation`.
+    """
+
+    def declare(handler: H) -> H:
+        first, *words = handler.__name__.split("_")
+        handler.__dict__["operation"] = Operation(
+            method=method,
+            path=path,
+            name=first + "".join(word.capitalize() for word in words),
+            summary=handler.__doc__ or "",
+            handler=handler,
+            answer=answer,
+            **more,
+        )
+        return handler
+
+    return declare
+
+
+get = functools.partial(operation, "GET")
+post = functools.partial(operation, "POST")
+
+
+def operations_in(owner: Any) -> list[Operation]:
+    """Return the operations that the class of `owner` declares, carried out by it."""
+    declared = (
+        vars(method).get("operation")
+        for method in vars(type(owner)).values()
+        if callable(method)
+    )
+    return [
+        replace(one, handler=getattr(owner, one.handler.__name__), tag=owner.tag)
+        for one in declared
+        if one is not None
+    ]
+
+
 def routes_of(operations: Iterable[Operation]) -> list[Route]:
     """Return a route for each path, in the order in which the paths come first.
 
     One route has all methods of its path, so that a refusal names them all.
     """
-    by_path: dict[str, dict[str, Handler]] = {}
+    by_path: dict[str, dict[str, Endpoint]] = {}
     for one in operations:
         by_path.setdefault(one.path, {})[one.method] = _endpoint_of(one)
 
-    def route(path: str, methods: Mapping[str, Handler]) -> Route:
+    def route(path: str, methods: Mapping[str, Endpoint]) -> Route:
         async def endpoint(request: Request) -> Response:
             # HEAD is a GET whose body nobody reads.
             method = "GET" if request.method == "HEAD" else request.method
@@ -138,30 +193,27 @@ def routes_of(operations: Iterable[Operation]) -> list[Route]:
     return [route(path, methods) for path, methods in by_path.items()]
 
 
-def _endpoint_of(operation: Operation) -> Handler:
+def _endpoint_of(operation: Operation) -> Endpoint:
     """Return the handler of an operation, with its checks before it."""
 
     async def endpoint(request: Request) -> Response:
         try:
             _check_query(operation, request)
+            given: list[object] = []
             if operation.body is not None:
-                request.state.body = await _read(operation.body, request)
+                given.append(_parse(operation.body, await _read(request, MAX_BODY)))
             elif operation.raw_body:
-                _check_content_type(request)
-            return await operation.handler(request)
+                given.append(await _read(request, operation.raw_body))
+            answer = await operation.handler(request, *given)
+            if isinstance(answer, Response):
+                return answer
+            return JsonAnswer(answer)
         except ApiError as exc:
             return problem_response(problem_of(exc), exc.headers)
         except Exception as exc:  # noqa: BLE001 - becomes the answer, and a log line
             return problem_response(problem_of(exc))
 
     return endpoint
-
-
-def body_of(request: Request, kind: type[Any]) -> Any:
-    """Return the body as the dataclass that its operation names."""
-    body = request.state.body
-    assert isinstance(body, kind), "the table names another one"
-    return body
 
 
 def integer_of(request: Request, name: str, default: int) -> int:
@@ -176,29 +228,29 @@ def adapter_of(kind: type) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-async def _read(kind: type, request: Request) -> object:
-    _check_content_type(request)
-    data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > MAX_BODY:
-            raise ApiError(413, f"the body is over {MAX_BODY} bytes")
-    try:
-        # Sizes, depth and repeated names first: nothing else is so strict.
-        parse_json(bytes(data), max_size=MAX_BODY)
-    except JsonError as exc:
-        raise ApiError(400, f"the body is no JSON: {exc}") from exc
-    try:
-        return adapter_of(kind).validate_json(bytes(data))
-    except ValidationError as exc:
-        raise ApiError(400, _explain(exc)) from exc
-
-
-def _check_content_type(request: Request) -> None:
+async def _read(request: Request, most: int) -> bytes:
     # A page of another site can send text/plain without asking first (CORS).
     sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if sent != JSON_TYPE:
         raise ApiError(415, f"the content type has to be {JSON_TYPE}")
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > most:
+            raise ApiError(413, f"a body has at most {most} bytes here")
+    return bytes(data)
+
+
+def _parse(kind: type, data: bytes) -> object:
+    try:
+        # Sizes, depth and repeated names first: nothing else is so strict.
+        parse_json(data, max_size=MAX_BODY)
+    except JsonError as exc:
+        raise ApiError(400, f"the body is no JSON: {exc}") from exc
+    try:
+        return adapter_of(kind).validate_json(data)
+    except ValidationError as exc:
+        raise ApiError(400, _explain(exc)) from exc
 
 
 def _check_query(operation: Operation, request: Request) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from anp.channel.channel import ChannelClosed
 from anp.channel.links import Target
@@ -20,6 +22,7 @@ from anp.sidecar.minds.cost import NO_COST, Cost
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.usage import UseCounter, Way
+from cache.records.records import Count, Hash
 from negotiation.mind import Need
 from negotiation.natural import render_natural_request
 from negotiation.need import Task
@@ -73,6 +76,17 @@ class CallRequest:
     "Told what was reached, and the milliseconds until then."
 
 
+@dataclass(frozen=True, slots=True)
+class CallStep:
+    """One step of a call."""
+
+    what: str
+    "The step, in words."
+
+    ms: float
+    "Milliseconds since the call began."
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallResult:
     """What came of a call."""
@@ -80,10 +94,12 @@ class CallResult:
     output: Any
     "The result."
 
-    protocol: str | None
+    protocol: Hash | None
     "Hash of the document it went through; None when it went in words."
 
-    source: str
+    source: Annotated[
+        str, Field(pattern="^(negotiated|agreement|consensus|natural_language)$")
+    ]
     "`negotiated`, `agreement`, `consensus` or `natural_language`."
 
     peer_did: str
@@ -95,13 +111,13 @@ class CallResult:
     uri: str | None = None
     "The consensus protocol it went through, if it was one."
 
-    negotiation_messages: int = 0
+    negotiation_messages: Count = 0
     "Meta messages of this call, both directions."
 
-    rounds: int = 0
+    rounds: Count = 0
     "Candidates that were on the table."
 
-    llm_calls: int = 0
+    llm_calls: Count = 0
     "Model calls of this call, on our side."
 
     cost: float = 0.0
@@ -110,8 +126,8 @@ class CallResult:
     ms: float = 0.0
     "Milliseconds for everything."
 
-    timeline: list[dict[str, Any]] = field(default_factory=list)
-    "What happened when: entries with `what` and `ms`."
+    timeline: Sequence[CallStep] = ()
+    "The steps of the call, in order."
 
 
 class Caller:
@@ -149,11 +165,11 @@ class Caller:
 
     async def _call(self, request: CallRequest) -> CallResult:
         started = time.monotonic()
-        timeline: list[dict[str, Any]] = []
+        timeline: list[CallStep] = []
 
         def mark(what: str) -> None:
             ms = round((time.monotonic() - started) * 1000, 1)
-            timeline.append({"what": what, "ms": ms})
+            timeline.append(CallStep(what, ms))
             if request.on_progress is not None:
                 request.on_progress(what, ms)
 

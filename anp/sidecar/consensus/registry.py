@@ -25,7 +25,7 @@ from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.offer.exposure import Exposure
 from anp.sidecar.peers.lists import LIST_PATH, document_path
 from cache.parts.imports import ImportPart
-from cache.records.records import DocumentRecord, HalfRecord, Role
+from cache.records.records import DocumentRecord, HalfRecord, Hash, Role
 from cache.store import Store
 from negotiation.consensus import (
     CodeKind,
@@ -40,7 +40,7 @@ from negotiation.mind import Mind, Offer
 from negotiation.need import Capability, schema_hash
 from negotiation.need import Role as NegotiationRole
 
-__all__ = ["ConsensusDesk", "WrittenEntry"]
+__all__ = ["ConsensusDesk", "KnownProtocol", "WrittenEntry"]
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +60,27 @@ class WrittenEntry:
 
     code: WrittenCode
     "Speaks it, on either side."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownProtocol:
+    """A protocol that is known by a URI, as its owner sees it."""
+
+    uri: str
+    version: str
+    hash: Hash
+    summary: str
+    code: CodeKind | None = None
+    "Where our code for it comes from; null when it could not be made ready."
+
+    served: bool = False
+    "True when peers can use it with us now."
+
+    published: bool = False
+    "True when it stands in the list that peers are shown."
+
+    problem: str | None = None
+    "In words, why it cannot be used."
 
 
 class ConsensusDesk:
@@ -273,44 +294,38 @@ class ConsensusDesk:
         await self.settle()
         return entry
 
-    async def shown(self) -> list[dict[str, object]]:
+    async def shown(self) -> list[KnownProtocol]:
         """Return every protocol known by URI, for people."""
-        found: list[dict[str, object]] = []
+        found = []
         for one in self.registry.all():
-            written = one.uri in self._written
-            served = (
-                bool(self.reached())
-                if written
-                else await self._serve(one.hash, None) is not None
-            )
+            if one.uri in self._written:
+                served = bool(self.reached())
+            else:
+                served = await self._serve(one.hash, None) is not None
             found.append(
-                {
-                    "uri": one.uri,
-                    "version": one.version,
-                    "hash": one.hash,
-                    "summary": one.summary,
-                    "code": one.code.value,
-                    "served": served,
-                    "published": one.published and served and self.publishes,
-                    "problem": self._failed.get(one.uri),
-                }
+                KnownProtocol(
+                    uri=one.uri,
+                    version=one.version,
+                    hash=one.hash,
+                    summary=one.summary,
+                    code=one.code,
+                    served=served,
+                    published=one.published and served and self.publishes,
+                    problem=self._failed.get(one.uri),
+                )
             )
-        known = {one["uri"] for one in found}
-        found += [
-            {
-                "uri": uri,
-                "version": self._entries[uri].version,
-                "hash": self._entries[uri].hash,
-                "summary": self._entries[uri].summary,
-                "code": None,
-                "served": False,
-                "published": False,
-                "problem": problem,
-            }
-            for uri, problem in self._failed.items()
-            if uri not in known
+        known = {one.uri for one in found}
+        failed = [self._entries[uri] for uri in self._failed if uri not in known]
+        return found + [
+            KnownProtocol(
+                uri=one.uri,
+                version=one.version,
+                hash=one.hash,
+                summary=one.summary,
+                problem=self._failed[one.uri],
+            )
+            for one in failed
         ]
-        return found
 
     # Inside.
 

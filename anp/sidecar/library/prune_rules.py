@@ -1,4 +1,4 @@
-"""What of the agreed protocols may be dropped, decided from records alone. Pure."""
+"""The rules by which agreed protocols are dropped, from records alone. Pure."""
 
 from __future__ import annotations
 

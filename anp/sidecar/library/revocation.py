@@ -8,7 +8,9 @@ import re
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Literal
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.queue import OwnerDesk
@@ -22,11 +24,19 @@ from anp.sidecar.library.views import find_hash
 from cache.errors import HashPrefixError
 from cache.parts.pages import Removed
 from cache.records.protocols import MAX_REASON
-from cache.records.records import AgreementRecord, HalfRecord, NegotiationRecord
+from cache.records.records import (
+    AgreementRecord,
+    Count,
+    HalfRecord,
+    Hash,
+    NegotiationRecord,
+    Role,
+    State,
+)
 from cache.store import Store
 from sandbox.pool.pool import Sandbox
 
-__all__ = ["MAX_SHOWN", "ProtocolDesk"]
+__all__ = ["MAX_SHOWN", "Approved", "ProtocolDesk", "Pruned", "Revoked"]
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +44,68 @@ MAX_SHOWN: Final = 1000
 "Records that the answer to a pruning names; all are counted."
 
 _HASH = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revoked:
+    """A protocol was taken back."""
+
+    hash: Hash
+    peer: str | None
+    "The only peer that it holds for; null when it holds for all."
+
+    revoked: bool
+    "False when it had been taken back before."
+
+    channels_closed: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approved:
+    """A protocol may be used again, or was accepted in negotiations that waited."""
+
+    hash: Hash
+    peer: str | None
+    "The only peer that it holds for; null when it holds for all."
+
+    revocation_ended: bool
+    quarantine_ended: bool
+    negotiations_accepted: Sequence[str]
+    "Ids of the negotiations that waited for this approval."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrunedRecord:
+    """One record that was dropped, or would be."""
+
+    kind: Literal["agreement", "half", "document"]
+    hash: Hash
+    "SHA-256 of the document."
+
+    why: str
+    bytes: Count
+    role: Role | None = None
+    revision: Count | None = None
+    state: State | None = None
+    peer: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """Records that were dropped because nobody used them for long."""
+
+    dry_run: bool
+    "True when nothing was dropped, but would be."
+
+    older_than: float
+    "Seconds since the last use."
+
+    counts: dict[str, int]
+    "The records by their kinds."
+
+    bytes: Count
+    removed: Sequence[PrunedRecord]
+    "The first of them."
 
 
 class ProtocolDesk:
@@ -61,7 +133,7 @@ class ProtocolDesk:
 
     async def revoke(
         self, prefix: str, *, peer_did: str | None = None, reason: str = ""
-    ) -> dict[str, Any]:
+    ) -> Revoked:
         """Take a document back (DESIGN.md, Links and channels: Revoked).
 
         Its channels close at once, nothing more on them is decoded, its hash is
@@ -100,16 +172,14 @@ class ProtocolDesk:
             ruled.records,
             ended,
         )
-        return {
-            "hash": digest,
-            "peer": peer_did,
-            "revoked": bool(ruled.revocations),
-            "channels_closed": ended,
-        }
+        return Revoked(
+            hash=digest,
+            peer=peer_did,
+            revoked=bool(ruled.revocations),
+            channels_closed=ended,
+        )
 
-    async def approve(
-        self, prefix: str, *, peer_did: str | None = None
-    ) -> dict[str, Any]:
+    async def approve(self, prefix: str, *, peer_did: str | None = None) -> Approved:
         """Take back a revocation or a quarantine, or give the word that is waited for.
 
         Args:
@@ -142,15 +212,15 @@ class ProtocolDesk:
             await self._owner.decide(record.id, Decision("accept"))
             decided.append(record.id)
         logger.info("protocol approved hash=%s peer=%s", digest[:12], peer_did or "all")
-        return {
-            "hash": digest,
-            "peer": peer_did,
-            "revocation_ended": bool(ruled.revocations) or ruled.records > 0,
-            "quarantine_ended": released,
-            "negotiations_accepted": decided,
-        }
+        return Approved(
+            hash=digest,
+            peer=peer_did,
+            revocation_ended=bool(ruled.revocations) or ruled.records > 0,
+            quarantine_ended=released,
+            negotiations_accepted=decided,
+        )
 
-    async def prune(self, *, older_than: float, dry_run: bool) -> dict[str, Any]:
+    async def prune(self, *, older_than: float, dry_run: bool) -> Pruned:
         """Drop what was not used for long; never what is in use or published.
 
         Args:
@@ -170,13 +240,14 @@ class ProtocolDesk:
             self._store.prune, rules.agreement, rules.half, keep=keep, dry_run=dry_run
         )
         logger.info("protocols pruned records=%d dry_run=%s", len(removed), dry_run)
-        return {
-            "dry_run": dry_run,
-            "older_than": older_than,
-            "counts": dict(Counter(_kind(one) for one in removed)),
-            "bytes": sum(one.size for one in removed),
-            "removed": [_shown(one) for one in removed[:MAX_SHOWN]],
-        }
+        shown = [_pruned(one) for one in removed]
+        return Pruned(
+            dry_run=dry_run,
+            older_than=older_than,
+            counts=dict(Counter(one.kind for one in shown)),
+            bytes=sum(one.bytes for one in shown),
+            removed=shown[:MAX_SHOWN],
+        )
 
     async def _known(
         self, prefix: str, waiting: Sequence[NegotiationRecord] = ()
@@ -210,25 +281,19 @@ def _pending(record: NegotiationRecord) -> str | None:
     return None if pending is None else str(pending.get("hash"))
 
 
-def _kind(removed: Removed) -> str:
-    return "document" if removed.record is None else removed.record.kind
-
-
-def _shown(removed: Removed) -> dict[str, Any]:
-    record = removed.record
-    shown: dict[str, Any] = {
-        "kind": _kind(removed),
-        "hash": removed.hash,
-        "why": removed.why,
-        "bytes": removed.size,
-        "role": None,
-        "revision": None,
-        "state": None,
-        "peer": None,
-    }
-    if isinstance(record, AgreementRecord):
-        shown["peer"] = record.peer_did
-    if isinstance(record, AgreementRecord | HalfRecord):
-        shown["role"], shown["revision"] = record.role.value, record.revision
-        shown["state"] = record.state.value
-    return shown
+def _pruned(removed: Removed) -> PrunedRecord:
+    made = partial(PrunedRecord, hash=removed.hash, why=removed.why, bytes=removed.size)
+    match removed.record:
+        case AgreementRecord() as one:
+            return made(
+                kind="agreement",
+                role=one.role,
+                revision=one.revision,
+                state=one.state,
+                peer=one.peer_did,
+            )
+        case HalfRecord() as one:
+            return made(
+                kind="half", role=one.role, revision=one.revision, state=one.state
+            )
+    return made(kind="document")

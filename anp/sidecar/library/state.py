@@ -1,37 +1,36 @@
-"""Whether a protocol is used with a peer, and why not, in words. Pure."""
+"""The state of a protocol with a peer, and in words why it is not used. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
-from anp.sidecar.agreement.outcomes import in_words
-from cache.records.protocols import RevocationRecord, UsageRecord
-from cache.records.records import State
+from anp.sidecar.agreement.outcomes import TESTS_KEY, in_words
+from cache.records.protocols import RevocationRecord
+from cache.records.records import AgreementRecord, State
 
 __all__ = [
-    "QUARANTINED",
     "STATES",
     "Standing",
     "revocation_for",
+    "StateName",
+    "last_run",
     "standing_of",
-    "usage_json",
 ]
 
-QUARANTINED: Final = "quarantined"
-"State of a protocol whose code cost too many workers."
+StateName = Literal["active", "testing", "failed", "stale", "revoked", "quarantined"]
+"A state as people are shown it; only what is active is used."
 
-STATES: Final = (*(state.value for state in State), QUARANTINED)
+STATES: Final[tuple[StateName, ...]] = get_args(StateName)
 "Every state that people are shown."
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What people are told about an agreement or a half."""
+    """The state of an agreement or a half, as people are told."""
 
-    state: str
-    "One of `STATES`; only an `active` one is used."
+    state: StateName
 
     reason: str
     "Why it is not used, in one line; empty when it is."
@@ -58,7 +57,7 @@ def standing_of(
     unfit: str | None = None,
     tests: Mapping[str, Any] | None = None,
 ) -> Standing:
-    """Return what an agreement, or a half that serves anybody, is now.
+    """Return the standing of an agreement, or of a half that serves anybody.
 
     Args:
         state: As it is stored.
@@ -71,37 +70,45 @@ def standing_of(
     if revocation is not None or State.REVOKED in {state, half}:
         whom = "for this peer" if revocation and revocation.peer_did else "for all"
         said = f": {revocation.reason}" if revocation and revocation.reason else ""
-        return Standing(State.REVOKED.value, f"taken back by you {whom}{said}")
+        return Standing("revoked", f"taken back by you {whom}{said}")
     if quarantined is not None:
-        return Standing(QUARANTINED, quarantined)
+        return Standing("quarantined", quarantined)
     if state is State.FAILED:
         words = in_words(tests or {}) or "its test cases fail with this peer"
-        return Standing(state.value, words)
+        return Standing("failed", words)
     if state is State.TESTING:
-        return Standing(state.value, "its test cases came to no end yet")
+        return Standing("testing", "its test cases came to no end yet")
     if half is None:
-        return Standing(State.STALE.value, "our half is not there any more")
+        return Standing("stale", "our half is not there any more")
     if state is State.STALE:
-        return Standing(state.value, "another one took its place, or you released it")
+        return Standing("stale", "another one took its place, or you released it")
     if half is not State.ACTIVE:
-        return Standing(State.STALE.value, "an import took the place of our half")
+        return Standing("stale", "an import took the place of our half")
     if unfit is not None:
-        return Standing(State.STALE.value, unfit)
-    return Standing(State.ACTIVE.value, "")
+        return Standing("stale", unfit)
+    return Standing("active", "")
 
 
-def usage_json(usage: UsageRecord) -> dict[str, Any]:
-    """Return counts of calls as JSON, with the share that needed no negotiation."""
-    ours = usage.agreement + usage.consensus + usage.negotiated
+def last_run(record: AgreementRecord) -> dict[str, Any] | None:
+    """Return when test cases last ran, how, and what came of it, or None.
+
+    That is what `protocols test` kept, or what was found when it was agreed.
+    """
+    if record.last_run is not None:
+        return record.last_run
+    cases = record.tests.get(TESTS_KEY)
+    if not isinstance(cases, dict) or not isinstance(cases.get("results"), list):
+        return None
+    results = [one for one in cases["results"] if isinstance(one, dict)]
+    if not results:
+        return None
+    failed = sum(one.get("passed") is not True for one in results)
     return {
-        "calls": ours,
-        "agreement": usage.agreement,
-        "consensus": usage.consensus,
-        "negotiated": usage.negotiated,
-        "hit_rate": None if usage.hit_rate is None else round(usage.hit_rate, 4),
-        "natural_language": usage.natural_language,
-        "failed": usage.failed,
-        "served": usage.served,
-        "first_used": usage.first_used,
-        "last_used": usage.last_used,
+        "at": cases.get("at"),
+        "mode": cases.get("mode"),
+        "passed": not failed,
+        "cases": len(results),
+        "failed": failed,
+        "outcome": in_words(record.tests),
+        "revision": record.revision,
     }

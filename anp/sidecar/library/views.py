@@ -1,23 +1,42 @@
-"""What is known of agreed protocols, as JSON for people and programs."""
+"""Agreed protocols as people and programs see them: one class for each answer."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
 
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.agreement.outcomes import TESTS_KEY, in_words
+from anp.sidecar.agreement.outcomes import in_words
 from anp.sidecar.bundles.export import CLAIMS
-from anp.sidecar.library.state import Standing, revocation_for, standing_of, usage_json
+from anp.sidecar.library.state import StateName, last_run, revocation_for, standing_of
 from anp.sidecar.offer.exposure import Exposure
 from cache.errors import HashPrefixError
-from cache.records.protocols import RevocationRecord
-from cache.records.records import AgreementRecord, HalfRecord, NegotiationRecord, Role
+from cache.records.protocols import RevocationRecord, UsageRecord
+from cache.records.records import (
+    AgreementRecord,
+    Count,
+    HalfRecord,
+    Hash,
+    NegotiationRecord,
+    Role,
+)
 from cache.store import Store
 from sandbox.pool.history import Runs
 from sandbox.pool.pool import Sandbox
 
-__all__ = ["MAX_PAGE", "PAGE", "agreement_of", "find_hash", "protocol", "protocols"]
+__all__ = [
+    "MAX_PAGE",
+    "PAGE",
+    "Agreement",
+    "AgreementWithTests",
+    "Half",
+    "Library",
+    "ProtocolDetails",
+    "UsageCounts",
+    "find_hash",
+    "view_of",
+]
 
 PAGE = 100
 "Entries of one page when nobody says how many."
@@ -25,273 +44,452 @@ PAGE = 100
 MAX_PAGE = 1000
 "Most entries of one page."
 
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """A protocol as agreed with one peer, or our half of it that serves any peer."""
+
+    hash: Hash
+    "SHA-256 of the document."
+
+    role: Role
+    "Our side."
+
+    peer: str | None
+    "DID of the peer, in its canonical form; null when the half serves any peer."
+
+    task: str | None
+    "The requirement that it was agreed for, as our caller wrote it."
+
+    origin: Literal["rules", "model", "imported", "hand-written"] | None
+    "The writer of our half; null when the half is gone."
+
+    model: str
+    "Name of the model that wrote our half; empty for other origins."
+
+    state: StateName
+    reason: str
+    "In words, why it is not used; empty when it is."
+
+    samples: Literal["full", "partial", "none"] | None
+    "For how many of its schemas example messages could be made."
+
+    uses: Count
+    "Calls that went through it."
+
+    created: float
+    "Seconds since 1970."
+
+    last_used: float | None
+    "Seconds since 1970."
+
+    revision: Count
+    "Revision of our half."
+
+    negotiation_id: str | None
+    cases: str
+    "The outcome of its test cases, in words; empty when none are kept."
+
+    last_run: dict[str, Any] | None
+    "The last run of its test cases: when, in which mode, with which outcome."
+
+    quarantined: str | None
+    "In words, why its code may not run now."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgreementWithTests(Agreement):
+    """An agreement, and everything that is kept of its tests."""
+
+    tests: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Half:
+    """One revision of our code for one side of a protocol."""
+
+    hash: Hash
+    "SHA-256 of the document."
+
+    role: Role
+    revision: Count
+    source: str
+    "Python source text."
+
+    origin: Literal["rules", "model", "imported", "hand-written"]
+    capabilities: dict[str, Hash]
+    "The capabilities that it may call, each with the hash of its schemas."
+
+    created: float
+    "Seconds since 1970."
+
+    state: StateName
+    model: str
+    "Name of the model that wrote it; empty for other origins."
+
+    bundle: Hash | None
+    "SHA-256 of the bundle that it was imported from."
+
+    negotiation_id: str | None
+    reason: str
+    "In words, why it is not used; empty when it is."
+
+    agreements: Count
+    "Agreements that use it."
+
+    claims: dict[str, Any] | None
+    "Origin, date and exporter as its bundle states them; nobody checked that."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageCounts:
+    """Calls, counted by what they went through."""
+
+    calls: Count
+    "Calls of ours that went through protocols."
+
+    agreement: Count
+    "Those through an earlier agreement."
+
+    consensus: Count
+    "Those through a protocol that is known by its URI."
+
+    negotiated: Count
+    "Those that negotiated first."
+
+    hit_rate: float | None
+    "Share of `calls` that needed no negotiation; null without calls."
+
+    natural_language: Count
+    "Calls of ours in words."
+
+    failed: Count
+    "Calls of ours without an answer."
+
+    served: Count
+    "Calls of peers that were answered."
+
+    first_used: float | None
+    "Seconds since 1970."
+
+    last_used: float | None
+    "Seconds since 1970."
+
+    @classmethod
+    def of(cls, usage: UsageRecord) -> UsageCounts:
+        """Return the counts of a record."""
+        rate = usage.hit_rate
+        return view_of(
+            cls,
+            usage,
+            calls=usage.agreement + usage.consensus + usage.negotiated,
+            hit_rate=None if rate is None else round(rate, 4),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revocation:
+    """The owner took a protocol back."""
+
+    peer: str | None
+    "The only peer that it holds for; null when it holds for all."
+
+    at: float
+    "Seconds since 1970."
+
+    reason: str
+    "The owner's words; never sent."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCounts:
+    """Runs of the code of one protocol since the daemon started."""
+
+    outcomes: dict[str, int]
+    "The number of runs with each outcome; `ok` for a value."
+
+    failures: list[dict[str, Any]]
+    "The latest reports, oldest first."
+
+    log: str
+    "The end of what its code printed and logged."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtocolDetails:
+    """Everything that is known about one document."""
+
+    hash: Hash
+    "SHA-256 of the document."
+
+    agreements: Sequence[Agreement]
+    halves: Sequence[Half]
+    tests: Sequence[dict[str, Any]]
+    "The tests that are kept with each of `agreements`, in the same order."
+
+    usage: UsageCounts
+    revocations: Sequence[Revocation]
+    uris: Sequence[str] = ()
+    "The URIs under which it is known."
+
+    quarantined: str | None
+    "In words, why its code may not run now."
+
+    runs: RunCounts
+    trials: RunCounts
+    "Runs of halves before they were used."
+
+
+def view_of(cls: type[V], record: object, /, **more: Any) -> V:
+    """Return a view: the fields of `record` that have its names, and `more`."""
+    kind: Any = cls
+    names = [name for name in kind.__dataclass_fields__ if name not in more]
+    shared = {name: getattr(record, name) for name in names if hasattr(record, name)}
+    view: V = kind(**shared, **more)
+    return view
+
 
 def find_hash(store: Store, prefix: str) -> str:
     """Return the only hash that begins with `prefix`, of a text or a revocation.
 
-    What was revoked is found by its hash when its text is pruned.
+    A document that was taken back is found by its hash when its text is pruned.
 
     Raises:
         HashPrefixError: None or several do.
     """
     try:
         return store.find_hash(prefix)
-    except HashPrefixError as exc:
+    except HashPrefixError:
         begins = prefix.strip().lower().removeprefix("sha256:")
         found = {one.hash for one in store.revocations() if one.hash.startswith(begins)}
         if len(found) != 1 or not begins:
             raise
-        del exc
         return found.pop()
 
 
-def protocols(
-    store: Store,
-    sandbox: Sandbox,
-    exposure: Exposure | None = None,
-    *,
-    after: str = "",
-    limit: int = PAGE,
-    peer: str | None = None,
-    role: str | None = None,
-    state: str | None = None,
-) -> dict[str, Any]:
-    """Return a page of agreements and of halves for any peer, its newest ones first.
+class Library:
+    """Shows what the store has of agreed protocols, and whether it is used."""
 
-    Pages follow the order of the keys, so that a million agreements cost no more than
-    a thousand. A page may hold less than `limit`, and still `next` not be None.
+    def __init__(
+        self,
+        store: Store,
+        sandbox: Sandbox | None = None,
+        exposure: Exposure | None = None,
+    ) -> None:
+        """Make the views.
 
-    Args:
-        after: `next` of the page before.
-        peer: Only those with this peer, in its canonical form.
-        role: Only that half.
-        state: Only those in this state, as it is shown.
-    """
+        Args:
+            sandbox: Knows what is in quarantine; without it nothing is.
+            exposure: Knows which capabilities can be called; without it all can.
+        """
+        self._store = store
+        self._sandbox = sandbox
+        self._exposure = exposure
 
-    def wanted(record: AgreementRecord) -> bool:
-        return peer in {None, record.peer_did} and role in {None, record.role.value}
+    def page(
+        self,
+        *,
+        after: str = "",
+        limit: int = PAGE,
+        peer: str | None = None,
+        role: str | None = None,
+        state: str | None = None,
+    ) -> tuple[list[Agreement], str | None]:
+        """Return agreements and halves for any peer, and where the next page begins.
 
-    page = store.page(after=after, limit=limit, wanted=wanted)
-    revocations: dict[str, list[RevocationRecord]] = {}
-    for one in store.revocations():
-        revocations.setdefault(one.hash, []).append(one)
-    found = []
-    for record in page.agreements:
-        half = store.half(record.hash, record.role, record.revision)
-        revoked = revocation_for(revocations.get(record.hash, ()), record.peer_did)
-        standing = _standing(record, half, revoked, sandbox, exposure)
-        found.append(_agreement(record, half, standing, sandbox))
-    if peer is None and role in {None, Role.PROVIDER.value}:
-        for half in page.unbound:
-            revoked = revocation_for(revocations.get(half.hash, ()), None)
-            standing = _half_standing(half, revoked, sandbox, exposure)
-            found.append(_unbound(half, standing, sandbox, store))
-    found = [one for one in found if state in {None, one["state"]}]
-    found.sort(key=lambda one: (one["created"], one["hash"]), reverse=True)
-    return {"protocols": found, "next": page.after}
+        Pages follow the order of the keys, so that a million agreements cost no more
+        than a thousand; each has its newest entries first. A page may hold less than
+        `limit`, and still be followed by another.
 
+        Args:
+            after: Where this page begins, as the page before said.
+            peer: Only those with this peer, in its canonical form.
+            role: Only that half.
+            state: Only those in this state, as it is shown.
+        """
 
-def protocol(
-    store: Store, sandbox: Sandbox, prefix: str, exposure: Exposure | None = None
-) -> dict[str, Any]:
-    """Return everything known about one document.
+        def wanted(record: AgreementRecord) -> bool:
+            return peer in {None, record.peer_did} and role in {None, record.role.value}
 
-    Raises:
-        HashPrefixError: None or several hashes begin with `prefix`.
-    """
-    digest = find_hash(store, prefix)
-    agreements = store.agreements_of(digest)
-    halves = store.halves(digest)
-    revocations = store.revocations(digest)
-    if not agreements and not halves and not revocations:
-        raise CallError(ErrorKind.USAGE, f"no protocol begins with {prefix}")
-    by_revision = {(half.role, half.revision): half for half in halves}
-    shown = []
-    for record in agreements:
-        half = by_revision.get((record.role, record.revision))
-        revoked = revocation_for(revocations, record.peer_did)
-        standing = _standing(record, half, revoked, sandbox, exposure)
-        shown.append(_agreement(record, half, standing, sandbox))
-    revoked = revocation_for(revocations, None)
-    return {
-        "hash": digest,
-        "agreements": shown,
-        "halves": [
-            _half(half, agreements, _half_standing(half, revoked, sandbox, exposure))
-            for half in halves
-        ],
-        "tests": [record.tests for record in agreements],
-        "usage": usage_json(store.usage(digest)),
-        "revocations": [
-            {"peer": one.peer_did, "at": one.at, "reason": one.reason}
-            for one in revocations
-        ],
-        "quarantined": sandbox.quarantined(digest),
-        "runs": _runs(sandbox.runs(digest)),
-        "trials": _runs(sandbox.runs(f"trial:{digest}")),
-    }
+        page = self._store.page(after=after, limit=limit, wanted=wanted)
+        revocations: dict[str, list[RevocationRecord]] = {}
+        for one in self._store.revocations():
+            revocations.setdefault(one.hash, []).append(one)
+        found = []
+        for record in page.agreements:
+            half = self._store.half(record.hash, record.role, record.revision)
+            known = revocations.get(record.hash, ())
+            found.append(self._agreement(Agreement, record, half, known))
+        if peer is None and role in {None, Role.PROVIDER.value}:
+            found += [
+                self._unbound(half, revocations.get(half.hash, ()))
+                for half in page.unbound
+            ]
+        found = [one for one in found if state in {None, one.state}]
+        found.sort(key=lambda one: (one.created, one.hash), reverse=True)
+        return found, page.after
 
+    def details(self, prefix: str) -> ProtocolDetails:
+        """Return everything known about one document, but its URIs.
 
-def agreement_of(store: Store, record: NegotiationRecord) -> dict[str, Any] | None:
-    """Return the agreement that came of a negotiation, with its tests, if it is kept.
-
-    A later revision replaces the first one under the same hash, and says so here.
-    """
-    for agreement in store.agreements_of(record.hash or ""):
-        if (agreement.peer_did, agreement.role) == (record.peer_did, record.role):
-            half = store.half(agreement.hash, agreement.role, agreement.revision)
-            revoked = revocation_for(
-                store.revocations(agreement.hash), agreement.peer_did
-            )
-            standing = _standing(agreement, half, revoked, None, None)
-            shown = _agreement(agreement, half, standing, None)
-            return {**shown, "tests": agreement.tests}
-    return None
-
-
-def _standing(
-    record: AgreementRecord,
-    half: HalfRecord | None,
-    revoked: RevocationRecord | None,
-    sandbox: Sandbox | None,
-    exposure: Exposure | None,
-) -> Standing:
-    quarantined = None
-    if sandbox is not None and half is not None:
-        quarantined = sandbox.quarantined(
-            record.hash, source=half.source, peer=record.peer_did
+        Raises:
+            HashPrefixError: None or several hashes begin with `prefix`.
+        """
+        store = self._store
+        digest = find_hash(store, prefix)
+        agreements = store.agreements_of(digest)
+        halves = store.halves(digest)
+        revocations = store.revocations(digest)
+        if not agreements and not halves and not revocations:
+            raise CallError(ErrorKind.USAGE, f"no protocol begins with {prefix}")
+        by_revision = {(half.role, half.revision): half for half in halves}
+        return ProtocolDetails(
+            hash=digest,
+            agreements=[
+                self._agreement(
+                    Agreement,
+                    record,
+                    by_revision.get((record.role, record.revision)),
+                    revocations,
+                )
+                for record in agreements
+            ],
+            halves=[self._half(half, agreements, revocations) for half in halves],
+            tests=[record.tests for record in agreements],
+            usage=UsageCounts.of(store.usage(digest)),
+            revocations=[
+                view_of(Revocation, one, peer=one.peer_did) for one in revocations
+            ],
+            quarantined=self._quarantined(digest),
+            runs=self._runs(digest),
+            trials=self._runs(f"trial:{digest}"),
         )
-    return standing_of(
-        record.state,
-        half=half.state if half else None,
-        revocation=revoked,
-        quarantined=quarantined,
-        unfit=exposure.fits(half.capabilities) if exposure and half else None,
-        tests=record.tests,
-    )
 
+    def of_negotiation(self, record: NegotiationRecord) -> AgreementWithTests | None:
+        """Return the agreement that came of a negotiation, if it is kept.
 
-def _half_standing(
-    half: HalfRecord,
-    revoked: RevocationRecord | None,
-    sandbox: Sandbox,
-    exposure: Exposure | None,
-) -> Standing:
-    return standing_of(
-        half.state,
-        half=half.state,
-        revocation=revoked,
-        quarantined=sandbox.quarantined(half.hash, source=half.source),
-        unfit=exposure.fits(half.capabilities) if exposure else None,
-    )
-
-
-def _agreement(
-    record: AgreementRecord,
-    half: HalfRecord | None,
-    standing: Standing,
-    sandbox: Sandbox | None,
-) -> dict[str, Any]:
-    return {
-        "hash": record.hash,
-        "role": record.role.value,
-        "peer": record.peer_did,
-        "task": record.task["requirement"] if record.task else None,
-        "origin": half.origin if half else None,
-        "model": half.model if half else "",
-        "state": standing.state,
-        "reason": standing.reason,
-        "samples": record.samples,
-        "uses": record.uses,
-        "created": record.created,
-        "last_used": record.last_used,
-        "revision": record.revision,
-        "negotiation_id": record.negotiation_id,
-        "cases": in_words(record.tests),
-        "last_run": last_run(record),
-        "quarantined": sandbox.quarantined(record.hash, peer=record.peer_did)
-        if sandbox
-        else None,
-    }
-
-
-def last_run(record: AgreementRecord) -> dict[str, Any] | None:
-    """Return when test cases last ran, how, and what came of it, or None.
-
-    That is what `protocols test` kept, or what was found when it was agreed.
-    """
-    if record.last_run is not None:
-        return record.last_run
-    cases = record.tests.get(TESTS_KEY)
-    if not isinstance(cases, dict) or not isinstance(cases.get("results"), list):
+        A later revision replaces the first one under the same hash, and says so here.
+        """
+        for agreement in self._store.agreements_of(record.hash or ""):
+            if (agreement.peer_did, agreement.role) == (record.peer_did, record.role):
+                known = (agreement.hash, agreement.role, agreement.revision)
+                return self._agreement(
+                    AgreementWithTests,
+                    agreement,
+                    self._store.half(*known),
+                    self._store.revocations(agreement.hash),
+                    tests=agreement.tests,
+                )
         return None
-    results = [one for one in cases["results"] if isinstance(one, dict)]
-    if not results:
-        return None
-    failed = sum(one.get("passed") is not True for one in results)
-    return {
-        "at": cases.get("at"),
-        "mode": cases.get("mode"),
-        "passed": not failed,
-        "cases": len(results),
-        "failed": failed,
-        "outcome": in_words(record.tests),
-        "revision": record.revision,
-    }
 
+    def _agreement(
+        self,
+        cls: type[V],
+        record: AgreementRecord,
+        half: HalfRecord | None,
+        revocations: Sequence[RevocationRecord],
+        **more: Any,
+    ) -> V:
+        peer = record.peer_did
+        standing = standing_of(
+            record.state,
+            half=half.state if half else None,
+            revocation=revocation_for(revocations, peer),
+            quarantined=None
+            if half is None
+            else self._quarantined(record.hash, source=half.source, peer=peer),
+            unfit=self._unfit(half),
+            tests=record.tests,
+        )
+        return view_of(
+            cls,
+            record,
+            peer=peer,
+            task=record.task["requirement"] if record.task else None,
+            origin=half.origin if half else None,
+            model=half.model if half else "",
+            state=standing.state,
+            reason=standing.reason,
+            cases=in_words(record.tests),
+            last_run=last_run(record),
+            quarantined=self._quarantined(record.hash, peer=peer),
+            **more,
+        )
 
-def _unbound(
-    half: HalfRecord, standing: Standing, sandbox: Sandbox, store: Store
-) -> dict[str, Any]:
-    """Return a half that serves any peer, in the fields of an agreement."""
-    usage = store.usage(half.hash)
-    return {
-        "hash": half.hash,
-        "role": half.role.value,
-        "peer": None,
-        "task": None,
-        "origin": half.origin,
-        "model": half.model,
-        "state": standing.state,
-        "reason": standing.reason,
-        "samples": None,
-        "uses": usage.served,
-        "created": half.created,
-        "last_used": usage.last_used,
-        "revision": half.revision,
-        "negotiation_id": half.negotiation_id,
-        "cases": "",
-        "last_run": None,
-        "quarantined": sandbox.quarantined(half.hash),
-    }
+    def _unbound(
+        self, half: HalfRecord, revocations: Sequence[RevocationRecord]
+    ) -> Agreement:
+        """Return a half that serves any peer, in the fields of an agreement."""
+        usage = self._store.usage(half.hash)
+        state, reason = self._half_state(half, revocations)
+        return view_of(
+            Agreement,
+            half,
+            peer=None,
+            task=None,
+            state=state,
+            reason=reason,
+            samples=None,
+            uses=usage.served,
+            last_used=usage.last_used,
+            cases="",
+            last_run=None,
+            quarantined=self._quarantined(half.hash),
+        )
 
+    def _half(
+        self,
+        half: HalfRecord,
+        agreements: Sequence[AgreementRecord],
+        revocations: Sequence[RevocationRecord],
+    ) -> Half:
+        """Return a half with where it came from."""
+        on_it = [
+            one
+            for one in agreements
+            if (one.role, one.revision) == (half.role, half.revision)
+        ]
+        claims = next((one.tests[CLAIMS] for one in on_it if CLAIMS in one.tests), None)
+        if isinstance(claims, dict):
+            claims = {name: claims.get(name) for name in ("origin", "created", "did")}
+        else:
+            claims = None
+        state, reason = self._half_state(half, revocations)
+        return view_of(
+            Half,
+            half,
+            state=state,
+            reason=reason,
+            agreements=len(on_it),
+            claims=claims,
+        )
 
-def _half(
-    half: HalfRecord, agreements: list[AgreementRecord], standing: Standing
-) -> dict[str, Any]:
-    """Return a half with where it came from."""
-    on_it = [
-        one
-        for one in agreements
-        if (one.role, one.revision) == (half.role, half.revision)
-    ]
-    claims = next((one.tests[CLAIMS] for one in on_it if CLAIMS in one.tests), None)
-    return {
-        **asdict(half),
-        "state": standing.state,
-        "reason": standing.reason,
-        "agreements": len(on_it),
-        # Said by the bundle, and not believed.
-        "claims": {name: claims.get(name) for name in ("origin", "created", "did")}
-        if isinstance(claims, dict)
-        else None,
-    }
+    def _half_state(
+        self, half: HalfRecord, revocations: Sequence[RevocationRecord]
+    ) -> tuple[StateName, str]:
+        standing = standing_of(
+            half.state,
+            half=half.state,
+            revocation=revocation_for(revocations, None),
+            quarantined=self._quarantined(half.hash, source=half.source),
+            unfit=self._unfit(half),
+        )
+        return standing.state, standing.reason
 
+    def _unfit(self, half: HalfRecord | None) -> str | None:
+        if self._exposure is None or half is None:
+            return None
+        return self._exposure.fits(half.capabilities)
 
-def _runs(runs: Runs) -> dict[str, Any]:
-    """Return what runs came to since the daemon started."""
-    return {
-        "outcomes": dict(runs.outcomes),
-        "failures": list(runs.failures),
-        "log": runs.log,
-    }
+    def _quarantined(self, digest: str, **of: str | None) -> str | None:
+        if self._sandbox is None:
+            return None
+        return self._sandbox.quarantined(digest, **of)
+
+    def _runs(self, name: str) -> RunCounts:
+        runs = Runs() if self._sandbox is None else self._sandbox.runs(name)
+        return RunCounts(
+            outcomes=dict(runs.outcomes), failures=list(runs.failures), log=runs.log
+        )

@@ -30,7 +30,7 @@ Opener = Callable[[], Awaitable[str]]
 "Returns an origin such as `http://127.0.0.1:8484`."
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
-"What a browser on this machine may call us."
+"Names by which a browser on this machine may call us."
 
 MAX_SIGN_IN: Final = 1024
 "Largest body of a sign-in, in bytes."
@@ -50,7 +50,7 @@ CSP: Final = "; ".join(
         "trusted-types 'none'",
     )
 )
-"What the pages may do: run our scripts and talk to us, nothing else."
+"The policy of the pages: they run our scripts and talk to us, nothing else."
 
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": CSP,

@@ -1,4 +1,4 @@
-"""Who may use the dashboard: one-time codes, cookies, and when a cookie counts. Pure.
+"""Access to the dashboard: one-time codes, cookies, and when a cookie counts. Pure.
 
 A code comes from a program that may use the API already, in a link; the page swaps it
 for a cookie. Both live in memory: a daemon that starts anew knows none.

@@ -1,12 +1,10 @@
-"""The operations of the local API, one file for each noun.
+"""The operations of the local API with their bodies and answers, one file a noun.
 
-* `calls`: calls and events.
+* `daemon`: the daemon itself: identity, health, metrics, events, costs, dashboard.
+* `calls`: calls.
+* `capabilities`: the capabilities of the local agent.
 * `peers`: peers: known, allowed, blocked, asked.
-* `negotiations`: the owner's queue.
+* `negotiations`: negotiations and the owner's word about them.
 * `protocols`: agreed protocols.
-* `bundles`: bundles.
-* `consensus`: consensus protocols.
-* `spend`: the cost of models.
-* `health`: probes, metrics and reload.
-* `dashboard`: operations that only the dashboard needs.
+* `sharing`: protocols in bundles and under URIs.
 """

@@ -1,117 +1,147 @@
-"""Calls and events in the local API (SIDECAR.md, Local API)."""
+"""Calls of peers in the local API."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
 
+from pydantic import ConfigDict, Field
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.api.answers import ref
-from anp.sidecar.api.bodies import CallBody, EmptyBody, TaskBody
-from anp.sidecar.api.event_stream import event_stream
-from anp.sidecar.api.problems import ApiError, problem_of, problem_response
-from anp.sidecar.api.table import Answer, Operation, body_of
-from anp.sidecar.api.views import call_view
-from anp.sidecar.calls.caller import CallRequest, Mode
-from anp.sidecar.calls.events import Event
+from anp.sidecar.api.answers import JsonAnswer
+from anp.sidecar.api.event_stream import EVENT_STREAM, event_stream
+from anp.sidecar.api.problems import Problem, problem_of, problem_response
+from anp.sidecar.api.requests import EmptyBody, LongText, PeerName, Uri
+from anp.sidecar.api.table import STRICT, get, post
+from anp.sidecar.calls.caller import CallRequest, CallResult, Mode
 from anp.sidecar.calls.journal import CallState, KeptCall
 from anp.sidecar.config.meaning import protocol_of, task_of
+from anp.sidecar.daemon import Daemon
+from anp.sidecar.library.views import view_of
 
-if TYPE_CHECKING:
-    from anp.sidecar.daemon import Daemon
-
-__all__ = ["call_operations"]
-
-EVENTS = Answer(
-    text="Server-sent events; the data of each is a JSON object with `number`, "
-    "`type`, `at` and `data`.",
-    media_type="text/event-stream",
-)
+__all__ = ["Call", "CallBody", "CallOperations"]
 
 
-def call_operations(daemon: Daemon) -> list[Operation]:
-    """Return the operations on calls, and the stream of all events."""
-    api = _CallsApi(daemon)
-    one = "/v1/calls/{id}"
-    call = ref("Call")
-    return [
-        Operation(
-            method="POST",
-            path="/v1/calls",
-            name="call",
-            summary="Call a peer.",
-            handler=api.call,
-            body=CallBody,
-            answers=(
-                Answer(text="The result.", schema=ref("CallResult")),
-                Answer(
-                    text="The call goes on: as asked, or because it waits for an "
-                    "approval. It asks again by itself; see `Location`.",
-                    schema=call,
-                    status=202,
-                ),
-            ),
-            headers={
-                "Prefer": "`respond-async` answers at once, with 202.",
-            },
-            problems=(404, 409, 422, 424, 429),
-            tag="calls",
-        ),
-        Operation(
-            method="GET",
-            path=one,
-            name="getCall",
-            summary="Tell how a call is doing, with its result or problem.",
-            handler=api.show,
-            answers=(Answer(text="The call.", schema=call),),
-            tag="calls",
-        ),
-        Operation(
-            method="GET",
-            path=f"{one}/events",
-            name="watchCall",
-            summary="Follow a call from its beginning until it is over.",
-            handler=api.watch,
-            answers=(EVENTS,),
-            tag="calls",
-        ),
-        Operation(
-            method="POST",
-            path=f"{one}/cancel",
-            name="cancelCall",
-            summary="Take a call back; a negotiation that runs for it is ended.",
-            handler=api.cancel,
-            body=EmptyBody,
-            answers=(Answer(text="The call as it is now.", schema=call),),
-            tag="calls",
-        ),
-        Operation(
-            method="GET",
-            path="/v1/events",
-            name="watchEvents",
-            summary="Follow what happens in the daemon, from now on.",
-            handler=api.events,
-            answers=(EVENTS,),
-            problems=(429,),
-            tag="daemon",
-        ),
-    ]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskBody:
+    """A task with schemas (DESIGN.md, Tasks and schemas)."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    requirement: LongText
+    "The wish, in words."
+
+    input_schema: dict[str, Any] | None = None
+    "JSON Schema of the input."
+
+    output_schema: dict[str, Any] | None = None
+    "JSON Schema of the output."
 
 
-class _CallsApi:
-    """The handlers, thin: they read the request, ask the desk and show the answer."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallBody:
+    """A call of a peer."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    peer: PeerName
+    "Name, DID, URL or `URL#DID`."
+
+    task: LongText | TaskBody
+    "A text, the name of a `[[task]]`, or an object."
+
+    input: dict[str, Any] = field(default_factory=dict)
+    "The data."
+
+    mode: Literal["auto", "protocol", "natural-language"] = "auto"
+    "Through a protocol or in words."
+
+    timeout: Annotated[float, Field(gt=0, le=86_400)] | None = None
+    "Seconds for negotiation and call together."
+
+    idempotency_key: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    "A repeated request with this key gets the first result (SIDECAR.md, Operation)."
+
+    trust_first_use: bool = False
+    "A first use over an unencrypted connection to another machine is allowed."
+
+    protocol: Uri | None = None
+    "URI of a consensus protocol to offer first."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call that is under way, waits for an approval, or is over.
+
+    One that waits for an approval asks again by itself.
+    """
+
+    id: str
+    state: CallState
+    peer: str
+    task: str
+    created: float
+    "Seconds since 1970."
+
+    ended: float | None
+    "Seconds since 1970."
+
+    next_attempt: float | None
+    "When it asks again, in seconds since 1970."
+
+    negotiations: Sequence[str]
+    "Ids of its negotiations."
+
+    result: CallResult | None
+    problem: Problem | None
+
+    @classmethod
+    def of(cls, call: KeptCall) -> Call:
+        """Return a call with its state and what came of it."""
+        return view_of(
+            cls,
+            call,
+            peer=call.request.peer,
+            task=call.request.task.requirement,
+            problem=None if call.error is None else problem_of(call.error),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The calls that are kept, the newest first."""
+
+    calls: Sequence[Call]
+
+
+class CallOperations:
+    """Operations on calls."""
+
+    tag = "calls"
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
         self._desk = daemon.calls
 
-    async def call(self, request: Request) -> Response:
-        body: CallBody = body_of(request, CallBody)
+    @get("/v1/calls", Calls)
+    async def list_calls(self, request: Request) -> Calls:
+        """List the calls that are kept, the newest first."""
+        return Calls([Call.of(call) for call in self._desk.kept()])
+
+    @post(
+        "/v1/calls",
+        CallResult,
+        others={202: Call},
+        body=CallBody,
+        headers={"Prefer": "`respond-async` answers at once, with 202."},
+        problems=(404, 409, 422, 424, 429),
+    )
+    async def call(self, request: Request, body: CallBody) -> CallResult | Response:
+        """Call a peer."""
         call = self._desk.start(self._request(body), key=body.idempotency_key)
         if _wants_async(request):
             return _accepted(call)
@@ -125,36 +155,30 @@ class _CallsApi:
         if not call.settled.is_set() and body.idempotency_key is None:
             # Nobody waits for the answer any more, so nothing more is done for it.
             await self._desk.cancel(call)
-        return _outcome(call)
+        if call.result is not None:
+            return call.result
+        if call.state is CallState.WAITING:
+            return _accepted(call)
+        if call.error is not None:
+            return problem_response(problem_of(call.error))
+        raise CallError(ErrorKind.INTERRUPTED, f"the call {call.id} goes on")
 
-    async def show(self, request: Request) -> Response:
-        return JSONResponse(call_view(self._find(request)))
+    @get("/v1/calls/{id}", Call)
+    async def get_call(self, request: Request) -> Call:
+        """Tell how a call is doing, with its result or problem."""
+        return Call.of(self._find(request))
 
-    async def watch(self, request: Request) -> Response:
+    @get("/v1/calls/{id}/events", EVENT_STREAM)
+    async def watch_call(self, request: Request) -> Response:
+        """Follow a call from its beginning until it is over."""
         return event_stream(self._desk.watch(self._find(request)))
 
-    async def cancel(self, request: Request) -> Response:
+    @post("/v1/calls/{id}/cancel", Call, body=EmptyBody)
+    async def cancel_call(self, request: Request, body: EmptyBody) -> Call:
+        """Take a call back; a negotiation that runs for it is ended."""
         call = self._find(request)
         await self._desk.cancel(call)
-        return JSONResponse(call_view(call))
-
-    async def events(self, request: Request) -> Response:
-        if self._daemon.events.is_full:
-            raise ApiError(
-                429,
-                "too many watch already; close one",
-                kind=ErrorKind.POLICY,
-                headers={"Retry-After": "10"},
-            )
-        return event_stream(self._all())
-
-    async def _all(self) -> AsyncIterator[Event]:
-        with self._daemon.events.subscribe() as watcher:
-            while True:
-                event = await watcher.next()
-                if event is None:
-                    return
-                yield event
+        return Call.of(call)
 
     def _find(self, request: Request) -> KeptCall:
         return self._desk.find(request.path_params["id"])
@@ -172,19 +196,10 @@ class _CallsApi:
         )
 
 
-def _outcome(call: KeptCall) -> Response:
-    if call.result is not None:
-        return JSONResponse(asdict(call.result))
-    if call.state is CallState.WAITING:
-        return _accepted(call)
-    if call.error is not None:
-        return problem_response(problem_of(call.error))
-    raise CallError(ErrorKind.INTERRUPTED, f"the call {call.id} goes on")
-
-
 def _accepted(call: KeptCall) -> Response:
-    return JSONResponse(
-        call_view(call),
+    """Answer that the call goes on, and where its state can be asked for."""
+    return JsonAnswer(
+        Call.of(call),
         status_code=202,
         headers={
             "Location": f"/v1/calls/{call.id}",

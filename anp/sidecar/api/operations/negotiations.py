@@ -1,217 +1,374 @@
-"""The owner's queue in the local API (SIDECAR.md, Local API)."""
+"""Negotiations in the local API, and the owner's word about them."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, Literal
 
+from pydantic import ConfigDict, Field
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
 
-from anp.sidecar.agreement.rulings import Decision
-from anp.sidecar.api import views
-from anp.sidecar.api.answers import FLAG, TEXT, answer_of, ref
-from anp.sidecar.api.bodies import CancelBody, DecisionBody, HintBody, NoteBody
-from anp.sidecar.api.pages import PAGE_QUERY, page_of
-from anp.sidecar.api.table import Answer, Handler, Operation, Query, body_of
-from cache.records.records import NegotiationRecord, StandingRecord
-
-if TYPE_CHECKING:
-    from anp.sidecar.daemon import Daemon
-
-__all__ = ["owner_operations"]
-
-OPEN = Query(
-    name="open",
-    text="1: only those that wait for the owner.",
-    schema={"type": "string", "enum": ["0", "1"]},
+from anp.sidecar.agreement.rulings import APPROVAL_PENDING, MAX_NOTE, Decision
+from anp.sidecar.api.answers import LEFT_OUT
+from anp.sidecar.api.requests import PAGE_QUERY, page_of, switch
+from anp.sidecar.api.table import STRICT, get, post
+from anp.sidecar.daemon import Daemon
+from anp.sidecar.library.views import AgreementWithTests, Library, V, view_of
+from cache.records.records import (
+    Count,
+    Hash,
+    NegotiationRecord,
+    Role,
+    StandingRecord,
 )
+from negotiation.document.reader import read_requirement
+
+__all__ = ["Negotiation", "NegotiationOperations"]
+
+MAX_ABOUT = 400
+"Most characters of a peer's requirement in a list of negotiations."
+
+MAX_HEAD = 4_096
+"Characters of a document among which its requirement is looked for in a list."
+
+OPEN = switch("open", "1: only those that wait for the owner.")
+Note = Annotated[str, Field(max_length=MAX_NOTE)]
 
 
-def owner_operations(daemon: Daemon) -> list[Operation]:
-    """Return the operations on negotiations, approvals and what the owner said."""
-    api = _OwnerApi(daemon)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelBody:
+    """The end of a negotiation."""
 
-    def of(
-        method: Literal["GET", "POST"],
-        path: str,
-        name: str,
-        summary: str,
-        handler: Handler,
-        answer: dict[str, Any],
-        **more: Any,
-    ) -> Operation:
-        return Operation(
-            method=method,
-            path=path,
-            name=name,
-            summary=summary,
-            handler=handler,
-            answers=(Answer(text="Done.", schema=answer),),
-            tag="negotiations",
-            **more,
-        )
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    one, approval = "/v1/negotiations/{prefix}", "/v1/approvals/{prefix}"
-    page, shown, said = ref("Negotiations"), ref("Negotiation"), ref("Said")
-    return [
-        of(
-            "GET",
-            "/v1/negotiations",
-            "listNegotiations",
-            "List negotiations, the running ones first, then the newest.",
-            api.negotiations,
-            page,
-            query=(OPEN, *PAGE_QUERY),
-        ),
-        of(
-            "GET",
-            one,
-            "getNegotiation",
-            "Show one negotiation with its transcript, verdicts and costs.",
-            api.negotiation,
-            shown,
-        ),
-        of(
-            "POST",
-            f"{one}/cancel",
-            "cancelNegotiation",
-            "End a running negotiation; the peer is told.",
-            api.cancel,
-            answer_of(id=TEXT, cancelled=FLAG),
-            body=CancelBody,
-        ),
-        of(
-            "POST",
-            f"{one}/hint",
-            "hintNegotiation",
-            "Give our mind a hint for its next answer, or the next negotiation.",
-            api.hint,
-            said,
-            body=HintBody,
-        ),
-        of(
-            "POST",
-            f"{one}/decision",
-            "decideNegotiation",
-            "Accept or reject a document, or send an edited one.",
-            api.decide,
-            said,
-            body=DecisionBody,
-        ),
-        of(
-            "GET",
-            "/v1/approvals",
-            "listApprovals",
-            "List what waits for the owner's word.",
-            api.approvals,
-            page,
-            query=PAGE_QUERY,
-        ),
-        of("GET", approval, "getApproval", "Show one.", api.negotiation, shown),
-        of(
-            "POST",
-            f"{approval}/accept",
-            "acceptApproval",
-            "Accept the document that waits.",
-            api.accept,
-            said,
-            body=NoteBody,
-        ),
-        of(
-            "POST",
-            f"{approval}/reject",
-            "rejectApproval",
-            "Reject the document that waits.",
-            api.reject,
-            said,
-            body=NoteBody,
-        ),
-        of(
-            "GET",
-            "/v1/decisions",
-            "listDecisions",
-            "List what the owner said that waits for a negotiation, or was used.",
-            api.decisions,
-            ref("Decisions"),
-        ),
-    ]
+    reason: Note = ""
+    "Why, for the record."
 
 
-class _OwnerApi:
-    """The handlers, thin: they read the request, ask the desk and show the answer."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HintBody:
+    """Words for our mind."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    text: Annotated[str, Field(min_length=1, max_length=MAX_NOTE)]
+    "The words."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteBody:
+    """The owner's word without more."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    note: Note = ""
+    "Why; a rejection passes it on to the peer."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionBody:
+    """The owner's word about a document (ANP-34)."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    verdict: Literal["accept", "reject", "edit"]
+    "The word."
+
+    document: str | None = None
+    "The edited text; needed with `edit`, refused without."
+
+    note: Note = ""
+    "Why; a rejection passes it on to the peer."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Negotiation:
+    """A negotiation, as it stands in a list."""
+
+    id: str
+    own_did: str | None
+    peer: str
+    "DID of the peer, in its canonical form."
+
+    role: Role
+    "Our side."
+
+    task: dict[str, Any] | None
+    "The task, if we are the caller."
+
+    about: str
+    "The wish it is about, in the words of whoever has it; empty if unknown."
+
+    outcome: str
+    "`agreed`, `running`, or the kind of failure."
+
+    running: bool
+    waiting: bool
+    "True while it waits for the owner."
+
+    reason: str
+    "In words, why it failed."
+
+    hash: Hash | None
+    "SHA-256 of the agreed document."
+
+    started: float
+    "Seconds since 1970."
+
+    ended: float | None
+    "Seconds since 1970."
+
+    rounds: Count
+    "Documents that were proposed."
+
+    model_calls: Count
+    "Model calls on our side."
+
+    tests: dict[str, Any] | None
+    "Findings of the tests of our half."
+
+    decision: dict[str, Any] | None
+    "The owner's word after its end."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerWord:
+    """A word of the owner that waits for a negotiation, or was used by one."""
+
+    id: str
+    peer_did: str
+    role: Role
+    "Our side."
+
+    verdict: Literal["accept", "reject", "edit", "hint", "offer"]
+    "The owner's; `offer` is the daemon's own: ask again with the same text."
+
+    created: float
+    "Seconds since 1970."
+
+    expires: float
+    "Seconds since 1970 from which on it counts no more."
+
+    hash: Hash | None
+    "Hash of the document that is accepted, rejected, or to be proposed."
+
+    document: str | None
+    "The text that is to be sent, if it is ours to send."
+
+    module: Hash | None
+    "Hash of the half's text that the owner was shown; null allows any that passes."
+
+    note: str
+    negotiation_id: str | None
+    "The negotiation it was said about."
+
+    used: float | None
+    "When it was taken, in seconds since 1970."
+
+    used_by: str | None
+    "The negotiation that took it."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NegotiationDetails(Negotiation):
+    """A negotiation with its transcript, its verdicts and the owner's words."""
+
+    turns: Sequence[dict[str, Any]]
+    "The messages, oldest first."
+
+    verdicts: Sequence[dict[str, Any]]
+    "Each verdict on a document, of our mind or the owner, with its reason."
+
+    hints: Sequence[str]
+    "The owner's words that our mind was given."
+
+    exchanges: Sequence[dict[str, Any]]
+    "Questions to our model and its answers, cut to a length for people."
+
+    pending: dict[str, Any] | None
+    "The document and half that wait, or waited in vain, for the owner's approval."
+
+    decisions: Sequence[OwnerWord]
+    agreement: AgreementWithTests | None = LEFT_OUT
+    "The agreement that came of it; null when it is not kept any more."
+
+
+@dataclass(frozen=True, slots=True)
+class Negotiations:
+    """A page of negotiations, the running ones first, then the newest."""
+
+    negotiations: Sequence[Negotiation]
+    next: str | None
+    "`after` for the next page; null at the end."
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerWords:
+    """The owner's words that wait for a negotiation, or were used by one."""
+
+    decisions: Sequence[OwnerWord]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The owner's word was taken."""
+
+    applied: Literal["now", "next negotiation"]
+    decision: OwnerWord | None
+    "The word that waits for the next negotiation."
+
+    @classmethod
+    def of(cls, word: StandingRecord | None) -> Said:
+        """Return what became of the owner's word."""
+        if word is None:
+            return cls("now", None)
+        return cls("next negotiation", view_of(OwnerWord, word))
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """A negotiation was ended."""
+
+    id: str
+    cancelled: bool = True
+
+
+class NegotiationOperations:
+    """Operations on negotiations, approvals and the owner's words."""
+
+    tag = "negotiations"
 
     def __init__(self, daemon: Daemon) -> None:
-        self._daemon = daemon
+        self._store = daemon.store
         self._desk = daemon.agreer.desk
 
-    async def negotiations(self, request: Request) -> Response:
+    @get("/v1/negotiations", Negotiations, query=(OPEN, *PAGE_QUERY))
+    async def list_negotiations(self, request: Request) -> Negotiations:
+        """List negotiations, the running ones first, then the newest."""
         return await self._page(request, request.query_params.get(OPEN.name) == "1")
 
-    async def approvals(self, request: Request) -> Response:
+    @get("/v1/negotiations/{prefix}", NegotiationDetails)
+    async def get_negotiation(self, request: Request) -> NegotiationDetails:
+        """Show one negotiation with its transcript, verdicts and costs."""
+        return await self._details(request)
+
+    @post("/v1/negotiations/{prefix}/cancel", Cancelled, body=CancelBody)
+    async def cancel_negotiation(self, request: Request, body: CancelBody) -> Cancelled:
+        """End a running negotiation; the peer is told."""
+        prefix = request.path_params["prefix"]
+        return Cancelled((await self._desk.cancel(prefix, body.reason)).id)
+
+    @post("/v1/negotiations/{prefix}/hint", Said, body=HintBody)
+    async def hint_negotiation(self, request: Request, body: HintBody) -> Said:
+        """Give our mind a hint for its next answer, or the next negotiation."""
+        prefix = request.path_params["prefix"]
+        return Said.of(await self._desk.hint(prefix, body.text))
+
+    @post("/v1/negotiations/{prefix}/decision", Said, body=DecisionBody)
+    async def decide_negotiation(self, request: Request, body: DecisionBody) -> Said:
+        """Accept or reject a document, or send an edited one."""
+        decision = Decision(body.verdict, body.document, body.note)
+        return await self._decide(request, decision)
+
+    @get("/v1/approvals", Negotiations, query=PAGE_QUERY)
+    async def list_approvals(self, request: Request) -> Negotiations:
+        """List what waits for the owner's word."""
         return await self._page(request, open_only=True)
 
-    async def negotiation(self, request: Request) -> Response:
-        record = await self._desk.find(request.path_params["prefix"])
-        words = await self._desk.words(record.id)
-        view = self._view(record, turns=True)
-        view["decisions"] = [views.standing(word) for word in words]
-        if record.hash is not None:
-            view["agreement"] = await asyncio.to_thread(
-                views.agreement_of, self._daemon.store, record
-            )
-        return JSONResponse(view)
+    @get("/v1/approvals/{prefix}", NegotiationDetails)
+    async def get_approval(self, request: Request) -> NegotiationDetails:
+        """Show one."""
+        return await self._details(request)
 
-    async def cancel(self, request: Request) -> Response:
-        record = await self._desk.cancel(
-            request.path_params["prefix"], body_of(request, CancelBody).reason
-        )
-        return JSONResponse({"id": record.id, "cancelled": True})
+    @post("/v1/approvals/{prefix}/accept", Said, body=NoteBody)
+    async def accept_approval(self, request: Request, body: NoteBody) -> Said:
+        """Accept the document that waits."""
+        return await self._decide(request, Decision("accept", None, body.note))
 
-    async def hint(self, request: Request) -> Response:
-        word = await self._desk.hint(
-            request.path_params["prefix"], body_of(request, HintBody).text
-        )
-        return JSONResponse(_said(word))
+    @post("/v1/approvals/{prefix}/reject", Said, body=NoteBody)
+    async def reject_approval(self, request: Request, body: NoteBody) -> Said:
+        """Reject the document that waits."""
+        return await self._decide(request, Decision("reject", None, body.note))
 
-    async def decide(self, request: Request) -> Response:
-        body: DecisionBody = body_of(request, DecisionBody)
-        return await self._decide(
-            request, Decision(body.verdict, body.document, body.note)
-        )
+    @get("/v1/decisions", OwnerWords)
+    async def list_decisions(self, request: Request) -> OwnerWords:
+        """List what the owner said that waits for a negotiation, or was used."""
+        return OwnerWords(_shown(await self._desk.words()))
 
-    async def accept(self, request: Request) -> Response:
-        note = body_of(request, NoteBody).note
-        return await self._decide(request, Decision("accept", None, note))
+    async def _decide(self, request: Request, decision: Decision) -> Said:
+        prefix = request.path_params["prefix"]
+        return Said.of(await self._desk.decide(prefix, decision))
 
-    async def reject(self, request: Request) -> Response:
-        note = body_of(request, NoteBody).note
-        return await self._decide(request, Decision("reject", None, note))
-
-    async def decisions(self, request: Request) -> Response:
-        words = await self._desk.words()
-        return JSONResponse({"decisions": [views.standing(word) for word in words]})
-
-    async def _decide(self, request: Request, decision: Decision) -> Response:
-        word = await self._desk.decide(request.path_params["prefix"], decision)
-        return JSONResponse(_said(word))
-
-    async def _page(self, request: Request, open_only: bool) -> Response:
+    async def _page(self, request: Request, open_only: bool) -> Negotiations:
         found = await self._desk.negotiations(open_only=open_only)
-        shown = [self._view(record) for record in found]
-        return JSONResponse(
-            page_of(request, "negotiations", shown, lambda entry: entry["id"])
+        page, following = page_of(request, found, lambda record: record.id)
+        return Negotiations(
+            [
+                negotiation_view(
+                    Negotiation, record, waiting=self._desk.waits(record.id)
+                )
+                for record in page
+            ],
+            following,
         )
 
-    def _view(
-        self, record: NegotiationRecord, *, turns: bool = False
-    ) -> dict[str, Any]:
-        waits = self._desk.waits(record.id)
-        return views.negotiation(record, turns=turns, waiting=waits)
+    async def _details(self, request: Request) -> NegotiationDetails:
+        record = await self._desk.find(request.path_params["prefix"])
+        agreement = LEFT_OUT
+        words = await self._desk.words(record.id)
+        waiting = self._desk.waits(record.id)
+        if record.hash is not None:
+            library = Library(self._store)
+            agreement = await asyncio.to_thread(library.of_negotiation, record)
+        return negotiation_view(
+            NegotiationDetails,
+            record,
+            waiting=waiting,
+            decisions=_shown(words),
+            agreement=agreement,
+        )
 
 
-def _said(word: StandingRecord | None) -> dict[str, Any]:
-    """Show what became of the owner's word."""
-    if word is None:
-        return {"applied": "now", "decision": None}
-    return {"applied": "next negotiation", "decision": views.standing(word)}
+def negotiation_view(
+    cls: type[V], record: NegotiationRecord, *, waiting: bool = False, **more: Any
+) -> V:
+    """Return a negotiation as `Negotiation` or `NegotiationDetails`.
+
+    Args:
+        waiting: It runs and waits for the owner at this moment.
+        more: Fields that are not in the record.
+    """
+    return view_of(
+        cls,
+        record,
+        peer=record.peer_did,
+        about=_about(record),
+        outcome=APPROVAL_PENDING if waiting else record.outcome,
+        running=record.ended is None,
+        waiting=waiting,
+        rounds=sum(turn.get("status") == "negotiating" for turn in record.turns),
+        **more,
+    )
+
+
+def _shown(words: Sequence[StandingRecord]) -> list[OwnerWord]:
+    return [view_of(OwnerWord, word) for word in words]
+
+
+def _about(record: NegotiationRecord) -> str:
+    """Return what was wanted, in the words of whoever wants it; empty if unknown."""
+    if record.task is not None:
+        return str(record.task["requirement"])
+    for turn in record.turns:
+        if turn["direction"] == "received" and turn["candidate"]:
+            return _requirement(turn["candidate"][:MAX_HEAD])
+    return ""
+
+
+@lru_cache(maxsize=1_000)
+def _requirement(head: str) -> str:
+    """Return the requirement at the head of a document; lists show many again."""
+    return " ".join(read_requirement(head).split())[:MAX_ABOUT]

@@ -3,250 +3,266 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
+from pydantic import ConfigDict
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
 
 from anp.errors import UnknownError
-from anp.sidecar.api import views
-from anp.sidecar.api.answers import COUNT, TEXT, answer_of, ref, some
-from anp.sidecar.api.bodies import AskBody, PeerBody
-from anp.sidecar.api.pages import PAGE_QUERY, page_of
-from anp.sidecar.api.table import Answer, Handler, Operation, Query, body_of, integer_of
-from anp.sidecar.config.meaning import canonical_peer
-from cache.records.records import PeerState, Role
-from negotiation.consensus import Listing
-
-if TYPE_CHECKING:
-    from anp.sidecar.daemon import Daemon
-
-__all__ = ["peer_operations"]
-
-PEER = Query(
-    name="peer",
-    text="Name, DID, URL or `URL#DID`.",
-    schema={"type": "string", "minLength": 1, "maxLength": 2048},
-    required=True,
+from anp.sidecar.api.requests import (
+    PAGE_QUERY,
+    LongText,
+    PeerBody,
+    PeerName,
+    did_of,
+    page_of,
+    peer_query,
 )
+from anp.sidecar.api.table import STRICT, Query, get, integer_of, post
+from anp.sidecar.consensus.written.heard import HeardEntry
+from anp.sidecar.daemon import Daemon
+from anp.sidecar.library.views import Agreement, Library, view_of
+from cache.records.records import Count, Hash, PeerRecord, PeerState, Role
+from negotiation.need import Capability
 
+__all__ = ["PeerOperations"]
+
+PEER = peer_query("Name, DID, URL or `URL#DID`.", required=True)
 AFTER = Query(
     name="after",
     text="Only entries with a higher number.",
     schema={"type": "integer", "minimum": 0, "maximum": 2**32, "default": 0},
 )
+REACHING = (404, 409, 424)
+"Problems of an operation that asks the peer itself."
 
 
-def peer_operations(daemon: Daemon) -> list[Operation]:
-    """Return the operations on peers."""
-    api = _PeersApi(daemon)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskBody:
+    """A question about a peer's protocols, in words (ANP-64)."""
 
-    def of(
-        method: Literal["GET", "POST"],
-        path: str,
-        name: str,
-        summary: str,
-        handler: Handler,
-        answer: dict[str, Any],
-        **more: Any,
-    ) -> Operation:
-        return Operation(
-            method=method,
-            path=path,
-            name=name,
-            summary=summary,
-            handler=handler,
-            answers=(Answer(text="Done.", schema=answer),),
-            tag="peers",
-            **more,
-        )
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    told = {"body": PeerBody, "problems": (404,)}
-    reached = {"problems": (404, 409, 424)}
-    return [
-        of(
-            "GET",
-            "/v1/peers",
-            "listPeers",
-            "List every peer that proved its DID, the last seen one first.",
-            api.peers,
-            ref("Peers"),
-            query=PAGE_QUERY,
-        ),
-        of(
-            "GET",
-            "/v1/peers/show",
-            "getPeer",
-            "Show one peer.",
-            api.peer,
-            ref("Peer"),
-            query=(PEER,),
-            problems=(404,),
-        ),
-        of(
-            "GET",
-            "/v1/peers/offers",
-            "getOffers",
-            "Ask a peer what it publishes, and tell what was agreed with it.",
-            api.offers,
-            ref("Offers"),
-            query=(PEER,),
-            **reached,
-        ),
-        of(
-            "GET",
-            "/v1/heard",
-            "listHeard",
-            "List what peers told unasked: events, notices, announcements.",
-            api.heard,
-            answer_of(heard=some(ref("Heard"))),
-            query=(AFTER,),
-        ),
-        of(
-            "POST",
-            "/v1/peers/allow",
-            "allowPeer",
-            "Let a peer use what is exposed.",
-            api.allow,
-            ref("PeerState"),
-            **told,
-        ),
-        of(
-            "POST",
-            "/v1/peers/block",
-            "blockPeer",
-            "Refuse a peer.",
-            api.block,
-            ref("PeerState"),
-            **told,
-        ),
-        of(
-            "POST",
-            "/v1/peers/trust",
-            "trustPeer",
-            "Take the changed key of a peer as its own.",
-            api.trust,
-            answer_of(did=TEXT, trusted=some(TEXT)),
-            **{**told, "problems": (404, 422)},
-        ),
-        of(
-            "POST",
-            "/v1/peers/forget",
-            "forgetPeer",
-            "Forget a peer and where it was met; agreements stay.",
-            api.forget,
-            answer_of(did=TEXT, dropped=COUNT),
-            **told,
-        ),
-        of(
-            "POST",
-            "/v1/peers/ask",
-            "askPeer",
-            "Ask a peer about its protocols, in words.",
-            api.ask,
-            answer_of(peer=TEXT, question=TEXT, answer=TEXT),
-            body=AskBody,
-            **reached,
-        ),
-    ]
+    peer: PeerName
+    "Name, DID, URL or `URL#DID`."
+
+    question: LongText
+    "The question."
 
 
-class _PeersApi:
-    """The handlers, thin: they read the request, ask the daemon and show the answer."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """A peer that proved its DID, that the owner named, or that was refused."""
+
+    did: str
+    "In its canonical form."
+
+    state: PeerState
+    "The owner's word; `waiting` was turned away and may be allowed."
+
+    first_seen: float
+    "Seconds since 1970."
+
+    last_seen: float
+    "Seconds since 1970."
+
+    names: Sequence[str] = ()
+    "Names the owner gave it."
+
+    urls: Sequence[str] = ()
+    "Addresses at which it was reached."
+
+    aliases: Sequence[str] = ()
+    "Its other DIDs of the same key."
+
+    changed_keys: Sequence[str] = ()
+    "New keys that its DID document shows and that the owner has not trusted yet."
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """A page of peers, the last seen one first."""
+
+    peers: Sequence[Peer]
+    next: str | None
+    "`after` for the next page; null at the end."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedProtocol:
+    """A protocol that a peer publishes."""
+
+    uri: str
+    version: str
+    hash: Hash
+    summary: str
+    capabilities: Sequence[Capability]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offers:
+    """The protocols that a peer publishes, and those that were agreed with it."""
+
+    peer_did: str | None
+    url: str | None
+    publishes: bool
+    "False when the peer has no list of protocols."
+
+    protocols: Sequence[OfferedProtocol]
+    agreements: Sequence[Agreement]
+    "Those in which we are the caller."
+
+
+@dataclass(frozen=True, slots=True)
+class HeardEntries:
+    """Events, notices and announcements of peers, oldest first."""
+
+    heard: Sequence[HeardEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class RuledPeer:
+    """A peer and the owner's word about it."""
+
+    did: str
+    state: PeerState
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedPeer:
+    """A peer and the keys that are now trusted as its own."""
+
+    did: str
+    trusted: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ForgottenPeer:
+    """A peer that was forgotten, and the number of its records."""
+
+    did: str
+    dropped: Count
+
+
+@dataclass(frozen=True, slots=True)
+class PeerAnswer:
+    """The answer of a peer to a question."""
+
+    peer: str
+    question: str
+    answer: str
+
+
+class PeerOperations:
+    """Operations on peers."""
+
+    tag = "peers"
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
 
-    async def peers(self, request: Request) -> Response:
-        found = await asyncio.to_thread(
-            views.peers, self._daemon.store, self._daemon.did_keys
-        )
-        return JSONResponse(page_of(request, "peers", found, lambda peer: peer["did"]))
+    @get("/v1/peers", Peers, query=PAGE_QUERY)
+    async def list_peers(self, request: Request) -> Peers:
+        """List every peer that proved its DID, the last seen one first."""
+        found = await asyncio.to_thread(self._peers)
+        return Peers(*page_of(request, found, lambda peer: peer.did))
 
-    async def peer(self, request: Request) -> Response:
-        did = await self._did(request.query_params["peer"])
+    @get("/v1/peers/show", PeerRecord, query=(PEER,), problems=(404,))
+    async def get_peer(self, request: Request) -> PeerRecord:
+        """Show one peer."""
+        did = await did_of(self._daemon, request.query_params["peer"])
         found = await asyncio.to_thread(self._daemon.store.peer, did)
         if found is None:
             raise UnknownError(f"nothing is known of {did}")
-        return JSONResponse(asdict(found))
+        return found
 
-    async def offers(self, request: Request) -> Response:
+    @get("/v1/peers/offers", Offers, query=(PEER,), problems=REACHING)
+    async def get_offers(self, request: Request) -> Offers:
+        """Ask a peer what it publishes, and tell what was agreed with it."""
         peer = request.query_params["peer"]
         target = await self._daemon.finder.find(peer, trust_first_use=False)
         listing = await self._daemon.peer_lists.listing(target)
-        did = await self._did(target.did)
-        agreements = await asyncio.to_thread(self._agreements, did)
-        return JSONResponse(
-            {
-                "peer_did": target.did,
-                "url": target.url,
-                "publishes": listing is not None,
-                "protocols": _listed(listing),
-                "agreements": agreements,
-            }
+        did = await did_of(self._daemon, target.did)
+        library = Library(self._daemon.store, self._daemon.sandbox)
+        agreements, _ = await asyncio.to_thread(
+            library.page, peer=did, role=Role.REQUESTER
+        )
+        listed = () if listing is None else listing.protocols
+        return Offers(
+            peer_did=target.did,
+            url=target.url,
+            publishes=listing is not None,
+            protocols=[view_of(OfferedProtocol, one) for one in listed],
+            agreements=agreements,
         )
 
-    async def heard(self, request: Request) -> Response:
-        entries = self._daemon.heard.entries(after=integer_of(request, "after", 0))
-        return JSONResponse({"heard": [asdict(entry) for entry in entries]})
+    @get("/v1/heard", HeardEntries, query=(AFTER,))
+    async def list_heard(self, request: Request) -> HeardEntries:
+        """List what peers told unasked: events, notices, announcements."""
+        after = integer_of(request, AFTER.name, 0)
+        return HeardEntries(self._daemon.heard.entries(after=after))
 
-    async def allow(self, request: Request) -> Response:
-        return await self._set_state(request, PeerState.ALLOWED)
+    @post("/v1/peers/allow", RuledPeer, body=PeerBody, problems=(404,))
+    async def allow_peer(self, request: Request, body: PeerBody) -> RuledPeer:
+        """Let a peer use what is exposed."""
+        return await self._rule(body.peer, PeerState.ALLOWED)
 
-    async def block(self, request: Request) -> Response:
-        return await self._set_state(request, PeerState.BLOCKED)
+    @post("/v1/peers/block", RuledPeer, body=PeerBody, problems=(404,))
+    async def block_peer(self, request: Request, body: PeerBody) -> RuledPeer:
+        """Refuse a peer."""
+        return await self._rule(body.peer, PeerState.BLOCKED)
 
-    async def forget(self, request: Request) -> Response:
-        did = await self._did(body_of(request, PeerBody).peer)
+    @post("/v1/peers/trust", TrustedPeer, body=PeerBody, problems=(404, 422))
+    async def trust_peer(self, request: Request, body: PeerBody) -> TrustedPeer:
+        """Take the changed key of a peer as its own."""
+        did = await did_of(self._daemon, body.peer)
+        keys = await asyncio.to_thread(self._daemon.did_keys.trust, did)
+        self._daemon.web.forget(did)
+        return TrustedPeer(did, keys)
+
+    @post("/v1/peers/forget", ForgottenPeer, body=PeerBody, problems=(404,))
+    async def forget_peer(self, request: Request, body: PeerBody) -> ForgottenPeer:
+        """Forget a peer and where it was met; agreements stay."""
+        did = await did_of(self._daemon, body.peer)
         dropped = await asyncio.to_thread(self._daemon.store.forget_peer, did)
         dropped += await asyncio.to_thread(self._daemon.did_keys.forget, did)
         self._daemon.web.forget(did)
-        return JSONResponse({"did": did, "dropped": dropped})
+        return ForgottenPeer(did, dropped)
 
-    async def trust(self, request: Request) -> Response:
-        did = await self._did(body_of(request, PeerBody).peer)
-        keys = await asyncio.to_thread(self._daemon.did_keys.trust, did)
-        self._daemon.web.forget(did)
-        return JSONResponse({"did": did, "trusted": list(keys)})
-
-    async def ask(self, request: Request) -> Response:
-        body: AskBody = body_of(request, AskBody)
+    @post("/v1/peers/ask", PeerAnswer, body=AskBody, problems=REACHING)
+    async def ask_peer(self, request: Request, body: AskBody) -> PeerAnswer:
+        """Ask a peer about its protocols, in words."""
         answer = await self._daemon.caller.ask(body.peer, body.question)
-        return JSONResponse(
-            {"peer": body.peer, "question": body.question, "answer": answer}
-        )
+        return PeerAnswer(body.peer, body.question, answer)
 
-    async def _set_state(self, request: Request, state: PeerState) -> Response:
-        did = await self._did(body_of(request, PeerBody).peer)
+    async def _rule(self, peer: str, state: PeerState) -> RuledPeer:
+        did = await did_of(self._daemon, peer)
         await self._daemon.policy.remember(did, shown_did=did, state=state)
-        return JSONResponse({"did": did, "state": state.value})
+        return RuledPeer(did, state)
 
-    async def _did(self, text: str) -> str:
-        return await asyncio.to_thread(
-            canonical_peer, self._daemon.config, self._daemon.store, text
-        )
-
-    def _agreements(self, did: str) -> list[dict[str, Any]]:
-        """Return what we agreed with a peer as its caller."""
-        page = views.protocols(
-            self._daemon.store,
-            self._daemon.sandbox,
-            peer=did,
-            role=Role.REQUESTER.value,
-        )
-        found: list[dict[str, Any]] = page["protocols"]
-        return found
-
-
-def _listed(listing: Listing | None) -> list[dict[str, Any]]:
-    return [
-        {
-            "uri": one.uri,
-            "version": one.version,
-            "hash": one.hash,
-            "summary": one.summary,
-            "capabilities": [asdict(capability) for capability in one.capabilities],
-        }
-        for one in (() if listing is None else listing.protocols)
-    ]
+    def _peers(self) -> list[Peer]:
+        """Return every peer, also one that was refused before it was ever seen."""
+        changed = self._daemon.did_keys.changed()
+        known = self._daemon.store.peers()
+        found = [
+            view_of(
+                Peer,
+                peer,
+                changed_keys=changed[peer.did].waiting if peer.did in changed else (),
+            )
+            for peer in known
+        ]
+        unseen = changed.keys() - {peer.did for peer in known}
+        return found + [
+            Peer(
+                did=did,
+                state=PeerState.UNKNOWN,
+                first_seen=record.seen,
+                last_seen=record.changed or record.seen,
+                changed_keys=record.waiting,
+            )
+            for did, record in changed.items()
+            if did in unseen
+        ]

@@ -1,41 +1,39 @@
-"""Agreed protocols in the local API (SIDECAR.md, Local API)."""
+"""Agreed protocols in the local API."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
 
+from pydantic import ConfigDict, Field
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from anp.errors import UnknownError
-from anp.sidecar.api.answers import (
-    COUNT,
-    FLAG,
-    HASH,
-    NUMBER,
-    OBJECT,
-    TEXT,
-    answer_of,
-    maybe,
-    ref,
-    some,
-)
-from anp.sidecar.api.bodies import AboutPeerBody, EmptyBody, PruneBody, RevokeBody
-from anp.sidecar.api.table import Answer, Operation, Query, body_of, integer_of
-from anp.sidecar.config.meaning import canonical_peer
-from anp.sidecar.library import views as protocol_views
+from anp.sidecar.api.requests import EmptyBody, PeerName, did_of, peer_query
+from anp.sidecar.api.table import STRICT, Media, Query, get, integer_of, post
+from anp.sidecar.daemon import Daemon
+from anp.sidecar.library.prune_rules import DEFAULT_AGE
 from anp.sidecar.library.retest import Retester
-from anp.sidecar.library.revocation import ProtocolDesk
-from anp.sidecar.library.state import STATES, usage_json
-from cache.records.records import Role
+from anp.sidecar.library.revocation import Approved, ProtocolDesk, Pruned, Revoked
+from anp.sidecar.library.state import STATES
+from anp.sidecar.library.views import (
+    MAX_PAGE,
+    PAGE,
+    Agreement,
+    Half,
+    Library,
+    ProtocolDetails,
+    UsageCounts,
+    find_hash,
+    view_of,
+)
+from cache.records.protocols import MAX_REASON
+from cache.records.records import Count, Hash, Role
 
-if TYPE_CHECKING:
-    from anp.sidecar.daemon import Daemon
-
-__all__ = ["protocol_operations"]
-
-ONE = "/v1/protocols/{prefix}"
+__all__ = ["ROLE", "ProtocolOperations"]
 
 MAX_AFTER = 4096
 "Longest place in the list, in characters."
@@ -43,32 +41,31 @@ MAX_AFTER = 4096
 MAX_REVISION = 99_999_999
 "Highest number of a revision."
 
+MAX_AGE = 100 * 366 * 86_400.0
+"Longest age, in seconds."
+
 ROLE = Query(
     name="role",
     text="Only this half.",
     schema={"type": "string", "enum": [role.value for role in Role]},
 )
+REVISION = Query(
+    name="revision",
+    text="Only this revision.",
+    schema={"type": "integer", "minimum": 0, "maximum": MAX_REVISION},
+)
 LIST_QUERY = (
     Query(
         name="limit",
         text="Most entries of the page.",
-        schema={
-            "type": "integer",
-            "minimum": 1,
-            "maximum": protocol_views.MAX_PAGE,
-            "default": protocol_views.PAGE,
-        },
+        schema={"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": PAGE},
     ),
     Query(
         name="after",
         text="`next` of the page before.",
         schema={"type": "string", "maxLength": MAX_AFTER},
     ),
-    Query(
-        name="peer",
-        text="Only with this peer: a name, DID or `URL#DID`.",
-        schema={"type": "string", "minLength": 1, "maxLength": 2048},
-    ),
+    peer_query("Only with this peer: a name, DID or `URL#DID`."),
     ROLE,
     Query(
         name="state",
@@ -78,183 +75,106 @@ LIST_QUERY = (
 )
 
 
-def protocol_operations(daemon: Daemon) -> list[Operation]:
-    """Return the operations on one protocol or all of them, but those of bundles."""
-    api = _ProtocolApi(daemon)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AboutPeerBody:
+    """A protocol with everybody, or with one peer."""
 
-    def read(path: str, name: str, summary: str, **more: Any) -> Operation:
-        return Operation(
-            method="GET",
-            path=path,
-            name=name,
-            summary=summary,
-            tag="protocols",
-            **more,
-        )
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    def act(path: str, name: str, summary: str, **more: Any) -> Operation:
-        return Operation(
-            method="POST",
-            path=path,
-            name=name,
-            summary=summary,
-            tag="protocols",
-            **{"body": EmptyBody, **more},
-        )
-
-    return [
-        read(
-            "/v1/protocols",
-            "listProtocols",
-            "List agreements and halves for any peer, in pages.",
-            handler=api.protocols,
-            answers=(Answer(text="A page of them.", schema=ref("Protocols")),),
-            query=LIST_QUERY,
-            problems=(404,),
-        ),
-        read(
-            "/v1/protocols/usage",
-            "getUsage",
-            "Count the calls by what they went through, all together.",
-            handler=api.usage,
-            answers=(Answer(text="The counts.", schema=ref("Usage")),),
-        ),
-        act(
-            "/v1/protocols/prune",
-            "pruneProtocols",
-            "Drop what was not used for long; never what is in use or published.",
-            handler=api.prune,
-            body=PruneBody,
-            answers=(
-                Answer(
-                    text="What went, or would.",
-                    schema=answer_of(
-                        dry_run=FLAG,
-                        older_than=NUMBER,
-                        counts=OBJECT,
-                        bytes=COUNT,
-                        removed=some(OBJECT),
-                    ),
-                ),
-            ),
-        ),
-        read(
-            ONE,
-            "getProtocol",
-            "Tell everything known about an agreed protocol.",
-            handler=api.protocol,
-            answers=(Answer(text="The protocol.", schema=ref("Protocol")),),
-        ),
-        read(
-            f"{ONE}/document",
-            "getDocument",
-            "Give the agreed text, byte for byte.",
-            handler=api.document,
-            answers=(Answer(text="The text.", media_type="text/markdown"),),
-        ),
-        read(
-            f"{ONE}/code",
-            "getCode",
-            "Give our halves: source, origin and what they may call.",
-            handler=api.code,
-            query=(
-                ROLE,
-                Query(
-                    name="revision",
-                    text="Only this revision.",
-                    schema={"type": "integer", "minimum": 0, "maximum": MAX_REVISION},
-                ),
-            ),
-            answers=(
-                Answer(
-                    text="The halves.",
-                    schema=answer_of(hash=HASH, halves=some(ref("Half"))),
-                ),
-            ),
-        ),
-        read(
-            f"{ONE}/tests",
-            "getTests",
-            "Give the tests of each agreement, and what came of them last.",
-            handler=api.tests,
-            answers=(
-                Answer(
-                    text="The outcomes.",
-                    schema=answer_of(hash=HASH, tests=some(OBJECT)),
-                ),
-            ),
-        ),
-        act(
-            f"{ONE}/test",
-            "testProtocol",
-            "Run the kept test cases again, by our halves alone or with a peer.",
-            handler=api.test,
-            body=AboutPeerBody,
-            answers=(
-                Answer(
-                    text="What was tried, and what came of it.",
-                    schema=answer_of(hash=HASH, passed=FLAG, runs=some(OBJECT)),
-                ),
-            ),
-            problems=(424,),
-        ),
-        act(
-            f"{ONE}/approve",
-            "approveProtocol",
-            "Take back a revocation or a quarantine, or give the word waited for.",
-            handler=api.approve,
-            body=AboutPeerBody,
-            answers=(
-                Answer(
-                    text="What changed.",
-                    schema=answer_of(
-                        hash=HASH,
-                        peer=maybe(TEXT),
-                        revocation_ended=FLAG,
-                        quarantine_ended=FLAG,
-                        negotiations_accepted=some(TEXT),
-                    ),
-                ),
-            ),
-        ),
-        act(
-            f"{ONE}/revoke",
-            "revokeProtocol",
-            "Take a protocol back: its channels close, it is refused from now on.",
-            handler=api.revoke,
-            body=RevokeBody,
-            answers=(
-                Answer(
-                    text="What changed.",
-                    schema=answer_of(
-                        hash=HASH,
-                        peer=maybe(TEXT),
-                        revoked=FLAG,
-                        channels_closed=COUNT,
-                    ),
-                ),
-            ),
-        ),
-        act(
-            f"{ONE}/release",
-            "releaseProtocol",
-            "Use a quarantined protocol again, or have one that failed agreed anew.",
-            handler=api.release,
-            answers=(
-                Answer(
-                    text="Whether it was held back.",
-                    schema=answer_of(hash=HASH, released=FLAG),
-                ),
-            ),
-        ),
-    ]
+    peer: PeerName | None = None
+    "For this peer alone; null is for all."
 
 
-class _ProtocolApi:
-    """The handlers, thin: they read the request, ask the desk and show the answer."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevokeBody:
+    """A protocol is taken back."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    peer: PeerName | None = None
+    "For this peer alone; null is for all."
+
+    reason: Annotated[str, Field(max_length=MAX_REASON)] = ""
+    "Why, for the owner; never sent."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneBody:
+    """The age of what is to be dropped."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    older_than: Annotated[float, Field(ge=0, le=MAX_AGE)] = DEFAULT_AGE
+    "Seconds since it was used or made."
+
+    dry_run: bool = False
+    "Only say what would go."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protocols:
+    """A page of agreements and of halves for any peer, with the counts of all calls."""
+
+    protocols: Sequence[Agreement]
+    usage: UsageCounts
+    next: str | None
+    "`after` for the next page; null at the end."
+
+
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """Our halves of a protocol."""
+
+    hash: Hash
+    halves: Sequence[Half]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptTests:
+    """The tests that are kept with an agreement, and their last run."""
+
+    role: Role
+    peer: str | None
+    revision: Count
+    last_run: dict[str, Any] | None
+    kept: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolTests:
+    """The tests of each agreement on a protocol."""
+
+    hash: Hash
+    tests: Sequence[KeptTests]
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolTestRuns:
+    """The outcome of tests that were run again."""
+
+    hash: Hash
+    passed: bool
+    runs: Sequence[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A protocol that was held back can be used, or agreed, again."""
+
+    hash: Hash
+    released: bool
+    "False when it was not held back."
+
+
+class ProtocolOperations:
+    """Operations on one protocol or all of them, but those of bundles."""
+
+    tag = "protocols"
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
+        self._store = daemon.store
+        self._library = Library(daemon.store, daemon.sandbox, daemon.exposure)
         self._desk = ProtocolDesk(
             store=daemon.store,
             sandbox=daemon.sandbox,
@@ -271,40 +191,49 @@ class _ProtocolApi:
             finder=daemon.finder,
         )
 
-    # What there is.
-
-    async def protocols(self, request: Request) -> Response:
+    @get("/v1/protocols", Protocols, query=LIST_QUERY, problems=(404,))
+    async def list_protocols(self, request: Request) -> Protocols:
+        """List agreements and halves for any peer, in pages."""
         await self._daemon.uses.flush()
         query = request.query_params
-        peer = query.get("peer")
-        found = await asyncio.to_thread(
-            protocol_views.protocols,
-            self._daemon.store,
-            self._daemon.sandbox,
-            self._daemon.exposure,
+        found, following = await asyncio.to_thread(
+            self._library.page,
             after=query.get("after", ""),
-            limit=integer_of(request, "limit", protocol_views.PAGE),
-            peer=await self._peer(peer),
+            limit=integer_of(request, "limit", PAGE),
+            peer=await self._peer(query.get("peer")),
             role=query.get("role"),
             state=query.get("state"),
         )
-        found["usage"] = usage_json(await asyncio.to_thread(self._daemon.store.usage))
-        return JSONResponse(found)
+        usage = UsageCounts.of(await asyncio.to_thread(self._store.usage))
+        return Protocols(protocols=found, usage=usage, next=following)
 
-    async def usage(self, request: Request) -> Response:
+    @get("/v1/protocols/usage", UsageCounts)
+    async def get_usage(self, request: Request) -> UsageCounts:
+        """Count the calls by what they went through, all together."""
         await self._daemon.uses.flush()
-        found = await asyncio.to_thread(self._daemon.store.usage)
-        return JSONResponse(usage_json(found))
+        return UsageCounts.of(await asyncio.to_thread(self._store.usage))
 
-    async def protocol(self, request: Request) -> Response:
-        shown = await self._shown(request)
-        registry = self._daemon.consensus.registry
-        shown["uris"] = [one.uri for one in registry.of_hash(shown["hash"])]
-        return JSONResponse(shown)
+    @post("/v1/protocols/prune", Pruned, body=PruneBody)
+    async def prune_protocols(self, request: Request, body: PruneBody) -> Pruned:
+        """Drop what was not used for long; never what is in use or published."""
+        await self._daemon.uses.flush()
+        return await self._desk.prune(older_than=body.older_than, dry_run=body.dry_run)
 
-    async def document(self, request: Request) -> Response:
+    @get("/v1/protocols/{prefix}", ProtocolDetails)
+    async def get_protocol(self, request: Request) -> ProtocolDetails:
+        """Tell everything known about an agreed protocol."""
+        shown = await self._details(request)
+        named = self._daemon.consensus.registry.of_hash(shown.hash)
+        return replace(shown, uris=[one.uri for one in named])
+
+    @get(
+        "/v1/protocols/{prefix}/document",
+        Media(text="The text.", media_type="text/markdown"),
+    )
+    async def get_document(self, request: Request) -> Response:
+        """Give the agreed text, byte for byte."""
         prefix = request.path_params["prefix"]
-        record = await asyncio.to_thread(self._daemon.store.document, prefix)
+        record = await asyncio.to_thread(self._store.document, prefix)
         if record is None:
             raise UnknownError(
                 f"no protocol's text begins with {prefix[:80]!r}; "
@@ -312,61 +241,42 @@ class _ProtocolApi:
             )
         return Response(record.text.encode("utf-8"), media_type="text/markdown")
 
-    async def code(self, request: Request) -> Response:
+    @get("/v1/protocols/{prefix}/code", Halves, query=(ROLE, REVISION))
+    async def get_code(self, request: Request) -> Halves:
+        """Give our halves: source, origin and what they may call."""
         query = request.query_params
         role, revision = query.get("role"), query.get("revision")
-        shown = await self._shown(request)
+        shown = await self._details(request)
         halves = [
             half
-            for half in shown["halves"]
-            if role in {None, half["role"]}
-            and revision in {None, str(half["revision"])}
+            for half in shown.halves
+            if role in {None, half.role.value}
+            and revision in {None, str(half.revision)}
         ]
-        return JSONResponse({"hash": shown["hash"], "halves": halves})
+        return Halves(shown.hash, halves)
 
-    async def tests(self, request: Request) -> Response:
-        shown = await self._shown(request)
-        return JSONResponse(
-            {
-                "hash": shown["hash"],
-                "tests": [
-                    {
-                        **{name: one[name] for name in ("role", "peer", "revision")},
-                        "last_run": one["last_run"],
-                        "kept": kept,
-                    }
-                    for one, kept in zip(
-                        shown["agreements"], shown["tests"], strict=True
-                    )
-                ],
-            }
-        )
+    @get("/v1/protocols/{prefix}/tests", ProtocolTests)
+    async def get_tests(self, request: Request) -> ProtocolTests:
+        """Give the tests of each agreement, and what came of them last."""
+        shown = await self._details(request)
+        tests = [
+            view_of(KeptTests, agreement, kept=kept)
+            for agreement, kept in zip(shown.agreements, shown.tests, strict=True)
+        ]
+        return ProtocolTests(shown.hash, tests)
 
-    # What the owner says.
-
-    async def approve(self, request: Request) -> Response:
-        body: AboutPeerBody = body_of(request, AboutPeerBody)
-        return JSONResponse(
-            await self._desk.approve(
-                request.path_params["prefix"], peer_did=await self._peer(body.peer)
-            )
-        )
-
-    async def revoke(self, request: Request) -> Response:
-        body: RevokeBody = body_of(request, RevokeBody)
-        return JSONResponse(
-            await self._desk.revoke(
-                request.path_params["prefix"],
-                peer_did=await self._peer(body.peer),
-                reason=body.reason,
-            )
-        )
-
-    async def test(self, request: Request) -> Response:
-        body: AboutPeerBody = body_of(request, AboutPeerBody)
-        digest = await asyncio.to_thread(
-            protocol_views.find_hash, self._daemon.store, request.path_params["prefix"]
-        )
+    @post(
+        "/v1/protocols/{prefix}/test",
+        ProtocolTestRuns,
+        body=AboutPeerBody,
+        problems=(424,),
+    )
+    async def test_protocol(
+        self, request: Request, body: AboutPeerBody
+    ) -> ProtocolTestRuns:
+        """Run the kept test cases again, by our halves alone or with a peer."""
+        prefix = request.path_params["prefix"]
+        digest = await asyncio.to_thread(find_hash, self._store, prefix)
         peer_did = await self._peer(body.peer)
         if body.peer is None or peer_did is None:
             runs = await self._retester.offline(digest)
@@ -380,38 +290,36 @@ class _ProtocolApi:
             }
             for run in runs
         ]
-        passed = all(run["passed"] for run in shown)
-        return JSONResponse({"hash": digest, "passed": passed, "runs": shown})
+        return ProtocolTestRuns(digest, all(run["passed"] for run in shown), shown)
 
-    async def prune(self, request: Request) -> Response:
-        body: PruneBody = body_of(request, PruneBody)
-        await self._daemon.uses.flush()
-        return JSONResponse(
-            await self._desk.prune(older_than=body.older_than, dry_run=body.dry_run)
+    @post("/v1/protocols/{prefix}/approve", Approved, body=AboutPeerBody)
+    async def approve_protocol(self, request: Request, body: AboutPeerBody) -> Approved:
+        """Take back a revocation or a quarantine, or give the word waited for."""
+        return await self._desk.approve(
+            request.path_params["prefix"], peer_did=await self._peer(body.peer)
         )
 
-    async def release(self, request: Request) -> Response:
-        store = self._daemon.store
-        digest = await asyncio.to_thread(store.find_hash, request.path_params["prefix"])
-        failed = await asyncio.to_thread(store.release_failed, digest)
-        released = self._daemon.sandbox.release(digest) or failed > 0
-        return JSONResponse({"hash": digest, "released": released})
-
-    # Inside.
-
-    async def _shown(self, request: Request) -> dict[str, Any]:
-        await self._daemon.uses.flush()
-        return await asyncio.to_thread(
-            protocol_views.protocol,
-            self._daemon.store,
-            self._daemon.sandbox,
+    @post("/v1/protocols/{prefix}/revoke", Revoked, body=RevokeBody)
+    async def revoke_protocol(self, request: Request, body: RevokeBody) -> Revoked:
+        """Take a protocol back: its channels close, it is refused from now on."""
+        return await self._desk.revoke(
             request.path_params["prefix"],
-            self._daemon.exposure,
+            peer_did=await self._peer(body.peer),
+            reason=body.reason,
         )
+
+    @post("/v1/protocols/{prefix}/release", Released, body=EmptyBody)
+    async def release_protocol(self, request: Request, body: EmptyBody) -> Released:
+        """Use a quarantined protocol again, or have one that failed agreed anew."""
+        prefix = request.path_params["prefix"]
+        digest = await asyncio.to_thread(self._store.find_hash, prefix)
+        failed = await asyncio.to_thread(self._store.release_failed, digest)
+        return Released(digest, self._daemon.sandbox.release(digest) or failed > 0)
+
+    async def _details(self, request: Request) -> ProtocolDetails:
+        await self._daemon.uses.flush()
+        prefix = request.path_params["prefix"]
+        return await asyncio.to_thread(self._library.details, prefix)
 
     async def _peer(self, text: str | None) -> str | None:
-        if text is None:
-            return None
-        return await asyncio.to_thread(
-            canonical_peer, self._daemon.config, self._daemon.store, text
-        )
+        return None if text is None else await did_of(self._daemon, text)

@@ -11,8 +11,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from cache.records.records import Count
 from negotiation.consensus.written import (
     PeerAnnouncement,
     PeerEvent,
@@ -38,11 +39,15 @@ MAX_ENTRY = 64 * 1024
 "Data of one entry that is kept whole, in bytes of JSON; more is left out."
 
 
+HeardKind = Literal["event", "notice", "message", "announcement", "withdrawal"]
+"The form in which a peer said something."
+
+
 @dataclass(frozen=True, slots=True)
 class HeardEntry:
     """One thing that a peer said."""
 
-    number: int
+    number: Count
     "Counted from 1 since the daemon started, for asking what is new."
 
     at: float
@@ -54,8 +59,7 @@ class HeardEntry:
     uri: str
     "URI of the protocol."
 
-    kind: str
-    "`event`, `notice`, `message`, `announcement` or `withdrawal`."
+    kind: HeardKind
 
     name: str
     "The event's name, the notice's code or the message's type; else empty."
@@ -63,7 +67,7 @@ class HeardEntry:
     data: Any
     "The content; None when it was too large to be kept."
 
-    size: int
+    size: Count
     "Bytes of the content as JSON."
 
 
@@ -105,7 +109,7 @@ class Heard:
         return [entry for entry in self._entries if entry.number > after]
 
 
-def _parts(said: PeerSaid) -> tuple[str, str, Any]:
+def _parts(said: PeerSaid) -> tuple[HeardKind, str, Any]:
     match said:
         case PeerEvent(name, data):
             return "event", name, data

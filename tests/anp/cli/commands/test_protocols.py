@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from anp.cli.commands.protocol_actions import MAX_DIFF_LINES, changes, seconds_of
 from anp.errors import CallError
 from anp.sidecar.home.home import Home
-from anp.sidecar.library.state import usage_json
+from anp.sidecar.library.views import UsageCounts
 from cache.records.protocols import UsageRecord
 from tests.anp.cli.test_commands import HASH, FakeApi, Output, anpd, api, home
 
@@ -65,7 +66,7 @@ HALF = {
     "bundle": "b" * 64,
     "claims": {"origin": EVIL, "created": 1.0, "did": None},
 }
-USAGE = usage_json(UsageRecord(None, agreement=3, negotiated=1, served=2))
+USAGE = asdict(UsageCounts.of(UsageRecord(None, agreement=3, negotiated=1, served=2)))
 RUNS = {
     "outcomes": {"error": 1},
     "failures": [{"outcome": "error", "stage": "call", "reason": EVIL}],

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
 from anp.sidecar.home.home import Home
+from anp.sidecar.minds.spend import Spend
 from tests.anp.cli.test_commands import FakeApi, Output, anpd, api, home
 from tests.anp.sidecar.minds.test_spend import view
 
@@ -18,8 +19,8 @@ __all__ = ["api", "home"]  # Fixtures, which pytest finds by name.
 SECRET = "sk-secret-0123456789"
 
 
-def answer(api: FakeApi, shown: dict[str, Any], days: int = 7) -> None:
-    api.answers[f"/v1/spend?days={days}"] = httpx.Response(200, json=shown)
+def answer(api: FakeApi, shown: Spend, days: int = 7) -> None:
+    api.answers[f"/v1/spend?days={days}"] = httpx.Response(200, json=asdict(shown))
 
 
 def test_spend_shows_days_peers_steps_and_what_is_left(
@@ -54,7 +55,7 @@ def test_nothing_spent_is_one_line(home: Home, api: FakeApi, capsys: Output) -> 
 def test_spend_prints_json(home: Home, api: FakeApi, capsys: Output) -> None:
     answer(api, view())
     assert anpd(home, "spend", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == view()
+    assert json.loads(capsys.readouterr().out) == asdict(view())
 
 
 @pytest.fixture

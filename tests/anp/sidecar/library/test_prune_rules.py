@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from anp.sidecar.library.prune_rules import DAY, PruneRules
-from anp.sidecar.library.state import revocation_for, standing_of, usage_json
+from anp.sidecar.library.state import revocation_for, standing_of
+from anp.sidecar.library.views import UsageCounts
 from cache.records.protocols import RevocationRecord, UsageRecord
 from cache.records.records import State
 from tests.cache.samples import AGREEMENT, HALF, OTHER, PEER, PROVIDER_HALF
@@ -119,6 +120,6 @@ def test_the_share_of_calls_without_negotiation_is_of_those_through_protocols() 
     usage = UsageRecord(
         HASH, agreement=5, consensus=2, negotiated=1, failed=9, natural_language=9
     )
-    shown = usage_json(usage)
-    assert (shown["calls"], shown["hit_rate"]) == (8, 0.875)
-    assert usage_json(UsageRecord(HASH))["hit_rate"] is None
+    shown = UsageCounts.of(usage)
+    assert (shown.calls, shown.hit_rate) == (8, 0.875)
+    assert UsageCounts.of(UsageRecord(HASH)).hit_rate is None

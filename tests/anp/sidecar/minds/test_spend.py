@@ -13,10 +13,11 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from anp.sidecar.api.operations.spend import spend_operations
-from anp.sidecar.api.table import routes_of
+from anp.sidecar.api.dashboard import Dashboard
+from anp.sidecar.api.operations.daemon import DaemonOperations
+from anp.sidecar.api.table import operations_in, routes_of
 from anp.sidecar.config.settings import Config, LlmConfig
-from anp.sidecar.minds.spend import NEWEST_CALLS, first_day, spend_view
+from anp.sidecar.minds.spend import NEWEST_CALLS, Spend, first_day, spend_of
 from cache.store import Store
 from negotiation.llm.asking.budget import BudgetLimits, utc_day
 from tests.cache.samples import MODEL_CALL, PEER, SPEND
@@ -24,7 +25,7 @@ from tests.cache.samples import MODEL_CALL, PEER, SPEND
 TODAY, BEFORE = "2026-03-01", "2026-02-28"
 
 
-def view(**changes: Any) -> dict[str, Any]:
+def view(**changes: Any) -> Spend:
     known: dict[str, Any] = {
         "spends": [
             replace(SPEND, calls=3, held_tokens=40),
@@ -40,47 +41,47 @@ def view(**changes: Any) -> dict[str, Any]:
         "limits": BudgetLimits(),
         "today": TODAY,
         "since": BEFORE,
+        "model": "m",
         "priced": True,
     }
-    return spend_view(**{**known, **changes})
+    return spend_of(**{**known, **changes})
 
 
 def test_days_accounts_peers_and_steps_are_added_up() -> None:
     shown = view()
-    assert shown["total"]["calls"] == 12
-    assert shown["total"]["cost"] == 1.25
-    assert [(d["day"], d["calls"]) for d in shown["days"]] == [(TODAY, 5), (BEFORE, 7)]
-    assert [(p["peer"], p["calls"]) for p in shown["peers"]] == [(PEER, 2), ("-", 1)]
-    assert [(s["step"], s["calls"], s["cost"]) for s in shown["steps"]] == [
+    assert shown.total.calls == 12
+    assert shown.total.cost == 1.25
+    assert [(d.day, d.calls) for d in shown.days] == [(TODAY, 5), (BEFORE, 7)]
+    assert [(p.peer, p.calls) for p in shown.peers] == [(PEER, 2), ("-", 1)]
+    assert [(s.step, s.calls, s.cost) for s in shown.steps] == [
         ("judge", 2, 0.125),
         ("propose", 1, 0.0),
     ]
-    assert shown["ledger_calls"] == 3
+    assert shown.ledger_calls == 3
 
 
 def test_todays_accounts_are_shown_with_their_limits() -> None:
-    shown = {entry["account"]: entry for entry in view()["accounts"]}
+    shown = {entry.account: entry for entry in view().accounts}
     assert list(shown) == ["owner", "unlisted", PEER]
     limits = [
-        (entry["calls"], entry["calls_limit"], entry["tokens_limit"])
-        for entry in shown.values()
+        (entry.calls, entry.calls_limit, entry.tokens_limit) for entry in shown.values()
     ]
     assert limits == [(3, 100, 1_000_000), (1, 20, 200_000), (1, 40, 400_000)]
-    assert shown["owner"]["held_tokens"] == 40
+    assert shown["owner"].held_tokens == 40
 
 
 def test_the_ledger_is_shown_up_to_a_limit_and_counted_whole() -> None:
     many = [replace(MODEL_CALL, id=f"c{n}") for n in range(NEWEST_CALLS + 1)]
     shown = view(calls=many)
-    assert len(shown["calls"]) == NEWEST_CALLS
-    assert shown["ledger_calls"] == shown["steps"][0]["calls"] == NEWEST_CALLS + 1
-    assert shown["calls"][0]["outcome"] == "ok"
+    assert len(shown.calls) == NEWEST_CALLS
+    assert shown.ledger_calls == shown.steps[0].calls == NEWEST_CALLS + 1
+    assert shown.calls[0].outcome == "ok"
 
 
 def test_nothing_spent_is_shown_as_nothing() -> None:
     shown = view(spends=[], calls=[])
-    assert shown["total"]["calls"] == shown["total"]["cost"] == 0
-    assert shown["days"] == shown["accounts"] == shown["steps"] == []
+    assert shown.total.calls == shown.total.cost == 0
+    assert [*shown.days, *shown.accounts, *shown.steps] == []
 
 
 def test_days_are_counted_back_from_today() -> None:
@@ -98,7 +99,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 async def ask(store: Store, query: str, llm: LlmConfig | None = None) -> httpx.Response:
     config = Config(llm=llm or LlmConfig())
     daemon = cast(Any, SimpleNamespace(store=store, config=config))
-    routes = routes_of(spend_operations(daemon))
+    routes = routes_of(operations_in(DaemonOperations(daemon, Dashboard())))
     app = Starlette(routes=routes)
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://anpd") as http:

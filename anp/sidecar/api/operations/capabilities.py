@@ -1,0 +1,125 @@
+"""The capabilities of the local agent in the local API."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from pydantic import ConfigDict
+from starlette.requests import Request
+
+from anp.errors import CallError, ErrorKind, UnknownError
+from anp.sidecar.api.table import STRICT, get, post
+from anp.sidecar.daemon import Daemon
+from anp.sidecar.library.views import view_of
+from negotiation.errors import CapabilityFailed
+from negotiation.need import Capability
+
+__all__ = ["CapabilityOperations"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapabilityTestBody:
+    """The owner tries a capability."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    input: dict[str, Any] = field(default_factory=dict)
+    "Its arguments."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachedCapability(Capability):
+    """A capability of an attached agent."""
+
+    exposed: bool
+    "True when peers may use it."
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """Every attached capability, exposed or not."""
+
+    capabilities: Sequence[AttachedCapability]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapabilityTest:
+    """The output of a capability that its owner tried."""
+
+    capability: str
+    output: Any
+    ms: float
+
+
+class CapabilityOperations:
+    """Operations on capabilities."""
+
+    tag = "daemon"
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+
+    @get("/v1/capabilities", Capabilities)
+    async def list_capabilities(self, request: Request) -> Capabilities:
+        """List every attached capability, exposed or not."""
+        return Capabilities(self._all())
+
+    @get("/v1/capabilities/{name}", AttachedCapability)
+    async def get_capability(self, request: Request) -> AttachedCapability:
+        """Show one capability with its schemas."""
+        return self._find(request.path_params["name"])
+
+    @post(
+        "/v1/capabilities/{name}/test",
+        CapabilityTest,
+        body=CapabilityTestBody,
+        problems=(424,),
+    )
+    async def test_capability(
+        self, request: Request, body: CapabilityTestBody
+    ) -> CapabilityTest:
+        """Call an exposed capability as a peer would, without a protocol."""
+        found = self._find(request.path_params["name"])
+        name = found.name
+        if not found.exposed:
+            raise CallError(
+                ErrorKind.POLICY, f"{name} is not exposed, so peers cannot call it"
+            )
+        began = time.monotonic()
+        try:
+            output = await self._daemon.capability_calls.run(
+                name,
+                body.input,
+                peer_did=self._daemon.did,
+                max_payload=self._daemon.config.limits.max_payload,
+            )
+        except CapabilityFailed as exc:
+            raise CallError(
+                ErrorKind.APPLICATION_ERROR,
+                f"{name} answered {exc.code}: {exc.message}",
+                may_have_run=exc.ran,
+            ) from exc
+        ms = round((time.monotonic() - began) * 1000, 1)
+        return CapabilityTest(capability=name, output=output, ms=ms)
+
+    def _all(self) -> list[AttachedCapability]:
+        return [
+            view_of(AttachedCapability, capability, exposed=exposed)
+            for capability, exposed in self._daemon.exposure.all()
+        ]
+
+    def _find(self, name: str) -> AttachedCapability:
+        """Return a capability by its full name, or its short one while it is unique."""
+        found = self._all()
+        for fits in (
+            [one for one in found if one.name == name],
+            [one for one in found if one.name.partition(".")[2] == name],
+        ):
+            if len(fits) == 1:
+                return fits[0]
+        raise UnknownError(
+            f"no capability is called {name}, or several; see `anpd capabilities list`"
+        )

@@ -1,0 +1,251 @@
+"""The daemon itself in the local API: its identity, health, metrics, costs, pages."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from anp.errors import ErrorKind
+from anp.sidecar.api.answers import JsonAnswer
+from anp.sidecar.api.dashboard import Dashboard
+from anp.sidecar.api.event_stream import EVENT_STREAM, event_stream
+from anp.sidecar.api.problems import ApiError
+from anp.sidecar.api.requests import EmptyBody
+from anp.sidecar.api.table import Media, Query, get, integer_of, post
+from anp.sidecar.calls.events import Event
+from anp.sidecar.config.offers import extensions
+from anp.sidecar.daemon import Daemon
+from anp.sidecar.health import Readiness, readiness
+from anp.sidecar.library.views import view_of
+from anp.sidecar.minds.models import budget_limits
+from anp.sidecar.minds.spend import MAX_DAYS, Spend, first_day, spend_of
+from anp.sidecar.operation import Reloaded, reload_daemon
+from anp.sidecar.telemetry.metrics_text import CONTENT_TYPE, metrics_text
+from anp.version import daemon_version
+from cache.records.records import Count
+from negotiation.llm.asking.budget import utc_day
+
+__all__ = ["DaemonOperations"]
+
+DAYS = Query(
+    name="days",
+    text="Days, today being the last.",
+    schema={"type": "integer", "minimum": 1, "maximum": MAX_DAYS, "default": 7},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """The daemon's loop turns."""
+
+    status: str = "ok"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedTask:
+    """A task of the configuration."""
+
+    name: str
+    requirement: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookEntry:
+    """A peer in the address book of the configuration."""
+
+    name: str
+    did: str | None
+    url: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxLayer:
+    """One of the fences around generated code."""
+
+    name: str
+    active: bool
+    reason: str
+    "In words, what it is or why it is not there."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxLevel:
+    """The isolation of generated code."""
+
+    level: str
+    "`full`, `full-no-landlock` or `reduced`."
+
+    layers: Sequence[SandboxLayer]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachedAgent:
+    """An attachment of the local agent."""
+
+    name: str
+    kind: str
+    healthy: bool
+    problem: str | None
+    "In words, why it is not healthy."
+
+    skipped: Sequence[str]
+    "Tools that cannot be offered, each with the reason."
+
+    capabilities: Count
+    expose: Sequence[str]
+    "Patterns of the capabilities that peers may use."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Info:
+    """The identity of the daemon, and its state."""
+
+    version: str
+    did: str
+    canonical_did: str
+    url: str
+    "The address to which peers connect."
+
+    address: str
+    "The URL and the DID in one, as peers are given it."
+
+    home: str
+    started: float
+    "Seconds since 1970."
+
+    peers_policy: str
+    mind: str
+    "The mind that negotiates."
+
+    extensions: Sequence[str]
+    tasks: Sequence[NamedTask]
+    address_book: Sequence[BookEntry]
+    links: Count
+    "Connections to peers that are open."
+
+    sandbox: SandboxLevel
+    attachments: Sequence[AttachedAgent]
+
+
+@dataclass(frozen=True, slots=True)
+class DashboardLink:
+    """A link that signs one browser in, and the seconds for which it can be opened."""
+
+    link: str
+    expires_in: float
+
+
+class DaemonOperations:
+    """Operations on the daemon itself."""
+
+    tag = "daemon"
+
+    def __init__(self, daemon: Daemon, dashboard: Dashboard) -> None:
+        self._daemon = daemon
+        self._dashboard = dashboard
+
+    @get("/livez", Alive)
+    async def is_alive(self, request: Request) -> Alive:
+        """Tell that the loop turns; says nothing of anything else."""
+        return Alive()
+
+    @get("/readyz", Readiness, others={503: Readiness})
+    async def is_ready(self, request: Request) -> Response:
+        """Tell whether calls can be taken, part by part."""
+        found = await readiness(self._daemon)
+        return JsonAnswer(found, status_code=200 if found.ready else 503)
+
+    @get("/metrics", Media(text="The metrics.", media_type=CONTENT_TYPE))
+    async def get_metrics(self, request: Request) -> Response:
+        """Show all metrics in the text format of Prometheus."""
+        # In a thread the first time too, when prometheus-client is imported.
+        text = await asyncio.to_thread(metrics_text, self._daemon.observer.metrics)
+        return Response(text, media_type=CONTENT_TYPE)
+
+    @post("/v1/reload", Reloaded, body=EmptyBody, problems=(422,))
+    async def reload(self, request: Request, body: EmptyBody) -> Reloaded:
+        """Read the configuration and the attachments again."""
+        return await reload_daemon(self._daemon)
+
+    @get("/v1/info", Info)
+    async def get_info(self, request: Request) -> Info:
+        """Tell who this daemon is and how it is doing."""
+        daemon = self._daemon
+        isolation = daemon.sandbox.isolation
+        return Info(
+            version=daemon_version(),
+            did=daemon.did,
+            canonical_did=daemon.identities.canonical,
+            url=daemon.url,
+            address=f"{daemon.url}#{daemon.did}",
+            home=str(daemon.home.path),
+            started=daemon.started,
+            peers_policy=daemon.config.peers_policy,
+            mind=daemon.minds.name,
+            extensions=extensions(daemon.config),
+            tasks=[view_of(NamedTask, task) for task in daemon.config.task],
+            address_book=[view_of(BookEntry, peer) for peer in daemon.config.peer],
+            links=daemon.links.open_links,
+            sandbox=SandboxLevel(
+                level=isolation.level,
+                layers=[SandboxLayer(*layer) for layer in isolation.layers],
+            ),
+            attachments=[
+                AttachedAgent(
+                    name=name,
+                    kind=attachment.kind,
+                    healthy=attachment.healthy,
+                    problem=attachment.problem,
+                    skipped=attachment.skipped,
+                    capabilities=len(attachment.capabilities()),
+                    expose=spec.expose,
+                )
+                for name, (spec, attachment) in daemon.exposure.attachments.items()
+            ],
+        )
+
+    @get("/v1/spend", Spend, query=(DAYS,))
+    async def get_spend(self, request: Request) -> Spend:
+        """Tell what models cost, by day, account, peer and step."""
+        today = utc_day(time.time())
+        since = first_day(today, integer_of(request, DAYS.name, 7))
+        store, llm = self._daemon.store, self._daemon.config.llm
+        return spend_of(
+            await asyncio.to_thread(store.spends, since=since),
+            await asyncio.to_thread(store.model_calls, since=since),
+            limits=budget_limits(self._daemon.config.budget),
+            today=today,
+            since=since,
+            model=llm.model,
+            priced=llm.price_input is not None or llm.price_output is not None,
+        )
+
+    @get("/v1/events", EVENT_STREAM, problems=(429,))
+    async def watch_events(self, request: Request) -> Response:
+        """Follow what happens in the daemon, from now on."""
+        if self._daemon.events.is_full:
+            raise ApiError(
+                429,
+                "too many watch already; close one",
+                kind=ErrorKind.POLICY,
+                headers={"Retry-After": "10"},
+            )
+        return event_stream(self._events())
+
+    @post("/v1/dashboard", DashboardLink, body=EmptyBody, problems=(507,))
+    async def open_dashboard(self, request: Request, body: EmptyBody) -> DashboardLink:
+        """Make a link that signs one browser in to the dashboard, once."""
+        return DashboardLink(*await self._dashboard.link())
+
+    async def _events(self) -> AsyncIterator[Event]:
+        with self._daemon.events.subscribe() as watcher:
+            while True:
+                event = await watcher.next()
+                if event is None:
+                    return
+                yield event
