@@ -13,7 +13,8 @@ from anp.sidecar.calls.journal import KeptCall
 from anp.sidecar.config.offers import extensions
 from anp.sidecar.library.views import agreement_of, protocol, protocols
 from anp.version import daemon_version
-from cache.records.records import NegotiationRecord, PeerState, StandingRecord
+from cache.records.peers import PeerState
+from cache.records.records import NegotiationRecord, StandingRecord
 from cache.store import Store
 from negotiation.document.reader import read_requirement
 

@@ -41,6 +41,9 @@ __all__ = ["Binder", "MetaOffer", "Ready"]
 logger = logging.getLogger(__name__)
 
 
+_ACTIVE = frozenset({State.ACTIVE})
+_FAILED = frozenset({State.FAILED})
+
 MAX_SHARED_PEERS = 32
 "Peers, the last seen ones, whose agreements are looked at for another peer."
 
@@ -348,44 +351,57 @@ class Binder:
             A ready session; or the channel on which the peer declined the newest
             agreement that fits, to negotiate on; or None when none fits.
         """
-        for agreement in await asyncio.to_thread(self._agreements, target.did, key):
-            if only not in {None, agreement.hash}:
-                continue
-            known = self._sessions.live(agreement, target.did)
-            half = None
-            try:
-                if known is not None:
-                    protocol = known.protocol
-                else:
-                    half = await self._half(agreement)
-                    if half is None or half.state is not State.ACTIVE:
-                        continue
-                    protocol = await self._protocol(half, agreement.peer_did)
-                message_id, data = await self._request(protocol, need.arguments)
-            except (DoesNotFit, HalfError, DocumentError) as exc:
-                if isinstance(exc, HalfError) and exc.outcome == "quarantined":
-                    # A new negotiation would come to the same code.
-                    raise CallError(ErrorKind.GENERATED_CODE, str(exc)) from exc
-                # Left alone: it is good for data of its own shape.
-                logger.debug("agreement skipped hash=%s %s", agreement.hash[:12], exc)
-                continue
-            if known is not None:
-                return ready_through(known, message_id, data, need, "agreement")
-            names = known_as(agreement)
-            channel = await self._links.resume_channel(target, *names, size=len(data))
-            if channel is None:
-                channel = await self._open(target, agreement.hash)
-            mark("key kept" if channel.resumed else "channel open, peer verified")
-            answer = channel.peer_meta
-            if not {answer.used_protocol_hash, answer.selected_protocol} & {*names}:
-                logger.info("agreement declined hash=%s", agreement.hash[:12])
-                self._candidates.declined(target)
-                return channel
-            assert half is not None
-            ours = await self._own(channel, agreement, half)
-            session = self._sessions.start(channel, protocol, half, ours, need)
-            return ready_through(session, message_id, data, need, "agreement")
+        ways = [self._own_agreements, *([self._shared] * self.shares_agreements)]
+        for find in ways:
+            for agreement in await asyncio.to_thread(find, target.did, key):
+                if only in {None, agreement.hash}:
+                    found = await self._through(agreement, target, need, mark)
+                    if found is not None:
+                        return found
         return None
+
+    async def _through(
+        self,
+        agreement: AgreementRecord,
+        target: Target,
+        need: Need,
+        mark: Callable[[str], None],
+    ) -> Ready | Channel | None:
+        """Try one agreement; returns as `_agreed` does."""
+        known = self._sessions.live(agreement, target.did)
+        half = None
+        try:
+            if known is not None:
+                protocol = known.protocol
+            else:
+                half = await self._half(agreement)
+                if half is None or half.state is not State.ACTIVE:
+                    return None
+                protocol = await self._protocol(half, agreement.peer_did)
+            message_id, data = await self._request(protocol, need.arguments)
+        except (DoesNotFit, HalfError, DocumentError) as exc:
+            if isinstance(exc, HalfError) and exc.outcome == "quarantined":
+                # A new negotiation would come to the same code.
+                raise CallError(ErrorKind.GENERATED_CODE, str(exc)) from exc
+            # Left alone: it is good for data of its own shape.
+            logger.debug("agreement skipped hash=%s %s", agreement.hash[:12], exc)
+            return None
+        if known is not None:
+            return ready_through(known, message_id, data, need, "agreement")
+        names = known_as(agreement)
+        channel = await self._links.resume_channel(target, *names, size=len(data))
+        if channel is None:
+            channel = await self._open(target, agreement.hash)
+        mark("key kept" if channel.resumed else "channel open, peer verified")
+        answer = channel.peer_meta
+        if not {answer.used_protocol_hash, answer.selected_protocol} & {*names}:
+            logger.info("agreement declined hash=%s", agreement.hash[:12])
+            self._candidates.declined(target)
+            return channel
+        assert half is not None
+        ours = await self._own(channel, agreement, half)
+        session = self._sessions.start(channel, protocol, half, ours, need)
+        return ready_through(session, message_id, data, need, "agreement")
 
     async def _check_failures(
         self, target: Target, key: str, channel: Channel | None
@@ -395,7 +411,7 @@ class Binder:
         Raises:
             CallError: `generated_code`, with what failed and what to do.
         """
-        known = await asyncio.to_thread(self._agreements, target.did, key, State.FAILED)
+        known = await asyncio.to_thread(self._own_agreements, target.did, key, _FAILED)
         now = time.time()
         failed = ruled_out(failed_texts(known, now=now))
         if failed is not None:
@@ -403,28 +419,41 @@ class Binder:
                 await channel.close("no agreement")
             raise failed.error(now=now)
 
-    def _agreements(
-        self, peer_did: str, key: str, state: State = State.ACTIVE
+    def _own_agreements(
+        self, peer_did: str, key: str, states: Collection[State] = _ACTIVE
     ) -> list[AgreementRecord]:
-        """Return the agreements to offer: with this peer, then those to be shared.
+        """Return the agreements with a peer for a need, the newest first.
 
-        Only active ones: stale and revoked ones are never offered (ANP-86).
+        Only active ones are offered: stale and revoked ones never are (ANP-86).
         """
-        peers = [*dict.fromkeys([peer_did, self._canonical.get(peer_did, peer_did)])]
-        others: list[str] = []
-        if self.shares_agreements and state is State.ACTIVE:
-            seen = [peer.did for peer in self._store.peers()]
-            others = [did for did in seen if did not in peers][:MAX_SHARED_PEERS]
         return [
             agreement
-            for peer in (*peers, *others)
+            for peer in self._forms(peer_did)
             for agreement in self._store.agreements(
-                self._own_did, peer, Role.REQUESTER, key, states={state}
+                self._own_did, peer, Role.REQUESTER, key, states=states
+            )
+        ]
+
+    def _shared(self, peer_did: str, key: str) -> list[AgreementRecord]:
+        """Return what was agreed with the peers seen last, for another one.
+
+        All peers are read, so this is asked only when no agreement of its own fits.
+        """
+        own = self._forms(peer_did)
+        others = [peer.did for peer in self._store.peers() if peer.did not in own]
+        return [
+            agreement
+            for peer in others[:MAX_SHARED_PEERS]
+            for agreement in self._store.agreements(
+                self._own_did, peer, Role.REQUESTER, key
             )
             # What was taken back for this peer is not borrowed from another one.
-            if peer in peers
-            or not any(self._store.is_revoked(agreement.hash, one) for one in peers)
+            if not any(self._store.is_revoked(agreement.hash, one) for one in own)
         ]
+
+    def _forms(self, peer_did: str) -> list[str]:
+        """Return the DIDs under which agreements with a peer may be stored."""
+        return [*dict.fromkeys([peer_did, self._store.canonical_did(peer_did)])]
 
     async def _own(
         self, channel: Channel, agreement: AgreementRecord, half: HalfRecord
@@ -438,13 +467,6 @@ class Binder:
         await self._remember(channel)
         ours = agreement_with(peer, agreement, created=time.time())
         return await asyncio.to_thread(self._store.save_agreement, document, half, ours)
-
-    @property
-    def _canonical(self) -> dict[str, str]:
-        """Canonical DIDs of peers known under another form, by that form."""
-        return {
-            alias: peer.did for peer in self._store.peers() for alias in peer.aliases
-        }
 
     async def _half(self, agreement: AgreementRecord) -> HalfRecord | None:
         return await asyncio.to_thread(

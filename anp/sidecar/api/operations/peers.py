@@ -16,7 +16,8 @@ from anp.sidecar.api.bodies import AskBody, PeerBody
 from anp.sidecar.api.pages import PAGE_QUERY, page_of
 from anp.sidecar.api.table import Answer, Handler, Operation, Query, body_of, integer_of
 from anp.sidecar.config.meaning import canonical_peer
-from cache.records.records import PeerState, Role
+from cache.records.peers import PeerState
+from cache.records.records import Role
 from negotiation.consensus import Listing
 
 if TYPE_CHECKING:
