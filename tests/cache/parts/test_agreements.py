@@ -157,6 +157,9 @@ def test_the_provider_answers_with_the_revision_agreed_with_this_peer(
         DOCUMENT, repaired, replace(PROVIDER_AGREEMENT, peer_did=OTHER)
     )
     assert (first.revision, second.revision) == (1, 2)
+    assert store.provider_agreement(DOCUMENT.hash, PEER) == first
+    assert store.provider_agreement(DOCUMENT.hash.upper(), OTHER) == second
+    assert store.provider_agreement(DOCUMENT.hash, PEER + "x") is None
     for peer, source in (
         (PEER, PROVIDER_HALF.source),
         (OTHER, repaired.source),
