@@ -244,10 +244,13 @@ class PeerStore(AgreementStore):
     def _put_peer(
         self, cache: Rows, peer: PeerRecord, *, before: PeerRecord | None
     ) -> None:
-        known = set(before.aliases) if before is not None else set()
-        for alias in set(peer.aliases) - known:
-            self._shelf.put(cache, AliasRecord(alias, peer.did))
-        self._drop_aliases(cache, peer, known - set(peer.aliases))
+        for alias in peer.aliases:
+            link = AliasRecord(alias, peer.did)
+            # One that is damaged, or was never written, is put right here.
+            if self._shelf.get(cache, AliasRecord, key_of(link)) != link:
+                self._shelf.put(cache, link)
+        if before is not None:
+            self._drop_aliases(cache, peer, set(before.aliases) - set(peer.aliases))
         self._shelf.put(cache, peer)
 
     def _drop_aliases(

@@ -62,6 +62,14 @@ def test_a_did_that_the_owner_named_before_it_was_met_keeps_what_was_said(
     ]
 
 
+def test_a_lost_alias_row_is_put_right_when_the_peer_is_seen(store: Store) -> None:
+    store.see_peer(PEER.did, shown_did=ALIAS, now=1.0, state=PeerState.BLOCKED)
+    store._database.write(lambda cache: cache.delete(f"alias/{ALIAS}"))
+    assert store.peers_known_as(ALIAS) == []
+    store.see_peer(PEER.did, shown_did=PEER.did, now=2.0)
+    assert store.peers_known_as(ALIAS) == [store.peer(PEER.did)]
+
+
 def test_an_alias_that_a_peer_no_longer_has_leads_nowhere(store: Store) -> None:
     store.save_peer(replace(PEER, aliases=(ALIAS, OTHER)))
     store.save_peer(replace(PEER, aliases=(OTHER,)))
