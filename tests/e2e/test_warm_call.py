@@ -181,6 +181,7 @@ def open_requesters(house: House) -> Iterator[None]:
     kept = house.caller.binder._sessions._sessions
     agreement = house.caller.store.all_agreements()[0]
     before = dict(kept)
+    kept.clear()
     for number in range(MANY):
         other = replace(agreement, peer_did=f"did:key:z{number}")
         session: Any = SimpleNamespace(
@@ -189,6 +190,9 @@ def open_requesters(house: House) -> Iterator[None]:
             channel=SimpleNamespace(retired=False, peer_did=other.peer_did),
         )
         kept[other.peer_did, other.hash] = [session]
+        if number == MANY // 2:
+            # In the middle: a walk is long from either end.
+            kept.update(before)
     try:
         yield
     finally:
