@@ -25,6 +25,7 @@ from anp.sidecar.bound.natural import Asker
 from anp.sidecar.bound.requester import BoundRequester, RequesterParts
 from anp.sidecar.calls.by_uri import known_as, ready_by_name
 from anp.sidecar.calls.candidates import Candidate, CandidateFinder, WrittenCandidate
+from anp.sidecar.calls.known import KnownAgreements
 from anp.sidecar.calls.prepared import MetaOffer, Ready, ready_through, size_of
 from anp.sidecar.calls.question import ask_peer
 from anp.sidecar.calls.requesters import Requesters
@@ -41,11 +42,7 @@ __all__ = ["Binder", "MetaOffer", "Ready"]
 logger = logging.getLogger(__name__)
 
 
-_ACTIVE = frozenset({State.ACTIVE})
 _FAILED = frozenset({State.FAILED})
-
-MAX_SHARED_PEERS = 32
-"Peers, the last seen ones, whose agreements are looked at for another peer."
 
 
 class Binder:
@@ -78,6 +75,7 @@ class Binder:
         self._parts = parts
         self._candidates = candidates
         self._own_did = own_did
+        self._known = KnownAgreements(store, own_did)
         self._offer = offer
         self._remember = remember
         self._test_cases = test_cases
@@ -351,7 +349,10 @@ class Binder:
             A ready session; or the channel on which the peer declined the newest
             agreement that fits, to negotiate on; or None when none fits.
         """
-        ways = [self._own_agreements, *([self._shared] * self.shares_agreements)]
+        ways = [
+            self._known.with_peer,
+            *([self._known.with_others] * self.shares_agreements),
+        ]
         for find in ways:
             for agreement in await asyncio.to_thread(find, target.did, key):
                 if only in {None, agreement.hash}:
@@ -411,49 +412,13 @@ class Binder:
         Raises:
             CallError: `generated_code`, with what failed and what to do.
         """
-        known = await asyncio.to_thread(self._own_agreements, target.did, key, _FAILED)
+        known = await asyncio.to_thread(self._known.with_peer, target.did, key, _FAILED)
         now = time.time()
         failed = ruled_out(failed_texts(known, now=now))
         if failed is not None:
             if channel is not None:
                 await channel.close("no agreement")
             raise failed.error(now=now)
-
-    def _own_agreements(
-        self, peer_did: str, key: str, states: Collection[State] = _ACTIVE
-    ) -> list[AgreementRecord]:
-        """Return the agreements with a peer for a need, the newest first.
-
-        Only active ones are offered: stale and revoked ones never are (ANP-86).
-        """
-        return [
-            agreement
-            for peer in self._forms(peer_did)
-            for agreement in self._store.agreements(
-                self._own_did, peer, Role.REQUESTER, key, states=states
-            )
-        ]
-
-    def _shared(self, peer_did: str, key: str) -> list[AgreementRecord]:
-        """Return what was agreed with the peers seen last, for another one.
-
-        All peers are read, so this is asked only when no agreement of its own fits.
-        """
-        own = self._forms(peer_did)
-        others = [peer.did for peer in self._store.peers() if peer.did not in own]
-        return [
-            agreement
-            for peer in others[:MAX_SHARED_PEERS]
-            for agreement in self._store.agreements(
-                self._own_did, peer, Role.REQUESTER, key
-            )
-            # What was taken back for this peer is not borrowed from another one.
-            if not any(self._store.is_revoked(agreement.hash, one) for one in own)
-        ]
-
-    def _forms(self, peer_did: str) -> list[str]:
-        """Return the DIDs under which agreements with a peer may be stored."""
-        return [*dict.fromkeys([peer_did, self._store.canonical_did(peer_did)])]
 
     async def _own(
         self, channel: Channel, agreement: AgreementRecord, half: HalfRecord
