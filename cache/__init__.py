@@ -11,14 +11,12 @@
 """
 
 from cache.errors import CacheError, HashPrefixError, RecordError, StoreUnavailable
+from cache.records.peers import PeerRecord, PeerState, PinRecord
 from cache.records.records import (
     AgreementRecord,
     DocumentRecord,
     HalfRecord,
     NegotiationRecord,
-    PeerRecord,
-    PeerState,
-    PinRecord,
     Role,
     StandingRecord,
     State,

@@ -5,21 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cache.parts.agreements import StoreLimits
-from cache.parts.dids import DidStore
 from cache.parts.imports import ImportStore
 from cache.parts.keys import KeyStore
 from cache.parts.pages import LookingStore
+from cache.parts.peers import PeerStore
 from cache.parts.rulings import RulingStore
 from cache.parts.shelf import key_of
 from cache.parts.spending import SpendStore
 from cache.parts.usage import UsageStore
-from cache.records.records import (
-    NegotiationRecord,
-    PeerRecord,
-    PeerState,
-    PinRecord,
-    StandingRecord,
-)
+from cache.records.records import NegotiationRecord, StandingRecord
 from cache.rows import Rows
 
 __all__ = ["MAX_STANDING", "Store", "StoreLimits"]
@@ -32,7 +26,7 @@ class Store(
     ImportStore,
     SpendStore,
     KeyStore,
-    DidStore,
+    PeerStore,
     RulingStore,
     UsageStore,
     LookingStore,
@@ -144,100 +138,6 @@ class Store(
 
         self._database.write(work)
 
-    # Peers and pins
-
-    def save_peer(self, peer: PeerRecord) -> None:
-        """Store or replace a peer; over the limit the longest unseen strangers go."""
-
-        def work(cache: Rows) -> None:
-            is_new = key_of(peer) not in cache
-            self._shelf.put(cache, peer)
-            if is_new and _is_stranger(peer):
-                self._prune_strangers(cache)
-
-        self._database.write(work)
-
-    def see_peer(
-        self, did: str, *, shown_did: str, now: float, state: PeerState | None = None
-    ) -> None:
-        """Note in one transaction that a peer was seen, so that no decision is lost.
-
-        Args:
-            shown_did: The DID it used; kept as an alias, of which there are at most 8.
-            state: The owner's new decision about it; None keeps the present one.
-        """
-
-        def work(cache: Rows) -> None:
-            found = self._shelf.get(cache, PeerRecord, f"peer/{did}")
-            known = found or PeerRecord(
-                did=did, state=PeerState.UNKNOWN, first_seen=now, last_seen=now
-            )
-            aliases = set(known.aliases) | ({shown_did} - {did})
-            peer = replace(
-                known,
-                last_seen=now,
-                state=state or known.state,
-                aliases=tuple(sorted(aliases)[:8]),
-            )
-            self._shelf.put(cache, peer)
-            if found is None and _is_stranger(peer):
-                self._prune_strangers(cache)
-
-        self._database.write(work)
-
-    def peers(self) -> list[PeerRecord]:
-        """Return all peers, the last seen one first."""
-        found = self._database.read(
-            lambda cache: self._shelf.scan(cache, PeerRecord, "peer/")
-        )
-        return sorted(found, key=lambda peer: (peer.last_seen, peer.did), reverse=True)
-
-    def peer(self, did: str) -> PeerRecord | None:
-        """Return the record of the peer with the canonical `did`, or None."""
-        return self._database.read(
-            lambda cache: self._shelf.get(cache, PeerRecord, f"peer/{did}")
-        )
-
-    def forget_peer(self, did: str) -> int:
-        """Drop a peer and every pin of it or its aliases; agreements stay.
-
-        Returns:
-            Number of records dropped.
-        """
-
-        def work(cache: Rows) -> int:
-            peer = self._shelf.get(cache, PeerRecord, f"peer/{did}")
-            dids = {did, *(peer.aliases if peer else ())}
-            keys = {f"peer/{did}"} | {
-                key_of(pin)
-                for pin in self._shelf.scan(cache, PinRecord, "pin/")
-                if pin.did in dids
-            }
-            return sum(bool(cache.delete(key)) for key in keys)
-
-        return self._database.write(work)
-
-    def save_pin(self, pin: PinRecord) -> None:
-        """Store or replace the pin of a URL."""
-        self._database.write(lambda cache: self._shelf.put(cache, pin))
-
-    def pin(self, url: str) -> PinRecord | None:
-        """Return the pin of the normalised `url`, or None."""
-        return self._database.read(
-            lambda cache: self._shelf.get(cache, PinRecord, f"pin/{url}")
-        )
-
-    def pins(self) -> list[PinRecord]:
-        """Return all pins, newest first."""
-        found = self._database.read(
-            lambda cache: self._shelf.scan(cache, PinRecord, "pin/")
-        )
-        return sorted(found, key=lambda pin: (pin.created, pin.url), reverse=True)
-
-    def remove_pin(self, url: str) -> bool:
-        """Drop the pin of a URL; return whether there was one."""
-        return self._database.write(lambda cache: bool(cache.delete(f"pin/{url}")))
-
     # Internal; these run in the database's thread.
 
     def _prune_negotiations(self, cache: Rows) -> None:
@@ -250,20 +150,3 @@ class Store(
                 or total > self._limits.max_failed_bytes
             ):
                 cache.delete(key)
-
-    def _prune_strangers(self, cache: Rows) -> None:
-        limit = self._limits.max_strangers
-        if len(cache.keys("peer/")) <= limit:
-            return
-        peers = self._shelf.scan(cache, PeerRecord, "peer/")
-        strangers = sorted(filter(_is_stranger, peers), key=lambda peer: peer.last_seen)
-        # A tenth more than needed, so that a flood of strangers rarely pays for this.
-        surplus = len(strangers) - limit
-        if surplus > 0:
-            for peer in strangers[: surplus + limit // 10]:
-                cache.delete(key_of(peer))
-
-
-def _is_stranger(record: PeerRecord) -> bool:
-    said_nothing = record.state in {PeerState.UNKNOWN, PeerState.WAITING}
-    return said_nothing and not record.names

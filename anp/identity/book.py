@@ -15,7 +15,7 @@ from anp.identity.address import (
     normalise_url,
     url_of_did_all,
 )
-from anp.identity.dids import check_did, same_agent
+from anp.identity.dids import agent_of, check_did, same_agent
 
 __all__ = ["AddressBook", "Destination", "PinStore"]
 
@@ -29,8 +29,8 @@ class PinStore(Protocol):
     def put_pin(self, url: str, did: str) -> None:
         """Pin `did` at `url`, lasting."""
 
-    def all_pins(self) -> list[tuple[str, str]]:
-        """Return all pins as (URL, DID), newest first."""
+    def url_of(self, agent: str) -> str | None:
+        """Return the URL pinned last for the DIDs of `agent` (`agent_of`), or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,7 @@ class AddressBook:
         """
         self._pins = pins
         self._entries: dict[str, PeerAddress] = {}
+        self._urls: dict[str, str] = {}
         self.replace(entries)
 
     def replace(self, entries: Iterable[PeerAddress]) -> None:
@@ -76,6 +77,10 @@ class AddressBook:
                 raise ConfigError(f"peer: the name {entry.name} is given twice")
             found[entry.name] = entry
         self._entries = found
+        self._urls = {}
+        for entry in found.values():
+            if entry.did is not None and entry.url is not None:
+                self._urls.setdefault(_agent(entry.did), entry.url)
 
     def lookup(self, address: PeerAddress) -> Destination:
         """Return where to dial for `address`, and who has to be there.
@@ -151,12 +156,10 @@ class AddressBook:
         return self._entries[name]
 
     def _url_of(self, did: str) -> str:
-        for entry in self._entries.values():
-            if entry.url and entry.did and _is_same(entry.did, did):
-                return normalise_url(entry.url)
-        for url, pinned in self._pins.all_pins():
-            if _is_same(pinned, did):
-                return normalise_url(url)
+        agent = _agent(did)
+        known = self._urls.get(agent) or self._pins.url_of(agent)
+        if known is not None:
+            return normalise_url(known)
         try:
             own = url_of_did_all(did)
         except PeerError as exc:
@@ -179,3 +182,10 @@ def _is_same(one: str, other: str) -> bool:
         return same_agent(one, other)
     except PeerError:  # one of them is a broken did:key, so nobody's
         return False
+
+
+def _agent(did: str) -> str:
+    try:
+        return agent_of(did)
+    except PeerError:  # a broken did:key, so nobody's
+        return did

@@ -21,6 +21,7 @@ __all__ = [
     "MAX_DID",
     "Identities",
     "LocalIdentity",
+    "agent_of",
     "canonical_did",
     "check_did",
     "check_key",
@@ -182,24 +183,33 @@ def canonical_did(did: str, public_key: bytes) -> str:
     return did_key(public_key)
 
 
+def agent_of(did: str) -> str:
+    """Return the one DID that stands for all that surely are of the key of `did`.
+
+    It comes from the text alone: the `did:all` without a host where the DID tells its
+    key or the hash of it, and else the DID itself.
+
+    Raises:
+        PeerError: it is no DID, or a `did:key` of another kind of key.
+    """
+    match did_method(did):
+        case "all":
+            return f"did:all:{split_did_all(did)[0]}"
+        case "key":
+            return did_all(key_of_did_key(did))
+        case _:
+            return did
+
+
 def same_agent(one: str, other: str) -> bool:
     """Say whether two DIDs are surely of one key, as far as the texts alone can tell.
 
     Raises:
         PeerError: one of them is no DID.
     """
-    methods = did_method(one), did_method(other)
-    if one == other:
-        return True
-    match methods:
-        case "all", "all":
-            return split_did_all(one)[0] == split_did_all(other)[0]
-        case "key", "all":
-            return matches_did_all(other, key_of_did_key(one))
-        case "all", "key":
-            return matches_did_all(one, key_of_did_key(other))
-        case _:
-            return False
+    check_did(one)
+    check_did(other)
+    return one == other or agent_of(one) == agent_of(other)
 
 
 @dataclass(frozen=True, slots=True)

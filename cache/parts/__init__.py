@@ -6,7 +6,7 @@
 * `pages`: lists in pages, and pruning.
 * `rulings`: texts that the owner revoked or gave back.
 * `keys`: short-term keys that outlive their link.
-* `dids`: the keys of DIDs on the web.
+* `peers`: peers under all their DIDs, pins, and the keys of DIDs on the web.
 * `spending`: accounts and the ledger of calls to models.
 * `usage`: counts of calls.
 """

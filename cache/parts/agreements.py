@@ -183,6 +183,14 @@ class AgreementStore:
         )
         return self._newest_first(found, frozenset(State))
 
+    def provider_agreement(self, hash_: str, peer_did: str) -> AgreementRecord | None:
+        """Return what was agreed with `peer_did` on `hash_` as provider, or None."""
+        prefix = f"agreement/provider/{hash_.lower()}/{peer_did}/"
+        found = self._database.read(
+            lambda cache: self._shelf.scan(cache, AgreementRecord, prefix)
+        )
+        return next(iter(self._newest_first(found, frozenset(State))), None)
+
     def provider_half(self, hash_: str, peer_did: str) -> HalfRecord | None:
         """Return the half that answers `peer_did` when it offers `hash_`, or None.
 

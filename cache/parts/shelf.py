@@ -7,16 +7,20 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from cache.errors import RecordError
-from cache.records.dids import DidKeysRecord
 from cache.records.keys import KeyRecord
+from cache.records.peers import (
+    AddressRecord,
+    AliasRecord,
+    DidKeysRecord,
+    PeerRecord,
+    PinRecord,
+)
 from cache.records.protocols import RevocationRecord, UsageRecord
 from cache.records.records import (
     AgreementRecord,
     DocumentRecord,
     HalfRecord,
     NegotiationRecord,
-    PeerRecord,
-    PinRecord,
     Record,
     Role,
     StandingRecord,
@@ -41,7 +45,9 @@ KINDS: dict[str, type[Record]] = {
         NegotiationRecord,
         StandingRecord,
         PeerRecord,
+        AliasRecord,
         PinRecord,
+        AddressRecord,
         DidKeysRecord,
         SpendRecord,
         ModelCallRecord,
@@ -93,8 +99,12 @@ def key_of(record: Record) -> str:
             return f"standing/{record.peer_did}/{microseconds:020d}/{record.id}"
         case PeerRecord():
             return f"peer/{record.did}"
+        case AliasRecord():
+            return f"alias/{record.alias}"
         case PinRecord():
             return f"pin/{record.url}"
+        case AddressRecord():
+            return f"address/{record.agent}/{record.url}"
         case DidKeysRecord():
             return f"did_keys/{record.did}"
         case SpendRecord():

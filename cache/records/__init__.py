@@ -1,8 +1,8 @@
 """The records of the store, as plain data.
 
-* `records`: documents, halves, agreements, negotiations, peers and pins.
+* `records`: documents, halves, agreements, negotiations.
 * `protocols`: records that outlive an agreement: revocation and use.
 * `keys`: a short-term key.
-* `dids`: the keys of a DID.
+* `peers`: a peer, its other DIDs, its pins, and the keys of a DID.
 * `spending`: a day's account, and the ledger.
 """

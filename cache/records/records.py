@@ -25,9 +25,6 @@ __all__ = [
     "HalfRecord",
     "Hash",
     "NegotiationRecord",
-    "PeerRecord",
-    "PeerState",
-    "PinRecord",
     "Record",
     "Role",
     "StandingRecord",
@@ -79,15 +76,6 @@ class State(StrEnum):
 
     STALE = "stale"
     REVOKED = "revoked"
-
-
-class PeerState(StrEnum):
-    """The owner's decision about a peer."""
-
-    UNKNOWN = "unknown"
-    WAITING = "waiting"
-    ALLOWED = "allowed"
-    BLOCKED = "blocked"
 
 
 @dataclass(frozen=True)
@@ -377,50 +365,6 @@ class StandingRecord(Record):
         if record.document is not None and hash_text(record.document) != record.hash:
             raise RecordError("standing record: the hash is not that of the text")
         return record
-
-
-@dataclass(frozen=True)
-class PeerRecord(Record):
-    """A peer that proved its DID at least once, or that the owner named."""
-
-    kind: ClassVar[str] = "peer"
-
-    did: _Did
-    "The DID in its canonical form."
-
-    state: PeerState
-    "The owner's decision; a `waiting` peer was turned away until the owner decides."
-
-    first_seen: _Seconds
-    "Seconds since 1970."
-
-    last_seen: _Seconds
-    "Seconds since 1970."
-
-    names: tuple[Annotated[str, Field(max_length=64)], ...] = ()
-    "Names that the owner gave it."
-
-    urls: tuple[_Url, ...] = ()
-    "URLs at which it was reached."
-
-    aliases: tuple[_Did, ...] = ()
-    "Its other DIDs with the same key."
-
-
-@dataclass(frozen=True)
-class PinRecord(Record):
-    """The DID that was first met at a URL."""
-
-    kind: ClassVar[str] = "pin"
-
-    url: _Url
-    "Normalised WebSocket URL."
-
-    did: _Did
-    "The DID that the peer showed."
-
-    created: _Seconds
-    "Seconds since 1970."
 
 
 R = TypeVar("R", bound=Record)

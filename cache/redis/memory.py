@@ -16,7 +16,12 @@ MAX_BYTES = 32 * 1024 * 1024
 MAX_RANGE = 1000
 "Largest number of keys in a range that is remembered."
 
-AREAS = frozenset({"agreement", "document", "half", "peer", "pin", "did_keys"})
+AREAS = frozenset(
+    {
+        *("agreement", "document", "half"),
+        *("peer", "alias", "pin", "address", "did_keys"),
+    }
+)
 """Areas that a call may need. Keys for resumption are left out: each use of one must
 be on the server first."""
 

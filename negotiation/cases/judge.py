@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from negotiation.document.layout import Layout, read_layout
+from negotiation.document.layout import Layout
 from negotiation.document.message_judge import MessageJudge, says_good
 from negotiation.document.shape import Document, MessageKind
-from negotiation.errors import DocumentError, HalfError, JsonError
+from negotiation.errors import HalfError, JsonError
 from negotiation.need import Schema
 from negotiation.runner import MessageParser, Validator
 from negotiation.strict_json import Json
@@ -23,10 +23,7 @@ class CaseJudge:
     ) -> None:
         self._judge = MessageJudge(document, half, validator)
         self._validator = validator
-        try:
-            self._layout: Layout | None = read_layout(document.of_values)
-        except DocumentError:
-            self._layout = None
+        self._layout = self._judge.layout
         self._present = _present_schema(document.response_schema, self._layout)
 
     async def contradictions(self, kind: MessageKind, data: bytes) -> list[str]:

@@ -22,6 +22,8 @@ __all__ = [
     "RequestLayout",
     "ResponseLayout",
     "error_response_schema",
+    "error_schema_of",
+    "find_layout",
     "read_layout",
 ]
 
@@ -141,17 +143,28 @@ def read_layout(document: Document) -> Layout:
     )
 
 
+def find_layout(document: Document) -> Layout | None:
+    """Return the same as `read_layout`, or None where the rules do not cover it."""
+    try:
+        return read_layout(document)
+    except DocumentError:
+        return None
+
+
 def error_response_schema(document: Document) -> Schema:
     """Return the schema of an error response in the document's own form.
 
     Such a response need not have the result (DESIGN.md, How a call flows), or may have
     null in its place, as in the seed's second test case (ANP-Q22).
     """
-    schema = document.response_schema
-    try:
-        layout = read_layout(document)
-    except DocumentError:
+    return error_schema_of(document, find_layout(document))
+
+
+def error_schema_of(document: Document, layout: Layout | None) -> Schema:
+    """Return the same for a document whose layout was read before."""
+    if layout is None:
         return {"type": "object"}
+    schema = document.response_schema
     assert isinstance(schema, dict)
     kept = layout.response.taken
     properties = schema.get("properties", {})

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from negotiation.document.layout import (
+    Layout,
     ResponseLayout,
-    error_response_schema,
-    read_layout,
+    error_schema_of,
+    find_layout,
 )
 from negotiation.document.shape import Document, MessageKind
-from negotiation.errors import DocumentError, HalfError, JsonError
+from negotiation.errors import HalfError, JsonError
 from negotiation.need import Schema
 from negotiation.runner import MessageParser, Validator
 from negotiation.strict_json import Json, canonical_json, parse_json
@@ -40,14 +41,12 @@ class MessageJudge:
         self._document = document
         self._half = half
         self._validator = validator
-        self.error_schema: Schema = error_response_schema(document.of_values)
+        # Read here, once: a document never changes, and each call asks for it.
+        plain = document.of_values
+        self.layout: Layout | None = find_layout(plain)
+        "The fields of both messages; None where the rules do not cover the document."
+        self.error_schema: Schema = error_schema_of(plain, self.layout)
         "Schema of an error response in the document's own form."
-        try:
-            self._response: ResponseLayout | None = read_layout(
-                document.of_values
-            ).response
-        except DocumentError:
-            self._response = None
 
     async def values(self, kind: MessageKind, data: bytes) -> Json:
         """Return the values of a message; an object when the bytes are not JSON.
@@ -100,17 +99,18 @@ class MessageJudge:
         if isinstance(read, _Unreadable):
             return [read.reason]
         good, values = self._document.response_schema, read.value
-        if self._response is None:
+        if self.layout is None:
             findings = await self._validator.validate(good, values)
             if findings and not await self._validator.validate(
                 self.error_schema, values
             ):
                 return []
             return findings
-        if not says_good(self._response, values):
+        response = self.layout.response
+        if not says_good(response, values):
             return await self._validator.validate(self.error_schema, values)
         findings = await self._validator.validate(good, values)
-        place = self._response.places[0]
+        place = response.places[0]
         if not findings and place.path and not _has(values, place.path):
             findings = [f"it says good and has no result in {place.path[0]!r}"]
         return findings

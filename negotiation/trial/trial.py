@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from negotiation.document.layout import Layout, read_layout
 from negotiation.document.message_judge import MessageJudge, find, says_good
 from negotiation.document.parts import Slot, build_message
 from negotiation.document.shape import Document, MessageKind
-from negotiation.errors import DocumentError, HalfError, JsonError
+from negotiation.errors import HalfError, JsonError
 from negotiation.mind import HalfSource
 from negotiation.need import Schema
 from negotiation.runner import HalfRunner, Validator
@@ -107,14 +106,10 @@ class Trial:
         self.problems: list[str] = []
         self._checks = 0
         self._tried = 0
-        self._partial = False
-        try:
-            self._layout: Layout | None = read_layout(document.of_values)
-        except DocumentError:
-            # A model may write a half for a document that the rules do not cover; its
-            # messages are then checked by their schemas alone.
-            self._layout = None
-            self._partial = True
+        # A model may write a half for a document that the rules do not cover; its
+        # messages are then checked by their schemas alone.
+        self._layout = self._judge.layout
+        self._partial = self._layout is None
 
     def problem(self, text: str) -> None:
         """Record a finding, once."""

@@ -21,7 +21,7 @@ from tests.cache.servers import FAST, Server, fake_backend, find_server, is_want
 
 BOTH = {
     "test_agreements",
-    "test_dids",
+    "test_peers",
     "test_imports",
     "test_keys",
     "test_spending",

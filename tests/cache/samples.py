@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cache.records.dids import DidKeysRecord
 from cache.records.keys import KeyRecord
+from cache.records.peers import (
+    AddressRecord,
+    AliasRecord,
+    DidKeysRecord,
+    PeerRecord,
+    PeerState,
+    PinRecord,
+)
 from cache.records.protocols import RevocationRecord, UsageRecord
 from cache.records.records import (
     AgreementRecord,
     DocumentRecord,
     HalfRecord,
     NegotiationRecord,
-    PeerRecord,
-    PeerState,
-    PinRecord,
     Role,
     StandingRecord,
     State,
@@ -74,7 +78,9 @@ KNOWN_PEER = PeerRecord(
     first_seen=900.0,
     last_seen=1000.0,
 )
-PIN = PinRecord("ws://127.0.0.1:8765/", PEER, 900.0)
+ALIAS = AliasRecord("did:all:1Alias", PEER)
+PIN = PinRecord("ws://127.0.0.1:8765/", PEER, 900.0, "did:all:1Agent")
+ADDRESS = AddressRecord(PIN.agent, PIN.url, PIN.created)
 STANDING = StandingRecord(
     id="w1",
     peer_did=PEER,
@@ -142,7 +148,8 @@ USAGE = UsageRecord(
 RECORDS = (
     *(DOCUMENT, HALF, AGREEMENT, NEGOTIATION, STANDING),
     *(PROVIDER_HALF, PROVIDER_AGREEMENT),
-    *(KNOWN_PEER, PIN, DID_KEYS, SPEND, MODEL_CALL, KEY, REVOCATION, USAGE),
+    *(KNOWN_PEER, ALIAS, PIN, ADDRESS, DID_KEYS),
+    *(SPEND, MODEL_CALL, KEY, REVOCATION, USAGE),
 )
 
 

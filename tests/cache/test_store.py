@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cache.records.records import PeerRecord, PeerState, PinRecord
+from cache.records.peers import PeerRecord, PeerState, PinRecord
 from cache.store import Store, StoreLimits
 from tests.cache.samples import (
     AGREEMENT,
@@ -144,8 +144,8 @@ def test_forgetting_a_peer_drops_its_pins_and_keeps_its_agreements(
     alias = "did:all:1abc"
     store.save_peer(replace(KNOWN_PEER, aliases=(alias,)))
     store.save_pin(PIN)
-    store.save_pin(PinRecord("ws://alias/", alias, 1.0))
-    store.save_pin(PinRecord("ws://other/", OTHER, 1.0))
+    store.save_pin(PinRecord("ws://alias/", alias, 1.0, alias))
+    store.save_pin(PinRecord("ws://other/", OTHER, 1.0, OTHER))
     store.save_agreement(DOCUMENT, HALF, AGREEMENT)
     assert store.forget_peer(PEER) == 3
     assert store.peer(PEER) is None
@@ -156,7 +156,7 @@ def test_forgetting_a_peer_drops_its_pins_and_keeps_its_agreements(
 
 def test_pins_are_kept_by_url_newest_first(store: Store) -> None:
     store.save_pin(PIN)
-    store.save_pin(PinRecord("ws://b/", OTHER, 2000.0))
+    store.save_pin(PinRecord("ws://b/", OTHER, 2000.0, OTHER))
     assert store.pin(PIN.url) == PIN
     assert store.pin("ws://c/") is None
     assert [pin.url for pin in store.pins()] == ["ws://b/", PIN.url]

@@ -5,6 +5,7 @@
 * `events`: events of the daemon, and the hub that spreads them.
 * `binder`: finds or makes the protocol for a need, and a channel bound to it.
 * `candidates`: the consensus protocols that serve a call.
+* `known`: the stored agreements that a call may go through.
 * `prepared`: a request made ready, whatever it goes through.
 * `requesters`: the channels on which we call, by agreement.
 * `renewer`: renews those channels in time.

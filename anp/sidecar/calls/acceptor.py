@@ -23,7 +23,7 @@ from anp.sidecar.peers.policy import PeerPolicy
 from anp.wire.frames import ProtocolType
 from anp.wire.messages import MetaProtocol
 from anp.wire.proof import MAX_PROOF_AGE
-from cache.records.records import AgreementRecord, HalfRecord, Role, hash_text
+from cache.records.records import AgreementRecord, HalfRecord, hash_text
 from cache.store import Store
 from negotiation.errors import NegotiationError
 from negotiation.mind import Offer
@@ -212,7 +212,9 @@ class Provider:
             if half is None or record is None:
                 await channel.close("stale: the protocol is no longer served")
                 return None
-            agreement = await asyncio.to_thread(self._agreement, digest, peer)
+            agreement = await asyncio.to_thread(
+                self._store.provider_agreement, digest, peer
+            )
             return _Bound(half, record.text, agreement, ())
         try:
             async with asyncio.timeout(self._parts.common.limits.message_timeout):
@@ -230,16 +232,6 @@ class Provider:
             agreed = await self._agreer.agree(channel, Offer(self._exposure.offered()))
         await channel.keep(agreed.half.hash)
         return _Bound(agreed.half, agreed.document, agreed.agreement, agreed.held)
-
-    def _agreement(self, digest: str, peer: str) -> AgreementRecord | None:
-        return next(
-            (
-                agreement
-                for agreement in self._store.agreements_of(digest)
-                if agreement.role is Role.PROVIDER and agreement.peer_did == peer
-            ),
-            None,
-        )
 
     async def _talk(self, channel: Channel, first: FrameReceived) -> None:
         listener = Listener(channel, self._spokesman)

@@ -25,6 +25,7 @@ from anp.sidecar.agreement.stored import (
 )
 from anp.sidecar.bound.requester import BoundRequester, RequesterParts
 from anp.sidecar.calls.candidates import Candidate, CandidateFinder, WrittenCandidate
+from anp.sidecar.calls.known import KnownAgreements
 from anp.sidecar.calls.prepared import BoundRequest, Prepared, WrittenRequest
 from anp.sidecar.calls.question import ask_peer
 from anp.sidecar.calls.requesters import MetaOffer, Requesters
@@ -41,8 +42,7 @@ __all__ = ["Binder"]
 
 logger = logging.getLogger(__name__)
 
-MAX_SHARED_PEERS = 32
-"Peers, the last seen ones, whose agreements are looked at for another peer."
+_FAILED = frozenset({State.FAILED})
 
 
 class Binder:
@@ -75,6 +75,7 @@ class Binder:
         self._parts = parts
         self._candidates = candidates
         self._own_did = own_did
+        self._known = KnownAgreements(store, own_did)
         self._remember = remember
         self._test_cases = test_cases
         self.shares_agreements = shares_agreements
@@ -301,44 +302,60 @@ class Binder:
             A request made ready; or the channel on which the peer declined the newest
             agreement that fits, to negotiate on; or None when none fits.
         """
-        for agreement in await asyncio.to_thread(self._agreements, target.did, key):
-            if only not in {None, agreement.hash}:
-                continue
-            known = self.requesters.live(agreement, target.did)
-            half = None
-            try:
-                if known is not None:
-                    protocol = known.protocol
-                else:
-                    half = await self._half(agreement)
-                    if half is None or half.state is not State.ACTIVE:
-                        continue
-                    protocol = await self._protocol(half, agreement.peer_did)
-                message_id, data = await self._request(protocol, need.arguments)
-            except (DoesNotFit, HalfError, DocumentError) as exc:
-                if isinstance(exc, HalfError) and exc.outcome == "quarantined":
-                    # A new negotiation would come to the same code.
-                    raise CallError(ErrorKind.GENERATED_CODE, str(exc)) from exc
-                # Left alone: it is good for data of its own shape.
-                logger.debug("agreement skipped hash=%s %s", agreement.hash[:12], exc)
-                continue
-            if known is not None:
-                return BoundRequest(known, need, message_id, data, source="agreement")
-            names = names_of(agreement)
-            channel = await self._links.resume_channel(target, *names, size=len(data))
-            if channel is None:
-                channel = await self.requesters.open(target, agreement.hash)
-            mark("key kept" if channel.resumed else "channel open, peer verified")
-            answer = channel.peer_meta
-            if not {answer.used_protocol_hash, answer.selected_protocol} & {*names}:
-                logger.info("agreement declined hash=%s", agreement.hash[:12])
-                self._candidates.declined(target)
-                return channel
-            assert half is not None
-            ours = await self._own(channel, agreement, half)
-            bound = self.requesters.start(channel, protocol, half, ours, need)
-            return BoundRequest(bound, need, message_id, data, source="agreement")
+        ways = [
+            self._known.with_peer,
+            *([self._known.with_others] * self.shares_agreements),
+        ]
+        for find in ways:
+            for agreement in await asyncio.to_thread(find, target.did, key):
+                if only in {None, agreement.hash}:
+                    found = await self._through(agreement, target, need, mark)
+                    if found is not None:
+                        return found
         return None
+
+    async def _through(
+        self,
+        agreement: AgreementRecord,
+        target: Target,
+        need: Need,
+        mark: Callable[[str], None],
+    ) -> Prepared | Channel | None:
+        """Try one agreement; returns as `_agreed` does."""
+        known = self.requesters.live(agreement, target.did)
+        half = None
+        try:
+            if known is not None:
+                protocol = known.protocol
+            else:
+                half = await self._half(agreement)
+                if half is None or half.state is not State.ACTIVE:
+                    return None
+                protocol = await self._protocol(half, agreement.peer_did)
+            message_id, data = await self._request(protocol, need.arguments)
+        except (DoesNotFit, HalfError, DocumentError) as exc:
+            if isinstance(exc, HalfError) and exc.outcome == "quarantined":
+                # A new negotiation would come to the same code.
+                raise CallError(ErrorKind.GENERATED_CODE, str(exc)) from exc
+            # Left alone: it is good for data of its own shape.
+            logger.debug("agreement skipped hash=%s %s", agreement.hash[:12], exc)
+            return None
+        if known is not None:
+            return BoundRequest(known, need, message_id, data, source="agreement")
+        names = names_of(agreement)
+        channel = await self._links.resume_channel(target, *names, size=len(data))
+        if channel is None:
+            channel = await self.requesters.open(target, agreement.hash)
+        mark("key kept" if channel.resumed else "channel open, peer verified")
+        answer = channel.peer_meta
+        if not {answer.used_protocol_hash, answer.selected_protocol} & {*names}:
+            logger.info("agreement declined hash=%s", agreement.hash[:12])
+            self._candidates.declined(target)
+            return channel
+        assert half is not None
+        ours = await self._own(channel, agreement, half)
+        bound = self.requesters.start(channel, protocol, half, ours, need)
+        return BoundRequest(bound, need, message_id, data, source="agreement")
 
     async def _check_failures(
         self, target: Target, key: str, channel: Channel | None
@@ -348,36 +365,13 @@ class Binder:
         Raises:
             CallError: `generated_code`, with what failed and what to do.
         """
-        known = await asyncio.to_thread(self._agreements, target.did, key, State.FAILED)
+        known = await asyncio.to_thread(self._known.with_peer, target.did, key, _FAILED)
         now = time.time()
         failed = ruled_out(failed_texts(known, now=now))
         if failed is not None:
             if channel is not None:
                 await channel.close("no agreement")
             raise failed.error(now=now)
-
-    def _agreements(
-        self, peer_did: str, key: str, state: State = State.ACTIVE
-    ) -> list[AgreementRecord]:
-        """Return the agreements to offer: with this peer, then those to be shared.
-
-        Only active ones: stale and revoked ones are never offered (ANP-86).
-        """
-        peers = [*dict.fromkeys([peer_did, self._canonical.get(peer_did, peer_did)])]
-        others: list[str] = []
-        if self.shares_agreements and state is State.ACTIVE:
-            seen = [peer.did for peer in self._store.peers()]
-            others = [did for did in seen if did not in peers][:MAX_SHARED_PEERS]
-        return [
-            agreement
-            for peer in (*peers, *others)
-            for agreement in self._store.agreements(
-                self._own_did, peer, Role.REQUESTER, key, states={state}
-            )
-            # What was taken back for this peer is not borrowed from another one.
-            if peer in peers
-            or not any(self._store.is_revoked(agreement.hash, one) for one in peers)
-        ]
 
     async def _own(
         self, channel: Channel, agreement: AgreementRecord, half: HalfRecord
@@ -391,13 +385,6 @@ class Binder:
         await self._remember(channel)
         ours = agreement_with(peer, agreement, created=time.time())
         return await asyncio.to_thread(self._store.save_agreement, document, half, ours)
-
-    @property
-    def _canonical(self) -> dict[str, str]:
-        """Canonical DIDs of peers known under another form, by that form."""
-        return {
-            alias: peer.did for peer in self._store.peers() for alias in peer.aliases
-        }
 
     async def _half(self, agreement: AgreementRecord) -> HalfRecord | None:
         return await asyncio.to_thread(

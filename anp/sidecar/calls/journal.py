@@ -6,6 +6,7 @@ import asyncio
 import logging
 import secrets
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import replace
@@ -71,9 +72,12 @@ class CallState(StrEnum):
 class KeptCall:
     """One call: its state, its events, and what came of it."""
 
-    def __init__(self, call_id: str, request: CallRequest, *, now: float) -> None:
+    def __init__(
+        self, call_id: str, request: CallRequest, *, now: float, key: str | None = None
+    ) -> None:
         self.id = call_id
         self.request = request
+        self.key = key
         self.created = now
         self.ended: float | None = None
         self.size = 0
@@ -117,6 +121,9 @@ class CallDesk:
         self._clock = clock
         self._again_after = again_after
         self._calls: dict[str, KeptCall] = {}
+        self._over: deque[KeptCall] = deque()
+        "Those of them that are over, the one that ended first at the left."
+        self._over_size = 0
         self._by_key: dict[str, KeptCall] = {}
 
     def start(self, request: CallRequest, *, key: str | None = None) -> KeptCall:
@@ -138,13 +145,13 @@ class CallDesk:
             if known.request != request:
                 raise ConflictError("this idempotency_key was used for another call")
             return known
-        under_way = sum(not call.is_over for call in self._calls.values())
+        under_way = len(self._calls) - len(self._over)
         if under_way >= MAX_RUNNING:
             raise BusyError(
                 f"{under_way} calls are under way, at most {MAX_RUNNING}; wait for one",
                 retry_after=1.0,
             )
-        call = KeptCall(secrets.token_hex(8), request, now=self._clock())
+        call = KeptCall(secrets.token_hex(8), request, now=self._clock(), key=key)
         self._calls[call.id] = call
         if key is not None:
             self._by_key[key] = call
@@ -246,6 +253,8 @@ class CallDesk:
             )
         call.ended = self._clock()
         call.next_attempt = None
+        self._over.append(call)
+        self._over_size += call.size
         said = {"state": call.state.value, "problem": call.error}
         self._tell(call, f"call.{call.state.value}", said)
         for watcher in call.watchers:
@@ -304,18 +313,22 @@ class CallDesk:
             watcher.put(event)
 
     def _drop_old(self) -> None:
-        """Forget results that are old, or more than are kept."""
-        over = [call for call in self._calls.values() if call.is_over]
+        """Forget results that are old, or more than are kept, the first to end first.
+
+        Each call is looked at once, when it goes, so a call costs the same however many
+        are kept.
+        """
         oldest = self._clock() - KEPT_FOR
-        size = 0
-        for kept, call in enumerate(reversed(over), 1):
-            size += call.size
-            old = call.ended is not None and call.ended < oldest
-            if old or kept > MAX_KEPT or size > MAX_KEPT_BYTES:
-                del self._calls[call.id]
-        self._by_key = {
-            key: call for key, call in self._by_key.items() if call.id in self._calls
-        }
+        while self._over and (
+            (self._over[0].ended or 0.0) < oldest
+            or len(self._over) > MAX_KEPT
+            or self._over_size > MAX_KEPT_BYTES
+        ):
+            call = self._over.popleft()
+            self._over_size -= call.size
+            del self._calls[call.id]
+            if call.key is not None and self._by_key.get(call.key) is call:
+                del self._by_key[call.key]
 
 
 def _never_ran(call: KeptCall) -> bool:

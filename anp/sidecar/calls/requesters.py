@@ -49,7 +49,8 @@ class Requesters:
         self._remember = remember
         self._parts = parts
         self._written_parts = written
-        self._sessions: list[BoundRequester] = []
+        self._sessions: dict[tuple[str, str], list[BoundRequester]] = {}
+        "Open channels by peer and document, which no repair changes; oldest first."
         self._written: dict[tuple[str, str], WrittenRequester] = {}
         self._askers: dict[str, Asker] = {}
         self._opening: dict[str, asyncio.Lock] = {}
@@ -64,7 +65,7 @@ class Requesters:
             did: The peer as it was addressed: the agreement may be another peer's.
         """
         wanted = _key(agreement)
-        for session in reversed(self._sessions):
+        for session in reversed(self._sessions.get(wanted[:2], ())):
             # A repair moves the agreement of a channel on, so it is looked at anew.
             if (
                 session.alive
@@ -117,7 +118,7 @@ class Requesters:
         session = BoundRequester(
             channel, protocol, half, agreement, need, self._parts, on_end=self._ended
         )
-        self._sessions.append(session)
+        self._sessions.setdefault(_key(agreement)[:2], []).append(session)
         for whom in (None, agreement.peer_did):
             reason = self._revoked.get((agreement.hash, whom))
             if reason is not None:
@@ -136,7 +137,7 @@ class Requesters:
     @property
     def hashes(self) -> frozenset[str]:
         """Hashes of the documents that open channels speak."""
-        return frozenset(one.agreement.hash for one in self._sessions)
+        return frozenset(one.agreement.hash for one in self._open)
 
     async def revoke(self, digest: str, peer_did: str | None, reason: str) -> int:
         """End the channels on a document at once, and those that would follow.
@@ -151,7 +152,7 @@ class Requesters:
         self._revoked[digest, peer_did] = reason
         ended = [
             session
-            for session in self._sessions
+            for session in self._open
             if session.agreement.hash == digest
             and peer_did in {None, session.agreement.peer_did}
         ]
@@ -171,7 +172,7 @@ class Requesters:
         to them any more.
         """
         current = {(one.peer_did, one.hash): one.revision for one in agreements}
-        for session in self._sessions:
+        for session in self._open:
             used = session.agreement
             revision = current.get((used.peer_did, used.hash))
             if revision not in {None, used.revision}:
@@ -198,7 +199,7 @@ class Requesters:
 
         The official SDK sends only under its newest key for a pair of DIDs.
         """
-        for session in list(self._sessions):
+        for session in self._open:
             channel = session.channel
             if channel.peer_did != did or EXTENSION_CLOSE in channel.extensions:
                 continue
@@ -245,8 +246,16 @@ class Requesters:
         task.add_done_callback(self._retiring.discard)
 
     def _ended(self, session: BoundRequester) -> None:
-        if session in self._sessions:
-            self._sessions.remove(session)
+        key = _key(session.agreement)[:2]
+        known = self._sessions.get(key, [])
+        if session in known:
+            known.remove(session)
+        if not known:
+            self._sessions.pop(key, None)
+
+    @property
+    def _open(self) -> list[BoundRequester]:
+        return [session for known in self._sessions.values() for session in known]
 
 
 async def _end(session: BoundRequester) -> None:

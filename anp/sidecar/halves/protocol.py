@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from negotiation.document import Document
-from negotiation.document.layout import read_layout
 from negotiation.document.message_judge import MessageJudge
 from negotiation.document.shape import MessageKind
-from negotiation.errors import DocumentError, NegotiationError
+from negotiation.errors import NegotiationError
 from negotiation.runner import HalfRunner, Validator
 from negotiation.strict_json import Json
 
@@ -45,14 +44,9 @@ class Protocol:
         self.document = document
         self.half = half
         self._judge = MessageJudge(document, half, validator)
-
-    @property
-    def has_message_ids(self) -> bool:
-        """True when answers can be told apart, so that many calls may be in flight."""
-        try:
-            return read_layout(self.document.of_values).message_id is not None
-        except DocumentError:
-            return False
+        layout = self._judge.layout
+        self.has_message_ids = layout is not None and layout.message_id is not None
+        "True when answers can be told apart, so that many calls may be in flight."
 
     @property
     def reader(self) -> Callable[[str, bytes], Awaitable[dict[str, Any]]] | None:

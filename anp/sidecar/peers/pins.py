@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 
 from anp.errors import CallError, ErrorKind
+from anp.identity.dids import agent_of
 from anp.identity.web.key_pins import Pinned
-from cache.records.dids import DidKeysRecord
-from cache.records.records import PeerState, PinRecord
+from cache.records.peers import DidKeysRecord, PinRecord
 from cache.store import Store
 
 __all__ = ["DidKeys", "UrlPins"]
@@ -21,17 +21,19 @@ class UrlPins:
         self._store = store
 
     def get_pin(self, url: str) -> str | None:
-        """See `anp.identity.book.Pins`."""
+        """See `anp.identity.book.PinStore`."""
         pin = self._store.pin(url)
         return pin.did if pin else None
 
     def put_pin(self, url: str, did: str) -> None:
-        """See `anp.identity.book.Pins`."""
-        self._store.save_pin(PinRecord(url=url, did=did, created=time.time()))
+        """See `anp.identity.book.PinStore`."""
+        self._store.save_pin(
+            PinRecord(url=url, did=did, created=time.time(), agent=agent_of(did))
+        )
 
-    def all_pins(self) -> list[tuple[str, str]]:
-        """See `anp.identity.book.Pins`."""
-        return [(pin.url, pin.did) for pin in self._store.pins()]
+    def url_of(self, agent: str) -> str | None:
+        """See `anp.identity.book.PinStore`."""
+        return self._store.pinned_url(agent)
 
 
 class DidKeys:
@@ -59,8 +61,7 @@ class DidKeys:
                 seen=before.seen if same and before is not None else now,
                 waiting=pinned.waiting,
                 changed=changed if pinned.waiting else None,
-            ),
-            keep=self._listed(),
+            )
         )
 
     def changed(self) -> dict[str, DidKeysRecord]:
@@ -88,11 +89,3 @@ class DidKeys:
     def forget(self, did: str) -> bool:
         """Drop what is known of a DID's keys; the next ones are taken as the first."""
         return self._store.forget_did_keys(did)
-
-    def _listed(self) -> frozenset[str]:
-        return frozenset(
-            did
-            for peer in self._store.peers()
-            if peer.state in {PeerState.ALLOWED, PeerState.BLOCKED}
-            for did in (peer.did, *peer.aliases)
-        )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from anp.errors import ErrorCode, PeerError
 from anp.sidecar.config.settings import Config
-from cache.records.records import PeerState
+from cache.records.peers import PeerState
 from cache.store import Store
 
 __all__ = ["PeerPolicy", "PeerRules"]
@@ -81,8 +81,7 @@ class PeerPolicy:
         allowed = self.rules.allowed
         return did in allowed or any(
             peer.state is PeerState.ALLOWED or bool(allowed & {peer.did, *peer.aliases})
-            for peer in self._store.peers()
-            if did == peer.did or did in peer.aliases
+            for peer in self._store.peers_known_as(did)
         )
 
     async def remember(
@@ -94,9 +93,7 @@ class PeerPolicy:
     def is_blocked(self, did: str) -> bool:
         """Whether the owner blocked a peer, under any DID it is known by; may block."""
         return did in self.rules.blocked or any(
-            peer.state is PeerState.BLOCKED
-            for peer in self._store.peers()
-            if did == peer.did or did in peer.aliases
+            peer.state is PeerState.BLOCKED for peer in self._store.peers_known_as(did)
         )
 
     def _remember(self, did: str, shown_did: str, state: PeerState | None) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from anp.errors import CallError, ConfigError, ErrorKind
+from anp.errors import CallError, ConfigError, ErrorKind, PeerError
 from anp.identity.address import PeerAddress, parse_peer
 from anp.identity.book import AddressBook, Destination
-from anp.identity.dids import did_all, did_key
+from anp.identity.dids import did_all, did_key, same_agent
 from anp.identity.keys import PrivateKey
 
 # Fixed, so that every test process collects tests of the same names.
@@ -28,8 +30,12 @@ class MemoryPins:
     def put_pin(self, url: str, did: str) -> None:
         self.pins[url] = did
 
-    def all_pins(self) -> list[tuple[str, str]]:
-        return list(reversed(self.pins.items()))
+    def url_of(self, agent: str) -> str | None:
+        for url, did in reversed(self.pins.items()):
+            with suppress(PeerError):
+                if same_agent(agent, did):
+                    return url
+        return None
 
 
 def make_book(*entries: PeerAddress, pins: dict[str, str] | None = None) -> AddressBook:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cache.disk.database import Database
 from cache.disk.plain_cache import PlainDisk
 from cache.errors import RecordError
-from cache.records.records import PinRecord
+from cache.records.peers import PinRecord
 from cache.store import Store
 from tests.cache.samples import PEER, PIN
 
@@ -82,7 +82,7 @@ def test_a_planted_pickle_is_damage_and_is_never_run(
     assert store.pins() == [PIN]
     store.check()
     assert f"pin/{url}" in {damage.key for damage in store.damaged}
-    store.save_pin(PinRecord(url, PEER, 1.0))
+    store.save_pin(PinRecord(url, PEER, 1.0, PEER))
     store.forget_peer(PEER)
     assert not mark.exists()
 
@@ -98,7 +98,7 @@ def test_a_row_in_another_mode_is_damage_and_its_file_stays(
     assert store.pin("ws://h/") is None
     assert store.pins() == [PIN]
     # Replaced and deleted rows have their files removed by diskcache itself.
-    store.save_pin(PinRecord("ws://h/", PEER, 1.0))
+    store.save_pin(PinRecord("ws://h/", PEER, 1.0, PEER))
     assert store.remove_pin("ws://i/")
     assert outside.read_text() == '"secret"'
 

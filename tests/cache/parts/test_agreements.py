@@ -25,6 +25,7 @@ from cache.records.records import (
 from cache.store import Store
 from tests.cache.samples import (
     AGREEMENT,
+    ALIAS,
     DID_KEYS,
     DOCUMENT,
     HALF,
@@ -156,6 +157,9 @@ def test_the_provider_answers_with_the_revision_agreed_with_this_peer(
         DOCUMENT, repaired, replace(PROVIDER_AGREEMENT, peer_did=OTHER)
     )
     assert (first.revision, second.revision) == (1, 2)
+    assert store.provider_agreement(DOCUMENT.hash, PEER) == first
+    assert store.provider_agreement(DOCUMENT.hash.upper(), OTHER) == second
+    assert store.provider_agreement(DOCUMENT.hash, PEER + "x") is None
     for peer, source in (
         (PEER, PROVIDER_HALF.source),
         (OTHER, repaired.source),
@@ -281,7 +285,7 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
         store.save_agreement(*trio(1))
         store.save_negotiation(NEGOTIATION)
         store.save_standing(STANDING, now=STANDING.created)
-        store.save_peer(KNOWN_PEER)
+        store.save_peer(replace(KNOWN_PEER, aliases=(ALIAS.alias,)))
         store.save_pin(PIN)
         store.save_spend(SPEND, MODEL_CALL)
         store.save_did_keys(DID_KEYS)
@@ -307,6 +311,8 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
                 "negotiation": bool(store.negotiations()),
                 "standing": bool(store.standing()),
                 "peer": bool(store.peers()) and store.peer(PEER) is not None,
+                "alias": store.canonical_did(ALIAS.alias) == PEER,
+                "address": store.pinned_url(PIN.agent) == PIN.url,
                 "pin": bool(store.pins()) and store.pin(PIN.url) is not None,
                 "spend": bool(store.spends(since="")),
                 "model_call": bool(store.model_calls(since="")),

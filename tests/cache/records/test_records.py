@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cache.errors import RecordError
+from cache.records.peers import PeerRecord, PeerState, PinRecord
 from cache.records.records import (
     FORMAT,
     MAX_RECORD,
@@ -19,9 +20,6 @@ from cache.records.records import (
     DocumentRecord,
     HalfRecord,
     NegotiationRecord,
-    PeerRecord,
-    PeerState,
-    PinRecord,
     Record,
     Role,
     State,
@@ -104,7 +102,7 @@ records: st.SearchStrategy[Record] = st.one_of(
         last_seen=seconds,
         aliases=st.lists(dids, max_size=2).map(tuple),
     ),
-    st.builds(PinRecord, st.just("wss://h:1/?a=b"), dids, seconds),
+    st.builds(PinRecord, st.just("wss://h:1/?a=b"), dids, seconds, dids),
 )
 
 

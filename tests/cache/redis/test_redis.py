@@ -11,7 +11,7 @@ import pytest
 
 from cache.errors import StoreUnavailable
 from cache.opening import open_store
-from cache.records.records import PeerState
+from cache.records.peers import PeerState
 from cache.redis.memory import Remembered, RememberedReader
 from cache.redis.place import PlaceError, RedisPlace
 from cache.rows import Rows

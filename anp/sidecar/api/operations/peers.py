@@ -24,7 +24,8 @@ from anp.sidecar.api.table import STRICT, Query, get, integer_of, post
 from anp.sidecar.consensus.written.heard import HeardEntry
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import Agreement, Library, view_of
-from cache.records.records import Count, Hash, PeerRecord, PeerState, Role
+from cache.records.peers import PeerRecord, PeerState
+from cache.records.records import Count, Hash, Role
 from negotiation.need import Capability
 
 __all__ = ["PeerOperations"]

@@ -27,8 +27,8 @@ class Pins:
     def put_pin(self, url: str, did: str) -> None:
         self.known[url] = did
 
-    def all_pins(self) -> list[tuple[str, str]]:
-        return list(self.known.items())
+    def url_of(self, agent: str) -> str | None:
+        return next((url for url, did in self.known.items() if did == agent), None)
 
 
 class Web:

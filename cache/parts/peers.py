@@ -1,0 +1,276 @@
+"""The part of the store for peers: who they are, where, and under which keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from cache.parts.agreements import AgreementStore
+from cache.parts.shelf import key_of
+from cache.records.peers import (
+    AddressRecord,
+    AliasRecord,
+    DidKeysRecord,
+    PeerRecord,
+    PeerState,
+    PinRecord,
+)
+from cache.rows import Rows
+
+__all__ = ["MAX_DIDS", "PeerStore"]
+
+MAX_DIDS = 20_000
+"""DIDs whose keys are remembered. Above it the longest unchanged ones are dropped,
+except those of peers that the owner allowed or blocked."""
+
+
+class PeerStore(AgreementStore):
+    """Peers under every DID they are known by; see `AgreementStore`.
+
+    A call looks up single rows here: no method on its way reads all peers or pins.
+    """
+
+    # Peers
+
+    def save_peer(self, peer: PeerRecord) -> None:
+        """Store or replace a peer; over the limit the longest unseen strangers go."""
+
+        def work(cache: Rows) -> None:
+            is_new = key_of(peer) not in cache
+            before = self._shelf.get(cache, PeerRecord, key_of(peer))
+            self._put_peer(cache, peer, before=before)
+            if is_new and _is_stranger(peer):
+                self._prune_strangers(cache)
+
+        self._database.write(work)
+
+    def see_peer(
+        self, did: str, *, shown_did: str, now: float, state: PeerState | None = None
+    ) -> None:
+        """Note in one transaction that a peer was seen, so that no decision is lost.
+
+        Args:
+            shown_did: The DID it used; kept as an alias, of which there are at most 8.
+            state: The owner's new decision about it; None keeps the present one.
+        """
+
+        def work(cache: Rows) -> None:
+            found = self._shelf.get(cache, PeerRecord, f"peer/{did}")
+            known = found or PeerRecord(
+                did=did, state=PeerState.UNKNOWN, first_seen=now, last_seen=now
+            )
+            aliases = set(known.aliases) | ({shown_did} - {did})
+            peer = replace(
+                known,
+                last_seen=now,
+                state=state or known.state,
+                aliases=tuple(sorted(aliases)[:8]),
+            )
+            self._put_peer(cache, peer, before=found)
+            if found is None and _is_stranger(peer):
+                self._prune_strangers(cache)
+
+        self._database.write(work)
+
+    def peers(self) -> list[PeerRecord]:
+        """Return all peers, the last seen one first."""
+        found = self._database.read(
+            lambda cache: self._shelf.scan(cache, PeerRecord, "peer/")
+        )
+        return sorted(found, key=lambda peer: (peer.last_seen, peer.did), reverse=True)
+
+    def peer(self, did: str) -> PeerRecord | None:
+        """Return the record of the peer with the canonical `did`, or None."""
+        return self._database.read(
+            lambda cache: self._shelf.get(cache, PeerRecord, f"peer/{did}")
+        )
+
+    def peers_known_as(self, did: str) -> list[PeerRecord]:
+        """Return the peers that have `did` as their own DID or as another one.
+
+        There may be two: the owner can name a DID before its peer is met under its
+        canonical one.
+        """
+
+        def work(cache: Rows) -> list[PeerRecord]:
+            own = self._shelf.get(cache, PeerRecord, f"peer/{did}")
+            alias = self._shelf.get(cache, AliasRecord, f"alias/{did}")
+            found = [own]
+            if alias is not None:
+                found.append(self._shelf.get(cache, PeerRecord, f"peer/{alias.did}"))
+            return [peer for peer in found if peer is not None]
+
+        return self._database.read(work)
+
+    def canonical_did(self, did: str) -> str:
+        """Return the DID under which the peer with this alias is kept, or `did`."""
+        alias = self._database.read(
+            lambda cache: self._shelf.get(cache, AliasRecord, f"alias/{did}")
+        )
+        return did if alias is None else alias.did
+
+    def forget_peer(self, did: str) -> int:
+        """Drop a peer and every pin of it or its aliases; agreements stay.
+
+        Returns:
+            Number of records dropped.
+        """
+
+        def work(cache: Rows) -> int:
+            peer = self._shelf.get(cache, PeerRecord, f"peer/{did}")
+            dids = {did, *(peer.aliases if peer else ())}
+            dropped = [
+                self._drop_pin(cache, pin)
+                for pin in self._shelf.scan(cache, PinRecord, "pin/")
+                if pin.did in dids
+            ]
+            if peer is not None:
+                self._drop_aliases(cache, peer, peer.aliases)
+            return sum([*dropped, bool(cache.delete(f"peer/{did}"))])
+
+        return self._database.write(work)
+
+    # Pins
+
+    def save_pin(self, pin: PinRecord) -> None:
+        """Store or replace the pin of a URL."""
+
+        def work(cache: Rows) -> None:
+            before = self._shelf.get(cache, PinRecord, key_of(pin))
+            if before is not None and before != pin:
+                self._drop_pin(cache, before)
+            self._shelf.put(cache, pin)
+            self._shelf.put(cache, _address(pin))
+
+        self._database.write(work)
+
+    def pin(self, url: str) -> PinRecord | None:
+        """Return the pin of the normalised `url`, or None."""
+        return self._database.read(
+            lambda cache: self._shelf.get(cache, PinRecord, f"pin/{url}")
+        )
+
+    def pins(self) -> list[PinRecord]:
+        """Return all pins, newest first."""
+        found = self._database.read(
+            lambda cache: self._shelf.scan(cache, PinRecord, "pin/")
+        )
+        return sorted(found, key=lambda pin: (pin.created, pin.url), reverse=True)
+
+    def pinned_url(self, agent: str) -> str | None:
+        """Return the URL that was pinned last for an agent, or None."""
+        found = self._database.read(
+            lambda cache: self._shelf.scan(cache, AddressRecord, f"address/{agent}/")
+        )
+        newest = max(found, key=lambda one: (one.created, one.url), default=None)
+        return None if newest is None else newest.url
+
+    def remove_pin(self, url: str) -> bool:
+        """Drop the pin of a URL; return whether there was one."""
+
+        def work(cache: Rows) -> bool:
+            pin = self._shelf.get(cache, PinRecord, f"pin/{url}")
+            # A damaged one goes too; its address then leads to a URL without a pin.
+            return (
+                bool(cache.delete(f"pin/{url}"))
+                if pin is None
+                else self._drop_pin(cache, pin)
+            )
+
+        return self._database.write(work)
+
+    # Keys of DIDs on the web
+
+    def save_did_keys(self, record: DidKeysRecord) -> None:
+        """Store or replace the record of a DID's keys.
+
+        Those of peers that the owner allowed or blocked are never dropped to make room.
+        """
+
+        def work(cache: Rows) -> None:
+            is_new = key_of(record) not in cache
+            self._shelf.put(cache, record)
+            if not is_new or len(cache.keys("did_keys/")) <= MAX_DIDS:
+                return
+            listed = {PeerState.ALLOWED, PeerState.BLOCKED}
+            peers = self._shelf.scan(cache, PeerRecord, "peer/")
+            keep = {
+                did
+                for peer in peers
+                if peer.state in listed
+                for did in (peer.did, *peer.aliases)
+            }
+            known = self._shelf.scan(cache, DidKeysRecord, "did_keys/")
+            loose = [entry for entry in known if entry.did not in keep]
+            loose.sort(key=lambda entry: entry.seen)
+            # Drops a tenth at once, so that a flood of strangers rarely pays for this.
+            for entry in loose[: MAX_DIDS // 10]:
+                cache.delete(key_of(entry))
+
+        self._database.write(work)
+
+    def did_keys(self, did: str) -> DidKeysRecord | None:
+        """Return the record of a DID's keys, or None."""
+        return self._database.read(
+            lambda cache: self._shelf.get(cache, DidKeysRecord, f"did_keys/{did}")
+        )
+
+    def changed_dids(self) -> list[DidKeysRecord]:
+        """Return the DIDs with new keys that wait for the owner's decision."""
+        found = self._database.read(
+            lambda cache: self._shelf.scan(cache, DidKeysRecord, "did_keys/")
+        )
+        return [record for record in found if record.waiting]
+
+    def forget_did_keys(self, did: str) -> bool:
+        """Drop the record of a DID's keys; return whether there was one."""
+        return self._database.write(lambda cache: bool(cache.delete(f"did_keys/{did}")))
+
+    # Internal; these run in the database's thread.
+
+    def _prune_strangers(self, cache: Rows) -> None:
+        limit = self._limits.max_strangers
+        if len(cache.keys("peer/")) <= limit:
+            return
+        peers = self._shelf.scan(cache, PeerRecord, "peer/")
+        strangers = sorted(filter(_is_stranger, peers), key=lambda peer: peer.last_seen)
+        # A tenth more than needed, so that a flood of strangers rarely pays for this.
+        surplus = len(strangers) - limit
+        if surplus > 0:
+            for peer in strangers[: surplus + limit // 10]:
+                self._drop_aliases(cache, peer, peer.aliases)
+                cache.delete(key_of(peer))
+
+    def _put_peer(
+        self, cache: Rows, peer: PeerRecord, *, before: PeerRecord | None
+    ) -> None:
+        for alias in peer.aliases:
+            link = AliasRecord(alias, peer.did)
+            # One that is damaged, or was never written, is put right here.
+            if self._shelf.get(cache, AliasRecord, key_of(link)) != link:
+                self._shelf.put(cache, link)
+        if before is not None:
+            self._drop_aliases(cache, peer, set(before.aliases) - set(peer.aliases))
+        self._shelf.put(cache, peer)
+
+    def _drop_aliases(
+        self, cache: Rows, peer: PeerRecord, aliases: Iterable[str]
+    ) -> None:
+        for alias in aliases:
+            known = self._shelf.get(cache, AliasRecord, f"alias/{alias}")
+            # Not one that leads to another peer by now.
+            if known is None or known.did == peer.did:
+                cache.delete(f"alias/{alias}")
+
+    def _drop_pin(self, cache: Rows, pin: PinRecord) -> bool:
+        cache.delete(key_of(_address(pin)))
+        return bool(cache.delete(key_of(pin)))
+
+
+def _address(pin: PinRecord) -> AddressRecord:
+    return AddressRecord(pin.agent, pin.url, pin.created)
+
+
+def _is_stranger(record: PeerRecord) -> bool:
+    said_nothing = record.state in {PeerState.UNKNOWN, PeerState.WAITING}
+    return said_nothing and not record.names

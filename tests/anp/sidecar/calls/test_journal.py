@@ -1,0 +1,126 @@
+"""Calls that are kept for a while after they ended."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import pytest
+
+import anp.sidecar.calls.journal as journal
+from anp.errors import UnknownError
+from anp.sidecar.calls.caller import CallRequest, CallResult
+from anp.sidecar.calls.events import EventHub
+from anp.sidecar.calls.journal import CallDesk, KeptCall
+from negotiation.need import Task
+
+REQUEST = CallRequest(peer="p", task=Task("t"), arguments={})
+
+
+def result(output: Any) -> CallResult:
+    return CallResult(
+        output=output,
+        protocol=None,
+        source="agreement",
+        negotiation_messages=0,
+        rounds=0,
+        peer_did="did:key:zPeer",
+        negotiation_id=None,
+    )
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Looked(deque[KeptCall]):
+    """Counts how often one of the calls that are over is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(index)
+
+    def __iter__(self) -> Any:
+        self.looks += len(self)
+        return super().__iter__()
+
+
+def desk_of(clock: Clock, output: Any = None) -> CallDesk:
+    async def carry(request: CallRequest) -> CallResult:
+        return result(output)
+
+    return CallDesk(carry, EventHub(), clock=clock)
+
+
+async def one_call(desk: CallDesk, key: str | None = None) -> KeptCall:
+    call = desk.start(REQUEST, key=key)
+    await call.settled.wait()
+    return call
+
+
+async def test_a_result_is_forgotten_when_it_is_old_and_its_key_counts_anew() -> None:
+    clock = Clock()
+    desk = desk_of(clock)
+    first = await one_call(desk, "k")
+    clock.now += journal.KEPT_FOR
+    assert desk.start(REQUEST, key="k") is first
+    clock.now += 0.1
+    with pytest.raises(UnknownError):
+        desk.find(first.id)
+    assert await one_call(desk, "k") is not first
+
+
+async def test_the_calls_that_ended_first_make_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(journal, "MAX_KEPT", 3)
+    desk = desk_of(Clock())
+    calls = [await one_call(desk, f"k{number}") for number in range(5)]
+    assert desk.kept() == calls[:1:-1]
+    assert sorted(desk._by_key) == ["k2", "k3", "k4"]
+
+
+async def test_results_of_many_bytes_make_room_sooner(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    size = len(repr("x" * 98))
+    monkeypatch.setattr(journal, "MAX_KEPT_BYTES", 2 * size)
+    desk = desk_of(Clock(), "x" * 98)
+    calls = [await one_call(desk) for _ in range(4)]
+    assert desk.kept() == calls[:1:-1]
+    assert desk._over_size == 2 * size
+
+
+async def test_a_key_that_was_used_again_stays_with_its_newer_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(journal, "MAX_KEPT", 1)
+    desk = desk_of(Clock())
+    first = await one_call(desk, "k")
+    # It never ran, so the same key begins another call.
+    first.state, first.error = journal.CallState.FAILED, None
+    second = await one_call(desk, "k")
+    assert second is not first
+    assert desk.kept() == [second]
+    assert desk.start(REQUEST, key="k") is second
+
+
+async def test_a_call_looks_at_as_many_others_however_many_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = []
+    for kept in (10, 400):
+        desk = desk_of(Clock())
+        for _ in range(kept):
+            await one_call(desk)
+        over = Looked(desk._over)
+        monkeypatch.setattr(desk, "_over", over)
+        await one_call(desk)
+        looks.append(over.looks)
+    assert looks[0] == looks[1] <= 3
