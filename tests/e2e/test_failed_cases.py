@@ -212,6 +212,28 @@ async def test_tests_that_came_to_no_end_leave_nothing_to_use(
         assert agreements(house)[0].state is State.ACTIVE
 
 
+@pytest.mark.parametrize("point", ["_remember", "_bind"])
+async def test_a_call_given_up_before_its_tests_leaves_no_channel_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    reached = asyncio.Event()
+
+    async def waits(*_: Any) -> None:
+        reached.set()
+        await asyncio.Event().wait()
+
+    async with house_in(tmp_path) as house:
+        monkeypatch.setattr(house.caller.caller._binder, point, waits)
+        calling = asyncio.create_task(house.call("twice", number=4))
+        await reached.wait()
+        await until(lambda: bool(house.provider.provider._served))
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+        await until_unserved(house)
+
+
+@pytest.mark.slow
 async def test_both_owners_read_in_words_what_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,9 @@ WRITES_ENVIRONMENT = (
 WAITS = """
 import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(33))
+# A script that runs the tests in its background has SIGINT ignored, and children
+# inherit that.
+signal.signal(signal.SIGINT, signal.SIG_DFL)
 print("started", flush=True)
 time.sleep(60)
 """

@@ -102,44 +102,55 @@ async def _beside(command: list[str], home: Home, address: ApiAddress) -> int:
     if address.api_url:
         environment["ANPD_API_URL"] = address.api_url
         environment["ANPD_TOKEN_FILE"] = address.token_file
+    signals = _Forwarded()
+    loop = asyncio.get_running_loop()
+    numbers = [getattr(signal, name) for name in FORWARDED]
+    # Before the command starts: it may be told to end as soon as it runs.
+    for number in numbers:
+        loop.add_signal_handler(number, signals.take, number)
+    # From a terminal the whole group gets it, the command too; a second one from us
+    # would count as an impatient user's.
+    on_terminal = sys.stdin is not None and sys.stdin.isatty()
+    interrupt: Callable[[int], None] = _nothing if on_terminal else signals.take
+    loop.add_signal_handler(signal.SIGINT, interrupt, signal.SIGINT)
+    child: asyncio.subprocess.Process | None = None
     try:
         child = await asyncio.create_subprocess_exec(*command, env=environment)
+        signals.pass_to(child)
+        code = await child.wait()
     except OSError as exc:
         raise CallError(
             ErrorKind.USAGE, f"cannot start {command[0]}: {exc.strerror}"
         ) from exc
-    loop = asyncio.get_running_loop()
-    numbers = [getattr(signal, name) for name in FORWARDED]
-    for number in numbers:
-        loop.add_signal_handler(number, _passing(child, number))
-    # From a terminal the whole group gets it, the command too; a second one from us
-    # would count as an impatient user's.
-    on_terminal = sys.stdin is not None and sys.stdin.isatty()
-    ignore: Callable[[], None] = _nothing
-    loop.add_signal_handler(
-        signal.SIGINT, ignore if on_terminal else _passing(child, signal.SIGINT)
-    )
-    try:
-        code = await child.wait()
     finally:
         for number in (*numbers, signal.SIGINT):
             loop.remove_signal_handler(number)
-        if child.returncode is None:
+        if child is not None and child.returncode is None:
             child.kill()
             await child.wait()
     # As a shell says it: the command was ended by a signal.
     return code if code >= 0 else 128 - code
 
 
-def _passing(
-    child: asyncio.subprocess.Process, number: signal.Signals
-) -> Callable[[], None]:
-    def pass_on() -> None:
+class _Forwarded:
+    """Passes signals on to the command, also those that come while it starts."""
+
+    def __init__(self) -> None:
+        self._child: asyncio.subprocess.Process | None = None
+        self._early: list[int] = []
+
+    def take(self, number: int) -> None:
+        if self._child is None:
+            self._early.append(number)
+            return
         with contextlib.suppress(ProcessLookupError):
-            child.send_signal(number)
+            self._child.send_signal(number)
 
-    return pass_on
+    def pass_to(self, child: asyncio.subprocess.Process) -> None:
+        self._child = child
+        for number in self._early:
+            self.take(number)
 
 
-def _nothing() -> None:
+def _nothing(_: int) -> None:
     """Let the command itself act on Ctrl-C."""

@@ -135,9 +135,14 @@ class Binder:
     ) -> Prepared:
         begins = State.TESTING if self._test_cases else State.ACTIVE
         agreed = await self._agreer.agree(channel, need, begins=begins)
-        await self._remember(channel)
-        mark("protocol agreed, code checked")
-        bound = await self._bind(channel, agreed.agreement, agreed.half, need)
+        try:
+            await self._remember(channel)
+            mark("protocol agreed, code checked")
+            bound = await self._bind(channel, agreed.agreement, agreed.half, need)
+        except BaseException:
+            # Also when the call is cancelled: the peer serves the channel already.
+            await channel.close("our half cannot be used")
+            raise
         if self._test_cases:
             await bound.cases.verify()
             mark("tested with the peer")
