@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import pty
+import random
 import re
 import signal
 import socket
@@ -17,11 +18,16 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-import pytest
-
 from tests.documents import Block
 
-__all__ = ["Terminal", "check_free", "difference", "reader_environ", "type_all", "walk"]
+__all__ = [
+    "Terminal",
+    "difference",
+    "reader_environ",
+    "type_all",
+    "walk",
+    "with_free_ports",
+]
 
 TIMEOUT = 120.0
 "Seconds until a command has to be over, or a daemon ready; generous."
@@ -169,12 +175,19 @@ def reader_environ(home: Path) -> dict[str, str]:
     return {**kept, "HOME": str(home), "PIP_CACHE_DIR": cache}
 
 
-def check_free(*ports: int) -> None:
-    """Fail if a port that a document names is in use."""
-    for port in ports:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                pytest.fail(f"port {port} of the document is in use on this machine")
+def with_free_ports(text: str, *ports: int) -> str:
+    """Return a document with ports that are free here in place of those it names.
+
+    They lie below those that the system gives away, so that nobody gets one of them
+    between now and when the document's commands listen on it.
+    """
+    with contextlib.ExitStack() as taken:
+        for port in ports:
+            assert str(port) in text
+            probe = taken.enter_context(socket.socket())
+            for free in random.sample(range(20_000, 30_000), 100):
+                with contextlib.suppress(OSError):
+                    probe.bind(("127.0.0.1", free))
+                    break
+            text = re.sub(rf"\b{port}\b", str(probe.getsockname()[1]), text)
+    return text

@@ -8,9 +8,11 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.clauses import clause
 from tests.documents import ROOT, Block, blocks
-from tests.e2e.terminals import check_free, reader_environ, walk
+from tests.e2e.terminals import reader_environ, walk, with_free_ports
 
 TEXT = (ROOT / "docs" / "consensus.md").read_text("utf-8")
 FILE = re.compile(
@@ -22,7 +24,8 @@ PORTS = (8771, 8772)
 
 def example() -> list[Block]:
     title = "Writing one: a worked example"
-    return [one for one in blocks(TEXT) if one.heading == title]
+    text = with_free_ports(TEXT, *PORTS)
+    return [one for one in blocks(text) if one.heading == title]
 
 
 def test_the_entry_names_the_text_by_its_hash() -> None:
@@ -32,11 +35,11 @@ def test_the_entry_names_the_text_by_its_hash() -> None:
     assert entry["sha256"] == digest
 
 
+@pytest.mark.slow
 @clause("ANP-91", "ANP-92", "ANP-95")
 def test_a_protocol_written_as_a_text_is_spoken_without_negotiation(
     tmp_path: Path,
 ) -> None:
-    check_free(*PORTS)
     for name, content in FILES.items():
         (tmp_path / name).write_text(content, "utf-8")
     environ = reader_environ(tmp_path)

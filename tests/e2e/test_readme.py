@@ -1,9 +1,10 @@
 """The walk of the README, typed into terminals on a fresh clone.
 
 The commands and what they print are read out of the README of the clone; of the
-environment only `HOME` is another. The clone's `.venv` is laid out here from what is
-installed already, so that `make venv` finds nothing to do; with `ANPD_README=make`
-(`make test-readme`) make installs everything itself, as for a reader.
+environment only `HOME` is another, and the ports are such as are free. The clone's
+`.venv` is laid out here from what is installed already, so that `make venv` finds
+nothing to do; with `ANPD_README=make` (`make test-readme`) make installs everything
+itself, as for a reader.
 """
 
 from __future__ import annotations
@@ -13,16 +14,22 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.documents import ROOT, Block, blocks
-from tests.e2e.terminals import Terminal, check_free, reader_environ, type_all, walk
+from tests.e2e.terminals import (
+    Terminal,
+    reader_environ,
+    type_all,
+    walk,
+    with_free_ports,
+)
 
 PORTS = (8765, 8766)
-"The ports of the walk."
+"The ports of the walk, which somebody's own daemon may use."
 
 
 def git(*words: str, cwd: Path = ROOT) -> bytes:
@@ -77,14 +84,14 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def walk_of(clone: Path) -> list[Block]:
-    text = (clone / "README.md").read_text("utf-8")
+def walk_of(clone: Path, ports: Sequence[int] = ()) -> list[Block]:
+    text = with_free_ports((clone / "README.md").read_text("utf-8"), *ports)
     return [one for one in blocks(text) if one.kind == "console"]
 
 
+@pytest.mark.slow
 def test_the_walk_prints_what_the_readme_shows(clone: Path, tmp_path: Path) -> None:
-    check_free(*PORTS)
-    walk(walk_of(clone), clone, reader_environ(tmp_path))
+    walk(walk_of(clone, PORTS), clone, reader_environ(tmp_path))
 
 
 @pytest.fixture
