@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-pytest.importorskip("playwright", reason="needs `make test-browser`")
+pytest.importorskip("playwright", reason="needs a browser (run by `make test-browser`)")
 
 from playwright.async_api import BrowserContext, Locator, Page, expect
 

@@ -49,7 +49,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A real server, for `make test-redis` only."""
     if not is_wanted() or find_server() is None:
-        pytest.skip("needs a Redis server: make test-redis")
+        pytest.skip("needs a Redis server (run by `make test-redis`)")
     running = Server(tmp_path_factory.mktemp("redis"), "--appendfsync", "no")
     yield running
     running.kill()

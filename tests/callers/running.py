@@ -10,11 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.environments import side_python
 
-from tests.documents import ROOT
-
-__all__ = ["Call", "Program", "Request", "callers_python"]
+__all__ = ["Call", "Program", "Request"]
 
 HERE = Path(__file__).parent
 
@@ -65,7 +63,7 @@ class Program:
 
     def run(self, request: Request) -> list[Any]:
         """Return what each call gave."""
-        python = callers_python() if self.own_environment else sys.executable
+        python = side_python("callers") if self.own_environment else sys.executable
         # Without site-packages, nothing that is installed here can help.
         flags = ["-I", "-S"] if self.bare else ["-P"]
         done = subprocess.run(
@@ -81,11 +79,3 @@ class Program:
         outputs: list[Any] = json.loads(done.stdout)
         assert len(outputs) == len(request.calls)
         return outputs
-
-
-def callers_python() -> str:
-    """Return the interpreter of the environment that `make callers-env` makes."""
-    path = ROOT / ".venvs" / "callers" / "bin" / "python"
-    if not path.exists():
-        pytest.fail("the callers' environment is missing; run: make callers-env")
-    return str(path)

@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 
 from tests.callers.running import Call, Program, Request
-from tests.e2e.agents.running import agents_python, running
+from tests.e2e.agents.running import running
 from tests.e2e.daemons import Anpd
+from tests.environments import side_python
+
+pytestmark = pytest.mark.slow
 
 CALLERS = {
     "langchain-stdio": Program("call_langchain.py", "stdio", own_environment=True),
@@ -98,7 +101,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         provider.ok("attach", kind, "--expose", "*", "--name", *words)
 
     with contextlib.ExitStack() as stack:
-        python = agents_python()
+        python = side_python("agents")
         shop = stack.enter_context(running("openapi_service.py", python=python))
         helper = stack.enter_context(running("a2a_agent.py"))
         attach("mcp", "time", "--", sys.executable, "-m", "mcp_server_time")

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.agents.running import agents_python, running
+from tests.e2e.agents.running import running
 from tests.e2e.daemons import Anpd
+from tests.environments import side_python
 
 SECRET = "sidecar-secret-word"
 
@@ -52,6 +53,7 @@ def eventually(true: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_the_time_server_is_reached(pair: tuple[Anpd, Anpd]) -> None:
     caller, provider = pair
     command = ("mcp", "--name", "time")
@@ -69,6 +71,7 @@ def test_the_time_server_is_reached(pair: tuple[Anpd, Anpd]) -> None:
     assert output["time_difference"] == "+9.0h"
 
 
+@pytest.mark.slow
 def test_the_git_server_is_reached(pair: tuple[Anpd, Anpd], tmp_path: Path) -> None:
     caller, provider = pair
     folder = tmp_path / "repository"
@@ -84,6 +87,7 @@ def test_the_git_server_is_reached(pair: tuple[Anpd, Anpd], tmp_path: Path) -> N
     assert "the first" in output["text"]
 
 
+@pytest.mark.slow
 def test_an_mcp_server_over_http_is_reached_and_comes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,13 +113,14 @@ def test_an_mcp_server_over_http_is_reached_and_comes_back(
     assert not any(SECRET.encode() in each.read_bytes() for each in files)
 
 
+@pytest.mark.slow
 @pytest.mark.agents
 def test_an_openapi_service_is_reached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHOP_KEY", SECRET)
     caller, provider = Anpd(tmp_path / "caller"), Anpd(tmp_path / "provider")
-    python = agents_python()
+    python = side_python("agents")
     with (
         provider.up(),
         caller.up(),
@@ -145,6 +150,7 @@ def test_an_openapi_service_is_reached(
     assert SECRET not in provider.log()
 
 
+@pytest.mark.slow
 def test_a_callback_agent_is_reached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,6 +171,7 @@ def test_a_callback_agent_is_reached(
         assert listed == {"attachments": []}
 
 
+@pytest.mark.slow
 def test_an_a2a_agent_is_reached(pair: tuple[Anpd, Anpd]) -> None:
     caller, provider = pair
     with running("a2a_agent.py") as agent:
@@ -182,6 +189,7 @@ def test_an_a2a_agent_is_reached(pair: tuple[Anpd, Anpd]) -> None:
         assert (ended.code, "which city?" in ended.stderr) == (10, True)
 
 
+@pytest.mark.slow
 def test_what_the_attach_table_of_the_configuration_says_is_attached(
     tmp_path: Path,
 ) -> None:

@@ -14,9 +14,9 @@ import pytest
 from tests.clauses import clause
 from tests.e2e.daemons import Anpd
 from tests.e2e.scripted_model import calls_tool, says, scripted_model
+from tests.environments import side_python
 
 ROOT = Path(__file__).parent.parent.parent
-SDK_PYTHON = ROOT / ".venvs" / "sdk" / "bin" / "python"
 PEER = ROOT / "tests" / "sdk" / "peer.py"
 CATALOGUE = ROOT / "examples" / "catalogue.py"
 
@@ -122,7 +122,7 @@ def sdk_peer(folder: Path, order: dict[str, Any]) -> Iterator[SdkPeer]:
     with (folder / "sdk.log").open("w") as log:
         process = subprocess.Popen(
             # Elsewhere and isolated, so that `anp` is the SDK's.
-            [str(SDK_PYTHON), "-I", str(PEER)],
+            [side_python("sdk"), "-I", str(PEER)],
             cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -148,6 +148,7 @@ def sdk_peer(folder: Path, order: dict[str, Any]) -> Iterator[SdkPeer]:
 @pytest.fixture(params=["did:key", "did:all"])
 def daemon(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Anpd]:
     """A daemon with its default identity, or with `--method did:all`."""
+    side_python("sdk")
     made = Anpd(tmp_path / "home")
     made.ok("init", *(["--method", "did:all"] if request.param == "did:all" else []))
     with made.up():
@@ -189,6 +190,7 @@ def initiate(daemon: Anpd, folder: Path, model: str, *requests: Any) -> Any:
     )
 
 
+@pytest.mark.slow
 @clause("ANP-3", "ANP-21", "ANP-41", "WIRE row 37", "WIRE row 38")
 def test_the_sdk_calls_with_a_document_of_schemas_which_is_accepted(
     daemon: Anpd, tmp_path: Path
@@ -218,6 +220,7 @@ def test_the_sdk_calls_with_a_document_of_schemas_which_is_accepted(
     assert "product" not in bad
 
 
+@pytest.mark.slow
 @clause("ANP-24", "ANP-28", "WIRE row 37", "WIRE row 38")
 def test_the_sdk_calls_with_prose_and_accepts_our_counter(
     daemon: Anpd, tmp_path: Path
@@ -255,6 +258,7 @@ def call(daemon: Anpd, peer: SdkPeer, product: str) -> Any:
     ).json()
 
 
+@pytest.mark.slow
 @clause("ANP-3", "ANP-24", "WIRE row 16", "WIRE row 29", "WIRE row 41", "WIRE row 48")
 def test_the_sdk_is_called_and_counters_with_schemas_that_we_accept(
     daemon: Anpd, tmp_path: Path
@@ -297,6 +301,7 @@ def test_the_sdk_is_called_and_counters_with_schemas_that_we_accept(
     assert (result["source"], result["rounds"]) == ("negotiated", 2)
 
 
+@pytest.mark.slow
 @clause("ANP-21", "WIRE row 16", "WIRE row 29", "WIRE row 37")
 def test_the_sdk_is_called_and_counters_in_prose_which_we_counter_once(
     daemon: Anpd, tmp_path: Path

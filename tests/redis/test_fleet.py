@@ -16,7 +16,8 @@ from tests.e2e.daemons import Anpd
 from tests.e2e.raw_peer import raw_peer
 
 pytestmark = pytest.mark.skipif(
-    not is_wanted() or find_server() is None, reason="runs with make test-redis"
+    not is_wanted() or find_server() is None,
+    reason="needs a Redis server (run by `make test-redis`)",
 )
 
 SOURCE = """from typing import TypedDict

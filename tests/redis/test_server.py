@@ -43,7 +43,8 @@ from tests.cache.states import set_state
 from tests.cache.test_bytes import put
 
 pytestmark = pytest.mark.skipif(
-    not is_wanted() or find_server() is None, reason="runs with make test-redis"
+    not is_wanted() or find_server() is None,
+    reason="needs a Redis server (run by `make test-redis`)",
 )
 
 ROOT = Path(__file__).parents[2]

@@ -11,9 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
-__all__ = ["Agent", "agents_python", "running"]
+__all__ = ["Agent", "running"]
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -61,11 +59,3 @@ def running(
         process.wait()
         assert process.stdout is not None
         process.stdout.close()
-
-
-def agents_python() -> str:
-    """Return the interpreter of the environment that `make agents-env` makes."""
-    path = ROOT / ".venvs" / "agents" / "bin" / "python"
-    if not path.exists():
-        pytest.fail("the agents' environment is missing; run: make agents-env")
-    return str(path)

@@ -12,9 +12,9 @@ import pytest
 from anp.identity.keys import PrivateKey
 from anp.identity.public_keys import KeyKind
 from anp.identity.web.own_document import document_bytes, make_document, make_web_did
+from tests.environments import side_python
 
 ROOT = Path(__file__).parents[4]
-SDK_PYTHON = ROOT / ".venvs" / "sdk" / "bin" / "python"
 CHECK = ROOT / "tests" / "sdk" / "check_web_did.py"
 
 
@@ -37,7 +37,7 @@ def test_the_sdk_accepts_our_documents(tmp_path: Path, path: str, key: str) -> N
         created=datetime.now(UTC),
     )
     done = subprocess.run(
-        [str(SDK_PYTHON), "-I", str(CHECK)],
+        [side_python("sdk"), "-I", str(CHECK)],
         cwd=tmp_path,
         input=document_bytes(document).decode(),
         capture_output=True,
