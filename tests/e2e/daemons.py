@@ -6,13 +6,14 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
-import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.e2e.forks import Fork, fork
 
 __all__ = ["Anpd", "Ended"]
 
@@ -52,7 +53,7 @@ class Anpd:
         self._settings = {"consensus__use": "false", **settings}
         self.url = ""
         self.did = ""
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Fork | None = None
 
     @property
     def address(self) -> str:
@@ -61,17 +62,28 @@ class Anpd:
 
     def run(self, *args: str, cwd: Path | None = None, stdin: str = "") -> Ended:
         """Run one command on this home."""
-        done = subprocess.run(
-            [sys.executable, "-m", "anp", "--home", str(self.home), *args],
-            cwd=cwd,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-            env=self._environment(),
-        )
-        return Ended(done.returncode, done.stdout, done.stderr)
+        with (
+            tempfile.TemporaryFile() as given,
+            tempfile.TemporaryFile() as printed,
+            tempfile.TemporaryFile() as complained,
+        ):
+            given.write(stdin.encode())
+            given.seek(0)
+            process = fork(
+                ["--home", str(self.home), *args],
+                cwd=cwd,
+                env=self._environment(),
+                streams=(given, printed, complained),
+            )
+            try:
+                code = process.wait(timeout=120)
+            finally:
+                process.kill()
+            said = []
+            for stream in (printed, complained):
+                stream.seek(0)
+                said.append(stream.read().decode())
+        return Ended(code, *said)
 
     def ok(self, *args: str, cwd: Path | None = None) -> Ended:
         """Run one command that has to succeed."""
@@ -83,17 +95,15 @@ class Anpd:
         """Start `anpd up` and wait until peers can connect."""
         ready = self.home.parent / f"{self.home.name}.ready"
         ready.unlink(missing_ok=True)
-        log = (self.home.parent / f"{self.home.name}.log").open("ab")
-        with log:
-            self.process = subprocess.Popen(
+        log = self.home.parent / f"{self.home.name}.log"
+        with log.open("ab") as written, Path(os.devnull).open("rb") as nothing:
+            self.process = fork(
                 [
-                    *(sys.executable, "-m", "anp", "--home", str(self.home), "up"),
-                    *("--port", str(port), "--ready-file", str(ready), *args),
+                    *("--home", str(self.home), "up", "--port", str(port)),
+                    *("--ready-file", str(ready), *args),
                 ],
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
                 env=self._environment(),
+                streams=(nothing, written, written),
             )
         limit = time.monotonic() + START_TIMEOUT
         while not ready.exists():

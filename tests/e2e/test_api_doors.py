@@ -27,9 +27,11 @@ except PermissionError:
 """
 
 
-@pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Anpd]:
-    with Anpd(tmp_path / "home", listen__api_port="0").up() as running:
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Anpd]:
+    """One daemon for all: what a door refuses leaves nothing behind."""
+    home = tmp_path_factory.mktemp("doors") / "home"
+    with Anpd(home, listen__api_port="0").up() as running:
         yield running
 
 

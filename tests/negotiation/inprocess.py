@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -25,17 +27,23 @@ class CapabilityError(Exception):
         self.message = message
 
 
+@lru_cache(maxsize=64)
+def _compiled(source: str) -> CodeType:
+    """Compile a half that RestrictedPython has nothing against."""
+    compiled = compile_restricted_exec(source)
+    assert compiled.errors == (), compiled.errors
+    return compile(source, "<half>", "exec")
+
+
 class InProcessHalf:
     """A half, compiled by RestrictedPython's rules and run without them."""
 
     def __init__(self, source: str) -> None:
-        compiled = compile_restricted_exec(source)
-        assert compiled.errors == (), compiled.errors
         self.space: dict[str, Any] = {
             "call": lambda name, arguments: (name, arguments),
             "CapabilityError": CapabilityError,
         }
-        exec(compile(source, "<half>", "exec"), self.space)
+        exec(_compiled(source), self.space)
 
     async def encode_request(self, message_id: str, arguments: dict[str, Any]) -> bytes:
         data: bytes = self._call("encode_request", message_id, arguments)

@@ -27,37 +27,42 @@ OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
 def mutants(source: str) -> Iterator[tuple[str, str]]:
     """Yield what was changed, with the line it was in, and the changed source."""
     lines = source.splitlines()
-    nodes = list(ast.walk(ast.parse(source)))
+    tree = ast.parse(source)
+    nodes = list(ast.walk(tree))
+    places = _places(nodes)
     skipped = _docstrings(nodes)
-    for index, node in enumerate(nodes):
+    for node in nodes:
         if id(node) in skipped:
             continue
-        for place, (what, _) in enumerate(_changes(node)):
-            tree = ast.parse(source)
-            copy = list(ast.walk(tree))[index]
-            changed = list(_changes(copy))[place][1]()
-            mutated = _Replacing(copy, changed).visit(tree)
-            line = lines[getattr(node, "lineno", 1) - 1].strip()
+        for what, change in _changes(node):
+            put = places[id(node)]
+            changed = change()
+            if not hasattr(changed, "lineno"):
+                ast.copy_location(changed, node)
+            put(changed)
             try:
-                text = ast.unparse(ast.fix_missing_locations(mutated))
+                text = ast.unparse(tree)
                 compile(text, "<mutant>", "exec")
             except SyntaxError:
                 continue
+            finally:
+                put(node)
+            line = lines[getattr(node, "lineno", 1) - 1].strip()
             yield f"{what}: {line}", text
 
 
-class _Replacing(ast.NodeTransformer):
-    """Puts one node in the place of another."""
-
-    def __init__(self, old: ast.AST, new: ast.AST) -> None:
-        self._old = old
-        self._new = new
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        if node is self._old:
-            return self._new
-        self.generic_visit(node)
-        return node
+def _places(nodes: list[ast.AST]) -> dict[int, Callable[[ast.AST], None]]:
+    """Return, by the identity of each node, what puts another in its place."""
+    found: dict[int, Callable[[ast.AST], None]] = {}
+    for parent in nodes:
+        for name, value in ast.iter_fields(parent):
+            if isinstance(value, ast.AST):
+                found[id(value)] = partial(setattr, parent, name)
+            elif isinstance(value, list):
+                for index, one in enumerate(value):
+                    if isinstance(one, ast.AST):
+                        found[id(one)] = partial(value.__setitem__, index)
+    return found
 
 
 def _docstrings(nodes: list[ast.AST]) -> set[int]:

@@ -25,6 +25,7 @@ from negotiation.mind import (
     Reject,
     Side,
 )
+from negotiation.need import Schema
 from negotiation.strict_json import Json
 from negotiation.transcript import Direction, Turn
 from negotiation.trial.acceptance import Findings, check_half
@@ -36,6 +37,7 @@ __all__ = [
     "ScriptedModel",
     "Tool",
     "call",
+    "check_schema",
     "failing",
     "link",
     "meet",
@@ -47,6 +49,17 @@ __all__ = [
 
 Tool = Callable[[dict[str, Any]], Json]
 Script = Mapping[str, Sequence[Any]]
+
+
+_checked: set[str] = set()
+
+
+def check_schema(schema: Schema) -> None:
+    """Raise if the schema of an answer is none; the same one is looked at once."""
+    text = json.dumps(schema)
+    if text not in _checked:
+        Draft202012Validator.check_schema(schema)
+        _checked.add(text)
 
 
 class ScriptedModel:
@@ -64,7 +77,7 @@ class ScriptedModel:
         answer: Any = answers.pop(0)
         if callable(answer):
             answer = answer(question)
-        Draft202012Validator.check_schema(question.schema)
+        check_schema(question.schema)
         errors = list(Draft202012Validator(question.schema).iter_errors(answer))
         if errors:
             raise MindError(f"{question.step}: {errors[0].message[:300]}")

@@ -26,7 +26,13 @@ from negotiation.strict_json import Json
 from tests.clauses import clause
 from tests.negotiation.formats import BINARY, strict
 from tests.negotiation.llm.fenced import settle
-from tests.negotiation.llm.scripted import ScriptedModel, call, link, offer_answer
+from tests.negotiation.llm.scripted import (
+    ScriptedModel,
+    call,
+    check_schema,
+    link,
+    offer_answer,
+)
 from tests.negotiation.llm.test_bad_answers import CLOCK, HOUR, TEXT, WIPE
 from tests.negotiation.llm.test_encodings import TOOLS
 from tests.negotiation.llm.test_proposals import BASE, OPTIONS, URI, based
@@ -183,7 +189,7 @@ class ObedientModel:
         self.asked.append(question)
         assert len(self.asked) < 20
         self._shown = question.system + question.user
-        Draft202012Validator.check_schema(question.schema)
+        check_schema(question.schema)
         answer: Json = self._made(question.schema, "")
         Draft202012Validator(question.schema).validate(answer)
         return answer
@@ -349,6 +355,7 @@ async def test_what_a_text_demands_of_an_obedient_model_changes_nothing(
             assert not [secret for secret in SECRETS if secret in text]
 
 
+@pytest.mark.slow
 @clause("ANP-34")
 @pytest.mark.parametrize("name", ["purge", "key", "config", "key in Chinese"])
 async def test_a_model_that_repeats_the_owners_hints_tells_them_nobody(
@@ -420,6 +427,7 @@ async def test_code_of_an_injected_text_is_never_a_half(source: str) -> None:
             assert not isinstance(result, HalfSource)
 
 
+@pytest.mark.slow
 async def test_an_obedient_model_is_not_merely_refused() -> None:
     # Or the tests above would show nothing: some of its answers do make halves.
     tool = Capability("clock.now", "Time", strict(zone=TEXT), strict(hour=TEXT))
