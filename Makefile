@@ -10,10 +10,15 @@ STAMP  := $(VENV)/.installed
 API    := .venvs/api
 PIP    := -m pip --disable-pip-version-check -q
 
-.PHONY: help venv demo test check house assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env test-callers test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill fuzz explore clean
+# Tests start hundreds of processes, which would each compile all that they import.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help venv demo quick fast test check house assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env test-callers test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill fuzz explore clean
 
 help:
 	@echo "make demo    two daemons meet, agree and call (start here)"
+	@echo "make quick   the pure tests: no socket, no process, two minutes of CPU time at most"
+	@echo "make fast    all tests but those that take over two seconds"
 	@echo "make test    all tests, with the official SDK as a peer"
 	@echo "make check   format, lint, types, import contracts, tests, wheel"
 	@echo "make test-callers  every kind of caller against every kind of attachment (make test has it too)"
@@ -86,6 +91,13 @@ test-browser: browser-env
 
 demo: venv
 	$(BIN)/anpd demo
+
+# Writes build/quick.json, and fails when it took more CPU time than it may.
+quick: venv
+	$(BIN)/python -m tests.loops -n 2 -m "not slow"
+
+fast: venv
+	$(BIN)/pytest -n 2 -m "not slow"
 
 test: venv sdk-env agents-env callers-env
 	$(BIN)/pytest -n 2

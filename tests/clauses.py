@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["ALL", "IMPLEMENTED", "INFORMATIVE", "OPEN", "clause", "problems"]
+__all__ = ["ALL", "IMPLEMENTED", "INFORMATIVE", "OPEN", "clause", "problems", "unshown"]
 
 
 def clause(*ids: str) -> pytest.MarkDecorator:
@@ -76,3 +76,17 @@ def problems(marked: Mapping[str, object]) -> list[str]:
         for name in IMPLEMENTED - marked.keys()
     ]
     return sorted(found)
+
+
+def unshown(outcomes: Mapping[str, set[str]]) -> list[str]:
+    """Return which implemented clauses a run of all tests did not show, a line each.
+
+    Args:
+        outcomes: How the tests of each clause ended: `passed`, `failed`, `skipped`.
+            A failed test is told of elsewhere.
+    """
+    return [
+        f"{name} was not shown: every test of it was skipped or did not run"
+        for name in ALL
+        if name in IMPLEMENTED and not outcomes.get(name, set()) & {"passed", "failed"}
+    ]

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
+
+from tests.loops.guard import refusing
+from tests.loops.quick import is_pure
+from tests.loops.shown import ShownClauses, is_whole_suite
+
+# Hundreds of processes start in one run, and would each compile all that they import.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Examples run on busy machines; a test asserts behaviour, never an absolute time. What
 # passed once passes again: new examples are looked for by `make explore`, not by CI.
@@ -10,4 +24,43 @@ settings.register_profile("anpd", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=1_000)
 # For `--hypothesis-profile=long` with a few files, not for all of them.
 settings.register_profile("long", deadline=None, max_examples=10_000)
+settings.register_profile("quick", deadline=None, derandomize=True, max_examples=10)
 settings.load_profile("anpd")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add our option."""
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help="run pure tests only, with few examples; sockets and processes fail",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Prepare the run that was asked for."""
+    if config.getoption("quick"):
+        settings.load_profile("quick")
+    config.pluginmanager.register(ShownClauses(whole=is_whole_suite(config)))
+
+
+def pytest_unconfigure() -> None:
+    """End what tests have shared."""
+    forks = sys.modules.get("tests.e2e.forks")
+    if forks is not None:
+        forks.close()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out what `make quick` does not run, before it is imported."""
+    return True if config.getoption("quick") and not is_pure(collection_path) else None
+
+
+@pytest.fixture(autouse=True)
+def _pure(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Hold the tests of `make quick` to what they are for."""
+    if not request.config.getoption("quick"):
+        yield
+        return
+    with refusing():
+        yield

@@ -427,6 +427,7 @@ def attach(daemon: Anpd, folder: Path) -> None:
     daemon.ok("attach", "python", "shop:add_two", "--expose", "*", cwd=folder)
 
 
+@pytest.mark.slow
 def test_the_commands_carry_a_protocol_to_daemons_that_never_met(
     tmp_path: Path,
 ) -> None:

@@ -84,6 +84,7 @@ def test_an_unknown_command(tmp_path: Path) -> None:
     check(Anpd(tmp_path / "home").run("dance"), 2, "dance")
 
 
+@pytest.mark.slow
 def test_a_blocked_peer_is_refused_and_can_be_allowed_again(
     daemon: Anpd, tmp_path: Path
 ) -> None:

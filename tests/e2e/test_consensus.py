@@ -447,6 +447,7 @@ async def test_what_a_peer_tells_unasked_is_shown_to_the_owner(house: House) -> 
             assert (await client.get(f"/v1/heard?after={odd}")).status_code == 400
 
 
+@pytest.mark.slow
 @clause("ANP-Q20")
 async def test_a_key_kept_under_a_uri_is_found_by_the_hash_and_the_other_way_round(
     tmp_path: Path,

@@ -64,6 +64,7 @@ async def test_a_recorded_scene_ends_as_it_should(name: str, tmp_path: Path) -> 
     assert sorted(said) == sorted(row.fingerprint for row in rows)
 
 
+@pytest.mark.slow
 def test_spend_on_the_command_line_agrees_with_the_endpoint(tmp_path: Path) -> None:
     scene = SCENES["units-both"]
     rows = rows_of(scene)

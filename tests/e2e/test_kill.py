@@ -86,6 +86,7 @@ def chosen_states() -> list[str]:
     return [states[i % len(states)] for i in range(KILLS)]
 
 
+@pytest.mark.slow
 @clause("ANP-84")
 @pytest.mark.parametrize("side", [CALLER, PROVIDER])
 def test_a_killed_daemon_harms_neither_the_other_nor_its_own_cache(

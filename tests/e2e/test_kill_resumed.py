@@ -59,6 +59,7 @@ def wait_until_held(state: str, number: int, proxy: Proxy, folder: Path) -> None
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 @clause("ANP-Q20")
 @pytest.mark.parametrize("side", [CALLER, PROVIDER])
 def test_a_kill_in_a_resumed_call_runs_nothing_twice_and_uses_no_counter_twice(

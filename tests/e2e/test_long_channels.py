@@ -41,6 +41,7 @@ async def call_until(house: House, done: Any) -> int:
     return calls
 
 
+@pytest.mark.slow
 @clause("WIRE row 16")
 async def test_keys_are_renewed_before_they_end_and_no_call_is_lost(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -94,6 +95,7 @@ def call_kept(hub: Anpd, peer: str, number: int) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.slow
 def test_a_daemon_without_an_address_is_called_over_the_link_that_it_keeps(
     tmp_path: Path,
 ) -> None:

@@ -120,6 +120,7 @@ def test_probes_say_what_they_mean_and_no_more(pair: tuple[Anpd, Anpd]) -> None:
     assert provider.ok("health", "--live", "--json").json() == {"status": "ok"}
 
 
+@pytest.mark.slow
 def test_a_daemon_without_its_only_attachment_is_not_ready(tmp_path: Path) -> None:
     daemon = Anpd(tmp_path / "home")
     daemon.run("attach", "mcp", "--name", "gone", "--", "no-such-program-here")
@@ -132,6 +133,7 @@ def test_a_daemon_without_its_only_attachment_is_not_ready(tmp_path: Path) -> No
     assert daemon.run("health").code == 4
 
 
+@pytest.mark.slow
 def test_a_stop_waits_for_the_call_in_flight(pair: tuple[Anpd, Anpd]) -> None:
     caller, provider = pair
     call = begin_call(caller, provider, seconds=1.5)
@@ -144,6 +146,7 @@ def test_a_stop_waits_for_the_call_in_flight(pair: tuple[Anpd, Anpd]) -> None:
     assert refused.code == 12
 
 
+@pytest.mark.slow
 def test_the_callers_stop_waits_too(pair: tuple[Anpd, Anpd]) -> None:
     caller, provider = pair
     call = begin_call(caller, provider, seconds=1.5)
@@ -158,6 +161,7 @@ def test_the_callers_stop_waits_too(pair: tuple[Anpd, Anpd]) -> None:
     assert caller.process.wait(timeout=30) == 0
 
 
+@pytest.mark.slow
 def test_a_stop_cuts_off_what_takes_too_long(
     pair: tuple[Anpd, Anpd], tmp_path: Path
 ) -> None:
@@ -171,6 +175,7 @@ def test_a_stop_cuts_off_what_takes_too_long(
     assert "operation.stop_timeout" in impatient.log()
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_at_once(pair: tuple[Anpd, Anpd]) -> None:
     caller, provider = pair
     call = begin_call(caller, provider, seconds=20)

@@ -448,6 +448,7 @@ async def test_what_is_published_is_never_pruned(tmp_path: Path) -> None:
 # Over a restart, through the commands.
 
 
+@pytest.mark.slow
 def test_revocations_outlive_a_restart_and_commands_say_when_no_daemon_runs(
     tmp_path: Path,
 ) -> None:

@@ -121,6 +121,7 @@ def until_waiting(daemon: Anpd) -> str:
     raise AssertionError(f"nothing waits\n{daemon.log()}")
 
 
+@pytest.mark.slow
 @clause("ANP-34")
 async def test_failures_are_listed_with_reasons_and_rescued_after_restarts(
     pair: tuple[Anpd, Anpd], tmp_path: Path
@@ -191,6 +192,7 @@ async def test_failures_are_listed_with_reasons_and_rescued_after_restarts(
     assert "used by" in text
 
 
+@pytest.mark.slow
 @clause("ANP-34")
 def test_a_pending_approval_is_told_to_the_caller_and_taken_up_later(
     pair: tuple[Anpd, Anpd], tmp_path: Path
@@ -227,6 +229,7 @@ def test_a_pending_approval_is_told_to_the_caller_and_taken_up_later(
     assert len(texts) == 1, "the same bytes were offered again"
 
 
+@pytest.mark.slow
 @clause("ANP-34")
 def test_an_owner_who_answers_in_time_lets_the_running_negotiation_go_on(
     pair: tuple[Anpd, Anpd], tmp_path: Path
@@ -253,6 +256,7 @@ def test_an_owner_who_answers_in_time_lets_the_running_negotiation_go_on(
             assert "as I said" in stderr
 
 
+@pytest.mark.slow
 def test_a_read_only_capability_needs_no_word_about_side_effects(
     pair: tuple[Anpd, Anpd], tmp_path: Path
 ) -> None:
@@ -268,6 +272,7 @@ def test_a_read_only_capability_needs_no_word_about_side_effects(
     assert call(pair, "place_order", amount=1, label="x").code == 0
 
 
+@pytest.mark.slow
 def test_always_asks_for_each_agreement_and_never_for_a_call_under_one(
     pair: tuple[Anpd, Anpd], tmp_path: Path
 ) -> None:
@@ -282,6 +287,7 @@ def test_always_asks_for_each_agreement_and_never_for_a_call_under_one(
         assert call(pair, task, amount=2, label="x").json()["source"] == "agreement"
 
 
+@pytest.mark.slow
 def test_the_requesters_owner_is_asked_before_anything_is_proposed(
     pair: tuple[Anpd, Anpd], tmp_path: Path
 ) -> None:
@@ -297,6 +303,7 @@ def test_the_requesters_owner_is_asked_before_anything_is_proposed(
     assert call(pair, "place_order", amount=1, label="x").code == 0
 
 
+@pytest.mark.slow
 def test_a_decision_about_nothing_says_so_in_one_line(
     pair: tuple[Anpd, Anpd], tmp_path: Path
 ) -> None:

@@ -66,6 +66,7 @@ def attach(daemon: Anpd, folder: Path, function: Function, module: str = "mod") 
     )
 
 
+@pytest.mark.slow
 @clause("ANP-3", "ANP-84", "ANP-86")
 def test_a_call_is_negotiated_once_and_then_goes_through_the_agreement(
     pair: tuple[Anpd, Anpd], tmp_path: Path, function: Function
@@ -98,6 +99,7 @@ def test_a_call_is_negotiated_once_and_then_goes_through_the_agreement(
     assert third["negotiation_messages"] == 0
 
 
+@pytest.mark.slow
 @clause("ANP-85", "ANP-88")
 def test_the_shown_document_has_the_hash_it_is_shown_under(
     pair: tuple[Anpd, Anpd], tmp_path: Path, function: Function
@@ -112,6 +114,7 @@ def test_the_shown_document_has_the_hash_it_is_shown_under(
         assert hashlib.sha256(text.encode()).hexdigest() == digest
 
 
+@pytest.mark.slow
 def test_a_schema_that_does_not_fit_is_rejected_with_the_reason(
     pair: tuple[Anpd, Anpd], tmp_path: Path, function: Function
 ) -> None:
@@ -124,6 +127,7 @@ def test_a_schema_that_does_not_fit_is_rejected_with_the_reason(
     assert ended.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_two_calls_in_opposite_directions_share_one_link(
     pair: tuple[Anpd, Anpd], tmp_path: Path, function: Function
 ) -> None:
@@ -141,6 +145,7 @@ def test_two_calls_in_opposite_directions_share_one_link(
         assert daemon.ok("doctor", "--json").json()["info"]["links"] == 1
 
 
+@pytest.mark.slow
 def test_doctor_and_info_name_the_same_isolation_layer_by_layer(
     pair: tuple[Anpd, Anpd],
 ) -> None:
@@ -160,6 +165,7 @@ def test_doctor_and_info_name_the_same_isolation_layer_by_layer(
     assert (running["level"] == "full") == (names - active <= {"uid"})
 
 
+@pytest.mark.slow
 @clause("ANP-87")
 def test_after_a_schema_change_the_old_hash_is_declined_and_a_new_one_agreed(
     pair: tuple[Anpd, Anpd], tmp_path: Path, function: Function
@@ -181,6 +187,7 @@ def test_after_a_schema_change_the_old_hash_is_declined_and_a_new_one_agreed(
     assert second["output"] == {function.result: f"x-{'5' * function.factor}"}
 
 
+@pytest.mark.slow
 @clause("ANP-94", "ANP-95")
 def test_a_stranger_calls_what_was_published_with_one_command(
     tmp_path: Path, function: Function

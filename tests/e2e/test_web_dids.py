@@ -63,6 +63,7 @@ def provide(daemon: Anpd, folder: Path) -> None:
     daemon.ok("attach", "python", *arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "create",
     [
@@ -88,6 +89,7 @@ def test_a_did_alone_is_enough_to_call(tmp_path: Path, create: tuple[str, ...]) 
         assert [peer["did"] for peer in peers] == [caller.did]
 
 
+@pytest.mark.slow
 def test_hellos_may_be_signed_by_the_key_in_the_path(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     caller = made(tmp_path, "caller", authority, "--path", "agents:one")
@@ -104,6 +106,7 @@ def test_hellos_may_be_signed_by_the_key_in_the_path(tmp_path: Path) -> None:
         assert caller.ok("call", *arguments, "--json").json()["output"] == {"twice": 8}
 
 
+@pytest.mark.slow
 def test_a_changed_key_is_refused_until_the_owner_trusts_it(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     caller = made(tmp_path, "caller", authority, "--key", "p256")
@@ -132,6 +135,7 @@ def test_a_changed_key_is_refused_until_the_owner_trusts_it(tmp_path: Path) -> N
             assert "KEY CHANGED" not in caller.ok("peers", "list").stdout
 
 
+@pytest.mark.slow
 def test_a_key_that_the_path_vouches_for_is_changed_without_a_word_of_peers(
     tmp_path: Path,
 ) -> None:
@@ -166,6 +170,7 @@ def test_a_did_that_is_its_key_cannot_get_another_one(tmp_path: Path) -> None:
     assert "is its key, so another key is another identity" in said.stderr
 
 
+@pytest.mark.slow
 def test_a_certificate_of_nobody_we_know_is_refused(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     provider = made(tmp_path, "provider", authority)

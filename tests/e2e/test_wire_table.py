@@ -114,6 +114,7 @@ def proxy() -> Iterator[Proxy]:
         yield proxy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [False, True], ids=["stopped", "killed"])
 @clause("ANP-84", "ANP-88", "ANP-Q20")
 def test_with_a_kept_key_the_first_frame_of_a_connection_is_the_call(
@@ -148,6 +149,7 @@ def check_counters(proxy: Proxy) -> None:
     assert len(ivs) == len(set(ivs))
 
 
+@pytest.mark.slow
 @clause("ANP-Q20")
 def test_a_call_under_a_key_that_the_provider_gave_up_goes_through_once(
     tmp_path: Path, proxy: Proxy
@@ -168,6 +170,7 @@ def test_a_call_under_a_key_that_the_provider_gave_up_goes_through_once(
     check_counters(proxy)
 
 
+@pytest.mark.slow
 @clause("ANP-84", "ANP-86", "ANP-88", "ANP-94")
 def test_the_table_of_messages_and_round_trips(tmp_path: Path, proxy: Proxy) -> None:
     rows = []

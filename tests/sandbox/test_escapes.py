@@ -219,18 +219,21 @@ def _report(trial: _Trial) -> str:
     return f"{len(lines)} effects; outcomes {dict(trial.outcomes)}\n" + "\n".join(lines)
 
 
+@pytest.mark.slow
 @linux_only
 async def test_no_attempt_has_an_effect_with_the_language_layer() -> None:
     trial = await _try_all(attempts(), language_layer=True)
     assert not trial.failures, _report(trial)
 
 
+@pytest.mark.slow
 @linux_only
 async def test_no_attempt_has_an_effect_without_the_language_layer() -> None:
     trial = await _try_all(attempts(), language_layer=False)
     assert not trial.failures, _report(trial)
 
 
+@pytest.mark.slow
 @linux_only
 async def test_the_language_layer_holds_where_the_kernel_locks_nothing() -> None:
     tried = [a for a in attempts() if a.effect not in DAEMONS_MATTER]
@@ -238,6 +241,7 @@ async def test_the_language_layer_holds_where_the_kernel_locks_nothing() -> None
     assert not trial.failures, _report(trial)
 
 
+@pytest.mark.slow
 @linux_only
 async def test_the_filter_of_system_calls_holds_without_landlock() -> None:
     tried = [a for a in attempts() if a.name.split("/")[0] in KERNELS_MATTER]

@@ -208,6 +208,7 @@ Nothing is done with them, nor with a field that nobody knows.
 """
 
 
+@pytest.mark.slow
 @clause("ANP-21")
 @pytest.mark.parametrize("frame", FRAMES)
 async def test_no_field_of_a_handshake_can_be_removed_edited_or_swapped(

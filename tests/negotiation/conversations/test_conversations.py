@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -219,6 +220,7 @@ def test_a_hash_that_a_liar_negotiated_binds_its_channel_and_no_more() -> None:
     talks.finish()
 
 
+@pytest.mark.slow
 @clause("ANP-3", "ANP-33", "ANP-42", "ANP-84", "ANP-86", "ANP-87", "ANP-Q4", "ANP-Q6")
 def test_every_conversation_ends_in_agreement_or_with_a_reason() -> None:
     profile = settings()

@@ -48,6 +48,7 @@ def break_everything(name: str, *, bound: bool) -> Tally:
     raise AssertionError("a conversation that never ends")
 
 
+@pytest.mark.slow
 @clause("ANP-21", "ANP-33", "ANP-Q4", "ANP-Q6", "ANP-Q14", "ANP-Q29")
 @pytest.mark.parametrize(
     "name", ["accepted at once", "the requester accepts", "four candidates"]
@@ -58,6 +59,7 @@ def test_no_single_message_makes_two_sides_agree_on_different_texts(name: str) -
     assert tally.counts["negotiations of a side", "protocol_error"]
 
 
+@pytest.mark.slow
 @clause("ANP-44", "ANP-46", "ANP-Q9", "ANP-Q25")
 def test_no_single_message_upsets_tests_and_repairs() -> None:
     tally = break_everything("all at once", bound=True)

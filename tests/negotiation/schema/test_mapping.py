@@ -430,6 +430,7 @@ def test_a_renamed_twin_takes_every_value(data: st.DataObject) -> None:
     assert findings(target, plan.apply(value)) == []
 
 
+@pytest.mark.slow
 @settings(parent=SLOW, max_examples=200)
 @given(st.data(), st.sampled_from(Drop))
 def test_whatever_has_a_plan_converts_to_what_fits(

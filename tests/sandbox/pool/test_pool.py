@@ -102,6 +102,7 @@ def work_after_call(n):
     assert value == "done"
 
 
+@pytest.mark.slow
 async def test_waiting_for_a_capability_is_not_the_modules_own_time(
     sandbox: Sandbox,
 ) -> None:

@@ -89,6 +89,7 @@ async def test_a_crash_names_its_signal_or_status(
     assert (failure.outcome, failure.reason) == ("crashed", reason)
 
 
+@pytest.mark.slow
 async def test_the_cpu_limit_ends_a_spinning_worker_as_a_timeout() -> None:
     server = _server(cpu_seconds=1)
     await server.start()

@@ -24,6 +24,7 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(path)
 
 
+@pytest.mark.slow
 def test_the_demo_agrees_then_calls_and_then_repairs(folder: Path) -> None:
     done = subprocess.run(
         DEMO,

@@ -6,6 +6,7 @@ import json
 from collections import deque
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -374,6 +375,7 @@ class TwoDialogues(RuleBasedStateMachine):
             assert not side.started or side.settled >= 1
 
 
+@pytest.mark.slow
 @clause("ANP-44", "ANP-46", "ANP-Q9", "ANP-Q13", "ANP-Q17", "ANP-Q25")
 def test_two_dialogues_always_come_to_an_end() -> None:
     profile = settings()

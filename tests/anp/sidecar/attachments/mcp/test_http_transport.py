@@ -131,6 +131,7 @@ async def test_a_changed_list_is_read_again() -> None:
             await my.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "raw",
     [

@@ -505,6 +505,7 @@ async def test_events_and_announcements_reach_the_owner() -> None:
 # Over real sockets.
 
 
+@pytest.mark.slow
 @clause("ENV-5", "ENV-24", "ENV-26", "ENV-28", "ENV-29")
 async def test_on_the_wire_nothing_can_be_read_or_changed() -> None:
     alice, bob = House(says(*CAPABILITIES)), House(says(*CAPABILITIES))
