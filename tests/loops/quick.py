@@ -20,7 +20,7 @@ MAX_CPU: Final = 120.0
 "Seconds of CPU time that `make quick` may take, its workers included."
 
 PURE: Final[dict[str, tuple[str, ...]]] = {
-    "": ("test_api_docs",),
+    "": (),
     "anp/channel": (
         "test_capabilities",
         "test_listener",
@@ -33,7 +33,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "anp/identity/web": ("test_fetcher", "test_sdk_documents"),
     "anp/protocols/envelope": (),
     "anp/sidecar/agreement": (),
-    "anp/sidecar/api/dashboard": ("test_routes",),
+    "anp/sidecar/api/dashboard": (),
     "anp/sidecar/attachments/http": ("test_callback", "test_service"),
     "anp/sidecar/bound": (),
     "anp/sidecar/bundles": (),
@@ -42,7 +42,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "anp/sidecar/consensus": (),
     "anp/sidecar/consensus/written": ("test_shells",),
     "anp/sidecar/library": (),
-    "anp/sidecar/minds": ("test_accounts", "test_models"),
+    "anp/sidecar/minds": ("test_accounts",),
     "anp/sidecar/peers": ("test_finder", "test_lists"),
     "anp/sidecar/telemetry": (),
     "anp/wire": (),
@@ -60,7 +60,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "negotiation/exchange": (),
     "negotiation/exchange/dialogue": (),
     "negotiation/llm": ("test_failures_on_every_step",),
-    "negotiation/llm/asking": ("test_endpoint", "test_endpoint_server"),
+    "negotiation/llm/asking": ("test_endpoint_server",),
     "negotiation/llm/links": (),
     "negotiation/rules": (),
     "negotiation/schema": (),
