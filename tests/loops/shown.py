@@ -15,7 +15,7 @@ PROPERTY = "clauses"
 
 NARROWING = (
     *("keyword", "markexpr", "deselect", "ignore", "ignore_glob", "lf"),
-    *("collectonly", "quick"),
+    *("collectonly", "maxfail", "quick", "stepwise"),
 )
 "Options with which some tests do not run."
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from tests.clauses import IMPLEMENTED, unshown
 from tests.documents import ROOT
 from tests.environments import SIDE, side_python
+from tests.loops.shown import is_whole_suite
 
 CONFTEST = """
 from tests.loops.shown import ShownClauses
@@ -64,6 +67,20 @@ def test_a_run_that_skipped_all_tests_of_a_clause_fails(
     assert "1 passed, 2 skipped" in done.stdout
     assert "\nANP-3 was not shown" in done.stdout
     assert "ANP-4 " not in done.stdout
+
+
+def config(source: pytest.Config.ArgsSource, **options: object) -> pytest.Config:
+    """Return what a run was started with, as far as we look at it."""
+    made = SimpleNamespace(args_source=source, getoption=options.get)
+    return cast("pytest.Config", made)
+
+
+def test_only_a_run_of_everything_has_to_show_all_clauses() -> None:
+    everything = pytest.Config.ArgsSource.TESTPATHS
+    assert is_whole_suite(config(everything, markexpr="", maxfail=0))
+    assert not is_whole_suite(config(pytest.Config.ArgsSource.ARGS))
+    for name, value in (("markexpr", "not slow"), ("keyword", "x"), ("maxfail", 1)):
+        assert not is_whole_suite(config(everything, **{name: value}))
 
 
 @pytest.mark.parametrize("name", SIDE)
