@@ -72,7 +72,6 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
 OTHERS: Final = frozenset(
     {
         "anp/cli",
-        "anp/cli/agreements",
         "anp/cli/commands",
         "anp/cli/demo",
         "anp/sidecar/attachments/a2a",
