@@ -25,7 +25,12 @@ from typing import Any
 from cache.disk.database import Database
 from cache.disk.plain_cache import PlainCache
 from cache.parts.shelf import Shelf
-from cache.records.records import AgreementRecord, DocumentRecord, HalfRecord, Role
+from cache.records.records import (
+    AgreementRecord,
+    AgreementRole,
+    DocumentRecord,
+    HalfRecord,
+)
 from cache.store import Store
 
 SMALL, MEDIUM, LARGE = 1_000, 100_000, 1_000_000
@@ -65,7 +70,7 @@ def _peer(number: int) -> str:
     return f"did:key:z{number:012d}"
 
 
-def _task(number: int) -> str:
+def _need(number: int) -> str:
     return hashlib.sha256(str(number).encode()).hexdigest()
 
 
@@ -78,7 +83,7 @@ def _records(
             document = DocumentRecord.of(f"# Requirement\n\n> Task {number}.\n" * 20)
             half = HalfRecord(
                 hash=document.hash,
-                role=Role.REQUESTER,
+                role=AgreementRole.REQUESTER,
                 revision=1,
                 source=SOURCE,
                 origin="rules",
@@ -90,11 +95,11 @@ def _records(
                 {
                     "own_did": OWN,
                     "peer_did": _peer(0),
-                    "role": Role.REQUESTER.value,
-                    "task_key": _task(0),
+                    "role": AgreementRole.REQUESTER.value,
+                    "need_key": _need(0),
                     "hash": document.hash,
                     "revision": 1,
-                    "task": {
+                    "need": {
                         "requirement": "Stock of an article",
                         "input_schema": SCHEMA,
                         "output_schema": SCHEMA,
@@ -106,7 +111,7 @@ def _records(
                 }
             )
         assert shown is not None
-        yield replace(shown, peer_did=_peer(number), task_key=_task(number))
+        yield replace(shown, peer_did=_peer(number), need_key=_need(number))
 
 
 def _fill(folder: Path, size: int) -> None:
@@ -139,7 +144,9 @@ def _looked_up(folder: Path, size: int) -> tuple[float, float]:
 
         def look() -> None:
             number = chance.randrange(size)
-            found = store.agreements(OWN, _peer(number), Role.REQUESTER, _task(number))
+            found = store.agreements(
+                OWN, _peer(number), AgreementRole.REQUESTER, _need(number)
+            )
             assert [one.peer_did for one in found] == [_peer(number)]
 
         looks = [_timed(look) for _ in range(LOOKS)]
@@ -162,7 +169,7 @@ def _started(folder: Path, size: int) -> tuple[float, int]:
         done = subprocess.run(
             [
                 *(sys.executable, "-c", START),
-                *(str(folder), OWN, _peer(number), _task(number)),
+                *(str(folder), OWN, _peer(number), _need(number)),
             ],
             capture_output=True,
             text=True,

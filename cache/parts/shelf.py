@@ -18,11 +18,11 @@ from cache.records.peers import (
 from cache.records.protocols import RevocationRecord, UsageRecord
 from cache.records.records import (
     AgreementRecord,
+    AgreementRole,
     DocumentRecord,
     HalfRecord,
     NegotiationRecord,
     Record,
-    Role,
     StandingRecord,
     open_envelope,
     seal,
@@ -82,13 +82,13 @@ def key_of(record: Record) -> str:
             return f"document/{record.hash}"
         case HalfRecord():
             return f"half/{record.hash}/{record.role}/{record.revision:08d}"
-        case AgreementRecord(role=Role.PROVIDER):
+        case AgreementRecord(role=AgreementRole.PROVIDER):
             parts = record.hash, record.peer_did, record.own_did
             return f"agreement/provider/{'/'.join(parts)}"
         case AgreementRecord():
-            if record.task_key is None:
+            if record.need_key is None:
                 raise RecordError("a requester's agreement needs a task key")
-            parts = record.own_did, record.peer_did, record.task_key
+            parts = record.own_did, record.peer_did, record.need_key
             return f"agreement/requester/{'/'.join(parts)}/{record.hash}"
         case NegotiationRecord():
             area = "agreed" if record.agreed else "other"

@@ -10,7 +10,7 @@ from negotiation.cases.judge import CaseJudge
 from negotiation.cases.run import decoded
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import HalfError, SchemaError
-from negotiation.mind import Need
+from negotiation.mind import Demand
 from negotiation.need import Schema
 from negotiation.runner import HalfRunner, Validator
 from negotiation.schema.intake import prepared
@@ -32,7 +32,7 @@ class Judged:
 async def judge_cases(
     cases: Sequence[TestCase],
     document: Document,
-    need: Need,
+    demand: Demand,
     *,
     runner: HalfRunner,
     validator: Validator,
@@ -48,9 +48,9 @@ async def judge_cases(
             others, but may not expect an error where we expected a good result.
     """
     wanted: Schema = True
-    if need.task.output_schema is not None:
+    if demand.need.output_schema is not None:
         try:
-            wanted = prepared(need.task.output_schema)
+            wanted = prepared(demand.need.output_schema)
         except SchemaError as exc:
             return Judged((), (f"the task's output schema cannot be used: {exc}",))
     judging = _Judging(

@@ -13,13 +13,13 @@ from negotiation.document.layout import Layout, read_layout
 from negotiation.document.parts import Place
 from negotiation.document.shape import Document
 from negotiation.errors import DocumentError, SchemaError
-from negotiation.mind import Need
+from negotiation.mind import Demand
 from negotiation.need import Capability, Schema, infer_schema
 from negotiation.rules.chains import Chain
 from negotiation.rules.names import short_name
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import cut
-from negotiation.schema.mapping import Drop, Proof, compare, normal_name
+from negotiation.schema.mapping import Drop, MappingProof, compare, normal_name
 from negotiation.schema.plan import Plan, PlanError
 from negotiation.schema.reasons import Mismatch, Reason, values_of
 from negotiation.schema.values import contradiction
@@ -69,29 +69,29 @@ class Fit:
     "The calls behind `capability`, when it stands for a chain."
 
 
-def fit_requester(document: Document, need: Need) -> Fit | Mismatch:
+def fit_requester(document: Document, demand: Demand) -> Fit | Mismatch:
     """Return how `document` serves the caller's need, or the reasons why it cannot.
 
     A need without an input schema is served when the data at hand fits the document's
     request format (DESIGN.md, Needs and schemas).
     """
-    task = need.task
+    need = demand.need
     try:
         layout = read_layout(document)
-        inferred = task.input_schema is None
+        inferred = need.input_schema is None
         source = prepared(
-            closed(infer_schema(need.arguments))
-            if task.input_schema is None
-            else task.input_schema
+            closed(infer_schema(demand.arguments))
+            if need.input_schema is None
+            else need.input_schema
         )
-        wanted = prepared(True if task.output_schema is None else task.output_schema)
+        wanted = prepared(True if need.output_schema is None else need.output_schema)
     except (DocumentError, SchemaError) as exc:
         return _mismatch("", "a document that the rules cover", str(exc))
-    proof = Proof.SHAPE if inferred else Proof.FULL
+    proof = MappingProof.SHAPE if inferred else MappingProof.FULL
     request = _first(
         layout,
         [
-            (place, _sending(source, place, need, proof, inferred))
+            (place, _sending(source, place, demand, proof, inferred))
             for place in layout.request.places
         ],
         source,
@@ -108,7 +108,7 @@ def fit_requester(document: Document, need: Need) -> Fit | Mismatch:
     )
     if isinstance(response, Mismatch):
         return response
-    action = _action(layout.request.action_schema, _action_names(task.requirement))
+    action = _action(layout.request.action_schema, _action_names(need.requirement))
     if isinstance(action, Mismatch):
         return action
     return Fit(layout, request, response, action)
@@ -171,13 +171,13 @@ def closed(schema: Schema) -> Schema:
 
 
 def _sending(
-    source: Schema, place: Place, need: Need, proof: Proof, inferred: bool
+    source: Schema, place: Place, demand: Demand, proof: MappingProof, inferred: bool
 ) -> Plan | Mismatch:
     plan = compare(source, place.schema, drop=Drop.NONE, proof=proof)
     if not inferred or isinstance(plan, Mismatch):
         return plan
     try:
-        reason = contradiction(place.schema, plan.apply(need.arguments))
+        reason = contradiction(place.schema, plan.apply(demand.arguments))
     except PlanError as exc:
         reason = str(exc)
     if reason:

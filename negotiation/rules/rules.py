@@ -21,8 +21,8 @@ from negotiation.errors import DocumentError, HalfError, MindError, SchemaError
 from negotiation.mind import (
     Accept,
     Counter,
+    Demand,
     HalfSource,
-    Need,
     Offer,
     Reject,
     Side,
@@ -52,14 +52,14 @@ MAX_REASONS: Final = 8
 class RulesMind:
     """A `Mind` without cost whose answers depend only on its inputs."""
 
-    async def propose(self, need: Need) -> str:
+    async def propose(self, demand: Demand) -> str:
         """Return the first candidate for `need` (ANP-4).
 
         Raises:
             MindError: The need's own schemas cannot be put into a document.
         """
         try:
-            return propose(need)
+            return propose(demand)
         except (DocumentError, SchemaError) as exc:
             raise MindError(f"the task cannot be proposed: {exc}") from None
 
@@ -79,7 +79,7 @@ class RulesMind:
             for turn in transcript
             if turn.direction is Direction.SENT and turn.candidate
         ]
-        if isinstance(side, Need):
+        if isinstance(side, Demand):
             return judge_reply(candidate, side, sent)
         return judge_offer(candidate, side, sent)
 
@@ -99,18 +99,18 @@ class RulesMind:
         return answer_in_words(question, side)
 
 
-def propose(need: Need) -> str:
+def propose(demand: Demand) -> str:
     """Return the document of `need` in our own shape; equal needs give equal bytes.
 
     Raises:
         DocumentError: A schema of the need is over the limits.
     """
-    task = need.task
-    given = task.input_schema
+    need = demand.need
+    given = need.input_schema
     if given is None:
-        given = closed(infer_schema(need.arguments))
-    wanted = {} if task.output_schema is None else task.output_schema
-    return render_document(task.requirement, given, wanted)
+        given = closed(infer_schema(demand.arguments))
+    wanted = {} if need.output_schema is None else need.output_schema
+    return render_document(need.requirement, given, wanted)
 
 
 def own_terms(
@@ -172,7 +172,7 @@ def judge_offer(candidate: str, offer: Offer, sent: Sequence[str]) -> Verdict:
     return Counter(ours, _summary(f"the terms of `{chosen.name}`", reasons))
 
 
-def judge_reply(candidate: str, need: Need, sent: Sequence[str]) -> Verdict:
+def judge_reply(candidate: str, demand: Demand, sent: Sequence[str]) -> Verdict:
     """Return the requester's verdict on `candidate`, a counter of the provider.
 
     Args:
@@ -186,12 +186,12 @@ def judge_reply(candidate: str, need: Need, sent: Sequence[str]) -> Verdict:
         # reason may be new to the peer; a sender of a readable one has seen our terms.
         repeats = 1
     else:
-        fit = fit_requester(document, need)
+        fit = fit_requester(document, demand)
         if not isinstance(fit, Mismatch):
             return Accept()
         reasons = _listed(fit)
     try:
-        ours = propose(need)
+        ours = propose(demand)
     except DocumentError as exc:
         return Reject(f"the task cannot be described: {exc}")
     if sent.count(ours) > repeats:
@@ -213,10 +213,10 @@ def write_from_text(document: str, side: Side) -> HalfSource:
 
 def answer_in_words(question: str, side: Side) -> str:
     """Return the answer that rules can give: names and schemas, never promises."""
-    if isinstance(side, Need):
+    if isinstance(side, Demand):
         return (
             "This side decides by JSON Schemas alone and cannot discuss in words. "
-            f"It needs: {side.task.requirement}"
+            f"It needs: {side.need.requirement}"
         )
     names = near_names(question, side.capabilities) or sorted(
         one.name for one in side.capabilities

@@ -5,7 +5,7 @@ from __future__ import annotations
 from negotiation.document.parts import build_message
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import HalfError, JsonError, SchemaError
-from negotiation.mind import HalfSource, Need
+from negotiation.mind import Demand, HalfSource
 from negotiation.need import Schema, infer_schema
 from negotiation.runner import HalfRunner, Validator
 from negotiation.schema.intake import prepared
@@ -23,31 +23,33 @@ class RequesterTrial(Trial):
         self,
         half: HalfSource,
         document: Document,
-        need: Need,
+        demand: Demand,
         *,
         runner: HalfRunner,
         validator: Validator,
     ) -> None:
         super().__init__(half, document, runner=runner, validator=validator)
-        self._need = need
+        self._demand = demand
 
     async def run(self) -> None:
         """Run all checks, with the data at hand and the samples of the need."""
-        need, task = self._need, self._need.task
+        demand, need = self._demand, self._demand.need
         try:
-            given = task.input_schema
-            schema = prepared(infer_schema(need.arguments) if given is None else given)
+            given = need.input_schema
+            schema = prepared(
+                infer_schema(demand.arguments) if given is None else given
+            )
             wanted = prepared(
-                True if task.output_schema is None else task.output_schema
+                True if need.output_schema is None else need.output_schema
             )
         except SchemaError as exc:
             self.problem(f"the task's schema cannot be used: {exc}")
             return
         # Without a schema of the caller only the data at hand is known to be valid.
         if given is None:
-            arguments: list[Json] = [need.arguments]
+            arguments: list[Json] = [demand.arguments]
         else:
-            arguments = await self._valid(schema, [need.arguments], "arguments")
+            arguments = await self._valid(schema, [demand.arguments], "arguments")
         encoded = [await self._encode(value) for value in arguments]
         target = self._layout.request.places[0].schema if self._layout else True
         self._constant(arguments, encoded, target=target, what="encode_request")

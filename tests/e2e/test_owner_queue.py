@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from negotiation.mind import Need
-from negotiation.need import Task
+from negotiation.mind import Demand
+from negotiation.need import Need
 from negotiation.rules.rules import propose
 from tests.clauses import clause
 from tests.e2e.daemons import Anpd, Ended
@@ -91,11 +91,11 @@ def newest(daemon: Anpd) -> dict[str, Any]:
     return listed(daemon)[0]
 
 
-def call(pair: tuple[Anpd, Anpd], task: str, *options: str, **arguments: Any) -> Ended:
+def call(pair: tuple[Anpd, Anpd], need: str, *options: str, **arguments: Any) -> Ended:
     """Ask the provider for something."""
     caller, provider = pair
     data = json.dumps(arguments)
-    return caller.run("call", provider.address, task, "-d", data, "--json", *options)
+    return caller.run("call", provider.address, need, "-d", data, "--json", *options)
 
 
 def proposal(number: int, text: str) -> bytes:
@@ -130,7 +130,7 @@ async def test_failures_are_listed_with_reasons_and_rescued_after_restarts(
     configure(provider, max_rounds=2, message_timeout=1.0)
     start(pair, tmp_path)
     amount, label = random.randint(1, 10**6), "x"
-    bad = propose(Need(Task("place_order"), {"amount": "many", "label": label}))
+    bad = propose(Demand(Need("place_order"), {"amount": "many", "label": label}))
     # A timeout: a peer that says nothing about a counter.
     async with raw_peer(provider.url, provider.did) as peer:
         await peer.open()
@@ -279,12 +279,12 @@ def test_always_asks_for_each_agreement_and_never_for_a_call_under_one(
     _, provider = pair
     configure(provider, approve="always", approval_wait=0.0)
     start(pair, tmp_path)
-    for task in ("place_order one", "place_order two"):
-        assert call(pair, task, amount=1, label="x").code == 7
+    for need in ("place_order one", "place_order two"):
+        assert call(pair, need, amount=1, label="x").code == 7
         [waiting] = listed(provider, "--open")
         provider.ok("negotiations", "decide", waiting["id"], "accept")
-        assert call(pair, task, amount=1, label="x").json()["source"] == "negotiated"
-        assert call(pair, task, amount=2, label="x").json()["source"] == "agreement"
+        assert call(pair, need, amount=1, label="x").json()["source"] == "negotiated"
+        assert call(pair, need, amount=2, label="x").json()["source"] == "agreement"
 
 
 @pytest.mark.slow

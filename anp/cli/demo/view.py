@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from anp.cli.demo.observer import Observer
+from anp.cli.demo.observer import DemoObserver
 from anp.cli.output import visible
 
 __all__ = ["Timeline"]
@@ -18,7 +18,7 @@ MAX_RESULT = 400
 "Longest result that is shown, in characters."
 
 
-class Timeline(Observer):
+class Timeline(DemoObserver):
     """A timeline on the terminal; without colours where NO_COLOR or a pipe says so."""
 
     def __init__(self, console: Console | None = None) -> None:
@@ -53,7 +53,7 @@ class Timeline(Observer):
     def called(self, result: Mapping[str, Any]) -> None:
         """Show one call: who, how it was agreed, the result, how long."""
         self._line()
-        self._row("task", visible(result["task"]), style="bold")
+        self._row("need", visible(result["need"]), style="bold")
         for step in result["timeline"]:
             self._line(f"    {step['ms']:>9.1f} ms  {visible(str(step['what']))}")
         self._row("peer", f"{visible(result['peer_did'])} (verified)", style="cyan")

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from anp.channel.channel import ChannelClosed
-from anp.channel.links import Target
+from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.calls.binder import Binder
 from anp.sidecar.calls.prepared import Outdated, Prepared
@@ -23,9 +23,9 @@ from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.usage import UseCounter, Way
 from cache.records.records import Count, Hash
-from negotiation.mind import Need
+from negotiation.mind import Demand
 from negotiation.natural import render_natural_request
-from negotiation.need import Task
+from negotiation.need import Need
 from negotiation.trial.acceptance import Validator
 
 __all__ = ["CallRequest", "CallResult", "Caller", "Mode"]
@@ -54,7 +54,7 @@ class CallRequest:
     peer: str
     "Name, DID, URL or `URL#DID`."
 
-    task: Task
+    need: Need
     "What it wants."
 
     arguments: Any
@@ -177,7 +177,7 @@ class Caller:
             raise CallError(ErrorKind.USAGE, "the input has to be a JSON object")
         try:
             async with asyncio.timeout(request.timeout):
-                await self._check_task(request.task, request.arguments)
+                await self._check_need(request.need, request.arguments)
                 target = await self._finder.find(
                     request.peer, trust_first_use=request.trust_first_use
                 )
@@ -207,24 +207,24 @@ class Caller:
         return await self._binder.ask(target, question)
 
     async def _through_protocol(
-        self, target: Target, request: CallRequest, mark: Callable[[str], None]
+        self, target: LinkTarget, request: CallRequest, mark: Callable[[str], None]
     ) -> CallResult:
-        need = Need(request.task, request.arguments)
+        demand = Demand(request.need, request.arguments)
         try:
             # The negotiation's own limit is shorter, and ends it with a reason.
             async with asyncio.timeout(self._negotiation_timeout + GRACE):
                 prepared = await self._binder.prepare(
-                    target, need, mark, named=request.protocol
+                    target, demand, mark, named=request.protocol
                 )
             prepared, answer, cost = await self._exchange(
-                prepared, target, need, request, mark
+                prepared, target, demand, request, mark
             )
         except BaseException:
             self._uses.count(Way.FAILED, None)
             raise
         way, agreement = Way(prepared.source), prepared.agreement
         try:
-            await self._check_answer(request.task, answer)
+            await self._check_answer(request.need, answer)
         except BaseException:
             self._uses.count(way, prepared.protocol)
             raise
@@ -244,10 +244,10 @@ class Caller:
         )
 
     async def _in_words(
-        self, target: Target, request: CallRequest, mark: Callable[[str], None]
+        self, target: LinkTarget, request: CallRequest, mark: Callable[[str], None]
     ) -> CallResult:
         """Ask in natural language, without a protocol (ANP-71, ANP-72)."""
-        text = render_natural_request(request.task.requirement, request.arguments)
+        text = render_natural_request(request.need.requirement, request.arguments)
         for last in (False, True):
             asker = await self._binder.requesters.open_asker(target, mark)
             try:
@@ -270,8 +270,8 @@ class Caller:
     async def _exchange(
         self,
         prepared: Prepared,
-        target: Target,
-        need: Need,
+        target: LinkTarget,
+        demand: Demand,
         request: CallRequest,
         mark: Callable[[str], None],
     ) -> tuple[Prepared, Answer, Cost]:
@@ -301,7 +301,7 @@ class Caller:
                     raise
                 served = True
                 mark(f"the protocol does not serve this: {exc.code}")
-                self._binder.does_not_serve(target, prepared, need)
+                self._binder.does_not_serve(target, prepared, demand)
             except Outdated as exc:
                 # The peer's list is read anew: either its schemas take the data, or
                 # the call negotiates.
@@ -311,7 +311,7 @@ class Caller:
                 mark(f"the peer published other data: {exc.detail[:100]}")
             prepared = await self._binder.prepare(
                 target,
-                need,
+                demand,
                 mark,
                 named=None if served else request.protocol,
                 consensus=not served,
@@ -321,10 +321,10 @@ class Caller:
 
     # Checks against the caller's own schemas.
 
-    async def _check_task(self, task: Task, arguments: dict[str, Any]) -> None:
+    async def _check_need(self, need: Need, arguments: dict[str, Any]) -> None:
         for name, schema in (
-            ("input", task.input_schema),
-            ("output", task.output_schema),
+            ("input", need.input_schema),
+            ("output", need.output_schema),
         ):
             if schema is not None:
                 findings = await self._validator.check_schema(schema)
@@ -333,23 +333,23 @@ class Caller:
                         ErrorKind.USAGE,
                         f"the task's {name} schema: {'; '.join(findings)}",
                     )
-        if task.input_schema is not None:
-            findings = await self._validator.validate(task.input_schema, arguments)
+        if need.input_schema is not None:
+            findings = await self._validator.validate(need.input_schema, arguments)
             if findings:
                 raise CallError(
                     ErrorKind.USAGE,
                     f"the input does not fit the task's schema: {'; '.join(findings)}",
                 )
 
-    async def _check_answer(self, task: Task, answer: Answer) -> None:
+    async def _check_answer(self, need: Need, answer: Answer) -> None:
         if answer.error is not None:
             code, message = answer.error
             raise CallError(
                 ErrorKind.APPLICATION_ERROR, f"the peer answered {code}: {message}"
             )
-        if task.output_schema is None:
+        if need.output_schema is None:
             return
-        findings = await self._validator.validate(task.output_schema, answer.result)
+        findings = await self._validator.validate(need.output_schema, answer.result)
         if findings:
             raise CallError(
                 ErrorKind.GENERATED_CODE,

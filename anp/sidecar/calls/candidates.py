@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from anp.channel.links import Target
+from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.stored import DocumentCandidate
 from anp.sidecar.bundles.format import read_bundle
@@ -28,17 +28,17 @@ from cache.store import Store
 from negotiation.consensus import (
     MAX_CANDIDATES,
     Listed,
-    Listing,
     Misfits,
     Pick,
+    ProtocolListing,
     fits_document,
     meant_capability,
     pick_generic,
     reaching,
 )
 from negotiation.errors import HalfError, MindError, NegotiationError
-from negotiation.mind import HalfSource, Need
-from negotiation.need import Capability, Role, infer_schema, task_key
+from negotiation.mind import Demand, HalfSource
+from negotiation.need import Capability, Role, infer_schema, need_key
 from negotiation.rules.rules import RulesMind
 from negotiation.strict_json import canonical_json
 
@@ -108,39 +108,45 @@ class CandidateFinder:
         self.enabled = enabled
         self._clock = clock
         self._misfits = Misfits()
-        self._picks: OrderedDict[_Key, tuple[Listing, Pick | None]] = OrderedDict()
+        self._picks: OrderedDict[_Key, tuple[ProtocolListing, Pick | None]] = (
+            OrderedDict()
+        )
 
     async def find(
-        self, target: Target, need: Need, *, named: str | None, ask: bool = True
+        self, target: LinkTarget, demand: Demand, *, named: str | None, ask: bool = True
     ) -> list[Candidate]:
         """Return the protocols to offer, best first; none means: negotiate.
 
         Args:
-            named: The URI that the caller or the `[[task]]` names.
+            named: The URI that the caller or the `[[need]]` names.
             ask: True when the peer may be asked for its list.
 
         Raises:
             CallError: `usage` or `generated_code`, the named one cannot be spoken.
         """
         if named is not None:
-            return [await self._named(target, named, need)]
+            return [await self._named(target, named, demand)]
         if not self.enabled:
             return []
         listing = await self._lists.listing(target, ask=ask)
         if listing is None or not listing.protocols:
             return []
-        return await self._listed(target, listing, need)
+        return await self._listed(target, listing, demand)
 
-    def does_not_serve(self, target: Target, uri: str, need: Need) -> None:
+    def does_not_serve(self, target: LinkTarget, uri: str, demand: Demand) -> None:
         """Remember that a protocol does not know what a task wants at a peer."""
-        key = task_key(need.task)
+        key = need_key(demand.need)
         self._misfits.note(target.did, uri, key, now=self._clock())
         # What its list says is not so, or no longer.
         self._lists.forget(target)
         logger.info("protocol does not serve the task uri=%s peer=%s", uri, target.did)
 
     def declined(
-        self, target: Target, need: Need | None = None, *, named: str | None = None
+        self,
+        target: LinkTarget,
+        demand: Demand | None = None,
+        *,
+        named: str | None = None,
     ) -> None:
         """Ask a peer for its list again the next time: it serves something else now.
 
@@ -149,17 +155,17 @@ class CandidateFinder:
                 offered again for a while, or every call would negotiate anew.
         """
         self._lists.forget(target)
-        if named is not None and need is not None:
-            key = task_key(need.task)
+        if named is not None and demand is not None:
+            key = need_key(demand.need)
             self._misfits.note(target.did, named, key, now=self._clock())
 
-    def is_misfit(self, target: Target, uri: str, need: Need) -> bool:
+    def is_misfit(self, target: LinkTarget, uri: str, demand: Demand) -> bool:
         """Return whether a protocol is known not to serve a task at a peer."""
         return self._misfits.known(
-            target.did, uri, task_key(need.task), now=self._clock()
+            target.did, uri, need_key(demand.need), now=self._clock()
         )
 
-    async def digest(self, target: Target, uri: str) -> str | None:
+    async def digest(self, target: LinkTarget, uri: str) -> str | None:
         """Return the hash that a URI stands for, if one exchange is its document."""
         if self._desk.written(uri) is not None:
             return None
@@ -173,16 +179,16 @@ class CandidateFinder:
     # Of the peer's list.
 
     async def _listed(
-        self, target: Target, listing: Listing, need: Need
+        self, target: LinkTarget, listing: ProtocolListing, demand: Demand
     ) -> list[Candidate]:
-        shape = canonical_json(infer_schema(need.arguments))
-        key = target.did, task_key(need.task), shape
+        shape = canonical_json(infer_schema(demand.arguments))
+        key = target.did, need_key(demand.need), shape
         known = self._picks.get(key)
         documents: list[Listed] = []
         if known is not None and known[0] is listing:
             generic = known[1]
         else:
-            meant = await asyncio.to_thread(meant_capability, listing, need)
+            meant = await asyncio.to_thread(meant_capability, listing, demand)
             generic = None
             if meant is not None:
                 documents = [
@@ -190,11 +196,11 @@ class CandidateFinder:
                     for one in reaching(listing, meant)
                     if self._desk.written(one.uri) is None and not one.generic
                 ]
-                generic = await asyncio.to_thread(pick_generic, meant, need)
+                generic = await asyncio.to_thread(pick_generic, meant, demand)
         found: dict[str, Candidate] = {}
         for one in documents[:MAX_TRIED]:
-            if not self.is_misfit(target, one.uri, need):
-                made = await self._document(target, one.uri, one.hash, need)
+            if not self.is_misfit(target, one.uri, demand):
+                made = await self._document(target, one.uri, one.hash, demand)
                 if made is not None:
                     found[one.uri] = made
         if not found:
@@ -202,7 +208,7 @@ class CandidateFinder:
             self._keep(key, listing, generic)
         if generic is not None:
             for uri, entry in self._written(listing, generic.capability):
-                if not self.is_misfit(target, uri, need):
+                if not self.is_misfit(target, uri, demand):
                     action = generic.capability.name
                     found[uri] = WrittenCandidate(uri, entry, action, generic)
         order = self._desk.registry.in_order(
@@ -211,7 +217,7 @@ class CandidateFinder:
         return [found[uri] for uri in order[:MAX_CANDIDATES]]
 
     def _written(
-        self, listing: Listing, capability: Capability
+        self, listing: ProtocolListing, capability: Capability
     ) -> list[tuple[str, WrittenEntry]]:
         return [
             (one.uri, entry)
@@ -221,7 +227,7 @@ class CandidateFinder:
             and entry.protocol.hash == one.hash
         ]
 
-    def _keep(self, key: _Key, listing: Listing, pick: Pick | None) -> None:
+    def _keep(self, key: _Key, listing: ProtocolListing, pick: Pick | None) -> None:
         self._picks[key] = listing, pick
         self._picks.move_to_end(key)
         while len(self._picks) > MAX_PICKS:
@@ -229,17 +235,17 @@ class CandidateFinder:
 
     # By name.
 
-    async def _named(self, target: Target, uri: str, need: Need) -> Candidate:
+    async def _named(self, target: LinkTarget, uri: str, demand: Demand) -> Candidate:
         entry = self._desk.written(uri)
         listing = await self._lists.listing(target)
         listed = None if listing is None else listing.get(uri)
         if entry is not None:
-            meant = None if listing is None else meant_capability(listing, need)
-            pick = None if meant is None else pick_generic(meant, need)
+            meant = None if listing is None else meant_capability(listing, demand)
+            pick = None if meant is None else pick_generic(meant, demand)
             if pick is not None:
                 return WrittenCandidate(uri, entry, pick.capability.name, pick)
             # Nothing is published that says more, so the task is the action itself.
-            return WrittenCandidate(uri, entry, need.task.requirement.strip(), None)
+            return WrittenCandidate(uri, entry, demand.need.requirement.strip(), None)
         known = self._desk.registry.get(uri)
         if known is not None:
             digest, text = known.hash, known.text
@@ -251,7 +257,7 @@ class CandidateFinder:
                 f"the protocol {uri[:200]!r} is not known here, and the peer does not "
                 "publish it; `anpd protocols published` lists those known here",
             )
-        made = await self._document(target, uri, digest, need, text=text, firm=True)
+        made = await self._document(target, uri, digest, demand, text=text, firm=True)
         if made is None:
             raise CallError(
                 ErrorKind.GENERATED_CODE,
@@ -264,10 +270,10 @@ class CandidateFinder:
 
     async def _document(
         self,
-        target: Target,
+        target: LinkTarget,
         uri: str,
         digest: str,
-        need: Need,
+        demand: Demand,
         *,
         text: str | None = None,
         firm: bool = False,
@@ -287,21 +293,23 @@ class CandidateFinder:
                 text = await self._lists.document(target, digest)
         if text is None:
             return None
-        bundled = await self._bundled(uri, text, need)
+        bundled = await self._bundled(uri, text, demand)
         if bundled is not None:
             return bundled
-        if not firm and not await asyncio.to_thread(fits_document, text, need):
+        if not firm and not await asyncio.to_thread(fits_document, text, demand):
             return None
         mind = self._think(target.did, ours=True).mind if firm else RulesMind()
         try:
-            half = await self._workshop.prepare(text, need, mind=mind, name=_occasion())
+            half = await self._workshop.prepare(
+                text, demand, mind=mind, name=_occasion()
+            )
         except (HalfError, MindError, NegotiationError) as exc:
             logger.info("no half for protocol uri=%s reason=%r", uri, str(exc)[:200])
             return None
         return DocumentCandidate(uri, text, half)
 
     async def _bundled(
-        self, uri: str, text: str, need: Need
+        self, uri: str, text: str, demand: Demand
     ) -> DocumentCandidate | None:
         data = self._desk.bundle(uri)
         if data is None:
@@ -314,7 +322,7 @@ class CandidateFinder:
         half = HalfSource(ours.source, "imported")
         try:
             async with self._workshop.trial(half, text, name=_occasion()) as trial:
-                found = await trial.check(need)
+                found = await trial.check(demand)
             problems = found.problems
         except HalfError as exc:
             problems = (str(exc),)

@@ -61,7 +61,7 @@ __all__ = [
     "PeerEntry",
     "PolicyConfig",
     "SandboxSettings",
-    "TaskEntry",
+    "NeedEntry",
 ]
 
 
@@ -408,8 +408,8 @@ class OtelConfig(Section):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskEntry(Section):
-    """A `[[task]]`: a name for something our agent wants from others."""
+class NeedEntry(Section):
+    """A `[[need]]`: a name for something our agent wants from others."""
 
     name: Name
     "Name that `anpd call` and the API may use in place of the task."
@@ -475,7 +475,7 @@ class Config(Section):
     operation: OperationConfig = field(default_factory=OperationConfig)
     otel: OtelConfig = field(default_factory=OtelConfig)
 
-    task: tuple[TaskEntry, ...] = ()
+    need: tuple[NeedEntry, ...] = ()
     "Named tasks."
 
     peer: tuple[PeerEntry, ...] = ()

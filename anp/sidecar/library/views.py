@@ -15,11 +15,11 @@ from cache.errors import HashPrefixError
 from cache.records.protocols import RevocationRecord, UsageRecord
 from cache.records.records import (
     AgreementRecord,
+    AgreementRole,
     Count,
     HalfRecord,
     Hash,
     NegotiationRecord,
-    Role,
 )
 from cache.store import Store
 from sandbox.pool.history import Runs
@@ -54,13 +54,13 @@ class Agreement:
     hash: Hash
     "SHA-256 of the document."
 
-    role: Role
+    role: AgreementRole
     "Our side."
 
     peer: str | None
     "DID of the peer, in its canonical form; null when the half serves any peer."
 
-    task: str | None
+    need: str | None
     "The requirement that it was agreed for, as our caller wrote it."
 
     origin: Literal["rules", "model", "imported", "hand-written"] | None
@@ -113,7 +113,7 @@ class Half:
     hash: Hash
     "SHA-256 of the document."
 
-    role: Role
+    role: AgreementRole
     revision: Count
     source: str
     "Python source text."
@@ -322,7 +322,7 @@ class Library:
             half = self._store.half(record.hash, record.role, record.revision)
             known = revocations.get(record.hash, ())
             found.append(self._agreement(Agreement, record, half, known))
-        if peer is None and role in {None, Role.PROVIDER.value}:
+        if peer is None and role in {None, AgreementRole.PROVIDER.value}:
             found += [
                 self._unbound(half, revocations.get(half.hash, ()))
                 for half in page.unbound
@@ -407,7 +407,7 @@ class Library:
             cls,
             record,
             peer=peer,
-            task=record.task["requirement"] if record.task else None,
+            need=record.need["requirement"] if record.need else None,
             origin=half.origin if half else None,
             model=half.model if half else "",
             state=standing.state,
@@ -428,7 +428,7 @@ class Library:
             Agreement,
             half,
             peer=None,
-            task=None,
+            need=None,
             state=state,
             reason=reason,
             samples=None,

@@ -108,7 +108,7 @@ CALL = types.Tool(
         "type": "object",
         "properties": {
             "peer": PEER,
-            "task": {
+            "need": {
                 "type": "string",
                 "description": "What is wanted: the name of a capability, of a named "
                 "task of the user's, or a sentence.",
@@ -127,7 +127,7 @@ CALL = types.Tool(
                 "description": "Seconds for everything.",
             },
         },
-        "required": ["peer", "task"],
+        "required": ["peer", "need"],
         "additionalProperties": False,
     },
     annotations=types.ToolAnnotations(
@@ -160,7 +160,7 @@ class _PeerTool:
     peer: str
     "As the owner named it."
 
-    task: str
+    need: str
     "Name of the capability."
 
     tool: types.Tool
@@ -207,7 +207,7 @@ class _Face:
                 raise MCPError(
                     types.INVALID_PARAMS, f"there is no tool {params.name[:100]!r}"
                 )
-            body = {"peer": known.peer, "task": known.task, "input": arguments}
+            body = {"peer": known.peer, "need": known.need, "input": arguments}
             return await self._call(context, body)
         except ApiProblem as exc:
             return _failure(exc)
@@ -231,11 +231,11 @@ class _Face:
         agreed = (await self._api.get("/v1/protocols"))["protocols"]
         agents = []
         for peer in known:
-            tasks = sorted(
+            needs = sorted(
                 {
-                    one["task"]
+                    one["need"]
                     for one in agreed
-                    if one["peer"] == peer["did"] and one["task"]
+                    if one["peer"] == peer["did"] and one["need"]
                 }
             )
             agent = {
@@ -243,17 +243,17 @@ class _Face:
                 "names": peer["names"],
                 "urls": peer["urls"],
                 "state": peer["state"],
-                "agreed_tasks": tasks,
+                "agreed_needs": needs,
             }
             if query in json.dumps(agent, ensure_ascii=False).casefold():
                 agents.append(agent)
         more = max(0, len(agents) - MAX_FOUND)
-        tasks = [
+        needs = [
             one
-            for one in info["tasks"]
+            for one in info["needs"]
             if query in f"{one['name']} {one['requirement']}".casefold()
         ]
-        return {"agents": agents[:MAX_FOUND], "not_shown": more, "tasks": tasks}
+        return {"agents": agents[:MAX_FOUND], "not_shown": more, "needs": needs}
 
     async def _describe(self, arguments: dict[str, Any]) -> dict[str, Any]:
         peer = _only(arguments, "peer").get("peer")
@@ -271,8 +271,8 @@ class _Face:
             "peer": offers["peer_did"],
             "publishes": offers["publishes"],
             "capabilities": [seen[name] for name in sorted(seen)],
-            "agreed_tasks": sorted(
-                {one["task"] for one in offers["agreements"] if one["task"]}
+            "agreed_needs": sorted(
+                {one["need"] for one in offers["agreements"] if one["need"]}
             ),
             "note": "An agent that publishes nothing can still be called: say what you "
             "want as the task."
@@ -340,20 +340,20 @@ def _tool_of(capability: dict[str, Any], slug: str, peer_did: str) -> types.Tool
 def _call_body(arguments: dict[str, Any]) -> dict[str, Any]:
     names = [*CALL.input_schema["properties"]]
     known = _only(arguments, *names)
-    task: Any = known.get("task")
+    need: Any = known.get("need")
     schemas = {
         name: known[name]
         for name in ("input_schema", "output_schema")
         if known.get(name) is not None
     }
     if schemas:
-        task = {"requirement": task, **schemas}
+        need = {"requirement": need, **schemas}
     rest = {
         name: known[name]
         for name in ("peer", "input", "mode", "timeout")
         if known.get(name) is not None
     }
-    return {**rest, "task": task}
+    return {**rest, "need": need}
 
 
 def _only(arguments: dict[str, Any], *names: str) -> dict[str, Any]:

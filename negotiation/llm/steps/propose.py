@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from negotiation.document import (
-    ErrorCode,
+    DocumentErrorCode,
     ExampleKind,
     WorkedExample,
     read_document,
@@ -30,7 +30,7 @@ from negotiation.llm.steps.base import with_base
 from negotiation.llm.steps.codecs import read_codec
 from negotiation.llm.steps.phrases import hint_words
 from negotiation.messages import cut_text
-from negotiation.mind import Need
+from negotiation.mind import Demand
 from negotiation.need import Schema, infer_schema
 from negotiation.rules.fit import closed
 from negotiation.schema.intake import prepared
@@ -67,23 +67,23 @@ MAX_EXAMPLE: Final = 16 * 1024
 MAX_TOKENS: Final = 2_500
 
 
-def needs_model(need: Need) -> bool:
+def needs_model(demand: Demand) -> bool:
     """Return whether a model can add anything to the data of the caller."""
-    task = need.task
-    if OTHER_FORMAT.search(task.requirement) or OWN_CODES.search(task.requirement):
+    need = demand.need
+    if OTHER_FORMAT.search(need.requirement) or OWN_CODES.search(need.requirement):
         return True
-    if NAME_ONLY.fullmatch(task.requirement.strip()):
+    if NAME_ONLY.fullmatch(need.requirement.strip()):
         return False
     # Without data and schemas the need consists of words only, which the provider reads
     # anyway; it can then choose the response's fields from those it has.
-    told = task.input_schema is not None or bool(need.arguments)
-    return task.output_schema is None and told
+    told = need.input_schema is not None or bool(demand.arguments)
+    return need.output_schema is None and told
 
 
-def propose_question(need: Need) -> Question:
+def propose_question(demand: Demand) -> Question:
     """Return the question for the parts of a document."""
-    task = need.task
-    given = _given(need)
+    need = demand.need
+    given = _given(demand)
     field = record(
         path=TEXT,
         type=choice(TYPES),
@@ -95,15 +95,15 @@ def propose_question(need: Need) -> Question:
     return ask_with(
         "propose",
         {
-            "task": fenced(task.requirement, limit=8_000),
+            "task": fenced(need.requirement, limit=8_000),
             "given": fenced(_words("input", given), limit=12_000),
             "wanted": (
                 "(nothing is said: list the fields of the response)"
-                if task.output_schema is None
+                if need.output_schema is None
                 else "(settled: `response` stays empty)\n"
-                + fenced(_words("output", task.output_schema), limit=12_000)
+                + fenced(_words("output", need.output_schema), limit=12_000)
             ),
-            "hints": hint_words(need.hints),
+            "hints": hint_words(demand.hints),
         },
         schema=record(
             requirement=TEXT,
@@ -119,7 +119,7 @@ def propose_question(need: Need) -> Question:
 
 
 def read_proposal(
-    need: Need, answer: Mapping[str, Any], held: Mapping[str, str]
+    demand: Demand, answer: Mapping[str, Any], held: Mapping[str, str]
 ) -> tuple[str, str]:
     """Return the document that an answer gives, and its codec if it is not JSON.
 
@@ -133,12 +133,12 @@ def read_proposal(
     Raises:
         DocumentError: The caller's own schemas cannot be put into a document.
     """
-    task = need.task
-    wanted = task.output_schema
+    need = demand.need
+    wanted = need.output_schema
     if wanted is None:
         wanted = _schema(answer["response"])
-    given = _given(need)
-    requirement = _requirement(task.requirement, answer["requirement"])
+    given = _given(demand)
+    requirement = _requirement(need.requirement, answer["requirement"])
     if answer["format"] != "json":
         # JSON for the same values is better than no proposal; the peer may counter.
         with contextlib.suppress(DocumentError):
@@ -147,15 +147,15 @@ def read_proposal(
             return text, codec if isinstance(codec, str) else ""
     errors = _errors(answer["errors"])
     text = render_document(requirement, given, wanted, errors=errors)
-    return with_base(text, task.requirement, held), ""
+    return with_base(text, need.requirement, held), ""
 
 
-def _given(need: Need) -> Schema:
-    task = need.task
-    if task.input_schema is not None:
-        return task.input_schema
+def _given(demand: Demand) -> Schema:
+    need = demand.need
+    if need.input_schema is not None:
+        return need.input_schema
     # The data at hand determines its shape, not the model.
-    return closed(infer_schema(need.arguments))
+    return closed(infer_schema(demand.arguments))
 
 
 def _requirement(ours: str, words: str) -> str:
@@ -166,10 +166,10 @@ def _requirement(ours: str, words: str) -> str:
     return f"{ours.strip()}\n\n{more}"
 
 
-def _errors(listed: Sequence[Mapping[str, Any]]) -> tuple[ErrorCode, ...]:
+def _errors(listed: Sequence[Mapping[str, Any]]) -> tuple[DocumentErrorCode, ...]:
     """Return the listed errors, with one entry for each code."""
     found = {
-        code: ErrorCode(code, cut_text(one["meaning"].strip(), 200))
+        code: DocumentErrorCode(code, cut_text(one["meaning"].strip(), 200))
         for one in listed[:MAX_CODES]
         if ERROR_CODE.fullmatch(code := one["code"].strip())
         and code.casefold() not in GOOD_CODES

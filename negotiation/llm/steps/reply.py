@@ -19,13 +19,13 @@ from negotiation.llm.asking.prompts import ask_with, fenced, one_line
 from negotiation.llm.asking.questions import Question
 from negotiation.llm.links.conversions import HOW_WORDS
 from negotiation.llm.links.forms import (
-    Shown,
+    ShownValues,
     link_schema,
     read_links,
     shown_root,
     shown_values,
 )
-from negotiation.llm.links.frames import FrameForm, frame_form, read_frame
+from negotiation.llm.links.frames import FieldUseForm, frame_form, read_frame
 from negotiation.llm.links.plans import RequesterPlan, action_for
 from negotiation.llm.links.spots import Root, described
 from negotiation.llm.links.trees import build_tree, lost, used_spots
@@ -39,11 +39,11 @@ from negotiation.llm.steps.phrases import (
     hint_words,
     problem_words,
 )
-from negotiation.mind import Need
+from negotiation.mind import Demand
 from negotiation.need import Role, Schema, infer_schema
 from negotiation.rules.fit import closed
 from negotiation.schema.intake import prepared
-from negotiation.schema.mapping import Drop, Proof
+from negotiation.schema.mapping import Drop, MappingProof
 from negotiation.strict_json import canonical_json
 
 __all__ = ["ReplyForm", "read_reply", "reply_form", "reply_question"]
@@ -60,29 +60,29 @@ class ReplyForm:
 
     document: Document
 
-    need: Need
+    demand: Demand
     "The need of the caller."
 
-    frame: FrameForm
+    frame: FieldUseForm
     "The questions about the fields of its messages."
 
-    arguments: Shown
+    arguments: ShownValues
     "Places of the caller's arguments."
 
-    request: Shown
+    request: ShownValues
     "Places of the request's values."
 
-    response: Shown
+    response: ShownValues
     "Places of the response's values."
 
-    result: Shown
+    result: ShownValues
     "Places of the caller's result."
 
-    proof: Proof
+    proof: MappingProof
     "Conditions that the schema of the arguments guarantees."
 
 
-def reply_form(document: Document, need: Need) -> ReplyForm:
+def reply_form(document: Document, demand: Demand) -> ReplyForm:
     """Return the questions about `document`.
 
     Raises:
@@ -91,20 +91,20 @@ def reply_form(document: Document, need: Need) -> ReplyForm:
     """
     frame = frame_form(document, Role.REQUESTER)
     layout = frame.layout
-    task = need.task
-    inferred = task.input_schema is None
+    need = demand.need
+    inferred = need.input_schema is None
     try:
         given = prepared(
-            closed(infer_schema(need.arguments))
-            if task.input_schema is None
-            else task.input_schema
+            closed(infer_schema(demand.arguments))
+            if need.input_schema is None
+            else need.input_schema
         )
-        wanted = prepared(True if task.output_schema is None else task.output_schema)
+        wanted = prepared(True if need.output_schema is None else need.output_schema)
     except SchemaError as exc:
         raise DocumentError(f"the task's schema cannot be used: {exc}") from None
     return ReplyForm(
         document,
-        need,
+        demand,
         frame,
         shown_root("arguments", given),
         shown_values(
@@ -119,7 +119,7 @@ def reply_form(document: Document, need: Need) -> ReplyForm:
             whole=True,
         ),
         shown_root("result", wanted, whole=True),
-        Proof.SHAPE if inferred else Proof.FULL,
+        MappingProof.SHAPE if inferred else MappingProof.FULL,
     )
 
 
@@ -146,13 +146,13 @@ def reply_question(
     # If the caller gave a schema, the data of one call adds nothing, and it is the
     # caller's own.
     data = "(not shown: the schema of the arguments says what they are)"
-    if form.need.task.input_schema is None:
-        shown = canonical_json(form.need.arguments).decode("utf-8")
+    if form.demand.need.input_schema is None:
+        shown = canonical_json(form.demand.arguments).decode("utf-8")
         data = fenced(shown, limit=MAX_DATA)
     return ask_with(
         "reply",
         {
-            "task": fenced(form.need.task.requirement, limit=4_000),
+            "task": fenced(form.demand.need.requirement, limit=4_000),
             "data": data,
             "document": document_words(form.document),
             "arguments": fenced(described(form.arguments.spots), limit=MAX_TEXT),
@@ -162,7 +162,7 @@ def reply_question(
             "ways": HOW_WORDS,
             "frame": frame_words(form.frame),
             "codec": codec_words(form.document),
-            "hints": hint_words(form.need.hints),
+            "hints": hint_words(form.demand.hints),
             "problems": problem_words(problems, previous),
         },
         schema=schema,
@@ -207,7 +207,7 @@ def read_reply(
     )
     if isinstance(gained, list):
         reasons += gained
-    name = form.need.task.requirement.strip()
+    name = form.demand.need.requirement.strip()
     names = [name] if NAME.fullmatch(name) else ["call"]
     action = None
     try:

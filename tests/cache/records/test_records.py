@@ -17,12 +17,12 @@ from cache.records.records import (
     FORMAT,
     MAX_RECORD,
     AgreementRecord,
+    AgreementRole,
+    AgreementState,
     DocumentRecord,
     HalfRecord,
     NegotiationRecord,
     Record,
-    Role,
-    State,
     hash_text,
     open_envelope,
     seal,
@@ -47,7 +47,7 @@ hashes = st.binary(max_size=8).map(lambda data: hashlib.sha256(data).hexdigest()
 dids = st.text("abcXYZ019.:_-%", min_size=1, max_size=30).map(lambda t: f"did:{t}")
 seconds = st.floats(0, 1e11, exclude_max=True)
 ids = st.text("abcXYZ019_-", min_size=1, max_size=64)
-roles, states = st.sampled_from(Role), st.sampled_from(State)
+roles, states = st.sampled_from(AgreementRole), st.sampled_from(AgreementState)
 
 records: st.SearchStrategy[Record] = st.one_of(
     st.builds(DocumentRecord.of, text),
@@ -67,10 +67,10 @@ records: st.SearchStrategy[Record] = st.one_of(
         own_did=dids,
         peer_did=dids,
         role=roles,
-        task_key=st.none() | hashes,
+        need_key=st.none() | hashes,
         hash=hashes,
         revision=st.integers(0, 10**6),
-        task=st.none() | objects,
+        need=st.none() | objects,
         samples=st.sampled_from(["full", "partial", "none"]),
         tests=objects,
         negotiation_id=st.none() | ids,
@@ -84,7 +84,7 @@ records: st.SearchStrategy[Record] = st.one_of(
         id=ids,
         peer_did=dids,
         role=roles,
-        task=st.none() | objects,
+        need=st.none() | objects,
         turns=st.lists(objects, max_size=3).map(tuple),
         outcome=text,
         reason=text,
@@ -188,7 +188,7 @@ def test_a_text_without_utf_8_bytes_has_no_hash() -> None:
         replace(AGREEMENT, peer_did="did:a\n"),
         replace(AGREEMENT, peer_did="did:" + "a" * 1021),
         replace(AGREEMENT, hash="0" * 63),
-        replace(AGREEMENT, task_key="g" * 64),
+        replace(AGREEMENT, need_key="g" * 64),
         replace(AGREEMENT, uses=-1),
         replace(AGREEMENT, created=float("nan")),
         replace(AGREEMENT, created=float("inf")),

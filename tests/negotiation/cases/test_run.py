@@ -25,8 +25,8 @@ from negotiation.cases import (
     run_on_fixtures,
 )
 from negotiation.errors import CasesError, HalfError
-from negotiation.mind import Need
-from negotiation.need import Task
+from negotiation.mind import Demand
+from negotiation.need import Need
 from tests.clauses import clause
 from tests.negotiation.cases.pairs import PAIRS
 from tests.negotiation.cases.table import VALIDATOR, Table, agree
@@ -51,12 +51,14 @@ def changed(case: TestCase, *path: str, to: Any) -> TestCase:
     return replace(case, response=json.dumps(answer).encode())
 
 
-async def judged(table: Table, *cases: TestCase, need: Need | None = None) -> Judged:
+async def judged(
+    table: Table, *cases: TestCase, demand: Demand | None = None
+) -> Judged:
     """Judge cases as the requester of the table."""
     return await judge_cases(
         cases,
         table.pair.document,
-        need or table.pair.need,
+        demand or table.pair.demand,
         runner=InProcessHalf(table.pair.requester),
         validator=VALIDATOR,
         proposed=table.proposed,
@@ -291,12 +293,12 @@ async def test_what_the_requester_cannot_use_is_said_in_words() -> None:
 
 async def test_a_result_has_to_fit_the_task() -> None:
     table = await table_of()
-    task = Task("shop.order", True, {"type": "object", "required": ["colour"]})
-    verdict = await judged(table, *table.cases, need=Need(task, {}))
+    need = Need("shop.order", True, {"type": "object", "required": ["colour"]})
+    verdict = await judged(table, *table.cases, demand=Demand(need, {}))
     assert [case.good for case in verdict.cases] == [False, False]
     assert "the result does not fit the task: 'colour'" in verdict.problems[0]
-    broken = Task("shop.order", True, {"$ref": "https://example.com/x"})
-    verdict = await judged(table, *table.cases, need=Need(broken, {}))
+    broken = Need("shop.order", True, {"$ref": "https://example.com/x"})
+    verdict = await judged(table, *table.cases, demand=Demand(broken, {}))
     assert verdict.cases == ()
     assert "output schema cannot be used" in verdict.problems[0]
 
@@ -313,7 +315,7 @@ async def test_a_half_that_gives_no_answer_at_all_cannot_use_a_case(
     verdict = await judge_cases(
         table.cases,
         table.pair.document,
-        table.pair.need,
+        table.pair.demand,
         runner=InProcessHalf(source),
         validator=VALIDATOR,
     )

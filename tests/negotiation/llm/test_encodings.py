@@ -10,8 +10,8 @@ import pytest
 from negotiation.document import ExampleKind, read_document
 from negotiation.errors import CapabilityFailed, HalfError
 from negotiation.llm.mind import LlmMind
-from negotiation.mind import Accept, Counter, Need, Offer
-from negotiation.need import Capability, Task
+from negotiation.mind import Accept, Counter, Demand, Offer
+from negotiation.need import Capability, Need
 from negotiation.rules.rules import RulesMind
 from negotiation.strict_json import Json
 from tests.clauses import clause
@@ -111,16 +111,16 @@ OFFERS: dict[str, Any] = {
     ),
 }
 NEEDS = {
-    "binary": Need(
-        Task(
+    "binary": Demand(
+        Need(
             "Temperature of a sensor",
             strict(where=TEXT),
             strict(celsius=NUMBER),
         ),
         {"where": "roof"},
     ),
-    "xml": Need(
-        Task("Price of a product", strict(id=TEXT), strict(price=NUMBER)), {"id": "P&1"}
+    "xml": Demand(
+        Need("Price of a product", strict(id=TEXT), strict(price=NUMBER)), {"id": "P&1"}
     ),
 }
 REPLIES: dict[str, Any] = {
@@ -176,11 +176,11 @@ async def test_a_provider_with_a_model_speaks_another_format(name: str) -> None:
 @clause("ANP-70")
 @BOTH
 async def test_a_requester_with_a_model_speaks_another_format(name: str) -> None:
-    document, need = FORMS[name].file("document.md"), NEEDS[name]
+    document, demand = FORMS[name].file("document.md"), NEEDS[name]
     model = ScriptedModel({"reply": [REPLIES[name]]})
     mind = LlmMind(model)
-    assert await mind.judge(document, need, ()) == Accept()
-    half = InProcessHalf((await prepared(mind, document, need)).text)
+    assert await mind.judge(document, demand, ()) == Accept()
+    half = InProcessHalf((await prepared(mind, document, demand)).text)
     assert model.calls == {"reply": 1}
     read = read_document(document)
     (response,) = read.examples_of(ExampleKind.RESPONSE)
@@ -223,8 +223,8 @@ async def test_a_repeated_codec_is_no_repair() -> None:
     assert model.calls == {"offer": 1, "codec": 1}
 
 
-XML_TASK = Need(
-    Task(
+XML_TASK = Demand(
+    Need(
         "Price of a product; messages in XML please",
         strict(sku=TEXT),
         strict(price=NUMBER),

@@ -11,8 +11,8 @@ import pytest
 
 from negotiation.llm.auto import AutoMind
 from negotiation.llm.mind import LlmMind
-from negotiation.mind import Need, Offer
-from negotiation.need import Capability, Task
+from negotiation.mind import Demand, Offer
+from negotiation.need import Capability, Need
 from negotiation.rules.rules import RulesMind
 from tests.clauses import clause
 from tests.negotiation.llm.scripted import (
@@ -45,7 +45,7 @@ WHOLE: dict[str, Any] = {"type": "integer"}
 class Kind:
     """One kind of task, with a good reader's answers on either side."""
 
-    need: Need
+    demand: Demand
     tools: tuple[Capability, ...]
     run: Mapping[str, Tool]
     gives: Any
@@ -61,8 +61,8 @@ class Kind:
 
 
 RENAMED = Kind(
-    Need(
-        Task(
+    Demand(
+        Need(
             "Tell the weather of a place",
             strict(city=TEXT, country=TEXT),
             strict(temperature=NUMBER, wind=strict(speed=NUMBER, from_=TEXT)),
@@ -117,8 +117,8 @@ RENAMED = Kind(
 )
 
 UNITS = Kind(
-    Need(
-        Task(
+    Demand(
+        Need(
             "Temperature of the oven in degrees Celsius",
             strict(oven=TEXT, minutes=WHOLE),
             strict(celsius=NUMBER, litres=NUMBER),
@@ -177,8 +177,8 @@ UNITS = Kind(
 )
 
 CHINESE = Kind(
-    Need(
-        Task(
+    Demand(
+        Need(
             "查询一本书的价格,单位为元",
             strict(书名=TEXT),
             strict(价格=NUMBER, 作者=TEXT),
@@ -230,8 +230,8 @@ CHINESE = Kind(
 )
 
 DATES = Kind(
-    Need(
-        Task(
+    Demand(
+        Need(
             "Book a desk for a day",
             strict(
                 day={"type": "string", "format": "date"},
@@ -327,8 +327,8 @@ DATES = Kind(
 )
 
 LISTS = Kind(
-    Need(
-        Task(
+    Demand(
+        Need(
             "Search flats and list them with their rent",
             strict(area=TEXT),
             strict(
@@ -402,8 +402,8 @@ LISTS = Kind(
 )
 
 TWO_CALLS = Kind(
-    Need(
-        Task(
+    Demand(
+        Need(
             "Weather at an address, in Celsius",
             strict(address=TEXT),
             strict(celsius=NUMBER, place=TEXT),
@@ -464,7 +464,7 @@ AT_REQUESTER = pytest.mark.parametrize(
 
 
 async def right(kind: Kind, contact: Contact) -> None:
-    arguments: Any = kind.need.arguments
+    arguments: Any = kind.demand.arguments
     assert await contact.call(arguments, kind.run, kind.offer) == kind.gives
     assert contact.called == list(kind.calls)
     used = {name for name, _ in kind.calls}
@@ -476,7 +476,7 @@ async def right(kind: Kind, contact: Contact) -> None:
 async def test_the_provider_alone_has_a_model(name: str) -> None:
     kind = KINDS[name]
     model = ScriptedModel({"offer": kind.provider})
-    contact = await meet(RulesMind(), LlmMind(model), kind.need, kind.offer)
+    contact = await meet(RulesMind(), LlmMind(model), kind.demand, kind.offer)
     await right(kind, contact)
     assert model.calls == {"offer": 1}
     assert len(contact.transcript) == 1
@@ -489,15 +489,15 @@ async def test_the_requester_alone_has_a_model(name: str) -> None:
     model = ScriptedModel({"reply": kind.requester})
     # The rules of the provider know a capability by its name.
     short = kind.tools[0].name
-    need = Need(
-        Task(
-            f"{kind.need.task.requirement} (`{short}`)",
-            kind.need.task.input_schema,
-            kind.need.task.output_schema,
+    demand = Demand(
+        Need(
+            f"{kind.demand.need.requirement} (`{short}`)",
+            kind.demand.need.input_schema,
+            kind.demand.need.output_schema,
         ),
-        kind.need.arguments,
+        kind.demand.arguments,
     )
-    contact = await meet(LlmMind(model), RulesMind(), need, kind.offer)
+    contact = await meet(LlmMind(model), RulesMind(), demand, kind.offer)
     await right(kind, contact)
     assert model.calls == {"reply": 1}
     assert len(contact.transcript) == 2
@@ -509,7 +509,7 @@ async def test_with_rules_first_the_model_is_asked_no_more(name: str) -> None:
     model = ScriptedModel({"offer": kind.provider})
     mind = AutoMind(RulesMind(), LlmMind(model))
     other = AutoMind(RulesMind(), LlmMind(ScriptedModel()))
-    contact = await meet(other, mind, kind.need, kind.offer)
+    contact = await meet(other, mind, kind.demand, kind.offer)
     await right(kind, contact)
     assert model.calls == {"offer": 1}
 
@@ -519,7 +519,7 @@ async def test_a_first_contact_costs_at_most_three_calls_in_the_median() -> None
     for name, kind in KINDS.items():
         model = ScriptedModel({"offer": kind.provider, "reply": kind.requester})
         sides = LlmMind(model), LlmMind(model)
-        await right(kind, await meet(*sides, kind.need, kind.offer))
+        await right(kind, await meet(*sides, kind.demand, kind.offer))
         counts[name] = model.calls.total()
     print(counts)
     assert median(counts.values()) <= 3
@@ -529,7 +529,7 @@ async def test_a_first_contact_costs_at_most_three_calls_in_the_median() -> None
 async def test_the_second_contact_asks_nothing() -> None:
     model = ScriptedModel({"offer": RENAMED.provider})
     mind = LlmMind(model)
-    first = await meet(RulesMind(), mind, RENAMED.need, RENAMED.offer)
+    first = await meet(RulesMind(), mind, RENAMED.demand, RENAMED.offer)
     again = await mind.write_half(first.document, RENAMED.offer)
     assert again.text == first.halves[1].text
     assert model.calls.total() == 1
@@ -538,10 +538,10 @@ async def test_the_second_contact_asks_nothing() -> None:
 async def test_what_schemas_alone_decide_costs_no_call() -> None:
     model = ScriptedModel()
     (tool, *_) = CHINESE.tools
-    task = Task("books.lookup", tool.input_schema, tool.output_schema)
+    need = Need("books.lookup", tool.input_schema, tool.output_schema)
     one, two = (AutoMind(RulesMind(), LlmMind(model)) for _ in range(2))
-    need = Need(task, {"title": "红楼梦"})
-    contact = await meet(one, two, need, CHINESE.offer)
+    demand = Demand(need, {"title": "红楼梦"})
+    contact = await meet(one, two, demand, CHINESE.offer)
     result = await contact.call({"title": "红楼梦"}, CHINESE.run, CHINESE.offer)
     assert result["price_fen"] == 5980
     assert contact.halves[0].origin == contact.halves[1].origin == "rules"

@@ -18,10 +18,10 @@ from anp.sidecar.api.table import STRICT, get, post
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import AgreementWithTests, Library, V, view_of
 from cache.records.records import (
+    AgreementRole,
     Count,
     Hash,
     NegotiationRecord,
-    Role,
     StandingRecord,
 )
 from negotiation.document.reader import read_requirement
@@ -93,10 +93,10 @@ class Negotiation:
     peer: str
     "DID of the peer, in its canonical form."
 
-    role: Role
+    role: AgreementRole
     "Our side."
 
-    task: dict[str, Any] | None
+    need: dict[str, Any] | None
     "The task, if we are the caller."
 
     about: str
@@ -140,7 +140,7 @@ class OwnerWord:
 
     id: str
     peer_did: str
-    role: Role
+    role: AgreementRole
     "Our side."
 
     verdict: Literal["accept", "reject", "edit", "hint", "offer"]
@@ -360,8 +360,8 @@ def _shown(words: Sequence[StandingRecord]) -> list[OwnerWord]:
 
 def _about(record: NegotiationRecord) -> str:
     """Return what was wanted, in the words of whoever wants it; empty if unknown."""
-    if record.task is not None:
-        return str(record.task["requirement"])
+    if record.need is not None:
+        return str(record.need["requirement"])
     for turn in record.turns:
         if turn["direction"] == "received" and turn["candidate"]:
             return _requirement(turn["candidate"][:MAX_HEAD])

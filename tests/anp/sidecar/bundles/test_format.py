@@ -23,7 +23,7 @@ from anp.sidecar.bundles.format import (
     render_bundle,
 )
 from negotiation.document import render_document
-from negotiation.need import Role, Task
+from negotiation.need import Need, Role
 from negotiation.strict_json import canonical_json
 from tests.clauses import clause
 
@@ -44,7 +44,7 @@ REQUESTER = BundledHalf(
     Role.REQUESTER, "def encode_request(message_id, arguments): ...\n", "rules"
 )
 BUNDLE = Bundle(
-    TEXT, Task("double", NUMBER), (PROVIDER, REQUESTER), 1763722000.25, "did:key:zA"
+    TEXT, Need("double", NUMBER), (PROVIDER, REQUESTER), 1763722000.25, "did:key:zA"
 )
 DATA = render_bundle(BUNDLE)
 
@@ -165,9 +165,9 @@ def test_what_json_readers_disagree_on_is_refused() -> None:
         (changed("document", "sha256", value="0" * 64), "document.sha256"),
         (changed("document", "request_schema", value=True), "request_schema"),
         (changed("document", "response_schema", value={}), "response_schema"),
-        (changed("task", value="double"), "task: an object"),
-        (changed("task", "requirement", value=" "), "requirement is empty"),
-        (changed("task", "input_schema", value=7), "task: a schema"),
+        (changed("need", value="double"), "task: an object"),
+        (changed("need", "requirement", value=" "), "requirement is empty"),
+        (changed("need", "input_schema", value=7), "task: a schema"),
         (changed("halves", value=[]), "halves"),
         (changed("halves", value={}), "halves"),
         (changed("halves", 1, value=json.loads(DATA)["halves"][0]), "each role"),

@@ -10,7 +10,7 @@ export async function show(hash) {
   const quarantined = found.quarantined;
   const origins = [...new Set(found.agreements.map((one) => one.negotiation_id).filter(Boolean))];
   const state = quarantined ? "quarantined" : (found.agreements[0] ?? found.halves[0])?.state ?? "unknown";
-  const task = found.agreements.find((one) => one.task)?.task ?? /^#+ Requirement\s+>?\s*(\S.*)$/m.exec(text)?.[1];
+  const task = found.agreements.find((one) => one.need)?.need ?? /^#+ Requirement\s+>?\s*(\S.*)$/m.exec(text)?.[1];
   return [
     h("p", { class: "crumb" }, h("a", { href: "#/protocols" }, "Protocols"), " / ", short(found.hash, 16)),
     h("div", { class: "title" }, h("h1", { tabindex: "-1" }, task ? words(task, 120) : ["Protocol ", short(found.hash, 16)]), chip(state)),
