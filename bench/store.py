@@ -25,7 +25,12 @@ from typing import Any
 from cache.disk.database import Database
 from cache.disk.plain_cache import PlainCache
 from cache.parts.shelf import Shelf
-from cache.records.records import AgreementRecord, DocumentRecord, HalfRecord, Role
+from cache.records.records import (
+    AgreementRecord,
+    AgreementRole,
+    DocumentRecord,
+    HalfRecord,
+)
 from cache.store import Store
 
 SMALL, MEDIUM, LARGE = 1_000, 100_000, 1_000_000
@@ -78,7 +83,7 @@ def _records(
             document = DocumentRecord.of(f"# Requirement\n\n> Task {number}.\n" * 20)
             half = HalfRecord(
                 hash=document.hash,
-                role=Role.REQUESTER,
+                role=AgreementRole.REQUESTER,
                 revision=1,
                 source=SOURCE,
                 origin="rules",
@@ -90,7 +95,7 @@ def _records(
                 {
                     "own_did": OWN,
                     "peer_did": _peer(0),
-                    "role": Role.REQUESTER.value,
+                    "role": AgreementRole.REQUESTER.value,
                     "task_key": _task(0),
                     "hash": document.hash,
                     "revision": 1,
@@ -139,7 +144,9 @@ def _looked_up(folder: Path, size: int) -> tuple[float, float]:
 
         def look() -> None:
             number = chance.randrange(size)
-            found = store.agreements(OWN, _peer(number), Role.REQUESTER, _task(number))
+            found = store.agreements(
+                OWN, _peer(number), AgreementRole.REQUESTER, _task(number)
+            )
             assert [one.peer_did for one in found] == [_peer(number)]
 
         looks = [_timed(look) for _ in range(LOOKS)]

@@ -14,12 +14,12 @@ from cache.errors import CacheError, HashPrefixError, RecordError, StoreUnavaila
 from cache.records.peers import PeerRecord, PeerState, PinRecord
 from cache.records.records import (
     AgreementRecord,
+    AgreementRole,
+    AgreementState,
     DocumentRecord,
     HalfRecord,
     NegotiationRecord,
-    Role,
     StandingRecord,
-    State,
 )
 from cache.records.spending import ModelCallRecord, SpendRecord
 from cache.store import Store, StoreLimits
@@ -36,10 +36,10 @@ __all__ = [
     "PeerState",
     "PinRecord",
     "RecordError",
-    "Role",
+    "AgreementRole",
     "SpendRecord",
     "StandingRecord",
-    "State",
+    "AgreementState",
     "Store",
     "StoreLimits",
     "StoreUnavailable",

@@ -13,7 +13,7 @@ from typing import NoReturn, Protocol, TypeVar
 
 from cache.errors import RecordError
 
-__all__ = ["Backend", "Row", "Rows", "decode_json", "encode_json"]
+__all__ = ["StoreBackend", "Row", "Rows", "decode_json", "encode_json"]
 
 T = TypeVar("T")
 
@@ -79,7 +79,7 @@ class Rows(Protocol):
         ...
 
 
-class Backend(Protocol):
+class StoreBackend(Protocol):
     """A place where rows are kept. Its methods block; any thread may call them.
 
     All but `close` raise `StoreUnavailable` with one line for the owner.

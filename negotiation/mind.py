@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from negotiation.need import Capability, Task
+from negotiation.need import Capability, Need
 from negotiation.strict_json import Json
 from negotiation.transcript import Turn
 
@@ -14,7 +14,7 @@ __all__ = [
     "Counter",
     "HalfSource",
     "Mind",
-    "Need",
+    "Demand",
     "Offer",
     "Reject",
     "Side",
@@ -23,10 +23,10 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class Demand:
     """The requester's side of a negotiation."""
 
-    task: Task
+    task: Need
     "The caller's need; its schemas limit what may be agreed."
 
     arguments: Json
@@ -47,7 +47,7 @@ class Offer:
     "The owner's hints, newest last; private to our mind (ANP-34)."
 
 
-Side = Need | Offer
+Side = Demand | Offer
 "The side that the mind works for."
 
 
@@ -102,7 +102,7 @@ class HalfSource:
 class Mind(Protocol):
     """Answers the questions of a negotiation; any method may raise `MindError`."""
 
-    async def propose(self, need: Need) -> str:
+    async def propose(self, need: Demand) -> str:
         """Return the first candidate: need, what the caller can use, format (ANP-4)."""
         ...
 

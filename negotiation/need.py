@@ -13,10 +13,10 @@ __all__ = [
     "Capability",
     "Role",
     "Schema",
-    "Task",
+    "Need",
     "infer_schema",
     "schema_hash",
-    "task_key",
+    "need_key",
 ]
 
 Schema = dict[str, Any] | bool
@@ -45,7 +45,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class Need:
     """A caller's need, without the data of one call."""
 
     requirement: str
@@ -81,7 +81,7 @@ class Capability:
     "True when a repeated call has no further effect."
 
 
-def task_key(task: Task) -> str:
+def need_key(task: Need) -> str:
     """Return 64 hex characters over the requirement and the caller's schemas only."""
     fields: dict[str, Json] = {"requirement": task.requirement}
     if task.input_schema is not None:

@@ -23,7 +23,7 @@ from anp.wire.keys import SessionKeys
 from anp.wire.meta_protocol import LostKey
 from cache.errors import CacheError
 from cache.records.keys import KeyRecord
-from cache.records.records import Role
+from cache.records.records import AgreementRole
 
 __all__ = ["PURPOSE", "KeyKeeper", "KeyRecords", "Taken"]
 
@@ -40,23 +40,25 @@ class KeyRecords(Protocol):
         """Store a new key; say whether there was room for it."""
         ...
 
-    def key(self, role: Role, peer_did: str, key_id: str) -> KeyRecord | None:
+    def key(self, role: AgreementRole, peer_did: str, key_id: str) -> KeyRecord | None:
         """Return a key, or None."""
         ...
 
-    def keys_with(self, role: Role, peer_did: str, binding: str) -> list[KeyRecord]:
+    def keys_with(
+        self, role: AgreementRole, peer_did: str, binding: str
+    ) -> list[KeyRecord]:
         """Return the keys with a peer that are bound to a protocol, newest first."""
         ...
 
     def reserve_key(
-        self, role: Role, peer_did: str, key_id: str, *, size: int, now: float
+        self, role: AgreementRole, peer_did: str, key_id: str, *, size: int, now: float
     ) -> int | None:
         """Reserve a block of counters; None: the key ended."""
         ...
 
     def claim_key(
         self,
-        role: Role,
+        role: AgreementRole,
         peer_did: str,
         key_id: str,
         *,
@@ -68,12 +70,17 @@ class KeyRecords(Protocol):
         ...
 
     def end_key(
-        self, role: Role, peer_did: str, key_id: str, *, unless_claimed: int = -1
+        self,
+        role: AgreementRole,
+        peer_did: str,
+        key_id: str,
+        *,
+        unless_claimed: int = -1,
     ) -> bool:
         """End a key; say whether nothing from that counter on was accepted."""
         ...
 
-    def drop_key(self, role: Role, peer_did: str, key_id: str) -> None:
+    def drop_key(self, role: AgreementRole, peer_did: str, key_id: str) -> None:
         """Forget a key of which nobody will ask."""
         ...
 
@@ -117,7 +124,7 @@ class KeyKeeper:
         self.wall = wall
         self._margin = margin
         self._max_counter = max_counter
-        self._holders: dict[tuple[Role, str, str], Callable[[], None]] = {}
+        self._holders: dict[tuple[AgreementRole, str, str], Callable[[], None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def keep(
@@ -143,7 +150,7 @@ class KeyKeeper:
         kept = KeptKey(opened, keys, binding, now, now + lifetime)
         record = KeyRecord(
             opened.channel_id,
-            Role(opened.role),
+            AgreementRole(opened.role),
             opened.peer_did,
             binding,
             kept.created,
@@ -173,7 +180,9 @@ class KeyKeeper:
             return [
                 record
                 for binding in bindings
-                for record in self._records.keys_with(Role.REQUESTER, peer_did, binding)
+                for record in self._records.keys_with(
+                    AgreementRole.REQUESTER, peer_did, binding
+                )
             ]
 
         try:
@@ -202,7 +211,7 @@ class KeyKeeper:
         """
         try:
             record = await asyncio.to_thread(
-                self._records.key, Role.PROVIDER, peer_did, key_id
+                self._records.key, AgreementRole.PROVIDER, peer_did, key_id
             )
         except CacheError as exc:
             raise _unusable(f"kept keys cannot be read: {exc}") from exc
@@ -287,7 +296,7 @@ class KeyKeeper:
         """End a key for good. One that its requester ended is forgotten at once."""
         role, peer_did, key_id = _name(opened)
         try:
-            if role is Role.REQUESTER or by_peer:
+            if role is AgreementRole.REQUESTER or by_peer:
                 await asyncio.to_thread(self._records.drop_key, role, peer_did, key_id)
             else:
                 await asyncio.to_thread(self._records.end_key, role, peer_did, key_id)
@@ -303,7 +312,10 @@ class KeyKeeper:
         try:
             unaccepted = await asyncio.to_thread(
                 lambda: self._records.end_key(
-                    Role.PROVIDER, peer_did, lost.key_id, unless_claimed=lost.counter
+                    AgreementRole.PROVIDER,
+                    peer_did,
+                    lost.key_id,
+                    unless_claimed=lost.counter,
                 )
             )
         except CacheError as exc:
@@ -324,8 +336,8 @@ class KeyKeeper:
         )
 
 
-def _name(opened: ChannelOpened) -> tuple[Role, str, str]:
-    return Role(opened.role), opened.peer_did, opened.channel_id
+def _name(opened: ChannelOpened) -> tuple[AgreementRole, str, str]:
+    return AgreementRole(opened.role), opened.peer_did, opened.channel_id
 
 
 def _unusable(detail: str) -> PeerError:

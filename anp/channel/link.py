@@ -25,11 +25,11 @@ from anp.channel.core.events import (
     FrameReceived,
     HandshakeRefused,
     LinkEvent,
+    LinkFault,
     NeedClaim,
     NeedHelloAnswer,
     NeedKey,
     NeedPeerKeyCheck,
-    PeerFault,
     RenewalDue,
     ResumptionRefused,
 )
@@ -342,7 +342,7 @@ class Link:
                 self._spawn(self.keys.find(event))
             case NeedClaim():
                 self._spawn(self.keys.claim(event))
-            case PeerFault(code, detail):
+            case LinkFault(code, detail):
                 self._fault(f"{int(code)}", detail)
             case CloseLink(code, reason):
                 self._spawn(self._close(code, reason))

@@ -29,7 +29,7 @@ from anp.wire.messages import MetaProtocol
 from anp.wire.replay import HelloMemory
 from anp.wire.sizes import text_size
 
-__all__ = ["Links", "LinksConfig", "Target"]
+__all__ = ["Links", "LinksConfig", "LinkTarget"]
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class LinksConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class LinkTarget:
     """A peer to be reached."""
 
     did: str
@@ -148,7 +148,7 @@ class Links:
         )
         return int(next(iter(self._server.sockets)).getsockname()[1])
 
-    async def open_channel(self, target: Target, meta: MetaProtocol) -> Channel:
+    async def open_channel(self, target: LinkTarget, meta: MetaProtocol) -> Channel:
         """Open a channel to a peer as requester.
 
         Raises:
@@ -176,7 +176,7 @@ class Links:
                 raise
 
     async def resume_channel(
-        self, target: Target, *bindings: str, size: int
+        self, target: LinkTarget, *bindings: str, size: int
     ) -> Channel | None:
         """Return a channel under a key that was kept for a protocol, or None.
 
@@ -218,7 +218,7 @@ class Links:
     def keep(
         self,
         name: str,
-        find: Callable[[], Awaitable[Target]],
+        find: Callable[[], Awaitable[LinkTarget]],
         meta: Callable[[], MetaProtocol],
     ) -> Callable[[], object]:
         """Keep a link to a peer open, dialling again with growing waits.
@@ -251,7 +251,11 @@ class Links:
         return link if link is not None and link.alive else None
 
     async def _open(
-        self, link: Link, identity: LocalIdentity, target: Target, meta: MetaProtocol
+        self,
+        link: Link,
+        identity: LocalIdentity,
+        target: LinkTarget,
+        meta: MetaProtocol,
     ) -> Channel:
         outcome = "failed"
         try:
@@ -274,7 +278,7 @@ class Links:
             if self._on_handshake is not None:
                 self._on_handshake(outcome)
 
-    async def _dial(self, target: Target) -> Link:
+    async def _dial(self, target: LinkTarget) -> Link:
         if target.url is None:
             raise CallError(
                 ErrorKind.PEER_UNREACHABLE,
@@ -338,7 +342,7 @@ class Links:
     async def _keep(
         self,
         name: str,
-        find: Callable[[], Awaitable[Target]],
+        find: Callable[[], Awaitable[LinkTarget]],
         meta: Callable[[], MetaProtocol],
     ) -> None:
         tries = 0
@@ -363,7 +367,7 @@ class Links:
             )
             tries += 1
 
-    async def _greet(self, target: Target, meta: MetaProtocol) -> Link:
+    async def _greet(self, target: LinkTarget, meta: MetaProtocol) -> Link:
         """Make ourselves known to a peer, and return the link."""
         channel = await self.open_channel(target, meta)
         link = self._find(target.did)

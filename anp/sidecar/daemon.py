@@ -30,7 +30,7 @@ from anp.sidecar.bound.provider import ProviderParts
 from anp.sidecar.bound.repairer import Repairer
 from anp.sidecar.bound.requester import RequesterParts
 from anp.sidecar.bundles.bundles import Bundles
-from anp.sidecar.calls.acceptor import Provider
+from anp.sidecar.calls.acceptor import Acceptor
 from anp.sidecar.calls.binder import Binder
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.candidates import CandidateFinder
@@ -69,7 +69,7 @@ from anp.version import daemon_version
 from anp.wire.messages import MetaProtocol
 from cache.opening import open_store
 from cache.parts.imports import Imported
-from cache.records.records import Role
+from cache.records.records import AgreementRole
 from negotiation.consensus.written import WrittenLimits
 from negotiation.exchange.dialogue import DialogueLimits
 from negotiation.mind import Offer
@@ -86,7 +86,7 @@ class _Gate:
     """Stands in for the provider until it is built; links come first."""
 
     observer: Observer
-    provider: Provider | None = None
+    provider: Acceptor | None = None
 
     async def answer_hello(self, hello: NeedHelloAnswer) -> MetaProtocol:
         assert self.provider is not None
@@ -262,7 +262,7 @@ class Daemon:
             ),
             said=self.heard.said,
         )
-        self.provider = gate.provider = Provider(
+        self.provider = gate.provider = Acceptor(
             exposure=self.exposure,
             policy=self.policy,
             store=self.store,
@@ -407,7 +407,7 @@ class Daemon:
             imported: What was stored, of one document.
         """
         for one in imported:
-            if one.half.role is Role.PROVIDER:
+            if one.half.role is AgreementRole.PROVIDER:
                 await self.provider.retire(one.half.hash)
             else:
                 self.binder.requesters.retire(one.agreements)

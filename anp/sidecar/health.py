@@ -14,7 +14,7 @@ from typing import Literal
 from anp.sidecar.daemon import Daemon
 from cache.errors import CacheError
 
-__all__ = ["Condition", "Part", "Readiness", "judge", "readiness"]
+__all__ = ["Condition", "HealthPart", "Readiness", "judge", "readiness"]
 
 STORE_TIMEOUT = 2.0
 "Seconds within which the store has to answer."
@@ -34,7 +34,7 @@ class Condition(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class HealthPart:
     """One part of the daemon."""
 
     state: Condition
@@ -47,7 +47,7 @@ class Readiness:
     """The readiness of the daemon for calls; `degraded` can take them, too."""
 
     status: Literal["ok", "degraded", "not ready", "stopping"]
-    parts: dict[str, Part]
+    parts: dict[str, HealthPart]
     "Identity, store, listener, sandbox, attachments and model."
 
     @property
@@ -56,7 +56,7 @@ class Readiness:
         return self.status in {"ok", "degraded"}
 
 
-def judge(parts: dict[str, Part], *, stopping: bool) -> Readiness:
+def judge(parts: dict[str, HealthPart], *, stopping: bool) -> Readiness:
     """Return what the parts come to. Pure."""
     states = {part.state for part in parts.values()}
     if stopping:
@@ -69,7 +69,7 @@ def judge(parts: dict[str, Part], *, stopping: bool) -> Readiness:
 async def readiness(daemon: Daemon) -> Readiness:
     """Look at every part of a running daemon."""
     parts = {
-        "identity": Part(Condition.OK, "the key is loaded"),
+        "identity": HealthPart(Condition.OK, "the key is loaded"),
         "store": await _store(daemon),
         "listener": _listener(daemon),
         "sandbox": _sandbox(daemon),
@@ -79,46 +79,46 @@ async def readiness(daemon: Daemon) -> Readiness:
     return judge(parts, stopping=daemon.observer.flights.closed)
 
 
-async def _store(daemon: Daemon) -> Part:
+async def _store(daemon: Daemon) -> HealthPart:
     try:
         async with asyncio.timeout(STORE_TIMEOUT):
             await asyncio.to_thread(daemon.store.peer, "did:key:-")
     except TimeoutError:
-        return Part(Condition.DOWN, f"no answer in {STORE_TIMEOUT:g} s")
+        return HealthPart(Condition.DOWN, f"no answer in {STORE_TIMEOUT:g} s")
     except CacheError:
         # What the disk says may hold paths; the log has it.
-        return Part(Condition.DOWN, "it cannot be read; run `anpd doctor`")
-    return Part(Condition.OK, "it can be read")
+        return HealthPart(Condition.DOWN, "it cannot be read; run `anpd doctor`")
+    return HealthPart(Condition.OK, "it can be read")
 
 
-def _listener(daemon: Daemon) -> Part:
+def _listener(daemon: Daemon) -> HealthPart:
     if daemon.links.listening:
-        return Part(Condition.OK, "peers can connect")
-    return Part(Condition.DOWN, "peers cannot connect")
+        return HealthPart(Condition.OK, "peers can connect")
+    return HealthPart(Condition.DOWN, "peers cannot connect")
 
 
-def _sandbox(daemon: Daemon) -> Part:
+def _sandbox(daemon: Daemon) -> HealthPart:
     level = daemon.sandbox.isolation.level
     if level == "reduced" and daemon.config.sandbox.level == "full":
         text = "isolation is reduced: only code written by rules runs"
-        return Part(Condition.DEGRADED, text)
-    return Part(Condition.OK, f"isolation is {level}")
+        return HealthPart(Condition.DEGRADED, text)
+    return HealthPart(Condition.OK, f"isolation is {level}")
 
 
-def _attachments(daemon: Daemon) -> Part:
+def _attachments(daemon: Daemon) -> HealthPart:
     known = [one for _, one in daemon.exposure.attachments.values()]
     sick = sum(not attachment.healthy for attachment in known)
     text = f"{len(known) - sick} of {len(known)} healthy"
     if not sick:
-        return Part(Condition.OK, text)
+        return HealthPart(Condition.OK, text)
     # With one of several away the others still serve.
     state = Condition.DOWN if sick == len(known) else Condition.DEGRADED
-    return Part(state, f"{text}; `anpd capabilities list` tells more")
+    return HealthPart(state, f"{text}; `anpd capabilities list` tells more")
 
 
-def _model(daemon: Daemon) -> Part:
+def _model(daemon: Daemon) -> HealthPart:
     if daemon.endpoint is None:
-        return Part(Condition.OK, "none is set, and none is needed")
+        return HealthPart(Condition.OK, "none is set, and none is needed")
     if daemon.observer.model_answers:
-        return Part(Condition.OK, "it answered, or was not asked yet")
-    return Part(Condition.DEGRADED, "the last request got no answer")
+        return HealthPart(Condition.OK, "it answered, or was not asked yet")
+    return HealthPart(Condition.DEGRADED, "the last request got no answer")

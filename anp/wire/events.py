@@ -15,7 +15,7 @@ __all__ = [
     "HandshakeCompleted",
     "HandshakeConfig",
     "HandshakeFailed",
-    "NeedAnswer",
+    "NeedHelloReply",
     "NeedKeyCheck",
 ]
 
@@ -68,7 +68,7 @@ class NeedKeyCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class NeedAnswer:
+class NeedHelloReply:
     """Responder only: `answer` with what to confirm, or `refuse` (ANP-86, ANP-87)."""
 
     peer_did: str
@@ -128,4 +128,4 @@ class HandshakeFailed:
     "The peer said nothing in time."
 
 
-Event = NeedKeyCheck | NeedAnswer | HandshakeCompleted | HandshakeFailed
+Event = NeedKeyCheck | NeedHelloReply | HandshakeCompleted | HandshakeFailed

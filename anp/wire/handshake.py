@@ -22,7 +22,7 @@ a key: it holds that id, encrypted, and so proves that its sender has the key.
 A signature proves that somebody holds the key that the hello names. It does not prove
 that this key belongs to the DID. Only a resolver can tell, and a resolver needs the
 network, so the core stops and emits `NeedKeyCheck`; our shell answers with
-`key_checked`. The responder stops a second time, with `NeedAnswer`: policy, and which
+`key_checked`. The responder stops a second time, with `NeedHelloReply`: policy, and which
 of the offered protocols it confirms, are not the core's business. The shell answers
 with `answer` or `refuse`.
 
@@ -56,7 +56,7 @@ from anp.wire.events import (
     HandshakeCompleted,
     HandshakeConfig,
     HandshakeFailed,
-    NeedAnswer,
+    NeedHelloReply,
     NeedKeyCheck,
 )
 from anp.wire.frames import FrameFormat, find_format
@@ -78,7 +78,7 @@ from anp.wire.messages import (
 from anp.wire.meta_protocol import common_version, highest_version
 from anp.wire.moment import Moment
 from anp.wire.proof import Identity, verify_hello
-from anp.wire.side import Handshake, RandomBytes, State, told_of
+from anp.wire.side import Handshake, HandshakeState, RandomBytes, told_of
 
 __all__ = [
     "Event",
@@ -87,10 +87,10 @@ __all__ = [
     "HandshakeFailed",
     "Identity",
     "Initiator",
-    "NeedAnswer",
+    "NeedHelloReply",
     "NeedKeyCheck",
     "Responder",
-    "State",
+    "HandshakeState",
 ]
 
 
@@ -121,7 +121,7 @@ class Initiator(Handshake):
             identity=identity,
             peer_did=peer_did,
             session_id=random_bytes(16).hex(),
-            state=State.EXPECT_DESTINATION_HELLO,
+            state=HandshakeState.EXPECT_DESTINATION_HELLO,
             now=now,
             random_bytes=random_bytes,
             meta=replace(meta, version=highest_version(config.versions)),
@@ -156,13 +156,15 @@ class Initiator(Handshake):
 
     def _handle(self, message: Message, *, now: Moment) -> None:
         match self._state, message:
-            case State.EXPECT_DESTINATION_HELLO, DestinationHello():
+            case HandshakeState.EXPECT_DESTINATION_HELLO, DestinationHello():
                 self._receive_hello(message, now)
-            case State.EXPECT_KEY_CHECK, Finished() if self._early_finished is None:
+            case HandshakeState.EXPECT_KEY_CHECK, Finished() if (
+                self._early_finished is None
+            ):
                 # The responder sends it right behind its hello, while our resolver is
                 # still at work (WIRE §1).
                 self._early_finished = message
-            case State.EXPECT_FINISHED, Finished():
+            case HandshakeState.EXPECT_FINISHED, Finished():
                 self._complete(message, now)
             case _, Response():
                 if self.is_refused_by(message):
@@ -200,13 +202,13 @@ class Initiator(Handshake):
             is_initiator=True,
         )
         self._peer_hello = hello
-        self._state = State.EXPECT_KEY_CHECK
+        self._state = HandshakeState.EXPECT_KEY_CHECK
         self._events.append(
             NeedKeyCheck(hello.source_did, hello.verification_method.id, public_key)
         )
 
     def _key_accepted(self, *, now: Moment) -> None:
-        self._state = State.EXPECT_FINISHED
+        self._state = HandshakeState.EXPECT_FINISHED
         self._send_finished(now)
         if self._early_finished is not None:
             self._complete(self._early_finished, now)
@@ -238,7 +240,7 @@ class Responder(Handshake):
             identity=identity,
             peer_did=hello.source_did,
             session_id=hello.session_id,
-            state=State.EXPECT_KEY_CHECK,
+            state=HandshakeState.EXPECT_KEY_CHECK,
             now=now,
             random_bytes=random_bytes,
             meta=MetaProtocol(),
@@ -251,7 +253,7 @@ class Responder(Handshake):
             self._fail(exc.code, exc.detail)
 
     def answer(self, meta: MetaProtocol, *, now: Moment) -> None:
-        """Answer `NeedAnswer`: sends `destinationHello` and `finished`.
+        """Answer `NeedHelloReply`: sends `destinationHello` and `finished`.
 
         Args:
             meta: What to confirm: `used_protocol_hash`, else `selected_protocol`, else
@@ -263,7 +265,7 @@ class Responder(Handshake):
         """
         if not self._goes_on(now):
             return
-        if self._state is not State.EXPECT_ANSWER:
+        if self._state is not HandshakeState.EXPECT_ANSWER:
             raise LocalError(f"answer in {self._state.name}")
         meta = replace(meta, version=self._version)
         try:
@@ -329,7 +331,7 @@ class Responder(Handshake):
 
     def _handle(self, message: Message, *, now: Moment) -> None:
         match self._state, message:
-            case State.EXPECT_FINISHED, Finished():
+            case HandshakeState.EXPECT_FINISHED, Finished():
                 self._complete(message, now)
             case _, Response():
                 # Not authenticated, so only a hint; the timer ends what is dead.
@@ -338,8 +340,8 @@ class Responder(Handshake):
                 raise self._unexpected(message)
 
     def _key_accepted(self, *, now: Moment) -> None:
-        self._state = State.EXPECT_ANSWER
-        self._events.append(NeedAnswer(self._peer_did, self._peer_meta))
+        self._state = HandshakeState.EXPECT_ANSWER
+        self._events.append(NeedHelloReply(self._peer_did, self._peer_meta))
 
     def _answer(self, meta: MetaProtocol, now: Moment) -> None:
         key = EphemeralKey.generate(self._random_bytes)
@@ -365,7 +367,7 @@ class Responder(Handshake):
         # In the other order the SDK gives up (WIRE §1).
         self._outgoing.append(render(hello))
         self._send_finished(now)
-        self._state = State.EXPECT_FINISHED
+        self._state = HandshakeState.EXPECT_FINISHED
 
 
 def _nothing_common(what: str, ours: str) -> PeerError:

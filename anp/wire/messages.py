@@ -33,7 +33,7 @@ __all__ = [
     "KeyShare",
     "Message",
     "MetaProtocol",
-    "Proof",
+    "HelloProof",
     "Register",
     "Response",
     "SourceHello",
@@ -105,7 +105,7 @@ class VerificationMethod:
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class HelloProof:
     """The signature of a hello (WIRE rows 8 to 12)."""
 
     __pydantic_config__ = _CONFIG
@@ -200,7 +200,7 @@ class SourceHello:
     key_shares: tuple[KeyShare, ...]
     "Ephemeral keys, one a group."
 
-    proof: Proof
+    proof: HelloProof
     "The signature."
 
     message_id: StrictStr = ""
@@ -246,7 +246,7 @@ class DestinationHello:
     key_share: KeyShare
     "The sender's ephemeral key."
 
-    proof: Proof
+    proof: HelloProof
     "The signature."
 
     message_id: StrictStr = ""

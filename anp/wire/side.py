@@ -42,7 +42,7 @@ from anp.wire.proof import Identity
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
-__all__ = ["END_STATES", "Handshake", "RandomBytes", "State", "told_of"]
+__all__ = ["END_STATES", "Handshake", "RandomBytes", "HandshakeState", "told_of"]
 
 RandomBytes = Callable[[int], bytes]
 "Gives that many bytes nobody can guess."
@@ -50,7 +50,7 @@ RandomBytes = Callable[[int], bytes]
 _MAX_VERIFY_DATA = 1024
 
 
-class State(Enum):
+class HandshakeState(Enum):
     """Where a handshake stands; `EXPECT_KEY_CHECK` and `_ANSWER` wait for our shell."""
 
     EXPECT_DESTINATION_HELLO = auto()
@@ -61,7 +61,7 @@ class State(Enum):
     FAILED = auto()
 
 
-END_STATES = {State.DONE, State.FAILED}
+END_STATES = {HandshakeState.DONE, HandshakeState.FAILED}
 "States without a way out."
 
 
@@ -75,7 +75,7 @@ class Handshake:
         identity: Identity,
         peer_did: str,
         session_id: str,
-        state: State,
+        state: HandshakeState,
         now: Moment,
         random_bytes: RandomBytes,
         meta: MetaProtocol,
@@ -117,7 +117,7 @@ class Handshake:
         return self._peer_did
 
     @property
-    def state(self) -> State:
+    def state(self) -> HandshakeState:
         """Where the handshake stands."""
         return self._state
 
@@ -176,7 +176,7 @@ class Handshake:
         """
         if not self._goes_on(now):
             return
-        if self._state is not State.EXPECT_KEY_CHECK:
+        if self._state is not HandshakeState.EXPECT_KEY_CHECK:
             raise LocalError(f"key_checked in {self._state.name}")
         if error is not None:
             self._fail(code, error, told=told_of(code))
@@ -263,7 +263,7 @@ class Handshake:
         # The shorter lifetime wins, or one side would go on using a key the other has
         # dropped (WIRE row 16).
         lifetime = min(self._config.key_lifetime, self._peer_expires)
-        self._state = State.DONE
+        self._state = HandshakeState.DONE
         self._events.append(
             HandshakeCompleted(
                 self._keys,
@@ -298,7 +298,7 @@ class Handshake:
         timed_out: bool = False,
     ) -> None:
         """End badly, and answer the message that is at fault, else the peer's hello."""
-        self._state = State.FAILED
+        self._state = HandshakeState.FAILED
         self._keys = None
         self._events.append(HandshakeFailed(code, detail, timed_out))
         answered = answered or self._peer_hello

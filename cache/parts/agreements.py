@@ -14,17 +14,17 @@ from cache.errors import HashPrefixError, RecordError
 from cache.parts.shelf import Damage, Shelf, key_of
 from cache.records.records import (
     AgreementRecord,
+    AgreementRole,
+    AgreementState,
     DocumentRecord,
     HalfRecord,
-    Role,
-    State,
 )
-from cache.rows import Backend, Rows
+from cache.rows import Rows, StoreBackend
 
 __all__ = ["AgreementStore", "StoreLimits"]
 
 _HASH_PREFIX = re.compile(r"(?:sha256:)?([0-9a-f]{1,64})", re.IGNORECASE)
-_ACTIVE = frozenset({State.ACTIVE})
+_ACTIVE = frozenset({AgreementState.ACTIVE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +57,12 @@ class AgreementStore:
     """
 
     def __init__(
-        self, place: Path | Backend, limits: StoreLimits | None = None
+        self, place: Path | StoreBackend, limits: StoreLimits | None = None
     ) -> None:
         """Open or make the store in a folder, or use a back end; `close` closes it."""
         self._limits = limits or StoreLimits()
         self._shelf = Shelf()
-        self._database: Backend = (
+        self._database: StoreBackend = (
             Database(place, lock_timeout=self._limits.lock_timeout)
             if isinstance(place, Path)
             else place
@@ -149,17 +149,17 @@ class AgreementStore:
         self,
         own_did: str,
         peer_did: str,
-        role: Role,
+        role: AgreementRole,
         task_key: str,
         *,
-        states: Collection[State] = _ACTIVE,
+        states: Collection[AgreementState] = _ACTIVE,
     ) -> list[AgreementRecord]:
         """Return the requester's agreements for a need, newest first.
 
         DIDs are canonical. A provider never learns the need, so its agreements are
         found by document: see `provider_half`.
         """
-        if role is Role.PROVIDER:
+        if role is AgreementRole.PROVIDER:
             return []
         prefix = f"agreement/requester/{own_did}/{peer_did}/{task_key}/"
         found = self._database.read(
@@ -168,7 +168,7 @@ class AgreementStore:
         return self._newest_first(found, states)
 
     def all_agreements(
-        self, *, states: Collection[State] = frozenset(State)
+        self, *, states: Collection[AgreementState] = frozenset(AgreementState)
     ) -> list[AgreementRecord]:
         """Return all agreements of both roles, newest first; reads every one."""
         found = self._database.read(
@@ -181,7 +181,7 @@ class AgreementStore:
         found = self._database.read(
             lambda cache: self._agreements_of(cache, hash_.lower())
         )
-        return self._newest_first(found, frozenset(State))
+        return self._newest_first(found, frozenset(AgreementState))
 
     def provider_agreement(self, hash_: str, peer_did: str) -> AgreementRecord | None:
         """Return what was agreed with `peer_did` on `hash_` as provider, or None."""
@@ -189,7 +189,7 @@ class AgreementStore:
         found = self._database.read(
             lambda cache: self._shelf.scan(cache, AgreementRecord, prefix)
         )
-        return next(iter(self._newest_first(found, frozenset(State))), None)
+        return next(iter(self._newest_first(found, frozenset(AgreementState))), None)
 
     def provider_half(self, hash_: str, peer_did: str) -> HalfRecord | None:
         """Return the half that answers `peer_did` when it offers `hash_`, or None.
@@ -202,17 +202,17 @@ class AgreementStore:
 
         def work(cache: Rows) -> HalfRecord | None:
             known = self._halves(cache, hash_)
-            halves = [half for half in known if half.role is Role.PROVIDER]
+            halves = [half for half in known if half.role is AgreementRole.PROVIDER]
             if self._is_revoked(cache, hash_, peer_did, halves):
                 return None
             own = self._shelf.scan(
                 cache, AgreementRecord, f"agreement/provider/{hash_}/{peer_did}/"
             )
-            active = [half for half in halves if half.state is State.ACTIVE]
-            for agreement in self._newest_first(own, frozenset(State)):
+            active = [half for half in halves if half.state is AgreementState.ACTIVE]
+            for agreement in self._newest_first(own, frozenset(AgreementState)):
                 # A revision that was revoked or went stale for this peer must not be
                 # replaced by another peer's revision without a negotiation.
-                if agreement.state is not State.ACTIVE:
+                if agreement.state is not AgreementState.ACTIVE:
                     return None
                 active = [h for h in active if h.revision == agreement.revision]
             if not own:
@@ -261,7 +261,7 @@ class AgreementStore:
         """Return all halves of the document: by role, oldest revision first."""
         return self._database.read(lambda cache: self._halves(cache, hash_.lower()))
 
-    def half(self, hash_: str, role: Role, revision: int) -> HalfRecord | None:
+    def half(self, hash_: str, role: AgreementRole, revision: int) -> HalfRecord | None:
         """Return one revision of a half, or None."""
         key = f"half/{hash_.lower()}/{role}/{revision:08d}"
         return self._database.read(
@@ -282,10 +282,10 @@ class AgreementStore:
             failed = [
                 agreement
                 for agreement in self._agreements_of(cache, hash_)
-                if agreement.state is State.FAILED
+                if agreement.state is AgreementState.FAILED
             ]
             for agreement in failed:
-                self._shelf.put(cache, replace(agreement, state=State.STALE))
+                self._shelf.put(cache, replace(agreement, state=AgreementState.STALE))
             return len(failed)
 
         return self._database.write(work)
@@ -295,7 +295,7 @@ class AgreementStore:
         agreement: AgreementRecord,
         tests: Mapping[str, Any],
         *,
-        state: State | None = None,
+        state: AgreementState | None = None,
     ) -> AgreementRecord:
         """Replace the test outcomes of one agreement and return it as it is now.
 
@@ -307,7 +307,7 @@ class AgreementStore:
             stored = self._shelf.get(cache, AgreementRecord, key_of(agreement))
             changed = replace(stored or agreement, tests=dict(tests))
             # A revocation by the owner in the meantime must not be undone.
-            if state is not None and changed.state is not State.REVOKED:
+            if state is not None and changed.state is not AgreementState.REVOKED:
                 changed = replace(changed, state=state)
             if stored is not None:
                 self._shelf.put(cache, changed)
@@ -341,7 +341,7 @@ class AgreementStore:
         # Only the key is looked at, so a damaged record still counts as a revocation.
         names = ["-"] if peer_did is None else ["-", peer_did]
         return any(f"revocation/{hash_}/{name}" in cache for name in names) or any(
-            half.state is State.REVOKED for half in halves
+            half.state is AgreementState.REVOKED for half in halves
         )
 
     def _halves(self, cache: Rows, hash_: str) -> list[HalfRecord]:
@@ -350,8 +350,10 @@ class AgreementStore:
     def _failed_revisions(self, cache: Rows, hash_: str) -> set[int]:
         """Return the provider revisions whose tests failed and passed with no peer."""
         known = self._shelf.scan(cache, AgreementRecord, f"agreement/provider/{hash_}/")
-        good = {one.revision for one in known if one.state is State.ACTIVE}
-        return {one.revision for one in known if one.state is State.FAILED} - good
+        good = {one.revision for one in known if one.state is AgreementState.ACTIVE}
+        return {
+            one.revision for one in known if one.state is AgreementState.FAILED
+        } - good
 
     def _number(
         self, cache: Rows, half: HalfRecord, halves: list[HalfRecord]
@@ -364,7 +366,7 @@ class AgreementStore:
                     raise RecordError(f"revision {half.revision} holds another text")
             return half
         for known in halves:
-            if known.state is State.ACTIVE and _same_code(known, half):
+            if known.state is AgreementState.ACTIVE and _same_code(known, half):
                 return known
         # Taken from the keys, so that a damaged revision's number is not used again.
         taken = [
@@ -388,7 +390,7 @@ class AgreementStore:
         return [record for record in records if record is not None] + provided
 
     def _newest_first(
-        self, records: list[AgreementRecord], states: Collection[State]
+        self, records: list[AgreementRecord], states: Collection[AgreementState]
     ) -> list[AgreementRecord]:
         chosen = [record for record in records if record.state in states]
         return sorted(chosen, key=lambda r: (r.created, r.hash), reverse=True)

@@ -11,10 +11,10 @@ from cache.parts.agreements import AgreementStore
 from cache.parts.shelf import key_of
 from cache.records.records import (
     AgreementRecord,
+    AgreementRole,
+    AgreementState,
     DocumentRecord,
     HalfRecord,
-    Role,
-    State,
 )
 from cache.rows import Rows
 
@@ -110,23 +110,23 @@ class ImportStore(AgreementStore):
                 tests=dict(part.tests),
                 # A call takes the newest agreement, and the owner chose this half now.
                 created=part.half.created,
-                state=State.ACTIVE,
+                state=AgreementState.ACTIVE,
             )
             for known in self._served(cache, part)
         )
-        if half.role is Role.REQUESTER and not agreements:
+        if half.role is AgreementRole.REQUESTER and not agreements:
             raise RecordError("no agreement would use the requester half")
         for agreement in agreements:
             self._shelf.put(cache, agreement)
         replaced: list[int] = []
-        if half.role is Role.PROVIDER and part.peer_did is None:
+        if half.role is AgreementRole.PROVIDER and part.peer_did is None:
             for other in halves:
                 if (
                     other.role is half.role
-                    and other.state is State.ACTIVE
+                    and other.state is AgreementState.ACTIVE
                     and other.revision != half.revision
                 ):
-                    self._shelf.put(cache, replace(other, state=State.STALE))
+                    self._shelf.put(cache, replace(other, state=AgreementState.STALE))
                     replaced.append(other.revision)
         return Imported(half, agreements, tuple(replaced))
 
@@ -141,12 +141,12 @@ class ImportStore(AgreementStore):
         served = {
             key: agreement
             for key, agreement in known.items()
-            if agreement.state is State.ACTIVE
+            if agreement.state is AgreementState.ACTIVE
         }
         if part.agreement is not None:
             key = key_of(part.agreement)
             named = known.get(key, part.agreement)
-            if named.state is State.REVOKED:
+            if named.state is AgreementState.REVOKED:
                 raise RecordError("the owner revoked the agreement with this peer")
             # The import brings a stale agreement back into use.
             served[key] = named

@@ -14,7 +14,7 @@ from typing import TypeVar
 from cache.parts.agreements import AgreementStore
 from cache.parts.shelf import Shelf, key_of
 from cache.records.keys import MAX_KEY_COUNTER, KeyRecord
-from cache.records.records import Role
+from cache.records.records import AgreementRole
 from cache.rows import Rows
 
 __all__ = ["KEEP_ENDED", "MAX_KEYS", "MAX_PEER_KEYS", "KeyStore", "end_all_keys"]
@@ -56,14 +56,16 @@ class KeyStore(AgreementStore):
 
         return self._database.write(work)
 
-    def key(self, role: Role, peer_did: str, key_id: str) -> KeyRecord | None:
+    def key(self, role: AgreementRole, peer_did: str, key_id: str) -> KeyRecord | None:
         """Return a key, or None if it is absent or damaged."""
         where = _where(role, peer_did, key_id)
         return self._database.read(
             lambda cache: self._shelf.get(cache, KeyRecord, where)
         )
 
-    def keys_with(self, role: Role, peer_did: str, binding: str) -> list[KeyRecord]:
+    def keys_with(
+        self, role: AgreementRole, peer_did: str, binding: str
+    ) -> list[KeyRecord]:
         """Return the keys with a peer that are bound to a protocol, newest first."""
         found = self._database.read(
             lambda cache: self._shelf.scan(cache, KeyRecord, f"key/{role}/{peer_did}/")
@@ -72,7 +74,7 @@ class KeyStore(AgreementStore):
         return sorted(fitting, key=lambda key: (key.created, key.id), reverse=True)
 
     def reserve_key(
-        self, role: Role, peer_did: str, key_id: str, *, size: int, now: float
+        self, role: AgreementRole, peer_did: str, key_id: str, *, size: int, now: float
     ) -> int | None:
         """Reserve `size` counters for sending and return the first; None if ended.
 
@@ -87,7 +89,7 @@ class KeyStore(AgreementStore):
 
     def claim_key(
         self,
-        role: Role,
+        role: AgreementRole,
         peer_did: str,
         key_id: str,
         *,
@@ -105,7 +107,12 @@ class KeyStore(AgreementStore):
         return self._change(_where(role, peer_did, key_id), change, now) or False
 
     def end_key(
-        self, role: Role, peer_did: str, key_id: str, *, unless_claimed: int = -1
+        self,
+        role: AgreementRole,
+        peer_did: str,
+        key_id: str,
+        *,
+        unless_claimed: int = -1,
     ) -> bool:
         """End a key, so that nothing is sent or accepted under it any more.
 
@@ -134,7 +141,7 @@ class KeyStore(AgreementStore):
 
         return self._database.write(work)
 
-    def drop_key(self, role: Role, peer_did: str, key_id: str) -> None:
+    def drop_key(self, role: AgreementRole, peer_did: str, key_id: str) -> None:
         """Forget a key that no peer will ask about any more."""
         where = _where(role, peer_did, key_id)
         self._database.write(lambda cache: cache.delete(where))
@@ -177,5 +184,5 @@ def end_all_keys(cache: Rows) -> None:
         shelf.put(cache, replace(record, sealed="", mark=MAX_KEY_COUNTER))
 
 
-def _where(role: Role, peer_did: str, key_id: str) -> str:
+def _where(role: AgreementRole, peer_did: str, key_id: str) -> str:
     return f"key/{role}/{peer_did}/{key_id}"

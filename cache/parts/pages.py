@@ -9,7 +9,12 @@ from typing import Any
 
 from cache.parts.agreements import AgreementStore
 from cache.parts.shelf import key_of
-from cache.records.records import AgreementRecord, HalfRecord, Role, State
+from cache.records.records import (
+    AgreementRecord,
+    AgreementRole,
+    AgreementState,
+    HalfRecord,
+)
 from cache.rows import Row, Rows
 
 __all__ = ["MAX_LOOKED", "LookingStore", "Page", "Removed"]
@@ -26,7 +31,7 @@ BATCH = 200
 HALF_BATCH = 2000
 "Documents whose halves are dropped in one transaction; it reads all agreement keys."
 
-_Revision = tuple[str, Role, int]
+_Revision = tuple[str, AgreementRole, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +107,7 @@ class LookingStore(AgreementStore):
                             one = self._shelf.open(AgreementRecord, row)
                             if one is not None:
                                 agreements += [one] if wanted(one) else []
-                        elif f"/{Role.PROVIDER}/" in row.key:
+                        elif f"/{AgreementRole.PROVIDER}/" in row.key:
                             half = self._shelf.open(HalfRecord, row)
                             if half is not None and self._is_unbound(cache, half):
                                 unbound.append(half)
@@ -270,7 +275,7 @@ class LookingStore(AgreementStore):
     # Inside; these run in the database's thread.
 
     def _is_unbound(self, cache: Rows, half: HalfRecord) -> bool:
-        if half.state not in {State.ACTIVE, State.REVOKED}:
+        if half.state not in {AgreementState.ACTIVE, AgreementState.REVOKED}:
             return False
         return not cache.rows(f"agreement/provider/{half.hash}/", limit=1)
 
@@ -305,4 +310,4 @@ def _half_rows(cache: Rows, *, after: str) -> list[Row]:
 def _hash_in(key: str) -> str:
     """Return the document's hash in the key of an agreement."""
     parts = key.split("/")
-    return parts[2] if parts[1] == Role.PROVIDER else parts[-1]
+    return parts[2] if parts[1] == AgreementRole.PROVIDER else parts[-1]

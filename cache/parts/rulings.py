@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from cache.parts.agreements import AgreementStore
 from cache.parts.shelf import key_of
 from cache.records.protocols import RevocationRecord
-from cache.records.records import AgreementRecord, HalfRecord, State
+from cache.records.records import AgreementRecord, AgreementState, HalfRecord
 from cache.rows import Rows
 
 __all__ = ["Ruled", "RulingStore"]
@@ -47,7 +47,7 @@ class RulingStore(AgreementStore):
             made = RevocationRecord(hash_, peer_did, at, reason)
             if key_of(made) in keys or f"revocation/{hash_}/-" in keys:
                 return Ruled((), 0)
-            kept: dict[str, State] = {}
+            kept: dict[str, AgreementState] = {}
             if peer_did is None:
                 # A revocation for all peers replaces those for single peers.
                 for one in self._revocations(cache, hash_):
@@ -56,11 +56,11 @@ class RulingStore(AgreementStore):
                     cache.delete(key)
             changed = 0
             for record in self._ruled(cache, hash_, peer_did):
-                if record.state is State.REVOKED:
+                if record.state is AgreementState.REVOKED:
                     continue
-                if record.state is not State.ACTIVE:
+                if record.state is not AgreementState.ACTIVE:
                     kept[key_of(record)] = record.state
-                self._shelf.put(cache, replace(record, state=State.REVOKED))
+                self._shelf.put(cache, replace(record, state=AgreementState.REVOKED))
                 changed += 1
             made = replace(made, kept=kept)
             self._shelf.put(cache, made)
@@ -84,17 +84,21 @@ class RulingStore(AgreementStore):
                 for one in self._revocations(cache, hash_)
                 if key_of(one) in keys and peer_did in {None, one.peer_did}
             ]
-            kept: dict[str, State] = {}
+            kept: dict[str, AgreementState] = {}
             for one in ended:
                 kept.update(one.kept)
             # A damaged revocation has lost the old states: records then become stale,
             # so that nothing comes into use by itself.
-            default = State.ACTIVE if len(ended) == len(keys) else State.STALE
+            default = (
+                AgreementState.ACTIVE
+                if len(ended) == len(keys)
+                else AgreementState.STALE
+            )
             for key in keys:
                 cache.delete(key)
             changed = 0
             for record in self._ruled(cache, hash_, peer_did) if keys else ():
-                if record.state is not State.REVOKED:
+                if record.state is not AgreementState.REVOKED:
                     continue
                 before = kept.get(key_of(record), default)
                 self._shelf.put(cache, replace(record, state=before))

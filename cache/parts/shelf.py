@@ -18,11 +18,11 @@ from cache.records.peers import (
 from cache.records.protocols import RevocationRecord, UsageRecord
 from cache.records.records import (
     AgreementRecord,
+    AgreementRole,
     DocumentRecord,
     HalfRecord,
     NegotiationRecord,
     Record,
-    Role,
     StandingRecord,
     open_envelope,
     seal,
@@ -82,7 +82,7 @@ def key_of(record: Record) -> str:
             return f"document/{record.hash}"
         case HalfRecord():
             return f"half/{record.hash}/{record.role}/{record.revision:08d}"
-        case AgreementRecord(role=Role.PROVIDER):
+        case AgreementRecord(role=AgreementRole.PROVIDER):
             parts = record.hash, record.peer_did, record.own_did
             return f"agreement/provider/{'/'.join(parts)}"
         case AgreementRecord():

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from cache.records.records import Record, Role
+from cache.records.records import AgreementRole, Record
 
 __all__ = ["MAX_KEY_COUNTER", "KeyRecord"]
 
@@ -29,7 +29,7 @@ class KeyRecord(Record):
     id: _KeyId
     "The `secretKeyId`."
 
-    role: Role
+    role: AgreementRole
     "Our side of the channel."
 
     peer_did: _Did

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from cache.records.records import Count, Hash, Record, State
+from cache.records.records import AgreementState, Count, Hash, Record
 
 __all__ = ["COUNTS", "MAX_REASON", "RevocationRecord", "UsageRecord"]
 
@@ -39,7 +39,7 @@ class RevocationRecord(Record):
     reason: Annotated[str, Field(max_length=MAX_REASON)] = ""
     "The owner's reason; never sent."
 
-    kept: dict[str, State] = field(default_factory=dict)
+    kept: dict[str, AgreementState] = field(default_factory=dict)
     "States of the records that were not active before the revocation, by key."
 
 

@@ -26,9 +26,9 @@ __all__ = [
     "Hash",
     "NegotiationRecord",
     "Record",
-    "Role",
+    "AgreementRole",
     "StandingRecord",
-    "State",
+    "AgreementState",
     "hash_text",
     "open_envelope",
     "seal",
@@ -56,14 +56,14 @@ _Object = dict[str, Any]
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
-class Role(StrEnum):
+class AgreementRole(StrEnum):
     """The half of a document that a side speaks: requester or provider."""
 
     REQUESTER = "requester"
     PROVIDER = "provider"
 
 
-class State(StrEnum):
+class AgreementState(StrEnum):
     """The state of an agreement or a half; only an active one may be used."""
 
     ACTIVE = "active"
@@ -150,7 +150,7 @@ class HalfRecord(Record):
 
     hash: Hash
 
-    role: Role
+    role: AgreementRole
 
     revision: Count
     "Number from 1; 0 until the store gives it one."
@@ -167,7 +167,7 @@ class HalfRecord(Record):
     created: _Seconds
     "Seconds since 1970."
 
-    state: State = State.ACTIVE
+    state: AgreementState = AgreementState.ACTIVE
     "Stale: a schema changed, or an import replaced it. Revoked: by the owner."
 
     model: Annotated[str, Field(max_length=256)] = ""
@@ -192,7 +192,7 @@ class AgreementRecord(Record):
     peer_did: _Did
     "The peer's DID in its canonical form."
 
-    role: Role
+    role: AgreementRole
     "Our side."
 
     task_key: Hash | None
@@ -224,7 +224,7 @@ class AgreementRecord(Record):
     uses: Count = 0
     "Number of calls that used it."
 
-    state: State = State.ACTIVE
+    state: AgreementState = AgreementState.ACTIVE
     """Stale: our half no longer fits, or the owner set a failed one aside. Revoked: by
     the owner."""
 
@@ -244,7 +244,7 @@ class NegotiationRecord(Record):
     peer_did: _Did
     "The peer's DID in its canonical form."
 
-    role: Role
+    role: AgreementRole
     "Our side."
 
     task: _Object | None
@@ -316,7 +316,7 @@ class StandingRecord(Record):
     peer_did: _Did
     "Canonical DID of the peer it is about."
 
-    role: Role
+    role: AgreementRole
     "Our side."
 
     verdict: Literal["accept", "reject", "edit", "hint", "offer"]

@@ -23,9 +23,9 @@ from cache.redis.rows import Names, RedisRows, area_of
 from cache.redis.server import (
     Conflict,
     Dial,
+    RedisConnection,
     RedisTimes,
-    Standing,
-    Wire,
+    ServerSuitability,
     dial,
     examine,
     explain,
@@ -76,8 +76,8 @@ class RedisDatabase:
         self._dial = dial
         self._names = Names(place.prefix)
         self._remembered = Remembered()
-        self._wire: Wire | None = None
-        self._standing: Standing | None = None
+        self._wire: RedisConnection | None = None
+        self._standing: ServerSuitability | None = None
         self._away_since: float | None = None
         self._next_try = 0.0
         self._is_open = True
@@ -120,7 +120,7 @@ class RedisDatabase:
         wanted = [self._names.seen(name) for name in names]
         milliseconds = max(1, int(keep * 1000))
 
-        def work(wire: Wire) -> bool:
+        def work(wire: RedisConnection) -> bool:
             for name in wanted:
                 wire.watch(name)
             if wire.call("EXISTS", *wanted):
@@ -156,7 +156,7 @@ class RedisDatabase:
 
     def _in_thread(
         self,
-        work: Callable[[Wire], T],
+        work: Callable[[RedisConnection], T],
         when_away: Callable[[_Away], T] | None = None,
     ) -> T:
         def guarded() -> T:
@@ -180,7 +180,7 @@ class RedisDatabase:
             raise StoreUnavailable(f"cache: {self._place.shown} is closed")
         return self._thread.submit(guarded).result()
 
-    def _connected(self) -> Wire:
+    def _connected(self) -> RedisConnection:
         """Return the connection; a new one only after the server was examined."""
         if self._wire is not None:
             return self._wire
@@ -204,7 +204,7 @@ class RedisDatabase:
         self._standing = standing
         return wire
 
-    def _repeat(self, wire: Wire, work: Callable[[Rows], T]) -> T:
+    def _repeat(self, wire: RedisConnection, work: Callable[[Rows], T]) -> T:
         give_up = time.monotonic() + self._times.contention
         longest = 0.001
         while True:
@@ -220,7 +220,7 @@ class RedisDatabase:
             time.sleep(random.uniform(0, longest))
             longest = min(0.05, longest * 2)
 
-    def _transact(self, wire: Wire, work: Callable[[Rows], T]) -> T:
+    def _transact(self, wire: RedisConnection, work: Callable[[Rows], T]) -> T:
         """Run `work` and make its changes, once."""
         rows = RedisRows(self._reader(wire, watching=True))
         try:
@@ -235,7 +235,7 @@ class RedisDatabase:
         wire.change(rows.commands(self._names) or [("PING",)])
         return result
 
-    def _reader(self, wire: Wire, *, watching: bool) -> _WireReader:
+    def _reader(self, wire: RedisConnection, *, watching: bool) -> _WireReader:
         return _WireReader(wire, self._names, self._remembered, watching=watching)
 
     def _note_failure(self, exc: Exception) -> StoreUnavailable:
@@ -270,7 +270,12 @@ class _WireReader:
     """See `cache.redis.rows.Reader`."""
 
     def __init__(
-        self, wire: Wire, names: Names, remembered: Remembered, *, watching: bool
+        self,
+        wire: RedisConnection,
+        names: Names,
+        remembered: Remembered,
+        *,
+        watching: bool,
     ) -> None:
         self._wire = wire
         self._names = names

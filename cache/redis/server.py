@@ -17,9 +17,9 @@ __all__ = [
     "Conflict",
     "Dial",
     "RedisTimes",
-    "ServerError",
-    "Standing",
-    "Wire",
+    "RedisServerError",
+    "ServerSuitability",
+    "RedisConnection",
     "dial",
     "examine",
     "explain",
@@ -57,12 +57,12 @@ class Conflict(Exception):
     """Another client changed something that the transaction had read."""
 
 
-class ServerError(CacheError):
+class RedisServerError(CacheError):
     """The server answers but cannot be our store; waiting will not help."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ServerSuitability:
     """The result of examining a server."""
 
     run_id: str
@@ -99,7 +99,7 @@ class Connection(Protocol):
         ...
 
 
-class Wire:
+class RedisConnection:
     """One connection; it cannot be used again after a failure."""
 
     def __init__(self, connection: Connection) -> None:
@@ -161,10 +161,10 @@ class Wire:
             self._connection.disconnect()
 
 
-Dial: TypeAlias = Callable[[RedisPlace, RedisTimes], Wire]
+Dial: TypeAlias = Callable[[RedisPlace, RedisTimes], RedisConnection]
 
 
-def dial(place: RedisPlace, times: RedisTimes) -> Wire:
+def dial(place: RedisPlace, times: RedisTimes) -> RedisConnection:
     """Connect and log in; raises errors that `is_failure` recognises."""
     redis = _redis()
     from redis.backoff import NoBackoff
@@ -198,10 +198,12 @@ def dial(place: RedisPlace, times: RedisTimes) -> Wire:
         else:
             connection = redis.Connection(**options)
     connection.connect()
-    return Wire(connection)
+    return RedisConnection(connection)
 
 
-def examine(wire: Wire, names: Names, place: RedisPlace, *, owner: str) -> Standing:
+def examine(
+    wire: RedisConnection, names: Names, place: RedisPlace, *, owner: str
+) -> ServerSuitability:
     """Examine the server and claim the prefix, if it is free.
 
     Raises:
@@ -209,9 +211,9 @@ def examine(wire: Wire, names: Names, place: RedisPlace, *, owner: str) -> Stand
     """
     info = _info(wire)
     if info.get("role") not in {None, "master"}:
-        raise ServerError(f"cache: {place.shown} is a replica; name the primary")
+        raise RedisServerError(f"cache: {place.shown} is a replica; name the primary")
     if info.get("cluster_enabled") == "1" and "{" not in place.prefix:
-        raise ServerError(
+        raise RedisServerError(
             f"cache: {place.shown} is a cluster, whose keys of one transaction have to "
             'be together; set cache.prefix = "{anpd}"'
         )
@@ -225,7 +227,7 @@ def examine(wire: Wire, names: Names, place: RedisPlace, *, owner: str) -> Stand
             what = (
                 "another version of anpd" if field == "format" else "another identity"
             )
-            raise ServerError(
+            raise RedisServerError(
                 f"cache: the keys {place.prefix}:* at {place.shown} belong to {what}; "
                 "set another cache.prefix"
             )
@@ -233,13 +235,13 @@ def examine(wire: Wire, names: Names, place: RedisPlace, *, owner: str) -> Stand
     known = _text(wire.call("HGET", names.about, "run_id"))
     if known is None:
         wire.call("HSET", names.about, "run_id", run_id)
-    return Standing(run_id, known in {None, run_id}, _warnings(info, place))
+    return ServerSuitability(run_id, known in {None, run_id}, _warnings(info, place))
 
 
 def explain(exc: Exception, place: RedisPlace) -> str:
     """Return one line with the failure and what the owner can do, without password."""
     errors = _redis().exceptions
-    if isinstance(exc, ServerError):
+    if isinstance(exc, RedisServerError):
         return str(exc)
     if isinstance(exc, errors.OutOfMemoryError):
         return (
@@ -285,7 +287,7 @@ def is_outage(exc: Exception) -> bool:
 
 def is_failure(exc: Exception) -> bool:
     """Return whether the server or the connection failed, not our own work."""
-    return isinstance(exc, _redis().RedisError | OSError | ServerError)
+    return isinstance(exc, _redis().RedisError | OSError | RedisServerError)
 
 
 def _redis() -> Any:
@@ -297,7 +299,7 @@ def _redis() -> Any:
     return redis
 
 
-def _info(wire: Wire) -> Mapping[str, str]:
+def _info(wire: RedisConnection) -> Mapping[str, str]:
     try:
         text = _text(wire.call("INFO")) or ""
     except _redis().ResponseError:

@@ -10,7 +10,7 @@ from negotiation.cases.judge import CaseJudge
 from negotiation.cases.run import decoded
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import HalfError, SchemaError
-from negotiation.mind import Need
+from negotiation.mind import Demand
 from negotiation.need import Schema
 from negotiation.runner import HalfRunner, Validator
 from negotiation.schema.intake import prepared
@@ -32,7 +32,7 @@ class Judged:
 async def judge_cases(
     cases: Sequence[TestCase],
     document: Document,
-    need: Need,
+    need: Demand,
     *,
     runner: HalfRunner,
     validator: Validator,

@@ -19,7 +19,7 @@ from negotiation.cases.text import fitting
 from negotiation.document.layout import read_layout
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import DocumentError, HalfError, SchemaError
-from negotiation.mind import Need
+from negotiation.mind import Demand
 from negotiation.need import Schema, infer_schema
 from negotiation.runner import HalfRunner, Validator
 from negotiation.schema.intake import prepared
@@ -51,7 +51,7 @@ class Derived:
 
 async def derive_cases(
     document: Document,
-    need: Need,
+    need: Demand,
     *,
     runner: HalfRunner,
     validator: Validator,
@@ -98,7 +98,7 @@ def _key(case: TestCase) -> str:
 
 
 async def _values(
-    document: Document, need: Need, validator: Validator
+    document: Document, need: Demand, validator: Validator
 ) -> list[tuple[SampleKind, Json]]:
     """Return the arguments to try, the best ones first."""
     given = [need.arguments]
@@ -110,7 +110,7 @@ async def _values(
     return found
 
 
-def _schemas(document: Document, need: Need) -> Sequence[Schema]:
+def _schemas(document: Document, need: Demand) -> Sequence[Schema]:
     """Return schemas of possible arguments, the most reliable first."""
     found: list[Schema] = []
     try:

@@ -10,8 +10,8 @@
 from negotiation.consensus.listing import (
     MAX_LIST,
     Listed,
-    Listing,
     ListingError,
+    ProtocolListing,
     read_listing,
     render_listing,
 )
@@ -38,7 +38,7 @@ __all__ = [
     "CodeKind",
     "ConsensusProtocol",
     "Listed",
-    "Listing",
+    "ProtocolListing",
     "ListingError",
     "Misfits",
     "Pick",

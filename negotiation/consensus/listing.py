@@ -29,7 +29,7 @@ from negotiation.strict_json import parse_json
 __all__ = [
     "MAX_LIST",
     "Listed",
-    "Listing",
+    "ProtocolListing",
     "ListingError",
     "read_listing",
     "render_listing",
@@ -84,7 +84,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ProtocolListing:
     """The protocols that one agent publishes."""
 
     protocols: tuple[Listed, ...] = field(default=())
@@ -145,7 +145,7 @@ def render_listing(
     )
 
 
-def read_listing(data: bytes) -> Listing:
+def read_listing(data: bytes) -> ProtocolListing:
     """Read the list of a peer.
 
     An invalid protocol or capability is left out. Unknown fields are ignored, so that
@@ -178,7 +178,7 @@ def read_listing(data: bytes) -> Listing:
         listed = _entry(entry, capabilities)
         if listed is not None:
             first.setdefault(listed.uri, listed)
-    return Listing(tuple(first.values()))
+    return ProtocolListing(tuple(first.values()))
 
 
 def _dump(value: Any) -> bytes:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from negotiation.consensus.listing import Listed, Listing
+from negotiation.consensus.listing import Listed, ProtocolListing
 from negotiation.document.reader import read_document
 from negotiation.errors import DocumentError, SchemaError
-from negotiation.mind import Need
+from negotiation.mind import Demand
 from negotiation.need import Capability
 from negotiation.rules.choice import choose, names_one
 from negotiation.rules.fit import fit_requester
@@ -38,7 +38,7 @@ class Pick:
     "Conversion of the capability's output to the wanted result."
 
 
-def meant_capability(listing: Listing, need: Need) -> Capability | None:
+def meant_capability(listing: ProtocolListing, need: Demand) -> Capability | None:
     """Return the only capability of a list that a need means, or None.
 
     One with side effects must be named in the requirement (DESIGN.md,
@@ -55,12 +55,12 @@ def meant_capability(listing: Listing, need: Need) -> Capability | None:
     return chosen if isinstance(chosen, Capability) else None
 
 
-def reaching(listing: Listing, capability: Capability) -> list[Listed]:
+def reaching(listing: ProtocolListing, capability: Capability) -> list[Listed]:
     """Return the protocols of a list that can call a capability, in its order."""
     return [one for one in listing.protocols if capability in one.capabilities]
 
 
-def fits_document(text: str, need: Need) -> bool:
+def fits_document(text: str, need: Demand) -> bool:
     """Return whether the need's data and result fit a document of one exchange."""
     try:
         return not isinstance(fit_requester(read_document(text), need), Mismatch)
@@ -68,7 +68,7 @@ def fits_document(text: str, need: Need) -> bool:
         return False
 
 
-def pick_generic(capability: Capability, need: Need) -> Pick | None:
+def pick_generic(capability: Capability, need: Demand) -> Pick | None:
     """Return how a generic protocol serves a need, or None.
 
     The need must name the capability, and the schemas must fit: a generic protocol

@@ -22,7 +22,7 @@ from negotiation.strict_json import Json
 __all__ = [
     "NOTHING_SENT",
     "NOT_SERVED",
-    "Answered",
+    "CallAnswered",
     "Ask",
     "Broken",
     "CallCapability",
@@ -151,7 +151,7 @@ class CallCapability:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class CallAnswered:
     """A call of our agent was answered, with a result or an error."""
 
     call_id: str
@@ -314,7 +314,7 @@ class Broken:
 
 
 WrittenEvent = (
-    CallCapability | Answered | CallRefused | Progress | Deliver | Flagged | Broken
+    CallCapability | CallAnswered | CallRefused | Progress | Deliver | Flagged | Broken
 )
 
 
@@ -351,7 +351,7 @@ class WrittenProtocol(Protocol):
         ...
 
     def ask(self, call: Ask, *, now: float, wall_now: datetime) -> None:
-        """Begin a call; it ends with exactly one `Answered` or `CallRefused`.
+        """Begin a call; it ends with exactly one `CallAnswered` or `CallRefused`.
 
         Messages to send afterwards, if any, are the request of this call.
         """

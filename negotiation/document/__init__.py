@@ -22,7 +22,7 @@ from negotiation.document.renderer import render_document, render_encoded_docume
 from negotiation.document.shape import (
     MAX_DOCUMENT_SIZE,
     Document,
-    ErrorCode,
+    DocumentErrorCode,
     ExampleKind,
     MessageKind,
     WorkedExample,
@@ -32,7 +32,7 @@ from negotiation.document.shape import (
 __all__ = [
     "MAX_DOCUMENT_SIZE",
     "Document",
-    "ErrorCode",
+    "DocumentErrorCode",
     "ExampleKind",
     "MessageKind",
     "WorkedExample",

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from negotiation.document.headings import Part, part_said
+from negotiation.document.headings import DocumentPart, part_said
 from negotiation.document.markdown import Fence, JsonText, Outline
 from negotiation.document.shape import ExampleKind, WorkedExample
 from negotiation.errors import DocumentError, JsonError
@@ -46,9 +46,9 @@ TEXT_LANGUAGES: Final = frozenset(
 
 COMMENT: Final = re.compile(r"(?:#|//).*")
 KINDS: Final = {
-    Part.REQUEST: ExampleKind.REQUEST,
-    Part.RESPONSE: ExampleKind.RESPONSE,
-    Part.ERROR: ExampleKind.ERROR,
+    DocumentPart.REQUEST: ExampleKind.REQUEST,
+    DocumentPart.RESPONSE: ExampleKind.RESPONSE,
+    DocumentPart.ERROR: ExampleKind.ERROR,
 }
 NAMES: Final = {
     ExampleKind.REQUEST: "request",
@@ -162,10 +162,12 @@ def _kind(pair: _Pair) -> ExampleKind | None:
         *pair.values.headings[1:],
     ]
     said = [part_said(clue) for clue in clues]
-    part = next((one for one in said if one is not Part.UNCLEAR), Part.UNCLEAR)
+    part = next(
+        (one for one in said if one is not DocumentPart.UNCLEAR), DocumentPart.UNCLEAR
+    )
     # Under "Response" a line such as "when it fails:" marks an error.
-    if part is Part.RESPONSE and Part.ERROR in map(part_said, intros):
-        part = Part.ERROR
+    if part is DocumentPart.RESPONSE and DocumentPart.ERROR in map(part_said, intros):
+        part = DocumentPart.ERROR
     return KINDS.get(part)
 
 

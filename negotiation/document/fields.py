@@ -12,7 +12,7 @@ from negotiation.schema.keywords import ANNOTATIONS
 from negotiation.schema.reasons import values_of
 from negotiation.schema.values import contradiction, types_of
 
-__all__ = ["Fields", "keywords_of", "places_of", "take_message_id"]
+__all__ = ["MessageFields", "keywords_of", "places_of", "take_message_id"]
 
 ID_NAMES: Final = (
     "messageId",
@@ -28,7 +28,7 @@ ID_SIZE: Final = 36
 "Length that a message id must have room for: a UUID in its usual form."
 
 
-class Fields:
+class MessageFields:
     """Sorts the top-level properties of one message by their purpose.
 
     `left` has the properties without a known purpose; `fields` has the others.
@@ -78,7 +78,7 @@ class Fields:
             self.take("action", Slot.ACTION)
 
 
-def take_message_id(request: Fields, response: Fields) -> str | None:
+def take_message_id(request: MessageFields, response: MessageFields) -> str | None:
     """Take the message id from both messages; return its name, or None."""
     for name in ID_NAMES:
         if name in request.left and name in response.left:
@@ -99,7 +99,7 @@ def _carries_ids(schema: Schema) -> bool:
     return bool(least <= 1 and most >= ID_SIZE)
 
 
-def places_of(fields: Fields, own: str | None) -> tuple[Place, ...]:
+def places_of(fields: MessageFields, own: str | None) -> tuple[Place, ...]:
     """Return where the values are: in the only remaining object, or side by side."""
     if own is not None:
         return (Place((own,), fields.left[own]),)

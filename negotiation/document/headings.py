@@ -9,7 +9,7 @@ import re
 from enum import Enum, auto
 from typing import Final
 
-__all__ = ["ENCODING_WORDS", "NEED_WORDS", "Part", "part_said"]
+__all__ = ["ENCODING_WORDS", "NEED_WORDS", "DocumentPart", "part_said"]
 
 REQUEST_WORDS: Final = re.compile(r"request|input|请求|請求|输入", re.IGNORECASE)
 RESPONSE_WORDS: Final = re.compile(
@@ -28,7 +28,7 @@ ENCODING_WORDS: Final = re.compile(
 )
 
 
-class Part(Enum):
+class DocumentPart(Enum):
     """The message that a block of the text describes or shows."""
 
     REQUEST = auto()
@@ -37,15 +37,15 @@ class Part(Enum):
     UNCLEAR = auto()
 
 
-def part_said(words: str) -> Part:
+def part_said(words: str) -> DocumentPart:
     """Return the part that the first 500 characters of `words` name."""
     words = words[:500]
     request = REQUEST_WORDS.search(words)
     response = RESPONSE_WORDS.search(words)
     if ERROR_WORDS.search(words):
-        return Part.ERROR
+        return DocumentPart.ERROR
     if request and not response:
-        return Part.REQUEST
+        return DocumentPart.REQUEST
     if response and not request:
-        return Part.RESPONSE
-    return Part.UNCLEAR
+        return DocumentPart.RESPONSE
+    return DocumentPart.UNCLEAR

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from negotiation.document.fields import Fields, places_of, take_message_id
-from negotiation.document.outcome import Outcome
+from negotiation.document.fields import MessageFields, places_of, take_message_id
+from negotiation.document.outcome import ResponseOutcome
 from negotiation.document.parts import Mark, Message, Place
 from negotiation.document.shape import Document
 from negotiation.errors import DocumentError
@@ -103,8 +103,8 @@ def read_layout(document: Document) -> Layout:
     """
     if not document.is_json:
         raise DocumentError("the messages are not JSON")
-    request = Fields("request", document.request_schema)
-    response = Fields("response", document.response_schema)
+    request = MessageFields("request", document.request_schema)
+    response = MessageFields("response", document.response_schema)
     message_id = take_message_id(request, response)
     own = document.input_schema is not None and document.output_schema is not None
     given, result = ("input", "output") if own else (None, None)
@@ -114,7 +114,7 @@ def read_layout(document: Document) -> Layout:
     ):
         fields.take_action()
         fields.take_constants(kind, keep=values)
-    outcome = Outcome(response)
+    outcome = ResponseOutcome(response)
     return Layout(
         message_id,
         RequestLayout(

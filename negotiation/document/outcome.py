@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from negotiation.document.fields import Fields, keywords_of
+from negotiation.document.fields import MessageFields, keywords_of
 from negotiation.document.parts import Fixed, Mark, Slot
 from negotiation.errors import DocumentError
 from negotiation.need import Schema
@@ -12,7 +12,7 @@ from negotiation.schema.reasons import values_of
 from negotiation.schema.unions import alternatives
 from negotiation.schema.values import contradiction, types_of
 
-__all__ = ["Outcome"]
+__all__ = ["ResponseOutcome"]
 
 GOOD_WORDS: Final = ("ok", "success", "succeeded", "200", "0")
 BAD_WORDS: Final = ("error", "failed", "failure", "fail", "500")
@@ -21,10 +21,10 @@ OPEN_WORDS: Final = ("ok", "OK", "Ok", "success", "SUCCESS", "Success", "200", "
 "Values that mean success in a text field that lists no words."
 
 
-class Outcome:
+class ResponseOutcome:
     """The fields in which a response reports success or failure, and the reason."""
 
-    def __init__(self, fields: Fields) -> None:
+    def __init__(self, fields: MessageFields) -> None:
         self._fields = fields
         self.good: list[tuple[tuple[str, ...], Slot | Fixed]] = []
         self.bad: list[tuple[tuple[str, ...], Slot | Fixed]] = []

@@ -11,7 +11,7 @@ from typing import Final
 from negotiation.document.bases import named_base
 from negotiation.document.encodings import JSON, encoding_of
 from negotiation.document.examples import looks_like_schema, read_examples
-from negotiation.document.headings import NEED_WORDS, Part, part_said
+from negotiation.document.headings import NEED_WORDS, DocumentPart, part_said
 from negotiation.document.markdown import JsonText, Outline, Section, read_outline
 from negotiation.document.shape import (
     MAX_DOCUMENT_SIZE,
@@ -77,7 +77,9 @@ def _schemas(
     outline: Outline, base_uri: str | None, shown: frozenset[int]
 ) -> tuple[Schema, Schema]:
     """Return both schemas; `shown` are positions of values in examples."""
-    found: dict[Part, list[dict[str, Json]]] = {part: [] for part in Part}
+    found: dict[DocumentPart, list[dict[str, Json]]] = {
+        part: [] for part in DocumentPart
+    }
     broken = ""
     for place in outline.jsons:
         if place.position in shown:
@@ -91,9 +93,12 @@ def _schemas(
             continue
         if isinstance(value, dict) and looks_like_schema(value):
             found[_part(place, value)].append(value)
-    unclear = iter(found[Part.UNCLEAR])
-    request = next(iter(found[Part.REQUEST]), None) or next(unclear, None)
-    response = next(iter([*found[Part.RESPONSE], *unclear, *found[Part.ERROR]]), None)
+    unclear = iter(found[DocumentPart.UNCLEAR])
+    request = next(iter(found[DocumentPart.REQUEST]), None) or next(unclear, None)
+    response = next(
+        iter([*found[DocumentPart.RESPONSE], *unclear, *found[DocumentPart.ERROR]]),
+        None,
+    )
     if request is None or response is None:
         what = " and ".join(
             name
@@ -124,7 +129,7 @@ def _checked(what: str, schema: dict[str, Json]) -> Schema:
         raise DocumentError(f"the {what} schema cannot be used: {exc}") from None
 
 
-def _part(place: JsonText, schema: dict[str, Json]) -> Part:
+def _part(place: JsonText, schema: dict[str, Json]) -> DocumentPart:
     """Return the message that a schema describes, by the nearest clear words."""
     title = schema.get("title")
     clues = [
@@ -135,9 +140,9 @@ def _part(place: JsonText, schema: dict[str, Json]) -> Part:
     ]
     for clue in clues:
         part = part_said(clue)
-        if part is not Part.UNCLEAR:
+        if part is not DocumentPart.UNCLEAR:
             return part
-    return Part.UNCLEAR
+    return DocumentPart.UNCLEAR
 
 
 def _requirement(outline: Outline) -> str:

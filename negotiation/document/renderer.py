@@ -15,7 +15,7 @@ from negotiation.document.shape import (
     MAX_DOCUMENT_SIZE,
     OTHER_ERROR,
     OTHER_STATUS,
-    ErrorCode,
+    DocumentErrorCode,
     ExampleKind,
     WorkedExample,
     encoded,
@@ -58,7 +58,7 @@ def render_document(
     output_schema: Schema,
     *,
     offered: Sequence[Capability] = (),
-    errors: Sequence[ErrorCode] = (),
+    errors: Sequence[DocumentErrorCode] = (),
 ) -> str:
     """Return a document of our own shape, always the same bytes for equal arguments.
 
@@ -192,7 +192,7 @@ def _bytes_block(data: bytes) -> str:
     return "\n".join(["```hex", *lines, "```"])
 
 
-def _error_lines(errors: Sequence[ErrorCode], *, own_words: bool) -> list[str]:
+def _error_lines(errors: Sequence[DocumentErrorCode], *, own_words: bool) -> list[str]:
     if not errors:
         return [
             "- `status.code` is an HTTP status code: 200 is good, 4xx is a fault of "

@@ -25,7 +25,7 @@ __all__ = [
     "OTHER_ERROR",
     "OTHER_STATUS",
     "Document",
-    "ErrorCode",
+    "DocumentErrorCode",
     "ExampleKind",
     "MessageKind",
     "WorkedExample",
@@ -149,7 +149,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorCode:
+class DocumentErrorCode:
     """A code that a need requires for one kind of failure."""
 
     code: str
@@ -202,7 +202,7 @@ def own_request_schema(input_schema: Schema) -> dict[str, Any]:
 
 
 def own_response_schema(
-    output_schema: Schema, errors: Sequence[ErrorCode] = ()
+    output_schema: Schema, errors: Sequence[DocumentErrorCode] = ()
 ) -> dict[str, Any]:
     """Return the schema of a whole response in our own shape.
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from negotiation.errors import FailureKind
 
 __all__ = [
-    "Agreed",
+    "NegotiationAgreed",
     "CodeGenerationSlow",
     "Event",
     "Ignored",
-    "NeedAnswer",
+    "NeedSpokenAnswer",
     "NeedModule",
     "NeedProposal",
     "NeedVerdict",
@@ -70,7 +70,7 @@ class Ignored:
 
 
 @dataclass(frozen=True, slots=True)
-class NeedAnswer:
+class NeedSpokenAnswer:
     """The peer asks in words; answer with `answer_ready` or `no_answer` (ANP-64)."""
 
     message_id: str
@@ -102,12 +102,12 @@ class QuestionUnanswered:
     "Reason in our words."
 
 
-QuestionEvent = NeedAnswer | QuestionAnswered | QuestionUnanswered
+QuestionEvent = NeedSpokenAnswer | QuestionAnswered | QuestionUnanswered
 "Events about questions (ANP-64), during a negotiation and after it."
 
 
 @dataclass(frozen=True, slots=True)
-class Agreed:
+class NegotiationAgreed:
     """Both sides have the same document and announced their code; the last event."""
 
     document: str
@@ -138,7 +138,7 @@ Event = (
     | CodeGenerationSlow
     | Ignored
     | QuestionEvent
-    | Agreed
+    | NegotiationAgreed
     | NegotiationFailed
 )
 "All events that the shell handles."

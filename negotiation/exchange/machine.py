@@ -20,17 +20,22 @@ from negotiation.exchange import wording
 from negotiation.exchange.dialogue.limits import DialogueLimits
 from negotiation.exchange.dialogue.questions import QUESTIONS, Questions
 from negotiation.exchange.events import (
-    Agreed,
     CodeGenerationSlow,
     Event,
     Ignored,
     NeedModule,
     NeedProposal,
     NeedVerdict,
+    NegotiationAgreed,
     NegotiationFailed,
 )
 from negotiation.exchange.limits import NegotiationLimits
-from negotiation.exchange.reactions import END_STATES, REACTIONS, Reaction, State
+from negotiation.exchange.reactions import (
+    END_STATES,
+    REACTIONS,
+    NegotiationState,
+    Reaction,
+)
 from negotiation.exchange.sequence import SequenceCounter
 from negotiation.exchange.speaker import Speaker
 from negotiation.exchange.waits import expiry, wait_of, waits_for_peer
@@ -57,7 +62,7 @@ class Machine(Speaker[Event]):
     """One negotiation on one channel (ANP-3, ANP-20 to ANP-46).
 
     After each call send what `messages_to_send` returns, act on every `next_event`, and
-    re-arm `get_timer`. The last event is `Agreed` or `NegotiationFailed`; after it no
+    re-arm `get_timer`. The last event is `NegotiationAgreed` or `NegotiationFailed`; after it no
     input has an effect. No message of a peer makes a method raise; a call of our own in
     a state that does not ask for it raises `MisuseError`.
     """
@@ -94,22 +99,22 @@ class Machine(Speaker[Event]):
         self._confirmed = False
         self._slow_at: float | None = None
         if role is Role.REQUESTER:
-            self._enter(State.PROPOSE, now)
+            self._enter(NegotiationState.PROPOSE, now)
             self._events.append(NeedProposal())
         else:
-            self._enter(State.EXPECT_PROPOSAL, now)
+            self._enter(NegotiationState.EXPECT_PROPOSAL, now)
 
     # Properties for the shell.
 
     @property
-    def state(self) -> State:
+    def state(self) -> NegotiationState:
         """The state of the negotiation."""
         return self._state
 
     @property
     def ready(self) -> bool:
         """True once both sides announced their code: data may flow (ANP-42)."""
-        return self._state is State.READY
+        return self._state is NegotiationState.READY
 
     @property
     def transcript(self) -> tuple[Turn, ...]:
@@ -167,7 +172,7 @@ class Machine(Speaker[Event]):
 
     def proposal_ready(self, text: str, *, now: float) -> None:
         """Send the first candidate of our mind (ANP-4, ANP-21)."""
-        if self._late({State.PROPOSE}, now):
+        if self._late({NegotiationState.PROPOSE}, now):
             return
         problem = candidate_problem(text)
         if problem is not None:
@@ -178,7 +183,7 @@ class Machine(Speaker[Event]):
 
     def verdict_ready(self, verdict: Verdict, *, now: float) -> None:
         """Answer the peer's candidate with our mind's verdict."""
-        if self._late({State.JUDGE}, now):
+        if self._late({NegotiationState.JUDGE}, now):
             return
         match verdict:
             case Accept():
@@ -197,10 +202,13 @@ class Machine(Speaker[Event]):
         Allowed while we judge a candidate, since its half is prepared before it is
         accepted (ANP-Q8). Then `accepted` and `generated` are sent together.
         """
-        if self._late({State.JUDGE, State.EXPECT_CODE}, now) or self._own_code:
+        if (
+            self._late({NegotiationState.JUDGE, NegotiationState.EXPECT_CODE}, now)
+            or self._own_code
+        ):
             return
         self._own_code = True
-        if self._state is State.EXPECT_CODE:
+        if self._state is NegotiationState.EXPECT_CODE:
             self._announce(now)
 
     def module_failed(self, reason: str, *, now: float) -> None:
@@ -208,14 +216,21 @@ class Machine(Speaker[Event]):
 
         While we judge, the peer gets `rejected`; after an agreement `error` (ANP-46).
         """
-        if self._late({State.JUDGE, State.EXPECT_CODE}, now):
+        if self._late({NegotiationState.JUDGE, NegotiationState.EXPECT_CODE}, now):
             return
         kind, told = FailureKind.CODE_GENERATION, wording.UNCODED_REASON
         self._fail(kind, reason, by_peer=False, now=now, told=told)
 
     def mind_failed(self, reason: str, *, now: float) -> None:
         """End because our mind gave no answer; the peer does not see `reason`."""
-        if self._late({State.PROPOSE, State.JUDGE, State.EXPECT_CODE}, now):
+        if self._late(
+            {
+                NegotiationState.PROPOSE,
+                NegotiationState.JUDGE,
+                NegotiationState.EXPECT_CODE,
+            },
+            now,
+        ):
             return
         self._fail_mind(reason, now)
 
@@ -298,7 +313,7 @@ class Machine(Speaker[Event]):
             self._protocol_error("the proposal is empty", now)
             return
         self._candidate = message.candidate_protocols
-        self._enter(State.JUDGE, now)
+        self._enter(NegotiationState.JUDGE, now)
         self._events.append(
             NeedVerdict(
                 message.candidate_protocols,
@@ -333,7 +348,7 @@ class Machine(Speaker[Event]):
         self._end(FailureKind.REJECTED, reason, by_peer=True)
 
     def _handle_code(self, message: CodeGeneration, now: float) -> None:
-        if self._state is not State.EXPECT_CODE:
+        if self._state is not NegotiationState.EXPECT_CODE:
             # ANP-3: the agreement comes before the code.
             self._protocol_error("codeGeneration before an agreement", now)
         elif message.status is CodeStatus.ERROR:
@@ -376,7 +391,7 @@ class Machine(Speaker[Event]):
 
     # Our own steps.
 
-    def _late(self, states: set[State], now: float) -> bool:
+    def _late(self, states: set[NegotiationState], now: float) -> bool:
         """Return whether the negotiation has ended already; refuse a wrong input."""
         self.handle_timer(now=now)
         if self._state in END_STATES:
@@ -403,10 +418,10 @@ class Machine(Speaker[Event]):
         self._candidate = text
         self._own_code = False
         self._send_turn(Status.NEGOTIATING, text, summary, now)
-        self._enter(State.EXPECT_ANSWER, now)
+        self._enter(NegotiationState.EXPECT_ANSWER, now)
 
     def _agree(self, now: float) -> None:
-        self._enter(State.EXPECT_CODE, now)
+        self._enter(NegotiationState.EXPECT_CODE, now)
         self._slow_at = now + self._limits.codegen_slow
         if self._own_code:
             self._announce(now)
@@ -420,9 +435,9 @@ class Machine(Speaker[Event]):
     def _finish(self) -> None:
         if self._own_code and self._peer_code:
             self._questions.close("the negotiation ended first")
-            self._state = State.READY
+            self._state = NegotiationState.READY
             digest = hashlib.sha256(self._candidate.encode("utf-8")).hexdigest()
-            self._events.append(Agreed(self._candidate, digest))
+            self._events.append(NegotiationAgreed(self._candidate, digest))
 
     def _expire(self, now: float) -> None:
         """End because the present state lasted too long."""
@@ -435,7 +450,7 @@ class Machine(Speaker[Event]):
             told=told,
         )
 
-    def _enter(self, state: State, now: float) -> None:
+    def _enter(self, state: NegotiationState, now: float) -> None:
         self._state = state
         self._deadline = now + wait_of(state, self._limits)
 
@@ -463,7 +478,7 @@ class Machine(Speaker[Event]):
         told: str | None = None,
     ) -> None:
         """End the negotiation and tell the peer, who sees `told` or else `reason`."""
-        if self._state is State.EXPECT_CODE:
+        if self._state is NegotiationState.EXPECT_CODE:
             self._send(CodeGeneration(status=CodeStatus.ERROR))
         else:
             # Never `timeout`: it would raise in the SDK's negotiation (WIRE row 44).
@@ -473,7 +488,7 @@ class Machine(Speaker[Event]):
 
     def _end(self, kind: FailureKind, reason: str, *, by_peer: bool) -> None:
         self._questions.close("the negotiation ended first")
-        self._state = State.FAILED
+        self._state = NegotiationState.FAILED
         self._events.append(NegotiationFailed(kind, reason, by_peer))
 
     # Sending and recording.

@@ -19,27 +19,27 @@ from negotiation.errors import (
     TransportClosed,
 )
 from negotiation.exchange.events import (
-    Agreed,
     CodeGenerationSlow,
     Event,
     Ignored,
-    NeedAnswer,
     NeedModule,
     NeedProposal,
+    NeedSpokenAnswer,
     NeedVerdict,
+    NegotiationAgreed,
     NegotiationFailed,
     QuestionAnswered,
     QuestionUnanswered,
 )
 from negotiation.exchange.machine import Machine
 from negotiation.exchange.preparation import MAX_ATTEMPTS, prepare_half
-from negotiation.exchange.reactions import State
+from negotiation.exchange.reactions import NegotiationState
 from negotiation.mind import (
     Accept,
     Counter,
+    Demand,
     HalfSource,
     Mind,
-    Need,
     Offer,
     Reject,
     Side,
@@ -50,7 +50,7 @@ from negotiation.transcript import NegotiationEnded, Turn
 __all__ = [
     "MAX_ATTEMPTS",
     "Approve",
-    "Outcome",
+    "NegotiationResult",
     "Transport",
     "negotiate",
     "prepare_half",
@@ -99,7 +99,7 @@ class Transport(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class NegotiationResult:
     """The result of a successful negotiation."""
 
     document: str
@@ -136,7 +136,7 @@ async def negotiate(
     clock: Callable[[], float] = time.monotonic,
     on_turn: Callable[[Turn], None] | None = None,
     on_end: Callable[[NegotiationEnded], None] | None = None,
-) -> Outcome:
+) -> NegotiationResult:
     """Drive `machine` to its end (ANP-3, ANP-7).
 
     Our half is prepared before a candidate is accepted (ANP-Q8), and while the peer
@@ -145,7 +145,7 @@ async def negotiate(
     Args:
         machine: A fresh machine, made with `clock`.
         mind: Proposes and judges.
-        side: The side the mind works for; `Need` when the machine is a requester's.
+        side: The side the mind works for; `Demand` when the machine is a requester's.
         prepare: Writes and checks our half for a document; raises `HalfError` after its
             attempts, or `MindError`. See `prepare_half`.
         approve: Asks the owner; without it the mind decides alone.
@@ -217,7 +217,7 @@ class _Negotiation:
         # Questions of the peer that our mind is answering, by message id (ANP-64).
         self._answering: dict[str, asyncio.Task[str]] = {}
 
-    async def run(self) -> Outcome:
+    async def run(self) -> NegotiationResult:
         """Feed the machine until its last event."""
         while (outcome := await self._carry_out()) is None:
             await self._wait()
@@ -248,7 +248,7 @@ class _Negotiation:
 
     # Outputs of the machine: messages and events.
 
-    async def _carry_out(self) -> Outcome | None:
+    async def _carry_out(self) -> NegotiationResult | None:
         """Send messages and handle events until there are no more.
 
         Raises:
@@ -260,7 +260,7 @@ class _Negotiation:
             match self._machine.next_event():
                 case None:
                     return None
-                case Agreed(document, digest):
+                case NegotiationAgreed(document, digest):
                     return self._outcome(document, digest)
                 case NegotiationFailed(kind, reason, by_peer):
                     self._end(kind, reason, by_peer=by_peer)
@@ -299,7 +299,7 @@ class _Negotiation:
             case NeedModule(document):
                 self._start_preparation(document)
                 self._awaiting_half = True
-            case NeedAnswer(message_id, text):
+            case NeedSpokenAnswer(message_id, text):
                 self._answering[message_id] = asyncio.create_task(
                     self._mind.answer(text, self._side)
                 )
@@ -328,7 +328,7 @@ class _Negotiation:
     # The work of the tasks.
 
     async def _propose(self) -> str:
-        if not isinstance(self._side, Need):
+        if not isinstance(self._side, Demand):
             raise MisuseError("a requester's negotiation needs a Need")
         text = await self._mind.propose(self._side)
         if self._approve is None:
@@ -456,19 +456,19 @@ class _Negotiation:
 
     def _prepare_ahead(self, candidate: str) -> None:
         """Prepare our half while the peer judges, if the candidate was really sent."""
-        if self._machine.state is State.EXPECT_ANSWER:
+        if self._machine.state is NegotiationState.EXPECT_ANSWER:
             self._start_preparation(candidate)
 
     # The end.
 
-    def _outcome(self, document: str, digest: str) -> Outcome:
+    def _outcome(self, document: str, digest: str) -> NegotiationResult:
         if self._half is None:
             raise MisuseError("the machine agreed without a half of ours")
         receiving = _finished(self._receiving)
         unread = None
         if receiving is not None and receiving.exception() is None:
             unread = receiving.result()
-        return Outcome(
+        return NegotiationResult(
             document,
             digest,
             self._half,

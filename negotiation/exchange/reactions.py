@@ -6,10 +6,10 @@ from enum import Enum, auto
 
 from negotiation.messages import Status
 
-__all__ = ["END_STATES", "REACTIONS", "Reaction", "State"]
+__all__ = ["END_STATES", "REACTIONS", "Reaction", "NegotiationState"]
 
 
-class State(Enum):
+class NegotiationState(Enum):
     """The state of a negotiation on our side."""
 
     PROPOSE = auto()
@@ -21,7 +21,7 @@ class State(Enum):
     FAILED = auto()
 
 
-END_STATES = {State.READY, State.FAILED}
+END_STATES = {NegotiationState.READY, NegotiationState.FAILED}
 "States in which inputs have no effect any more."
 
 
@@ -47,28 +47,28 @@ class Reaction(Enum):
     "There is no candidate of ours that the peer could accept (ANP-Q29)."
 
 
-REACTIONS: dict[State, dict[Status, Reaction]] = {
-    State.PROPOSE: {
+REACTIONS: dict[NegotiationState, dict[Status, Reaction]] = {
+    NegotiationState.PROPOSE: {
         Status.NEGOTIATING: Reaction.OUT_OF_TURN,
         Status.ACCEPTED: Reaction.NOTHING_TO_ACCEPT,
         Status.REJECTED: Reaction.END,
     },
-    State.EXPECT_PROPOSAL: {
+    NegotiationState.EXPECT_PROPOSAL: {
         Status.NEGOTIATING: Reaction.CONSIDER,
         Status.ACCEPTED: Reaction.NOTHING_TO_ACCEPT,
         Status.REJECTED: Reaction.END,
     },
-    State.EXPECT_ANSWER: {
+    NegotiationState.EXPECT_ANSWER: {
         Status.NEGOTIATING: Reaction.CONSIDER,
         Status.ACCEPTED: Reaction.AGREE,
         Status.REJECTED: Reaction.END,
     },
-    State.JUDGE: {
+    NegotiationState.JUDGE: {
         Status.NEGOTIATING: Reaction.OUT_OF_TURN,
         Status.ACCEPTED: Reaction.NOTHING_TO_ACCEPT,
         Status.REJECTED: Reaction.END,
     },
-    State.EXPECT_CODE: {
+    NegotiationState.EXPECT_CODE: {
         Status.NEGOTIATING: Reaction.OUT_OF_TURN,
         Status.ACCEPTED: Reaction.CONFIRM,
         Status.REJECTED: Reaction.END,

@@ -20,7 +20,7 @@ from negotiation.llm.steps.answer import (
     read_spoken,
     spoken_question,
 )
-from negotiation.mind import Need, Offer, Side
+from negotiation.mind import Demand, Offer, Side
 
 __all__ = ["Assessor"]
 
@@ -59,7 +59,7 @@ class Assessor:
         return read_spoken(await self._ask(spoken_question(text, offer)), offer)
 
     async def judge_messages(
-        self, document: str, messages: Sequence[examine.Shown]
+        self, document: str, messages: Sequence[examine.ShownMessages]
     ) -> tuple[str, ...]:
         """Return the deviations of messages from the document (ANP-9).
 
@@ -70,7 +70,7 @@ class Assessor:
         return examine.read_messages(messages, await self._ask(question))
 
     async def write_cases(
-        self, document: str, need: Need, *, most: int = 6
+        self, document: str, need: Demand, *, most: int = 6
     ) -> tuple[examine.CaseArguments, ...]:
         """Return arguments for test cases, besides those that rules derive (ANP-48).
 
@@ -81,7 +81,7 @@ class Assessor:
         return examine.read_cases(need, await self._ask(question), most=most)
 
     async def judge_cases(
-        self, document: str, cases: Sequence[examine.Shown]
+        self, document: str, cases: Sequence[examine.ShownMessages]
     ) -> tuple[str, ...]:
         """Return the faults of test cases, other than those of schemas (ANP-49).
 
@@ -94,7 +94,7 @@ class Assessor:
     async def judge_fault(
         self,
         document: str,
-        message: examine.Shown,
+        message: examine.ShownMessages,
         description: str,
         *,
         findings: tuple[str, ...] = (),

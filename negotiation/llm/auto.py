@@ -6,7 +6,7 @@ import logging
 
 from negotiation.errors import HalfError, MindError
 from negotiation.llm.mind import LlmMind
-from negotiation.mind import Accept, HalfSource, Mind, Need, Side, Verdict
+from negotiation.mind import Accept, Demand, HalfSource, Mind, Side, Verdict
 from negotiation.transcript import Turn
 
 __all__ = ["AutoMind"]
@@ -29,7 +29,7 @@ class AutoMind:
         self._rules = rules
         self._llm = llm
 
-    async def propose(self, need: Need) -> str:
+    async def propose(self, need: Demand) -> str:
         """Return the first candidate; the model writes it if there are no schemas."""
         return await self._llm.propose(need)
 

@@ -22,7 +22,7 @@ from negotiation.llm.links.conversions import How
 from negotiation.llm.links.plans import ProviderPlan, RequesterPlan
 from negotiation.llm.links.trees import Each, Leaf, Node, Tree
 from negotiation.llm.steps.offer import Unmapped
-from negotiation.mind import Need, Side
+from negotiation.mind import Demand, Side
 from negotiation.strict_json import Json, canonical_json
 
 __all__ = ["Discretion", "kept_back"]
@@ -159,7 +159,7 @@ def _code_texts(source: str) -> Iterator[str]:
 
 def _public(side: Side) -> str:
     """Return the texts of a side that a peer may know: all but its hints."""
-    if isinstance(side, Need):
+    if isinstance(side, Demand):
         given: Json = [asdict(side.task), side.arguments]
     else:
         given = [asdict(one) for one in side.capabilities]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from negotiation.mind import Need, Side
-from negotiation.need import infer_schema, schema_hash, task_key
+from negotiation.mind import Demand, Side
+from negotiation.need import infer_schema, need_key, schema_hash
 from negotiation.strict_json import Json, canonical_json
 
 __all__ = ["side_key"]
@@ -18,11 +18,11 @@ def side_key(side: Side) -> str:
     shape is another question.
     """
     parts: list[Json]
-    if isinstance(side, Need):
+    if isinstance(side, Demand):
         given = side.task.input_schema is None
         parts = [
             "need",
-            task_key(side.task),
+            need_key(side.task),
             infer_schema(side.arguments) if given else None,
         ]
     else:

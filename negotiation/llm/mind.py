@@ -55,8 +55,8 @@ from negotiation.llm.verdicts import (
 from negotiation.mind import (
     Accept,
     Counter,
+    Demand,
     HalfSource,
-    Need,
     Offer,
     Reject,
     Side,
@@ -94,7 +94,7 @@ class LlmMind(Assessor):
 
     # The first document.
 
-    async def propose(self, need: Need) -> str:
+    async def propose(self, need: Demand) -> str:
         """Return the first candidate for `need` (ANP-4).
 
         Raises:
@@ -117,7 +117,9 @@ class LlmMind(Assessor):
         self._memory.proposed.put(key, text)
         return text
 
-    def _read_proposal(self, need: Need, answer: Mapping[str, Any]) -> tuple[str, str]:
+    def _read_proposal(
+        self, need: Demand, answer: Mapping[str, Any]
+    ) -> tuple[str, str]:
         """Return document and codec without private hints (ANP-34)."""
         discretion = Discretion(need)
         text, codec = read_proposal(need, discretion.without(dict(answer)), self._held)
@@ -168,7 +170,7 @@ class LlmMind(Assessor):
             return Accept()
         if (refused := self._memory.refused.get(key)) is not None:
             return refused
-        if isinstance(side, Need):
+        if isinstance(side, Demand):
             return await self._judge_reply(candidate, side, sent)
         return await self._judge_offer(candidate, side, sent)
 
@@ -299,7 +301,7 @@ class LlmMind(Assessor):
         )
 
     async def _judge_reply(
-        self, candidate: str, need: Need, sent: Sequence[str]
+        self, candidate: str, need: Demand, sent: Sequence[str]
     ) -> Verdict:
         try:
             document = read_document(candidate)
@@ -362,7 +364,7 @@ class LlmMind(Assessor):
         known = self._memory.plans.get(Memory.key(candidate, side))
         if known is not None:
             known.failed = True
-        if isinstance(side, Need):
+        if isinstance(side, Demand):
             ours = await self.propose(side)
             if ours in sent:
                 return Reject(reason)
@@ -426,7 +428,7 @@ class LlmMind(Assessor):
             return replace(known.plan, codec=codec)
         found: Plan | Unserved | Unmapped
         try:
-            if isinstance(side, Need):
+            if isinstance(side, Demand):
                 found = await self._plan_reply(reply_form(document, side), findings)
             else:
                 found = await self._plan_offer(offer_form(document, side), findings)

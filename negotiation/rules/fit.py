@@ -13,13 +13,13 @@ from negotiation.document.layout import Layout, read_layout
 from negotiation.document.parts import Place
 from negotiation.document.shape import Document
 from negotiation.errors import DocumentError, SchemaError
-from negotiation.mind import Need
+from negotiation.mind import Demand
 from negotiation.need import Capability, Schema, infer_schema
 from negotiation.rules.chains import Chain
 from negotiation.rules.names import short_name
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import cut
-from negotiation.schema.mapping import Drop, Proof, compare, normal_name
+from negotiation.schema.mapping import Drop, MappingProof, compare, normal_name
 from negotiation.schema.plan import Plan, PlanError
 from negotiation.schema.reasons import Mismatch, Reason, values_of
 from negotiation.schema.values import contradiction
@@ -69,7 +69,7 @@ class Fit:
     "The calls behind `capability`, when it stands for a chain."
 
 
-def fit_requester(document: Document, need: Need) -> Fit | Mismatch:
+def fit_requester(document: Document, need: Demand) -> Fit | Mismatch:
     """Return how `document` serves the caller's need, or the reasons why it cannot.
 
     A need without an input schema is served when the data at hand fits the document's
@@ -87,7 +87,7 @@ def fit_requester(document: Document, need: Need) -> Fit | Mismatch:
         wanted = prepared(True if task.output_schema is None else task.output_schema)
     except (DocumentError, SchemaError) as exc:
         return _mismatch("", "a document that the rules cover", str(exc))
-    proof = Proof.SHAPE if inferred else Proof.FULL
+    proof = MappingProof.SHAPE if inferred else MappingProof.FULL
     request = _first(
         layout,
         [
@@ -171,7 +171,7 @@ def closed(schema: Schema) -> Schema:
 
 
 def _sending(
-    source: Schema, place: Place, need: Need, proof: Proof, inferred: bool
+    source: Schema, place: Place, need: Demand, proof: MappingProof, inferred: bool
 ) -> Plan | Mismatch:
     plan = compare(source, place.schema, drop=Drop.NONE, proof=proof)
     if not inferred or isinstance(plan, Mismatch):

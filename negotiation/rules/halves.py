@@ -15,7 +15,7 @@ from typing import Any, Final
 from negotiation.document.parts import Fixed, Mark, Message, Slot
 from negotiation.document.shape import Document, document_hash
 from negotiation.errors import HalfError
-from negotiation.mind import HalfSource, Need, Side
+from negotiation.mind import Demand, HalfSource, Side
 from negotiation.need import Schema
 from negotiation.rules.chains import Chain
 from negotiation.rules.choice import NoChoice, choose
@@ -61,7 +61,7 @@ def write_half(document: Document, side: Side) -> HalfSource:
     Raises:
         HalfError: The document does not fit our side; the reason names the place.
     """
-    if isinstance(side, Need):
+    if isinstance(side, Demand):
         fit = fit_requester(document, side)
         if isinstance(fit, Mismatch):
             raise HalfError("rejected", f"the document does not fit the task: {fit}")

@@ -21,8 +21,8 @@ from negotiation.errors import DocumentError, HalfError, MindError, SchemaError
 from negotiation.mind import (
     Accept,
     Counter,
+    Demand,
     HalfSource,
-    Need,
     Offer,
     Reject,
     Side,
@@ -52,7 +52,7 @@ MAX_REASONS: Final = 8
 class RulesMind:
     """A `Mind` without cost whose answers depend only on its inputs."""
 
-    async def propose(self, need: Need) -> str:
+    async def propose(self, need: Demand) -> str:
         """Return the first candidate for `need` (ANP-4).
 
         Raises:
@@ -79,7 +79,7 @@ class RulesMind:
             for turn in transcript
             if turn.direction is Direction.SENT and turn.candidate
         ]
-        if isinstance(side, Need):
+        if isinstance(side, Demand):
             return judge_reply(candidate, side, sent)
         return judge_offer(candidate, side, sent)
 
@@ -99,7 +99,7 @@ class RulesMind:
         return answer_in_words(question, side)
 
 
-def propose(need: Need) -> str:
+def propose(need: Demand) -> str:
     """Return the document of `need` in our own shape; equal needs give equal bytes.
 
     Raises:
@@ -172,7 +172,7 @@ def judge_offer(candidate: str, offer: Offer, sent: Sequence[str]) -> Verdict:
     return Counter(ours, _summary(f"the terms of `{chosen.name}`", reasons))
 
 
-def judge_reply(candidate: str, need: Need, sent: Sequence[str]) -> Verdict:
+def judge_reply(candidate: str, need: Demand, sent: Sequence[str]) -> Verdict:
     """Return the requester's verdict on `candidate`, a counter of the provider.
 
     Args:
@@ -213,7 +213,7 @@ def write_from_text(document: str, side: Side) -> HalfSource:
 
 def answer_in_words(question: str, side: Side) -> str:
     """Return the answer that rules can give: names and schemas, never promises."""
-    if isinstance(side, Need):
+    if isinstance(side, Demand):
         return (
             "This side decides by JSON Schemas alone and cannot discuss in words. "
             f"It needs: {side.task.requirement}"

@@ -23,7 +23,7 @@ from negotiation.schema.unions import alternatives, overlapping
 from negotiation.schema.values import bare, contradiction, same_json, types_of
 from negotiation.strict_json import Json, canonical_json
 
-__all__ = ["Drop", "Mismatch", "Proof", "Reason", "compare", "normal_name"]
+__all__ = ["Drop", "Mismatch", "MappingProof", "Reason", "compare", "normal_name"]
 
 MAX_STEPS: Final = 20_000
 "Largest number of pairs of subschemas that are compared; above it they are refused."
@@ -68,7 +68,7 @@ class Drop(Enum):
     "All: a result, of which the caller takes the part it asked for."
 
 
-class Proof(Enum):
+class MappingProof(Enum):
     """The conditions that the source schema must guarantee."""
 
     FULL = auto()
@@ -83,7 +83,7 @@ def compare(
     target: Schema,
     *,
     drop: Drop = Drop.OPTIONAL,
-    proof: Proof = Proof.FULL,
+    proof: MappingProof = MappingProof.FULL,
 ) -> Plan | Mismatch:
     """Return the conversion of all values of `source` to `target`, or the reasons.
 
@@ -122,7 +122,7 @@ _Found = Step | list[Reason]
 class _Mapper:
     """One comparison with its budget."""
 
-    def __init__(self, drop: Drop, proof: Proof) -> None:
+    def __init__(self, drop: Drop, proof: MappingProof) -> None:
         self._drop = drop
         self._proof = proof
         self._left = MAX_STEPS
@@ -202,12 +202,12 @@ class _Mapper:
             return self._must_list(origin, wanted, path)
         have, need = types_of(origin), types_of(target)
         if have == TYPES and need != TYPES:
-            if self._proof is Proof.SHAPE:
+            if self._proof is MappingProof.SHAPE:
                 return KEEP
             return [Reason(path, words(target), "any value")]
         if not have - ({"integer"} if "number" in need else set()) <= need:
             return [Reason(path, words(target), words(origin))]
-        if self._proof is Proof.FULL and (
+        if self._proof is MappingProof.FULL and (
             reasons := limit_reasons(origin, target, path)
         ):
             return reasons
@@ -220,7 +220,7 @@ class _Mapper:
     def _other_keywords(
         self, source: dict[str, Any], target: dict[str, Any], path: str
     ) -> list[Reason]:
-        if self._proof is Proof.SHAPE:
+        if self._proof is MappingProof.SHAPE:
             return []
         reasons = []
         for keyword in sorted(target.keys() - HANDLED):
@@ -257,7 +257,7 @@ class _Mapper:
         if possible and all(any(same_json(a, b) for b in wanted) for a in possible):
             return KEEP
         offered = {kind for one in wanted for kind in types_of({"const": one})}
-        if self._proof is Proof.SHAPE and types & offered:
+        if self._proof is MappingProof.SHAPE and types & offered:
             return KEEP
         return [Reason(path, words({"enum": wanted}), words(source))]
 
@@ -288,7 +288,7 @@ class _Mapper:
         return _ObjectPair(self, source, target, wanted, path).run(self._drop)
 
     @property
-    def proof(self) -> Proof:
+    def proof(self) -> MappingProof:
         """The conditions that the source schema must guarantee."""
         return self._proof
 
@@ -380,7 +380,7 @@ class _ObjectPair:
             default = _default(schema) or (
                 _default(self._have[origin], also=schema) if found == KEEP else ()
             )
-            if not default and self._mapper.proof is Proof.FULL:
+            if not default and self._mapper.proof is MappingProof.FULL:
                 self._reason(name, "a required property", "an optional one")
         self._fields.append(Field(origin, name, found, needed, default))
 

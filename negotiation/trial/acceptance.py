@@ -10,7 +10,7 @@ from __future__ import annotations
 from negotiation.document.layout import error_response_schema
 from negotiation.document.shape import Document
 from negotiation.errors import CapabilityFailed
-from negotiation.mind import HalfSource, Need, Side
+from negotiation.mind import Demand, HalfSource, Side
 from negotiation.runner import HalfRunner, Validator
 from negotiation.trial.provider import ProviderTrial
 from negotiation.trial.requester import RequesterTrial
@@ -45,7 +45,7 @@ async def check_half(
     `negotiation.trial.worked_trial` for the checks (ANP-70).
     """
     trial: Trial
-    if isinstance(side, Need):
+    if isinstance(side, Demand):
         kind = RequesterTrial if document.is_json else WorkedRequesterTrial
         trial = kind(half, document, side, runner=runner, validator=validator)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from negotiation.document.parts import build_message
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import HalfError, JsonError, SchemaError
-from negotiation.mind import HalfSource, Need
+from negotiation.mind import Demand, HalfSource
 from negotiation.need import Schema, infer_schema
 from negotiation.runner import HalfRunner, Validator
 from negotiation.schema.intake import prepared
@@ -23,7 +23,7 @@ class RequesterTrial(Trial):
         self,
         half: HalfSource,
         document: Document,
-        need: Need,
+        need: Demand,
         *,
         runner: HalfRunner,
         validator: Validator,

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from negotiation.document.fields import Fields, places_of, take_message_id
+from negotiation.document.fields import MessageFields, places_of, take_message_id
 from negotiation.document.layout import Layout
 from negotiation.document.message_judge import find
 from negotiation.document.parts import Place, Slot
@@ -42,9 +42,9 @@ def request_told(
         names: Names of the need's data; the example must use no others.
     """
     try:
-        request = Fields("request", document.request_schema)
+        request = MessageFields("request", document.request_schema)
         message_id = take_message_id(
-            request, Fields("response", document.response_schema)
+            request, MessageFields("response", document.response_schema)
         )
         # The half may choose the text of a free action.
         request.take_action()

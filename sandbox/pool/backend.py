@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from sandbox.lock.lockdown import Isolation
 
-__all__ = ["Backend", "Worker"]
+__all__ = ["WorkerBackend", "Worker"]
 
 
 class Worker(Protocol):
@@ -33,7 +33,7 @@ class Worker(Protocol):
         """End it now; does nothing when it has ended."""
 
 
-class Backend(Protocol):
+class WorkerBackend(Protocol):
     """Starts workers; `sandbox.processes.process.ForkServer` is one."""
 
     @property

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sandbox.errors import SandboxError
 from sandbox.lock.lockdown import Isolation
-from sandbox.pool.backend import Backend, Worker
+from sandbox.pool.backend import Worker, WorkerBackend
 from sandbox.pool.config import SandboxConfig
 from sandbox.pool.history import History, Runs
 from sandbox.pool.module import Module, error_of
@@ -43,12 +43,12 @@ class Sandbox:
         self,
         config: SandboxConfig | None = None,
         *,
-        backend: Backend | None = None,
+        backend: WorkerBackend | None = None,
         on_run: Callable[[str, float], None] | None = None,
     ) -> None:
         self.config = config or SandboxConfig()
         self._on_run = on_run
-        self._backend: Backend = backend or ForkServer(
+        self._backend: WorkerBackend = backend or ForkServer(
             "module" if self.config.language_layer else "plain",
             memory=self.config.memory,
             max_frame=self.config.max_frame,

@@ -20,8 +20,8 @@ from anp.sidecar.home.home import Home
 from cache.records.spending import ModelCallRecord, SpendRecord
 from cache.store import Store
 from negotiation.llm.asking.budget import utc_day
-from negotiation.mind import Need
-from negotiation.need import Task
+from negotiation.mind import Demand
+from negotiation.need import Need
 from negotiation.rules.rules import propose
 from tests.e2e.daemons import Anpd
 
@@ -220,7 +220,7 @@ def _browser() -> str:
 
 def order(amount: object) -> str:
     """Return a document for `place_order`, as a peer writes one for this data."""
-    return propose(Need(Task("place_order"), {"amount": amount, "label": "chairs"}))
+    return propose(Demand(Need("place_order"), {"amount": amount, "label": "chairs"}))
 
 
 def candidate(number: int, text: str, summary: str = "") -> bytes:

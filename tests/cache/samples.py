@@ -16,12 +16,12 @@ from cache.records.peers import (
 from cache.records.protocols import RevocationRecord, UsageRecord
 from cache.records.records import (
     AgreementRecord,
+    AgreementRole,
+    AgreementState,
     DocumentRecord,
     HalfRecord,
     NegotiationRecord,
-    Role,
     StandingRecord,
-    State,
 )
 from cache.records.spending import ModelCallRecord, SpendRecord
 
@@ -31,7 +31,7 @@ DOCUMENT = DocumentRecord.of("# 需求\n\nGet a product.\n")
 
 HALF = HalfRecord(
     hash=DOCUMENT.hash,
-    role=Role.REQUESTER,
+    role=AgreementRole.REQUESTER,
     revision=0,
     source="def encode_request(message_id, arguments): ...\n",
     origin="rules",
@@ -40,14 +40,14 @@ HALF = HalfRecord(
 )
 PROVIDER_HALF = replace(
     HALF,
-    role=Role.PROVIDER,
+    role=AgreementRole.PROVIDER,
     source="def handle_request(data): ...\n",
     capabilities={"catalogue.lookup": "a" * 64},
 )
 AGREEMENT = AgreementRecord(
     own_did=OWN,
     peer_did=PEER,
-    role=Role.REQUESTER,
+    role=AgreementRole.REQUESTER,
     task_key=TASK_KEY,
     hash=DOCUMENT.hash,
     revision=0,
@@ -57,11 +57,13 @@ AGREEMENT = AgreementRecord(
     negotiation_id="n1",
     created=1000.0,
 )
-PROVIDER_AGREEMENT = replace(AGREEMENT, role=Role.PROVIDER, task_key=None, task=None)
+PROVIDER_AGREEMENT = replace(
+    AGREEMENT, role=AgreementRole.PROVIDER, task_key=None, task=None
+)
 NEGOTIATION = NegotiationRecord(
     id="n1",
     peer_did=PEER,
-    role=Role.REQUESTER,
+    role=AgreementRole.REQUESTER,
     task=AGREEMENT.task,
     turns=({"from": "own", "status": "negotiating"}, {"from": "peer"}),
     outcome="agreed",
@@ -84,7 +86,7 @@ ADDRESS = AddressRecord(PIN.agent, PIN.url, PIN.created)
 STANDING = StandingRecord(
     id="w1",
     peer_did=PEER,
-    role=Role.PROVIDER,
+    role=AgreementRole.PROVIDER,
     verdict="edit",
     subject=TASK_KEY,
     created=1000.0,
@@ -126,7 +128,7 @@ DID_KEYS = DidKeysRecord(
 )
 KEY = KeyRecord(
     id="0123456789abcdef",
-    role=Role.PROVIDER,
+    role=AgreementRole.PROVIDER,
     peer_did=PEER,
     binding=DOCUMENT.hash,
     created=1000.0,
@@ -140,7 +142,7 @@ REVOCATION = RevocationRecord(
     peer_did=PEER,
     at=1000.0,
     reason="它泄漏数据",
-    kept={"half/x": State.STALE},
+    kept={"half/x": AgreementState.STALE},
 )
 USAGE = UsageRecord(
     hash=DOCUMENT.hash, agreement=3, served=2, first_used=1000.0, last_used=2000.0

@@ -17,7 +17,7 @@ import fakeredis
 from cache.parts.keys import end_all_keys
 from cache.redis.database import RedisDatabase
 from cache.redis.place import RedisPlace
-from cache.redis.server import Dial, RedisTimes, Wire
+from cache.redis.server import Dial, RedisConnection, RedisTimes
 
 __all__ = ["FAST", "Server", "fake_backend", "find_server", "is_wanted", "running"]
 
@@ -40,10 +40,10 @@ def find_server() -> str | None:
 def fake_backend(server: fakeredis.FakeServer) -> RedisDatabase:
     """Return a back end over a server in this process."""
 
-    def dial(place: RedisPlace, times: RedisTimes) -> Wire:
+    def dial(place: RedisPlace, times: RedisTimes) -> RedisConnection:
         client = fakeredis.FakeRedis(server=server, protocol=2)
         pool = cast(Any, client.connection_pool)
-        return Wire(pool.get_connection())
+        return RedisConnection(pool.get_connection())
 
     chosen: Dial = dial
     place = RedisPlace.parse("redis://localhost/0")

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cache.parts.shelf import key_of
-from cache.records.records import AgreementRecord, HalfRecord, Role, State
+from cache.records.records import (
+    AgreementRecord,
+    AgreementRole,
+    AgreementState,
+    HalfRecord,
+)
 from cache.rows import Rows
 from cache.store import Store
 
@@ -15,9 +20,9 @@ __all__ = ["set_agreement_state", "set_state"]
 def set_state(
     store: Store,
     hash_: str,
-    state: State,
+    state: AgreementState,
     *,
-    role: Role | None = None,
+    role: AgreementRole | None = None,
     revision: int | None = None,
 ) -> int:
     """Put a document's halves and the agreements on them into a state.
@@ -50,7 +55,9 @@ def set_state(
     return store._database.write(work)
 
 
-def set_agreement_state(store: Store, agreement: AgreementRecord, state: State) -> None:
+def set_agreement_state(
+    store: Store, agreement: AgreementRecord, state: AgreementState
+) -> None:
     """Put one agreement into a state; its half stays for other peers."""
 
     def work(cache: Rows) -> None:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from negotiation.need import Schema, Task
+from negotiation.need import Need, Schema
 
 __all__ = ["SCENES", "Holds", "Refused", "Scene", "Sides", "Step"]
 
@@ -73,7 +73,7 @@ class Scene:
     expose: tuple[str, ...]
     "Functions of it that peers may use."
 
-    task: Task
+    task: Need
     "What the caller wants."
 
     steps: Sequence[Step] = ()
@@ -136,7 +136,7 @@ def every(
             sides,
             agent,
             tuple(expose.split()),
-            Task(
+            Need(
                 requirement + (f" {named}" if sides is Sides.REQUESTER else ""),
                 given,
                 wanted,
@@ -205,7 +205,7 @@ PACKED = (
         Sides.BOTH,
         "meters",
         ("read_meter",),
-        Task(
+        Need(
             "Read an electricity meter. The messages are packed binary structures, "
             "big-endian, not JSON, and small enough for a slow radio link.",
             strict(meter=INTEGER),
@@ -218,7 +218,7 @@ PACKED = (
         Sides.REQUESTER,
         "meters",
         ("read_frame",),
-        Task("Read an electricity meter, by read_frame.", strict(meter=INTEGER), METER),
+        Need("Read an electricity meter, by read_frame.", strict(meter=INTEGER), METER),
         METER_STEPS,
         notes="The provider's rules write JSON only; the packed bytes are a value.",
     ),
@@ -227,7 +227,7 @@ PACKED = (
         Sides.PROVIDER,
         "meters",
         ("store_reading",),
-        Task(
+        Need(
             "Keep a reading of an electricity meter. `frame` is base64 of a packed "
             "big-endian structure of 11 bytes: uint32 number of the meter, uint32 "
             "energy in watt-hours, uint16 voltage in tenths of a volt, uint8 of which "
@@ -261,7 +261,7 @@ XML = (
         Sides.BOTH,
         "library",
         ("find_book",),
-        Task(
+        Need(
             "Look up a book by its ISBN. The messages are XML documents in UTF-8.",
             strict(isbn=TEXT),
             BOOK,
@@ -273,7 +273,7 @@ XML = (
         Sides.REQUESTER,
         "library",
         ("find_record",),
-        Task("Look up a book by its ISBN, by find_record.", strict(isbn=TEXT), BOOK),
+        Need("Look up a book by its ISBN, by find_record.", strict(isbn=TEXT), BOOK),
         BOOK_STEPS,
         notes="The provider's rules write JSON only; the XML text is a value.",
     ),
@@ -282,7 +282,7 @@ XML = (
         Sides.PROVIDER,
         "library",
         ("add_book",),
-        Task(
+        Need(
             "Add a book to the catalogue. `record` is an XML text such as "
             '`<book year="1972"><title>A</title><author>B</author></book>` with one or '
             "more authors. The answer says how many authors were kept.",
@@ -324,7 +324,7 @@ CODES = (
         Sides.BOTH,
         "bank",
         ("get_balance",),
-        Task(CODES_TEXT, strict(account=TEXT), strict(euros=NUMBER)),
+        Need(CODES_TEXT, strict(account=TEXT), strict(euros=NUMBER)),
         CODES_STEPS,
     ),
     Scene(
@@ -332,7 +332,7 @@ CODES = (
         Sides.REQUESTER,
         "bank",
         ("get_balance",),
-        Task(
+        Need(
             "Balance of a bank account in euros, by get_balance. Error code 404 if "
             "there is no such account, 409 if the account is closed.",
             strict(account=TEXT),
@@ -350,7 +350,7 @@ CODES = (
         Sides.PROVIDER,
         "bank",
         ("get_balance",),
-        Task(
+        Need(
             "Balance of a bank account in euros. 404 if there is no such account, 409 "
             "if the account is closed.",
             strict(account=TEXT),
@@ -458,7 +458,7 @@ GIT = tuple(
         sides,
         "git",
         ("git_log", "git_status", "git_show", "git_branch"),
-        Task("Show me the newest two commits of the repository in the folder `.`"),
+        Need("Show me the newest two commits of the repository in the folder `.`"),
         (Step({}, newest_commits), Step({}, newest_commits)),
         command=(sys.executable, "-m", "mcp_server_git", "--repository", "."),
     )
@@ -473,7 +473,7 @@ IMPOSSIBLE = tuple(
             "nobody",
             "parcels",
             "track_parcel cancel_parcel",
-            Task(
+            Need(
                 "Translate a sentence from German into Finnish.",
                 strict(sentence=TEXT),
                 strict(translation=TEXT),
@@ -484,7 +484,7 @@ IMPOSSIBLE = tuple(
             "lacking",
             "weather",
             "observe daily",
-            Task(
+            Need(
                 "Air quality at a place now: fine dust PM2.5 in micrograms per cubic "
                 "metre, and the temperature in Celsius.",
                 strict(lat=NUMBER, lon=NUMBER),

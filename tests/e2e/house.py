@@ -15,7 +15,7 @@ from anp.sidecar.calls.caller import CallRequest, CallResult, Mode
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import Home
-from negotiation.need import Task
+from negotiation.need import Need
 from tests.e2e.raw_peer import raw_peer
 
 __all__ = ["EVIL", "House", "house_in"]
@@ -69,7 +69,7 @@ class House:
         """Call a function of the provider and return all that is said of it."""
         request = CallRequest(
             peer=f"{self.provider.url}#{self.provider.did}",
-            task=Task(name),
+            task=Need(name),
             arguments=arguments,
             mode=mode,
         )

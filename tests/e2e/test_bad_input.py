@@ -16,7 +16,7 @@ from anp.errors import CallError, ErrorKind
 from anp.sidecar.calls.caller import CallRequest
 from anp.wire.encoding import encode_base64
 from negotiation.exchange.limits import NegotiationLimits
-from negotiation.need import Task
+from negotiation.need import Need
 from tests.clauses import clause
 from tests.e2e.house import EVIL, House, house_in
 from tests.e2e.raw_peer import RawPeer
@@ -276,7 +276,7 @@ async def document_of(house: House) -> str:
     """Return the document that two daemons agree on for `twice`."""
     request = CallRequest(
         peer=f"{house.provider.url}#{house.provider.did}",
-        task=Task("twice"),
+        task=Need("twice"),
         arguments={"number": 1},
     )
     result = await house.caller.caller.call(request)

@@ -24,7 +24,7 @@ from anp.sidecar.bundles.format import (
 from anp.sidecar.bundles.format import render_bundle as render
 from anp.sidecar.library.views import Library
 from anp.sidecar.offer.capability_calls import CapabilityCalls
-from cache.records.records import AgreementRecord, Role, State
+from cache.records.records import AgreementRecord, AgreementRole, AgreementState
 from negotiation.need import Role as Side
 from tests.cache.states import set_state
 from tests.clauses import clause
@@ -73,7 +73,7 @@ def provided(house: House) -> list[AgreementRecord]:
     return [
         one
         for one in house.provider.store.all_agreements()
-        if one.role is Role.PROVIDER
+        if one.role is AgreementRole.PROVIDER
     ]
 
 
@@ -147,9 +147,9 @@ async def test_an_imported_half_takes_over_from_the_next_channel_on(
         stranger = store.provider_half(bundle.hash, "did:key:zStranger")
         assert stranger is not None
         assert stranger.source.startswith("# carried over")
-        first = store.half(bundle.hash, Role.PROVIDER, 1)
+        first = store.half(bundle.hash, AgreementRole.PROVIDER, 1)
         assert first is not None
-        assert first.state is State.STALE
+        assert first.state is AgreementState.STALE
         await reconnect(house)
         result = await house.result("twice", {"number": 4})
         assert (result.output, result.negotiation_messages) == ({"twice": 8}, 0)
@@ -343,13 +343,15 @@ async def test_a_requester_half_needs_somebody_to_call(tmp_path: Path) -> None:
         [one] = await bundles.take_in(
             render(both), role=Side.REQUESTER, peer_did=new.provider.did
         )
-        assert one.half.role is Role.REQUESTER
+        assert one.half.role is AgreementRole.REQUESTER
 
 
 async def test_what_the_owner_revoked_does_not_come_back(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
         _, theirs = await exported(house)
-        set_state(house.provider.store, read_bundle(theirs).hash, State.REVOKED)
+        set_state(
+            house.provider.store, read_bundle(theirs).hash, AgreementState.REVOKED
+        )
         with pytest.raises(CallError, match="was revoked by you"):
             await house.provider.bundles.take_in(theirs)
 

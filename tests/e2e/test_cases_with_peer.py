@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from cache.records.records import Role
+from cache.records.records import AgreementRole
 from tests.clauses import clause
 from tests.e2e.house import House, house_in
 
 
-def kept_by(house: House, role: Role) -> dict[str, object]:
+def kept_by(house: House, role: AgreementRole) -> dict[str, object]:
     """Return what one side kept of the test cases."""
-    daemon = house.provider if role is Role.PROVIDER else house.caller
+    daemon = house.provider if role is AgreementRole.PROVIDER else house.caller
     [agreement] = [one for one in daemon.store.all_agreements() if one.role is role]
     kept = agreement.tests["cases"]
     assert isinstance(kept, dict)
@@ -27,13 +27,13 @@ async def test_a_new_protocol_is_tested_before_its_first_call(tmp_path: Path) ->
         assert result.output == {"calls": 1, "step": 4}
         # Proposal, accepted, two codes; then the cases: proposed, filled in, accepted.
         assert result.negotiation_messages == 7
-        ours = kept_by(house, Role.REQUESTER)
+        ours = kept_by(house, AgreementRole.REQUESTER)
         assert ours["mode"] == "wire"
         results = ours["results"]
         assert isinstance(results, list)
         assert len(results) >= 2
         assert all(one["passed"] for one in results)
-        theirs = kept_by(house, Role.PROVIDER)
+        theirs = kept_by(house, AgreementRole.PROVIDER)
         assert theirs["text"] == ours["text"]
         assert "fixtures" in theirs
         assert "fixtures" not in ours
@@ -46,7 +46,7 @@ async def test_without_verification_the_cases_are_run_offline(tmp_path: Path) ->
     listed = ["testCasesNegotiation"]
     async with house_in(tmp_path, negotiation__capabilities=listed) as house:
         assert await house.call("count", step=4) == {"calls": 1, "step": 4}
-        ours = kept_by(house, Role.REQUESTER)
+        ours = kept_by(house, AgreementRole.REQUESTER)
         assert ours["mode"] == "offline"
 
 
@@ -56,7 +56,7 @@ async def test_without_test_cases_the_agreement_says_untested(tmp_path: Path) ->
         result = await house.result("twice", {"number": 4})
         assert result.output == {"twice": 8}
         assert result.negotiation_messages == 4
-        ours = kept_by(house, Role.REQUESTER)
+        ours = kept_by(house, AgreementRole.REQUESTER)
         assert ours["mode"] == "untested"
         assert ours["reason"]
 

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from anp.channel.links import Target
+from anp.channel.links import LinkTarget
 from anp.errors import CallError, ConfigError, ErrorKind
 from anp.protocols.envelope import ENVELOPE_URI
 from anp.sidecar.api.app import make_app
@@ -22,10 +22,10 @@ from anp.sidecar.calls.caller import CallRequest, CallResult
 from anp.sidecar.consensus.entries import SUFFIX, ConsensusEntry, render_entry
 from anp.sidecar.peers.lists import LIST_PATH, document_path
 from anp.wire.messages import MetaProtocol
-from cache.records.records import State
+from cache.records.records import AgreementState
 from negotiation.consensus import CodeKind, read_listing
 from negotiation.document import document_hash
-from negotiation.need import Task
+from negotiation.need import Need
 from negotiation.rules.rules import own_terms
 from tests.cache.states import set_state
 from tests.clauses import clause
@@ -44,7 +44,7 @@ async def call(house: House, task: str, **options: Any) -> CallResult:
     """Call `twice` of the provider under some words."""
     request = CallRequest(
         peer=f"{house.provider.url}#{house.provider.did}",
-        task=Task(task),
+        task=Need(task),
         arguments={"number": 21},
     )
     return await house.caller.caller.call(replace(request, **options))
@@ -186,7 +186,7 @@ async def test_what_is_revoked_is_not_selected_and_the_channel_negotiates(
         )
         assert await lists.listing(target) is not None
         # The list was read before the owner changed its mind.
-        set_state(house.provider.store, agreed.protocol, State.REVOKED)
+        set_state(house.provider.store, agreed.protocol, AgreementState.REVOKED)
         desk.registry.remove(ENVELOPE_URI)
         number = len(house.provider.store.negotiations())
         with pytest.raises(CallError) as caught:
@@ -256,7 +256,7 @@ async def test_a_hash_goes_before_a_uri_and_only_what_was_offered_is_selected(
     assert agreed.protocol is not None
     await house.provider.consensus.settle()
     links, did = house.caller.links, house.provider.did
-    target = Target(did, house.provider.url)
+    target = LinkTarget(did, house.provider.url)
 
     async def answer(digest: str | None, *uris: str) -> tuple[str | None, str | None]:
         meta = MetaProtocol(

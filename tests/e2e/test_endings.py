@@ -15,17 +15,17 @@ from anp.sidecar.daemon import Daemon
 from anp.sidecar.minds.minds import Thinking
 from cache.records.records import NegotiationRecord
 from negotiation.errors import MindError
-from negotiation.mind import Accept, Counter, HalfSource, Need, Side, Verdict
-from negotiation.need import Task
+from negotiation.mind import Accept, Counter, Demand, HalfSource, Side, Verdict
+from negotiation.need import Need
 from negotiation.rules.rules import RulesMind, propose
 from negotiation.transcript import Turn
 from tests.clauses import clause
 from tests.e2e.house import House, house_in
 
-GOOD = propose(Need(Task("twice"), {"number": 1}))
+GOOD = propose(Demand(Need("twice"), {"number": 1}))
 "A document that the provider accepts."
 
-BAD = propose(Need(Task("twice"), {"number": "x"}))
+BAD = propose(Demand(Need("twice"), {"number": "x"}))
 "A document that the provider counters."
 
 
@@ -80,7 +80,7 @@ class Slow(RulesMind):
 class Broken(RulesMind):
     """Can never say anything."""
 
-    async def propose(self, need: Need) -> str:
+    async def propose(self, need: Demand) -> str:
         raise MindError("the model is away")
 
     async def write_half(

@@ -18,7 +18,7 @@ from anp.sidecar.bound import cases
 from anp.sidecar.bound.cases import ProviderCases
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import Library
-from cache.records.records import AgreementRecord, State
+from cache.records.records import AgreementRecord, AgreementState
 from negotiation.errors import HalfError
 from tests.clauses import clause
 from tests.e2e.daemons import Anpd
@@ -101,7 +101,10 @@ async def test_a_protocol_whose_cases_fail_is_used_by_neither_side(
         assert "is not used" in failed.detail
         assert "test cases failed" in failed.detail
         ours, theirs = agreements(house)
-        assert (ours.state, theirs.state) == (State.FAILED, State.FAILED)
+        assert (ours.state, theirs.state) == (
+            AgreementState.FAILED,
+            AgreementState.FAILED,
+        )
         assert house.provider.store.provider_half(ours.hash, ours.own_did) is None
         await until_unserved(house)
         assert negotiated(house) == 1
@@ -137,7 +140,7 @@ async def test_the_owner_may_have_it_tried_again_at_once(
         assert "the agreed test cases of this text failed" in refused.detail
         assert await released(house.provider, ours.hash)
         assert await house.call("twice", number=4) == {"twice": 8}
-        assert [one.state for one in agreements(house)] == [State.ACTIVE] * 2
+        assert [one.state for one in agreements(house)] == [AgreementState.ACTIVE] * 2
 
 
 async def test_it_is_tried_again_when_its_time_is_over(
@@ -162,15 +165,17 @@ async def test_what_only_one_side_sees_fail_is_not_used_by_it(
     async with house_in(tmp_path, negotiation__capabilities=listed) as house:
         assert (await failing_call(house)).kind is ErrorKind.GENERATED_CODE
         ours, theirs = agreements(house)
-        assert ours.state is State.FAILED
+        assert ours.state is AgreementState.FAILED
         # A half that raises is seen by the provider without being told.
         seen = answer is broken_half
-        assert theirs.state is (State.FAILED if seen else State.ACTIVE)
+        assert theirs.state is (
+            AgreementState.FAILED if seen else AgreementState.ACTIVE
+        )
         await until_unserved(house)
         await failing_call(house)
         await failing_call(house)
         assert negotiated(house) == 2
-        assert agreements(house)[0].state is State.FAILED
+        assert agreements(house)[0].state is AgreementState.FAILED
 
 
 @clause("ANP-75")
@@ -183,7 +188,7 @@ async def test_a_peer_that_falls_silent_in_its_tests_is_not_called(
         failed = await failing_call(house)
         assert "no answer in 0.3 s" in failed.detail
         ours, _ = agreements(house)
-        assert ours.state is State.FAILED
+        assert ours.state is AgreementState.FAILED
         # The rest of the cases was not waited for.
         results = ours.tests["cases"]["results"]
         assert [one["detail"] for one in results[1:]] == ["not run"] * (
@@ -203,13 +208,13 @@ async def test_tests_that_came_to_no_end_leave_nothing_to_use(
         with pytest.raises(asyncio.CancelledError):
             await calling
         ours, _ = agreements(house)
-        assert ours.state is State.TESTING
+        assert ours.state is AgreementState.TESTING
         await until_unserved(house)
         # It says nothing about the text, so that is simply negotiated again.
         monkeypatch.setattr(ProviderCases, "answer", REAL_ANSWER)
         result = await house.result("twice", {"number": 4})
         assert (result.output, result.source) == ({"twice": 8}, "negotiated")
-        assert agreements(house)[0].state is State.ACTIVE
+        assert agreements(house)[0].state is AgreementState.ACTIVE
 
 
 async def test_both_owners_read_in_words_what_failed(

@@ -17,10 +17,15 @@ from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import Home
 from anp.wire.frames import ProtocolType
-from cache.records.records import AgreementRecord, DocumentRecord, HalfRecord, Role
+from cache.records.records import (
+    AgreementRecord,
+    AgreementRole,
+    DocumentRecord,
+    HalfRecord,
+)
 from negotiation.document import document_hash
-from negotiation.mind import HalfSource, Need, Offer, Side
-from negotiation.need import Capability, Task, schema_hash, task_key
+from negotiation.mind import Demand, HalfSource, Offer, Side
+from negotiation.need import Capability, Need, need_key, schema_hash
 from tests.clauses import clause
 from tests.e2e.house import House
 
@@ -63,10 +68,10 @@ async def house_with(folder: Path, made: tuple[str, str, str]) -> AsyncIterator[
         house = House(caller, provider)
         [tool] = provider.exposure.offered()
         assert tool.name == f"{module}.{function}"
-        task = Task(tool.name)
+        task = Need(tool.name)
         arguments = {"sku": "P2"} if made is XML else {"sensor": "roof", "unit": "K"}
         await install(provider, caller.did, example, Offer((tool,)), (tool,))
-        await install(caller, provider.did, example, Need(task, arguments), ())
+        await install(caller, provider.did, example, Demand(task, arguments), ())
         yield house
 
 
@@ -78,7 +83,9 @@ async def install(
     capabilities: tuple[Capability, ...],
 ) -> None:
     """Check a hand-written half in the daemon's sandbox, and keep it as agreed."""
-    role = Role.PROVIDER if isinstance(side, Offer) else Role.REQUESTER
+    role = (
+        AgreementRole.PROVIDER if isinstance(side, Offer) else AgreementRole.REQUESTER
+    )
     text = (FORMATS / example / "document.md").read_text(encoding="utf-8")
     source = (FORMATS / example / f"{role}.py").read_text(encoding="utf-8")
     names = tuple(one.name for one in capabilities)
@@ -103,7 +110,7 @@ async def install(
             "own_did": daemon.did,
             "peer_did": peer_did,
             "role": role.value,
-            "task_key": task_key(side.task) if isinstance(side, Need) else None,
+            "need_key": need_key(side.task) if isinstance(side, Demand) else None,
             "hash": digest,
             "revision": 0,
             "task": None,

@@ -11,8 +11,8 @@ import pytest
 
 from anp.wire.frames import ProtocolType
 from anp.wire.meta_protocol import CAPABILITIES
-from negotiation.mind import Need
-from negotiation.need import Task
+from negotiation.mind import Demand
+from negotiation.need import Need
 from negotiation.rules.rules import propose
 from tests.clauses import clause
 from tests.e2e.house import house_in
@@ -31,7 +31,7 @@ async def bound(peer: RawPeer) -> None:
         said(
             "protocolNegotiation",
             sequenceId=0,
-            candidateProtocols=propose(Need(Task("twice"), {"number": 1})),
+            candidateProtocols=propose(Demand(Need("twice"), {"number": 1})),
             status="negotiating",
         )
     )

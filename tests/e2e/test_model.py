@@ -16,7 +16,7 @@ from anp.sidecar.calls.caller import CallRequest, CallResult, Mode
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import Home
-from negotiation.need import Task
+from negotiation.need import Need
 from tests.e2e.scripted_model import ScriptedModel, says, scripted_model
 from tests.negotiation.llm.scripted import call, link, offer_answer, reply_answer
 
@@ -47,7 +47,7 @@ def strict(**properties: Any) -> dict[str, Any]:
     }
 
 
-TASK = Task(
+TASK = Need(
     "Temperature of the oven in degrees Celsius",
     strict(oven={"type": "string"}, minutes={"type": "integer"}),
     strict(celsius={"type": "number"}, litres={"type": "number"}),
@@ -85,7 +85,7 @@ class Kitchen:
     provider: Daemon
 
     async def ask(
-        self, task: Task, arguments: dict[str, Any], mode: Mode = Mode.AUTO
+        self, task: Need, arguments: dict[str, Any], mode: Mode = Mode.AUTO
     ) -> CallResult:
         """Call the provider."""
         peer = f"{self.provider.url}#{self.provider.did}"
@@ -166,7 +166,7 @@ async def test_a_caller_with_a_model_puts_the_mapping_into_its_own_half(
         ],
     )
     # By name, so that the provider's rules know which capability is meant.
-    task = Task("read_oven in Celsius", TASK.input_schema, TASK.output_schema)
+    task = Need("read_oven in Celsius", TASK.input_schema, TASK.output_schema)
     with scripted_model(says(answer)) as model:
         async with kitchen(tmp_path, caller=model, provider=None) as house:
             result = await house.ask(task, {"oven": "left", "minutes": 5})

@@ -15,7 +15,7 @@ from anp.sidecar.api.operations.negotiations import (
     negotiation_view,
 )
 from anp.sidecar.daemon import Daemon
-from cache.records.records import Role
+from cache.records.records import AgreementRole
 from tests.clauses import clause
 from tests.e2e.scripted_model import says, scripted_model
 from tests.e2e.test_model import PROVIDER_ANSWER, TASK, Kitchen, kitchen
@@ -160,7 +160,7 @@ async def test_an_answer_that_follows_the_document_is_our_own_halfs_fault(
             assert again.llm_calls == 1
             [agreement] = house.caller.store.all_agreements()
             half = house.caller.store.half(
-                agreement.hash, Role.REQUESTER, agreement.revision
+                agreement.hash, AgreementRole.REQUESTER, agreement.revision
             )
             assert half is not None
             assert half.origin == "rules"

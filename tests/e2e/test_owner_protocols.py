@@ -16,7 +16,7 @@ from anp.sidecar.daemon import Daemon
 from anp.sidecar.halves.protocol import Protocol
 from anp.sidecar.library.prune_rules import DAY
 from anp.sidecar.offer.capability_calls import CapabilityCalls
-from cache.records.records import State
+from cache.records.records import AgreementState
 from cache.rows import Rows
 from tests.clauses import clause
 from tests.e2e.daemons import Anpd
@@ -375,7 +375,12 @@ async def test_the_list_comes_in_pages(tmp_path: Path) -> None:
 # Prune.
 
 
-def age(daemon: Daemon, digest: str, days: float, state: State = State.ACTIVE) -> None:
+def age(
+    daemon: Daemon,
+    digest: str,
+    days: float,
+    state: AgreementState = AgreementState.ACTIVE,
+) -> None:
     """Make what is stored about a document as old as this."""
     store = daemon.store
     [agreement] = store.agreements_of(digest)
@@ -401,7 +406,7 @@ async def test_pruning_takes_what_is_old_and_leaves_what_is_in_use(
         assert young
         await house.caller.uses.flush()
         age(house.caller, used, 400)
-        age(house.caller, failed, 400, State.FAILED)
+        age(house.caller, failed, 400, AgreementState.FAILED)
         # Its channel is open, but nothing that failed is spoken on it.
         await house.caller.binder.requesters.revoke(failed, None, "test")
         house.caller.binder.requesters.give_back(failed, None)

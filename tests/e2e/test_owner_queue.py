@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from negotiation.mind import Need
-from negotiation.need import Task
+from negotiation.mind import Demand
+from negotiation.need import Need
 from negotiation.rules.rules import propose
 from tests.clauses import clause
 from tests.e2e.daemons import Anpd, Ended
@@ -129,7 +129,7 @@ async def test_failures_are_listed_with_reasons_and_rescued_after_restarts(
     configure(provider, max_rounds=2, message_timeout=1.0)
     start(pair, tmp_path)
     amount, label = random.randint(1, 10**6), "x"
-    bad = propose(Need(Task("place_order"), {"amount": "many", "label": label}))
+    bad = propose(Demand(Need("place_order"), {"amount": "many", "label": label}))
     # A timeout: a peer that says nothing about a counter.
     async with raw_peer(provider.url, provider.did) as peer:
         await peer.open()

@@ -11,7 +11,7 @@ import pytest
 
 from anp.errors import CallError
 from anp.sidecar.library.views import Library
-from cache.records.records import Role
+from cache.records.records import AgreementRole
 from tests.e2e.house import House, house_in
 
 SPIN = """
@@ -25,7 +25,9 @@ async def protocol_with(house: House, source: str) -> str:
     """Have the provider's half of `twice` replaced, as if a model had written it."""
     await house.call("twice", number=1)
     store = house.provider.store
-    [agreement] = [one for one in store.all_agreements() if one.role is Role.PROVIDER]
+    [agreement] = [
+        one for one in store.all_agreements() if one.role is AgreementRole.PROVIDER
+    ]
     [half] = store.halves(agreement.hash)
     document = store.document(agreement.hash)
     assert document is not None

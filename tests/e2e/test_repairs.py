@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from anp.errors import CallError, ErrorKind
-from cache.records.records import HalfRecord, Role
+from cache.records.records import AgreementRole, HalfRecord
 from tests.clauses import clause
 from tests.e2e.house import House, house_in
 
@@ -57,10 +57,10 @@ def decode_response(data):
 """
 
 
-async def replace_half(house: House, role: Role, source: str) -> HalfRecord:
+async def replace_half(house: House, role: AgreementRole, source: str) -> HalfRecord:
     """Replace a side's half of `count`, as if a model had written it."""
     assert (await house.call("count", step=1))["calls"] == 1
-    daemon = house.provider if role is Role.PROVIDER else house.caller
+    daemon = house.provider if role is AgreementRole.PROVIDER else house.caller
     [agreement] = [a for a in daemon.store.all_agreements() if a.role is role]
     [half] = [h for h in daemon.store.halves(agreement.hash) if h.role is role]
     document = daemon.store.document(agreement.hash)
@@ -77,7 +77,7 @@ async def test_a_wrong_answer_is_reported_repaired_and_encoded_again(
     tmp_path: Path,
 ) -> None:
     async with house_in(tmp_path) as house:
-        broken = await replace_half(house, Role.PROVIDER, NO_STATUS)
+        broken = await replace_half(house, AgreementRole.PROVIDER, NO_STATUS)
         fine = await house.result("count", {"step": 5})
         assert fine.output == {"calls": 2, "step": 5}
         assert fine.negotiation_messages == 0
@@ -89,7 +89,7 @@ async def test_a_wrong_answer_is_reported_repaired_and_encoded_again(
         store = house.provider.store
         [agreement] = store.all_agreements()
         assert agreement.revision != broken.revision
-        half = store.half(agreement.hash, Role.PROVIDER, agreement.revision)
+        half = store.half(agreement.hash, AgreementRole.PROVIDER, agreement.revision)
         assert half is not None
         assert half.origin == "rules"
         assert await house.call("count", step=2000) == {"calls": 4, "step": 2000}
@@ -97,7 +97,7 @@ async def test_a_wrong_answer_is_reported_repaired_and_encoded_again(
 
 async def test_several_wrong_answers_in_flight_are_all_repaired(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
-        await replace_half(house, Role.PROVIDER, NO_STATUS)
+        await replace_half(house, AgreementRole.PROVIDER, NO_STATUS)
         outputs = await asyncio.gather(
             *(house.call("count", step=1000 + n) for n in range(6))
         )
@@ -112,7 +112,7 @@ async def test_our_own_half_that_cannot_read_a_good_answer_is_repaired_here(
     tmp_path: Path,
 ) -> None:
     async with house_in(tmp_path) as house:
-        await replace_half(house, Role.REQUESTER, CANNOT_READ)
+        await replace_half(house, AgreementRole.REQUESTER, CANNOT_READ)
         assert await house.call("count", step=2) == {"calls": 2, "step": 2}
         result = await house.result("count", {"step": 1000})
         assert result.output == {"calls": 3, "step": 1000}
@@ -122,7 +122,7 @@ async def test_our_own_half_that_cannot_read_a_good_answer_is_repaired_here(
 
 async def test_a_half_that_raises_ends_the_call_at_once(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
-        await replace_half(house, Role.PROVIDER, RAISES)
+        await replace_half(house, AgreementRole.PROVIDER, RAISES)
         with pytest.raises(CallError) as caught:
             await house.call("count", step=1)
         assert caught.value.kind is ErrorKind.GENERATED_CODE
@@ -134,7 +134,7 @@ async def test_a_repair_that_would_call_the_capability_again_is_an_error(
     tmp_path: Path,
 ) -> None:
     async with house_in(tmp_path) as house:
-        await replace_half(house, Role.PROVIDER, CALLS_ANOTHER_WAY)
+        await replace_half(house, AgreementRole.PROVIDER, CALLS_ANOTHER_WAY)
         with pytest.raises(CallError) as caught:
             await house.call("count", step=7)
         assert caught.value.may_have_run
@@ -147,7 +147,7 @@ async def test_without_fix_error_negotiation_a_wrong_answer_closes_the_channel(
 ) -> None:
     listed = ["testCasesNegotiation", "verificationProtocol"]
     async with house_in(tmp_path, negotiation__capabilities=listed) as house:
-        await replace_half(house, Role.PROVIDER, NO_STATUS)
+        await replace_half(house, AgreementRole.PROVIDER, NO_STATUS)
         with pytest.raises(CallError) as caught:
             await house.call("count", step=1000)
         assert caught.value.may_have_run

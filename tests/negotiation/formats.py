@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from negotiation.document import Document, read_document
-from negotiation.mind import Need, Offer, Side
-from negotiation.need import Capability, Task
+from negotiation.mind import Demand, Offer, Side
+from negotiation.need import Capability, Need
 
 __all__ = ["BINARY", "BOTH", "ROLES", "TEXT", "XML", "Format", "strict"]
 
@@ -44,8 +44,8 @@ class Format:
         tool = self.capability
         if role == "provider":
             return Offer((tool,))
-        task = Task(tool.name, tool.input_schema, tool.output_schema)
-        return Need(task, self.arguments)
+        task = Need(tool.name, tool.input_schema, tool.output_schema)
+        return Demand(task, self.arguments)
 
 
 def strict(**properties: Any) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from negotiation.need import (
     MAX_INFERRED_NODES,
     MAX_INFERRED_SIZE,
     Capability,
+    Need,
     Role,
     Schema,
-    Task,
     infer_schema,
+    need_key,
     schema_hash,
-    task_key,
 )
 from negotiation.strict_json import Json, canonical_json
 from tests.negotiation.test_strict_json import VALUES
@@ -27,12 +27,12 @@ OBJECT: Schema = {"type": "object"}
 
 def test_the_task_key_covers_requirement_and_given_schemas_only() -> None:
     keys = {
-        task_key(Task("add")),
-        task_key(Task("add ")),
-        task_key(Task("add", OBJECT)),
-        task_key(Task("add", None, OBJECT)),
-        task_key(Task("add", True)),
-        task_key(Task("add", OBJECT, OBJECT)),
+        need_key(Need("add")),
+        need_key(Need("add ")),
+        need_key(Need("add", OBJECT)),
+        need_key(Need("add", None, OBJECT)),
+        need_key(Need("add", True)),
+        need_key(Need("add", OBJECT, OBJECT)),
     }
     assert len(keys) == 6
     assert all(len(key) == 64 and set(key) <= set("0123456789abcdef") for key in keys)
@@ -41,7 +41,7 @@ def test_the_task_key_covers_requirement_and_given_schemas_only() -> None:
 def test_the_order_of_keys_in_a_schema_does_not_change_the_task_key() -> None:
     one: Schema = {"type": "object", "title": "x"}
     two: Schema = {"title": "x", "type": "object"}
-    assert task_key(Task("add", one)) == task_key(Task("add", two))
+    assert need_key(Need("add", one)) == need_key(Need("add", two))
 
 
 def test_the_schema_hash_covers_both_schemas_and_nothing_else() -> None:

@@ -32,7 +32,7 @@ from cache.errors import StoreUnavailable
 from cache.opening import open_store, store_warnings
 from cache.parts.keys import end_all_keys
 from cache.parts.shelf import KINDS, key_of
-from cache.records.records import Role, State
+from cache.records.records import AgreementRole, AgreementState
 from cache.redis.database import RedisDatabase
 from cache.redis.place import RedisPlace
 from cache.redis.server import RedisTimes
@@ -113,12 +113,14 @@ def test_many_daemons_lose_no_use_and_no_counter(server: Server) -> None:
 
 def test_what_one_daemon_revokes_the_other_serves_no_more(server: Server) -> None:
     _, _, agreement = trio(1)
-    ours = replace(agreement, role=Role.PROVIDER, task_key=None, hash=DOCUMENT.hash)
+    ours = replace(
+        agreement, role=AgreementRole.PROVIDER, task_key=None, hash=DOCUMENT.hash
+    )
     with Store(server.backend()) as one, Store(server.backend()) as other:
         one.save_agreement(DOCUMENT, PROVIDER_HALF, ours)
         assert other.provider_half(DOCUMENT.hash, "did:key:zAnybody") is not None
         before = other.changes("half")
-        set_state(one, DOCUMENT.hash, State.REVOKED)
+        set_state(one, DOCUMENT.hash, AgreementState.REVOKED)
         assert other.provider_half(DOCUMENT.hash, "did:key:zAnybody") is None
         assert other.is_revoked(DOCUMENT.hash)
         assert other.changes("half") > before

@@ -23,7 +23,7 @@ __all__ = [
     "NeedHelloAnswer",
     "NeedKey",
     "NeedPeerKeyCheck",
-    "PeerFault",
+    "LinkFault",
     "RenewalDue",
     "ResumptionRefused",
 ]
@@ -262,7 +262,7 @@ class ResumptionRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class PeerFault:
+class LinkFault:
     """The peer did something wrong; count it and write one line."""
 
     code: ErrorCode
@@ -296,6 +296,6 @@ LinkEvent = (
     | NeedClaim
     | ChannelProved
     | ResumptionRefused
-    | PeerFault
+    | LinkFault
     | CloseLink
 )

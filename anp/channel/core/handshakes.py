@@ -21,7 +21,7 @@ from anp.wire.handshake import (
     HandshakeFailed,
     Identity,
     Initiator,
-    NeedAnswer,
+    NeedHelloReply,
     NeedKeyCheck,
     Responder,
 )
@@ -37,11 +37,11 @@ from anp.wire.messages import (
 from anp.wire.moment import Moment
 from anp.wire.replay import HelloMemory
 
-__all__ = ["Completed", "Handshakes"]
+__all__ = ["CompletedHandshake", "Handshakes"]
 
 
 @dataclass(frozen=True, slots=True)
-class Completed:
+class CompletedHandshake:
     """A handshake that succeeded."""
 
     opened: ChannelOpened
@@ -97,14 +97,14 @@ class Handshakes:
         self._dialing: dict[str, Initiator] = {}
         self._accepting: dict[str, _Accepting] = {}
         self._peer_keys: dict[str, tuple[str, bytes]] = {}
-        self._completed: deque[Completed] = deque()
+        self._completed: deque[CompletedHandshake] = deque()
 
     @property
     def under_way(self) -> bool:
         """Whether there is any."""
         return bool(self._dialing or self._accepting)
 
-    def next_completed(self) -> Completed | None:
+    def next_completed(self) -> CompletedHandshake | None:
         """Return the oldest success not yet returned, or None."""
         return self._completed.popleft() if self._completed else None
 
@@ -316,7 +316,7 @@ class Handshakes:
                     self._output.tell(
                         NeedPeerKeyCheck(session_id, did, key_id, public_key)
                     )
-                case NeedAnswer(peer_did, meta) if isinstance(handshake, Responder):
+                case NeedHelloReply(peer_did, meta) if isinstance(handshake, Responder):
                     self._output.tell(
                         NeedHelloAnswer(
                             session_id,
@@ -376,5 +376,7 @@ class Handshakes:
         )
         held = tuple(accepting.held) if accepting else ()
         self._completed.append(
-            Completed(opened, event.keys, event.finished_iv, event.sent_iv, held)
+            CompletedHandshake(
+                opened, event.keys, event.finished_iv, event.sent_iv, held
+            )
         )

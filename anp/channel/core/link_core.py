@@ -16,7 +16,7 @@ from anp.channel.core.events import (
     NeedClaim,
     RenewalDue,
 )
-from anp.channel.core.handshakes import Completed, Handshakes
+from anp.channel.core.handshakes import CompletedHandshake, Handshakes
 from anp.channel.core.kept_keys import KeptKeys
 from anp.channel.core.limits import LinkConfig
 from anp.channel.core.optional import check_agreed, missing_capability
@@ -342,7 +342,7 @@ class LinkCore:
         while (completed := self._handshakes.next_completed()) is not None:
             self._open_channel(completed, now=now)
 
-    def _open_channel(self, completed: Completed, *, now: Moment) -> None:
+    def _open_channel(self, completed: CompletedHandshake, *, now: Moment) -> None:
         key_id, session_id = completed.opened.channel_id, completed.opened.session_id
         if key_id in self._channels:
             reason = "the key id is in use on this link"

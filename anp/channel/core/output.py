@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from anp.channel.core.events import ChannelEnded, CloseLink, LinkEvent, PeerFault
+from anp.channel.core.events import ChannelEnded, CloseLink, LinkEvent, LinkFault
 from anp.errors import ErrorCode
 from anp.wire.messages import make_response
 from anp.wire.moment import Moment
@@ -50,7 +50,7 @@ class LinkOutput:
     def fault(self, code: ErrorCode, detail: str) -> None:
         """Count and tell a fault of the peer; too many close the link."""
         self._faults += 1
-        self.tell(PeerFault(code, detail))
+        self.tell(LinkFault(code, detail))
         if self._faults == self._max_faults:
             self.tell(CloseLink(1008, "too many faults"))
 

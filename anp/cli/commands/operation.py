@@ -18,7 +18,7 @@ from anp.errors import CallError, ConfigError, ErrorKind
 from anp.sidecar.home.home import Home
 
 if TYPE_CHECKING:
-    from anp.sidecar.process.doctor import Check
+    from anp.sidecar.process.doctor import DoctorCheck
 
 __all__ = ["register"]
 
@@ -111,17 +111,19 @@ def doctor(
 
     Ends with 0 when nothing is bad, else with 3; warnings are not bad.
     """
-    from anp.sidecar.process.doctor import Check, Level, examine, repair
+    from anp.sidecar.process.doctor import DoctorCheck, Level, examine, repair
 
     home, _ = home_of(context.obj)
-    checks: list[Check] = []
+    checks: list[DoctorCheck] = []
     config = None
     try:
         config = load_settings(context.obj)
-        checks.append(Check(name="configuration", text=f"peers: {config.peers_policy}"))
+        checks.append(
+            DoctorCheck(name="configuration", text=f"peers: {config.peers_policy}")
+        )
     except ConfigError as exc:
         checks.append(
-            Check(
+            DoctorCheck(
                 name="configuration",
                 level=Level.BAD,
                 text=str(exc),
@@ -146,23 +148,23 @@ def doctor(
         raise ConfigError(f"doctor found a problem; see above{hint}")
 
 
-def _running(home: Home) -> tuple[list[Check], dict[str, Any] | None]:
+def _running(home: Home) -> tuple[list[DoctorCheck], dict[str, Any] | None]:
     """Return what a running daemon says of itself."""
-    from anp.sidecar.process.doctor import Check, Level
+    from anp.sidecar.process.doctor import DoctorCheck, Level
 
     try:
         info: dict[str, Any] = Client(home).get("/v1/info")
     except CallError as exc:
-        return [Check(name="daemon", text=f"not running: {exc.detail}")], None
-    checks = [Check(name="daemon", text=str(info["address"]))]
+        return [DoctorCheck(name="daemon", text=f"not running: {exc.detail}")], None
+    checks = [DoctorCheck(name="daemon", text=str(info["address"]))]
     for attached in info["attachments"]:
         name = f"attachment {attached['name']}"
         if attached["healthy"]:
             text = f"{attached['capabilities']} capabilities"
-            checks.append(Check(name=name, text=text))
+            checks.append(DoctorCheck(name=name, text=text))
             continue
         checks.append(
-            Check(
+            DoctorCheck(
                 name=name,
                 level=Level.BAD,
                 text=str(attached["problem"] or "it does not answer"),
@@ -173,8 +175,8 @@ def _running(home: Home) -> tuple[list[Check], dict[str, Any] | None]:
     return checks, info
 
 
-async def _isolation() -> list[Check]:
-    from anp.sidecar.process.doctor import Check, Level
+async def _isolation() -> list[DoctorCheck]:
+    from anp.sidecar.process.doctor import DoctorCheck, Level
     from sandbox.errors import SandboxError
     from sandbox.processes.process import measure_isolation
 
@@ -182,7 +184,7 @@ async def _isolation() -> list[Check]:
         isolation = await measure_isolation()
     except SandboxError as exc:
         return [
-            Check(
+            DoctorCheck(
                 name="isolation",
                 level=Level.BAD,
                 text=str(exc),
@@ -193,7 +195,7 @@ async def _isolation() -> list[Check]:
     reduced = isolation.level == "reduced"
     said = "only code written by rules runs" if reduced else "code of a model runs too"
     checks = [
-        Check(
+        DoctorCheck(
             name="isolation",
             level=Level.WARNING if reduced else Level.OK,
             text=f"{isolation.level}: {said}",
@@ -208,11 +210,11 @@ async def _isolation() -> list[Check]:
     ]
     for name, active, reason in isolation.layers:
         text = f"{'active' if active else 'inactive'}: {reason}"
-        checks.append(Check(name=f"  layer {name}", text=text))
+        checks.append(DoctorCheck(name=f"  layer {name}", text=text))
     return checks
 
 
-def _shown(check: Check) -> dict[str, Any]:
+def _shown(check: DoctorCheck) -> dict[str, Any]:
     return {
         "check": check.name,
         "ok": check.level.value != "bad",
@@ -224,7 +226,7 @@ def _shown(check: Check) -> dict[str, Any]:
     }
 
 
-def _lines(check: Check) -> Iterator[str]:
+def _lines(check: DoctorCheck) -> Iterator[str]:
     yield f"{MARKS[check.level.value]} {check.name:<22} {check.text}"
     for word, text in (("why", check.why), ("fix", check.fix)):
         if text:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from anp.cli.demo.observer import Observer
+from anp.cli.demo.observer import DemoObserver
 from anp.cli.demo.repair import BOOKING, SEATS, DemoCall, break_bundle, check_repair
 from anp.errors import CallError, ErrorKind
 
@@ -53,7 +53,7 @@ def run_demo(*, as_json: bool, keep: bool) -> None:
     from anp.cli.demo.view import Timeline
 
     _require_programs()
-    observer = Observer() if as_json else Timeline()
+    observer = DemoObserver() if as_json else Timeline()
     with _folder(keep) as folder, _signals_interrupt():
         document = _Demo(folder, observer).play()
     check_calls(document["calls"])
@@ -104,7 +104,7 @@ def find_example(name: str, package: Path | None = None) -> Path:
 class _Demo:
     """One showing: two homes in a folder, and the processes that work on them."""
 
-    def __init__(self, folder: Path, observer: Observer) -> None:
+    def __init__(self, folder: Path, observer: DemoObserver) -> None:
         self._folder = folder
         self._observer = observer
         self._ports = {"provider": 0, "caller": 0}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["Observer"]
+__all__ = ["DemoObserver"]
 
 
-class Observer:
+class DemoObserver:
     """Is told how the demo goes; this one keeps quiet."""
 
     def attached(self, name: str, found: Sequence[str]) -> None:

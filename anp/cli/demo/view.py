@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from anp.cli.demo.observer import Observer
+from anp.cli.demo.observer import DemoObserver
 from anp.cli.output import visible
 
 __all__ = ["Timeline"]
@@ -18,7 +18,7 @@ MAX_RESULT = 400
 "Longest result that is shown, in characters."
 
 
-class Timeline(Observer):
+class Timeline(DemoObserver):
     """A timeline on the terminal; without colours where NO_COLOR or a pipe says so."""
 
     def __init__(self, console: Console | None = None) -> None:

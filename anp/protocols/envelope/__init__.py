@@ -19,17 +19,17 @@ from functools import cache
 from importlib.resources import files
 
 from anp.protocols.envelope.memory import MessageMemory
-from anp.protocols.envelope.provider import Provider
-from anp.protocols.envelope.requester import Requester
+from anp.protocols.envelope.provider import EnvelopeProvider
+from anp.protocols.envelope.requester import EnvelopeRequester
 from anp.protocols.envelope.words import (
     AGENT_ONLINE,
     BROADCAST,
     ENVELOPE_URI,
     ENVELOPE_VERSION,
-    Action,
     Code,
+    EnvelopeAction,
+    EnvelopeStatus,
     MessageType,
-    Status,
 )
 from negotiation.consensus.written import Parties, WrittenLimits, WrittenProtocol
 from negotiation.need import Role
@@ -39,11 +39,11 @@ __all__ = [
     "BROADCAST",
     "ENVELOPE_URI",
     "ENVELOPE_VERSION",
-    "Action",
+    "EnvelopeAction",
     "Code",
     "EnvelopeCode",
     "MessageType",
-    "Status",
+    "EnvelopeStatus",
     "envelope_document",
 ]
 
@@ -79,7 +79,7 @@ class EnvelopeCode:
         random_bytes: Callable[[int], bytes],
     ) -> WrittenProtocol:
         """See `WrittenCode`."""
-        side = Requester if role is Role.REQUESTER else Provider
+        side = EnvelopeRequester if role is Role.REQUESTER else EnvelopeProvider
         return side(
             parties,
             limits=limits,

@@ -16,7 +16,7 @@ from negotiation.strict_json import Json, parse_json
 __all__ = [
     "CORRELATION",
     "WRAPPED",
-    "Envelope",
+    "EnvelopeMessage",
     "ErrorPayload",
     "EventPayload",
     "OtherPayload",
@@ -101,7 +101,7 @@ Payload = RequestPayload | ResponsePayload | EventPayload | ErrorPayload | Other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Envelope:
+class EnvelopeMessage:
     """One whole message (ENV-6)."""
 
     message_id: str
@@ -139,7 +139,7 @@ class TooLarge(JsonError):
     """A message of ours would be over the limit."""
 
 
-def build_message(envelope: Envelope, *, max_size: int) -> bytes:
+def build_message(envelope: EnvelopeMessage, *, max_size: int) -> bytes:
     """Return the bytes of a message of ours.
 
     Raises:

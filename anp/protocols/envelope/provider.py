@@ -11,13 +11,13 @@ from anp.protocols.envelope.discovery import BadParameters, describe, read_annou
 from anp.protocols.envelope.memory import MessageMemory, Seen
 from anp.protocols.envelope.messages import (
     WRAPPED,
-    Envelope,
+    EnvelopeMessage,
     RequestPayload,
     ResponsePayload,
 )
 from anp.protocols.envelope.reader import Head
 from anp.protocols.envelope.side import MAX_SHOWN, Side
-from anp.protocols.envelope.words import BROADCAST, Action, Code, Status
+from anp.protocols.envelope.words import BROADCAST, Code, EnvelopeAction, EnvelopeStatus
 from negotiation.consensus.written import (
     Ask,
     CallCapability,
@@ -30,7 +30,7 @@ from negotiation.consensus.written import (
 from negotiation.errors import JsonError, MisuseError
 from negotiation.strict_json import Json
 
-__all__ = ["Provider"]
+__all__ = ["EnvelopeProvider"]
 
 ROOM_FOR_FIELDS = 8 * 1024
 "Bytes of a message that are left for everything beside a list."
@@ -43,11 +43,11 @@ MAX_NAMED = 1000
 class _Work:
     """A request of the peer that a capability works on."""
 
-    message: Envelope
+    message: EnvelopeMessage
     progress_at: float
 
 
-class Provider(Side):
+class EnvelopeProvider(Side):
     """The provider's side of one channel; see `WrittenProtocol`."""
 
     def __init__(
@@ -101,7 +101,7 @@ class Provider(Side):
                 one.progress_at = now + self._limits.progress_after
                 self._answer(
                     one.message,
-                    ResponsePayload(Status.IN_PROGRESS, {}, {}),
+                    ResponsePayload(EnvelopeStatus.IN_PROGRESS, {}, {}),
                     wall_now=wall_now,
                     last=False,
                 )
@@ -119,7 +119,7 @@ class Provider(Side):
         try:
             self._answer(
                 one.message,
-                ResponsePayload(Status.SUCCESS, result, {}),
+                ResponsePayload(EnvelopeStatus.SUCCESS, result, {}),
                 wall_now=wall_now,
                 metadata={WRAPPED: True} if wrapped else None,
             )
@@ -157,24 +157,26 @@ class Provider(Side):
 
     # What the peer sends.
 
-    def _request(self, message: Envelope, *, now: float, wall_now: datetime) -> None:
+    def _request(
+        self, message: EnvelopeMessage, *, now: float, wall_now: datetime
+    ) -> None:
         assert isinstance(message.payload, RequestPayload), "see `Side`"
         self._memory.open(message.message_id, self)
         action, parameters = message.payload.action, message.payload.parameters
         try:
             match action:
-                case Action.DISCOVER:
+                case EnvelopeAction.DISCOVER:
                     page = describe(
                         list(self._offered.values()),
                         parameters,
                         max_size=self._limits.max_message - ROOM_FOR_FIELDS,
                     )
                     self._succeeded(message, page, wall_now)
-                case Action.REGISTER:
+                case EnvelopeAction.REGISTER:
                     entries = read_announcement(parameters)
                     self._events.append(Deliver(PeerAnnouncement(tuple(entries))))
                     self._succeeded(message, {"registered": len(entries)}, wall_now)
-                case Action.UNREGISTER:
+                case EnvelopeAction.UNREGISTER:
                     self._events.append(Deliver(PeerWithdrawal()))
                     self._succeeded(message, {"registered": 0}, wall_now)
                 case _ if action in self._offered:
@@ -187,14 +189,16 @@ class Provider(Side):
             )
 
     def _call(
-        self, message: Envelope, name: str, arguments: dict[str, Any], now: float
+        self, message: EnvelopeMessage, name: str, arguments: dict[str, Any], now: float
     ) -> None:
         self._calls += 1
         call_id = str(self._calls)
         self._work[call_id] = _Work(message, now + self._limits.progress_after)
         self._events.append(CallCapability(call_id, name, arguments))
 
-    def _unknown(self, message: Envelope, action: str, wall_now: datetime) -> None:
+    def _unknown(
+        self, message: EnvelopeMessage, action: str, wall_now: datetime
+    ) -> None:
         if message.receiver_id == BROADCAST:
             # Whoever cannot serve a request to all leaves it to the others.
             self._memory.answered(message.message_id, b"", last=True)
@@ -214,7 +218,7 @@ class Provider(Side):
             details={"actions": known},
         )
 
-    def _repeated(self, message: Envelope, *, wall_now: datetime) -> None:
+    def _repeated(self, message: EnvelopeMessage, *, wall_now: datetime) -> None:
         """Process nothing twice; repeat the answer that there was (ENV-Q11)."""
         self._note("a repeated request was not processed again")
         matter = self._memory.find(message.message_id)
@@ -238,25 +242,25 @@ class Provider(Side):
     # Answers.
 
     def _succeeded(
-        self, message: Envelope, result: dict[str, Any], wall_now: datetime
+        self, message: EnvelopeMessage, result: dict[str, Any], wall_now: datetime
     ) -> None:
         try:
-            payload = ResponsePayload(Status.SUCCESS, result, {})
+            payload = ResponsePayload(EnvelopeStatus.SUCCESS, result, {})
             self._answer(message, payload, wall_now=wall_now)
         except JsonError as exc:
             # A schema of the owner's nested deeper than a message may be.
             self._failed(message, Code.PROCESSING_FAILED, str(exc), wall_now)
 
     def _failed(
-        self, message: Envelope, code: str, reason: str, wall_now: datetime
+        self, message: EnvelopeMessage, code: str, reason: str, wall_now: datetime
     ) -> None:
         error = {"code": _plain(code[:MAX_SHOWN]), "message": _plain(reason[:500])}
-        payload = ResponsePayload(Status.FAILURE, {}, error)
+        payload = ResponsePayload(EnvelopeStatus.FAILURE, {}, error)
         self._answer(message, payload, wall_now=wall_now)
 
     def _not_processed(
         self,
-        message: Envelope,
+        message: EnvelopeMessage,
         code: Code,
         reason: str,
         *,
@@ -274,7 +278,7 @@ class Provider(Side):
 
     def _answer(
         self,
-        message: Envelope,
+        message: EnvelopeMessage,
         payload: ResponsePayload,
         *,
         wall_now: datetime,

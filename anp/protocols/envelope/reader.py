@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from anp.protocols.envelope.messages import (
     CORRELATION,
-    Envelope,
+    EnvelopeMessage,
     ErrorPayload,
     EventPayload,
     OtherPayload,
@@ -24,8 +24,8 @@ from anp.protocols.envelope.words import (
     ENVELOPE_VERSION,
     MAJOR_VERSION,
     Code,
+    EnvelopeStatus,
     MessageType,
-    Status,
     read_code,
     read_event_name,
     read_status,
@@ -92,7 +92,7 @@ class _Invalid(Exception):
     """A field is not as it has to be."""
 
 
-def read_message(data: bytes, *, max_size: int, wall_now: datetime) -> Envelope:
+def read_message(data: bytes, *, max_size: int, wall_now: datetime) -> EnvelopeMessage:
     """Read one message (ENV-6).
 
     Args:
@@ -146,7 +146,7 @@ def _check_version(value: dict[str, Any], head: Head) -> None:
         )
 
 
-def _envelope(value: dict[str, Any], wall_now: datetime) -> Envelope:
+def _envelope(value: dict[str, Any], wall_now: datetime) -> EnvelopeMessage:
     message_id = _text(value, "message_id", MAX_ID)
     flags: list[str] = []
     sent_at = _sent_at(value, wall_now, flags)
@@ -158,7 +158,7 @@ def _envelope(value: dict[str, Any], wall_now: datetime) -> Envelope:
     read = _PAYLOADS.get(message_type, OtherPayload)
     payload = read(_object(value, "payload"))
     metadata = _optional_object(value, "metadata")
-    return Envelope(
+    return EnvelopeMessage(
         message_id=message_id,
         sender_id=sender_id,
         receiver_id=receiver_id,
@@ -220,14 +220,14 @@ def _request(payload: dict[str, Any]) -> Payload:
 
 def _response(payload: dict[str, Any]) -> Payload:
     status = read_status(_text(payload, "status", MAX_NAME))
-    if status == Status.SUCCESS:
+    if status == EnvelopeStatus.SUCCESS:
         result = _object(payload, "result")
     else:
         result = _optional_object(payload, "result")
     error = _optional_object(payload, "error")
-    if status == Status.FAILURE and not error:
+    if status == EnvelopeStatus.FAILURE and not error:
         raise _Invalid("a failure needs a payload.error with details")
-    if status in (Status.SUCCESS, Status.IN_PROGRESS) and error:
+    if status in (EnvelopeStatus.SUCCESS, EnvelopeStatus.IN_PROGRESS) and error:
         raise _Invalid(f"{status} and a payload.error contradict each other")
     return ResponsePayload(status, result, error)
 

@@ -10,7 +10,7 @@ from typing import Any
 from anp.protocols.envelope.memory import MessageMemory
 from anp.protocols.envelope.messages import (
     WRAPPED,
-    Envelope,
+    EnvelopeMessage,
     ErrorPayload,
     RequestPayload,
     ResponsePayload,
@@ -18,10 +18,10 @@ from anp.protocols.envelope.messages import (
 )
 from anp.protocols.envelope.reader import MAX_NAME, Head
 from anp.protocols.envelope.side import Side
-from anp.protocols.envelope.words import BROADCAST, Code, Status
+from anp.protocols.envelope.words import BROADCAST, Code, EnvelopeStatus
 from negotiation.consensus.written import (
-    Answered,
     Ask,
+    CallAnswered,
     CallRefused,
     Parties,
     Progress,
@@ -31,7 +31,7 @@ from negotiation.consensus.written import (
 from negotiation.errors import JsonError, MisuseError
 from negotiation.strict_json import Json
 
-__all__ = ["Requester"]
+__all__ = ["EnvelopeRequester"]
 
 MAX_COLLECTED = 64
 "Most answers to one request to all that are kept."
@@ -54,7 +54,7 @@ class _Waiting:
         )
 
 
-class Requester(Side):
+class EnvelopeRequester(Side):
     """The requester's side of one channel; see `WrittenProtocol`."""
 
     def __init__(
@@ -169,7 +169,7 @@ class Requester(Side):
             del self._waiting[message_id]
             if one.call.to_all:
                 answers: Json = {"answers": one.answers}
-                self._events.append(Answered(one.call.call_id, answers))
+                self._events.append(CallAnswered(one.call.call_id, answers))
             else:
                 self._refused(
                     one.call, Refusal.TIMEOUT, "no answer in time", may_have_run=True
@@ -177,7 +177,9 @@ class Requester(Side):
 
     # What the peer sends.
 
-    def _request(self, message: Envelope, *, now: float, wall_now: datetime) -> None:
+    def _request(
+        self, message: EnvelopeMessage, *, now: float, wall_now: datetime
+    ) -> None:
         """Calls go from requester to provider only (DESIGN.md, Words)."""
         self._memory.take(message.message_id)
         self._note("a request of the provider was refused")
@@ -190,7 +192,7 @@ class Requester(Side):
             )
 
     def _response(
-        self, message: Envelope, payload: ResponsePayload, now: float
+        self, message: EnvelopeMessage, payload: ResponsePayload, now: float
     ) -> None:
         key = message.correlation_id or ""
         one = self._waiting.get(key)
@@ -198,15 +200,15 @@ class Requester(Side):
             self._note("an answer to nothing that waits was dropped")
         elif one.call.to_all:
             self._collect(one, message, payload)
-        elif payload.status == Status.SUCCESS:
+        elif payload.status == EnvelopeStatus.SUCCESS:
             del self._waiting[key]
             result = _unwrapped(message, payload)
-            self._events.append(Answered(one.call.call_id, result))
-        elif payload.status == Status.FAILURE:
+            self._events.append(CallAnswered(one.call.call_id, result))
+        elif payload.status == EnvelopeStatus.FAILURE:
             del self._waiting[key]
             code, text = _told(payload.error)
             self._events.append(
-                Answered(one.call.call_id, None, (code, text), payload.error)
+                CallAnswered(one.call.call_id, None, (code, text), payload.error)
             )
         else:
             # Every other word says how far the work is: only two words end a call.
@@ -215,7 +217,7 @@ class Requester(Side):
                 Progress(one.call.call_id, payload.status, payload.result)
             )
 
-    def _error(self, message: Envelope, payload: ErrorPayload) -> bool:
+    def _error(self, message: EnvelopeMessage, payload: ErrorPayload) -> bool:
         key = message.correlation_id or ""
         one = self._waiting.get(key)
         if one is None:
@@ -249,15 +251,18 @@ class Requester(Side):
             )
 
     def _collect(
-        self, one: _Waiting, message: Envelope, payload: ResponsePayload | ErrorPayload
+        self,
+        one: _Waiting,
+        message: EnvelopeMessage,
+        payload: ResponsePayload | ErrorPayload,
     ) -> None:
         """Keep one answer of each member to a request to all (ENV-Q6)."""
         sender = message.sender_id
         entry: dict[str, Any] = {"sender_id": sender}
         match payload:
-            case ResponsePayload(status=Status.SUCCESS):
+            case ResponsePayload(status=EnvelopeStatus.SUCCESS):
                 entry |= {"status": "success", "result": _unwrapped(message, payload)}
-            case ResponsePayload(status=Status.FAILURE):
+            case ResponsePayload(status=EnvelopeStatus.FAILURE):
                 entry |= {"status": "failure", "error": payload.error}
             case ErrorPayload():
                 entry |= {
@@ -289,7 +294,7 @@ class Requester(Side):
         )
 
 
-def _unwrapped(message: Envelope, payload: ResponsePayload) -> Json:
+def _unwrapped(message: EnvelopeMessage, payload: ResponsePayload) -> Json:
     if message.metadata.get(WRAPPED) is True and payload.result.keys() == {"value"}:
         value: Json = payload.result["value"]
         return value

@@ -11,7 +11,7 @@ from typing import Any
 
 from anp.protocols.envelope.memory import MessageMemory
 from anp.protocols.envelope.messages import (
-    Envelope,
+    EnvelopeMessage,
     ErrorPayload,
     EventPayload,
     OtherPayload,
@@ -182,20 +182,22 @@ class Side(ABC):
     # What a role adds.
 
     @abstractmethod
-    def _request(self, message: Envelope, *, now: float, wall_now: datetime) -> None:
+    def _request(
+        self, message: EnvelopeMessage, *, now: float, wall_now: datetime
+    ) -> None:
         """Take a request that is not a duplicate."""
 
-    def _repeated(self, message: Envelope, *, wall_now: datetime) -> None:
+    def _repeated(self, message: EnvelopeMessage, *, wall_now: datetime) -> None:
         """Take a request whose id was seen before."""
         self._note("a repeated request was dropped")
 
     def _response(
-        self, message: Envelope, payload: ResponsePayload, now: float
+        self, message: EnvelopeMessage, payload: ResponsePayload, now: float
     ) -> None:
         """Take an answer."""
         self._note("an answer to nothing was dropped")
 
-    def _error(self, message: Envelope, payload: ErrorPayload) -> bool:
+    def _error(self, message: EnvelopeMessage, payload: ErrorPayload) -> bool:
         """Take an error that names a request; return whether it is one of ours."""
         return False
 
@@ -205,7 +207,7 @@ class Side(ABC):
 
     # Incoming.
 
-    def _check_parties(self, message: Envelope) -> None:
+    def _check_parties(self, message: EnvelopeMessage) -> None:
         """Let nobody speak in another's name, or to somebody else (ENV-Q13)."""
         head = Head(
             message_id=message.message_id,
@@ -222,7 +224,9 @@ class Side(ABC):
                 code=Code.AGENT_UNAVAILABLE,
             )
 
-    def _handle(self, message: Envelope, *, now: float, wall_now: datetime) -> None:
+    def _handle(
+        self, message: EnvelopeMessage, *, now: float, wall_now: datetime
+    ) -> None:
         known = self._memory.find(message.message_id)
         if known is not None:
             if isinstance(message.payload, RequestPayload):
@@ -249,7 +253,7 @@ class Side(ABC):
                 )
         self._memory.take(message.message_id)
 
-    def _take_error(self, message: Envelope, payload: ErrorPayload) -> None:
+    def _take_error(self, message: EnvelopeMessage, payload: ErrorPayload) -> None:
         if message.correlation_id is None:
             notice = PeerNotice(payload.code, payload.message, payload.details)
             self._deliver(notice)
@@ -257,7 +261,7 @@ class Side(ABC):
             shown = repr(f"{payload.code}: {payload.message}"[:MAX_SHOWN])
             self._note(f"an error about nothing that waits was dropped: {shown}")
 
-    def _unknown_type(self, message: Envelope) -> None:
+    def _unknown_type(self, message: EnvelopeMessage) -> None:
         raise EnvelopeError(
             f"messages of the type {message.message_type!r} are not known here",
             Head(
@@ -348,7 +352,7 @@ class Side(ABC):
         Raises:
             JsonError: It cannot be sent.
         """
-        message = Envelope(
+        message = EnvelopeMessage(
             message_id=self._new_id(),
             sender_id=self._parties.own_id,
             receiver_id=receiver_id or self._parties.peer_id,

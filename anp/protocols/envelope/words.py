@@ -10,10 +10,10 @@ __all__ = [
     "ENVELOPE_URI",
     "ENVELOPE_VERSION",
     "MAJOR_VERSION",
-    "Action",
+    "EnvelopeAction",
     "Code",
     "MessageType",
-    "Status",
+    "EnvelopeStatus",
     "read_code",
     "read_event_name",
     "read_status",
@@ -48,7 +48,7 @@ class MessageType(StrEnum):
     ERROR = "error"
 
 
-class Status(StrEnum):
+class EnvelopeStatus(StrEnum):
     """How far a request is (ENV-17); other words pass through (ENV-Q2)."""
 
     SUCCESS = "success"
@@ -68,7 +68,7 @@ class Code(StrEnum):
     TIMEOUT = "timeout"
 
 
-class Action(StrEnum):
+class EnvelopeAction(StrEnum):
     """Actions that name no capability (ENV-25, ENV-Q15)."""
 
     DISCOVER = "discover"
@@ -77,9 +77,9 @@ class Action(StrEnum):
 
 
 _STATUSES = {
-    "成功": Status.SUCCESS,
-    "失败": Status.FAILURE,
-    "进行中": Status.IN_PROGRESS,
+    "成功": EnvelopeStatus.SUCCESS,
+    "失败": EnvelopeStatus.FAILURE,
+    "进行中": EnvelopeStatus.IN_PROGRESS,
 }
 _CODES = {
     "无效负载": Code.INVALID_PAYLOAD,

@@ -32,23 +32,23 @@ from anp.sidecar.telemetry.observer import Observer
 from anp.wire.frames import ProtocolType
 from cache.records.records import (
     AgreementRecord,
+    AgreementRole,
+    AgreementState,
     HalfRecord,
     NegotiationRecord,
-    Role,
-    State,
 )
 from cache.store import Store
 from negotiation.document import document_hash
 from negotiation.errors import FailureKind, HalfError, TransportClosed
 from negotiation.exchange.limits import NegotiationLimits
 from negotiation.exchange.machine import Machine
-from negotiation.exchange.negotiator import Outcome, negotiate
-from negotiation.mind import HalfSource, Need, Side
+from negotiation.exchange.negotiator import NegotiationResult, negotiate
+from negotiation.mind import Demand, HalfSource, Side
 from negotiation.need import Role as NegotiationRole
-from negotiation.need import task_key
+from negotiation.need import need_key
 from negotiation.transcript import NegotiationEnded
 
-__all__ = ["Agreed", "Agreer"]
+__all__ = ["NewAgreement", "Agreer"]
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ KINDS: Mapping[FailureKind, ErrorKind] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Agreed:
+class NewAgreement:
     """The result of one negotiation, stored."""
 
     agreement: AgreementRecord
@@ -150,8 +150,12 @@ class Agreer:
         self.desk = OwnerDesk(store, approve=approve, approval_wait=approval_wait)
 
     async def agree(
-        self, channel: Channel, side: Side, *, begins: State = State.ACTIVE
-    ) -> Agreed:
+        self,
+        channel: Channel,
+        side: Side,
+        *,
+        begins: AgreementState = AgreementState.ACTIVE,
+    ) -> NewAgreement:
         """Negotiate on `channel` and store the agreement (ANP-84).
 
         Without an agreement the channel is closed, and the negotiation kept with its
@@ -164,11 +168,11 @@ class Agreer:
         Raises:
             CallError: There is no agreement; the kind and the reason say why.
         """
-        is_need = isinstance(side, Need)
+        is_need = isinstance(side, Demand)
         record = NegotiationRecord(
             id=secrets.token_hex(8),
             peer_did=canonical_did(channel.peer_did, channel.peer_key),
-            role=Role.REQUESTER if is_need else Role.PROVIDER,
+            role=AgreementRole.REQUESTER if is_need else AgreementRole.PROVIDER,
             task=_task_json(side),
             turns=(),
             outcome="running",
@@ -177,7 +181,7 @@ class Agreer:
             started=time.time(),
             ended=None,
             own_did=self._own_did,
-            subject=task_key(side.task) if isinstance(side, Need) else None,
+            subject=need_key(side.task) if isinstance(side, Demand) else None,
         )
         case = self.desk.open_case(record, side)
         watched = self._observer.negotiation(record.peer_did, role=record.role.value)
@@ -199,13 +203,13 @@ class Agreer:
             self.desk.close_case(case)
 
     async def _agree(
-        self, channel: Channel, side: Side, case: Case, begins: State
-    ) -> Agreed:
+        self, channel: Channel, side: Side, case: Case, begins: AgreementState
+    ) -> NewAgreement:
         transport = _MetaFrames(channel)
         record = case.record
         thinking = self._think(
             record.peer_did,
-            ours=isinstance(side, Need),
+            ours=isinstance(side, Demand),
             negotiation_id=record.id,
             watch=case.exchanged,
         )
@@ -278,7 +282,7 @@ class Agreer:
             messages,
         )
         rounds = sum(turn.status == "negotiating" for turn in outcome.transcript)
-        return Agreed(
+        return NewAgreement(
             agreement,
             half,
             outcome.document,
@@ -287,7 +291,7 @@ class Agreer:
         )
 
     async def _keep(
-        self, side: Side, case: Case, outcome: Outcome, begins: State
+        self, side: Side, case: Case, outcome: NegotiationResult, begins: AgreementState
     ) -> tuple[AgreementRecord, HalfRecord]:
         record = case.record
         document, half, agreement = negotiated(
@@ -396,7 +400,7 @@ def _why(exc: NegotiationEnded) -> str:
 
 
 def _task_json(side: Side) -> dict[str, Any] | None:
-    if not isinstance(side, Need):
+    if not isinstance(side, Demand):
         return None
     return {
         "requirement": side.task.requirement,

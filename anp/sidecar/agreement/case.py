@@ -26,14 +26,19 @@ from anp.sidecar.agreement.rulings import (
     verdict_of,
 )
 from anp.sidecar.minds.accounts import MAX_EXCHANGES, Exchanged
-from cache.records.records import NegotiationRecord, Role, StandingRecord, State
+from cache.records.records import (
+    AgreementRole,
+    AgreementState,
+    NegotiationRecord,
+    StandingRecord,
+)
 from cache.store import Store
 from negotiation.mind import (
     Accept,
     Counter,
+    Demand,
     HalfSource,
     Mind,
-    Need,
     Offer,
     Reject,
     Side,
@@ -179,7 +184,7 @@ class Case:
 
     # Words of before.
 
-    async def proposal(self, need: Need) -> str | None:
+    async def proposal(self, need: Demand) -> str | None:
         """Return the text that the owner wants to be our first proposal, or None."""
         words = await self._words()
         word = proposal_for(words, need, subject=self.record.subject or "")
@@ -314,7 +319,7 @@ class Case:
         return any(
             agreement.peer_did == self.record.peer_did
             and agreement.role is self.record.role
-            and agreement.state is not State.REVOKED
+            and agreement.state is not AgreementState.REVOKED
             for agreement in self._store.agreements_of(digest_of(document))
         )
 
@@ -359,7 +364,7 @@ class Case:
                 )
 
     def _last_received(self) -> str | None:
-        if self.record.role is Role.REQUESTER and not any(
+        if self.record.role is AgreementRole.REQUESTER and not any(
             turn["direction"] == "received" for turn in self.record.turns
         ):
             return None
@@ -385,7 +390,7 @@ class GuidedMind:
         self._case = case
         self._replaced = False
 
-    async def propose(self, need: Need) -> str:
+    async def propose(self, need: Demand) -> str:
         """Return the owner's text for this task, or the mind's."""
         text = await self._case.proposal(need)
         if text is None:

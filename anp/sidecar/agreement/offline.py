@@ -24,8 +24,8 @@ from negotiation.cases import (
 from negotiation.document import Document
 from negotiation.document.layout import read_layout
 from negotiation.errors import DocumentError, NegotiationError, SchemaError
-from negotiation.mind import Need, Side
-from negotiation.need import Schema, Task
+from negotiation.mind import Demand, Side
+from negotiation.need import Need, Schema
 from negotiation.runner import Validator
 from negotiation.schema.intake import prepared
 from negotiation.schema.samples import make_samples
@@ -37,7 +37,7 @@ __all__ = [
     "kept_fixtures",
     "likely_arguments",
     "retry_cases",
-    "task_of",
+    "need_of",
 ]
 
 ASKED: Final = "asked"
@@ -77,12 +77,12 @@ async def retry_cases(
     text = kept.get("text") if isinstance(kept, dict) else None
     if not isinstance(text, str) or not text:
         return Retried((), None)
-    name = ASKED if isinstance(side, Need) else ANSWERED
+    name = ASKED if isinstance(side, Demand) else ANSWERED
     fixtures = kept_fixtures(tests, name)
     problems: tuple[str, ...] = ()
     try:
         cases = read_cases(text, document)
-        if isinstance(side, Need):
+        if isinstance(side, Demand):
             judged = await judge_cases(
                 cases, document, side, runner=runner, validator=trial.validator
             )
@@ -121,15 +121,15 @@ def kept_fixtures(tests: Mapping[str, Any], name: str) -> Fixtures:
     }
 
 
-def task_of(agreement: AgreementRecord, document: Document) -> Task:
+def need_of(agreement: AgreementRecord, document: Document) -> Need:
     """Return the task of an agreement, or what its document says in words."""
     if agreement.task is None:
-        return Task(document.requirement)
-    return Task(**agreement.task)
+        return Need(document.requirement)
+    return Need(**agreement.task)
 
 
 async def likely_arguments(
-    document: Document, task: Task, tests: Mapping[str, Any], validator: Validator
+    document: Document, task: Need, tests: Mapping[str, Any], validator: Validator
 ) -> dict[str, Any]:
     """Return data to try a requester half with, when no call is at hand.
 
@@ -159,7 +159,7 @@ def _is_fixture(value: object, name: str) -> bool:
     return "output" in value or (isinstance(error, list) and len(error) == 2)
 
 
-def _argument_schema(document: Document, task: Task) -> Schema:
+def _argument_schema(document: Document, task: Need) -> Schema:
     try:
         if task.input_schema is not None:
             return prepared(task.input_schema)

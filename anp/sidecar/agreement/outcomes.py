@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from anp.errors import CallError, ErrorKind
-from cache.records.records import AgreementRecord, State
+from cache.records.records import AgreementRecord, AgreementState
 
 __all__ = [
     "AGAIN",
@@ -97,7 +97,7 @@ def failed_texts(
         at = _cases(agreement.tests).get("at")
         # A clock that was set back must not hold a text for longer than it should.
         since = at if isinstance(at, float) and at <= now else agreement.created
-        if agreement.state is State.FAILED and since <= now < since + HOLD:
+        if agreement.state is AgreementState.FAILED and since <= now < since + HOLD:
             found.append(FailedText(agreement, since + HOLD))
     return found
 

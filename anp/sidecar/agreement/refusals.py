@@ -12,7 +12,7 @@ from anp.sidecar.agreement.outcomes import FailedText, failed_texts, proposed_ag
 from cache.records.records import AgreementRecord, NegotiationRecord, hash_text
 from cache.store import Store
 from negotiation.errors import MindError
-from negotiation.mind import Counter, HalfSource, Mind, Need, Reject, Side, Verdict
+from negotiation.mind import Counter, Demand, HalfSource, Mind, Reject, Side, Verdict
 from negotiation.transcript import Turn
 
 __all__ = ["RefusingMind", "RevokedText", "revoked_in_words"]
@@ -67,7 +67,7 @@ class RefusingMind:
         self.refused: FailedText | RevokedText | None = None
         "The text our own mind came to, which ended the negotiation."
 
-    async def propose(self, need: Need) -> str:
+    async def propose(self, need: Demand) -> str:
         """Return the mind's text.
 
         Raises:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from anp.errors import CallError, ErrorKind
-from cache.records.records import NegotiationRecord, Role, StandingRecord
+from cache.records.records import AgreementRole, NegotiationRecord, StandingRecord
 from negotiation.document.reader import read_document, read_requirement
 from negotiation.errors import DocumentError
 from negotiation.messages import candidate_problem
-from negotiation.mind import Accept, Counter, HalfSource, Need, Reject, Verdict
+from negotiation.mind import Accept, Counter, Demand, HalfSource, Reject, Verdict
 from negotiation.rules.fit import fit_requester
 from negotiation.schema.reasons import Mismatch
 
@@ -27,7 +27,7 @@ __all__ = [
     "RETRY_AFTER",
     "Decision",
     "Said",
-    "Target",
+    "RulingTarget",
     "answer_for",
     "check_edit",
     "digest_of",
@@ -82,7 +82,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RulingTarget:
     """The document that an owner's accept or reject is about."""
 
     document: str
@@ -146,10 +146,10 @@ def check_edit(text: str) -> None:
         )
 
 
-def target_of(record: NegotiationRecord) -> Target | None:
+def target_of(record: NegotiationRecord) -> RulingTarget | None:
     """Return what an owner can accept or reject in a negotiation, or None."""
     if record.pending is not None:
-        return Target(
+        return RulingTarget(
             str(record.pending["document"]),
             ours=record.pending.get("ours") is True,
             reply_to=record.pending.get("reply_to"),
@@ -157,7 +157,7 @@ def target_of(record: NegotiationRecord) -> Target | None:
         )
     for turn in reversed(record.turns):
         if turn.get("direction") == "received" and turn.get("candidate"):
-            return Target(str(turn["candidate"]))
+            return RulingTarget(str(turn["candidate"]))
     return None
 
 
@@ -226,7 +226,7 @@ def answer_for(
     words: Iterable[StandingRecord],
     candidate: str,
     *,
-    role: Role,
+    role: AgreementRole,
     subject: str | None,
     sent: Collection[str],
 ) -> StandingRecord | None:
@@ -250,7 +250,7 @@ def answer_for(
                 return word
             case "edit" if word.hash == digest:
                 return word
-            case "edit" if role is Role.PROVIDER and is_new:
+            case "edit" if role is AgreementRole.PROVIDER and is_new:
                 if word.subject is not None and word.subject == subject:
                     return word
     return None
@@ -266,7 +266,7 @@ def verdict_of(word: StandingRecord, candidate: str) -> Verdict:
 
 
 def proposal_for(
-    words: Iterable[StandingRecord], need: Need, *, subject: str
+    words: Iterable[StandingRecord], need: Demand, *, subject: str
 ) -> StandingRecord | None:
     """Return the newest word whose text is to be our first proposal, or None.
 
@@ -276,7 +276,7 @@ def proposal_for(
     for word in words:
         document = word.document
         if (
-            word.role is not Role.REQUESTER
+            word.role is not AgreementRole.REQUESTER
             or word.subject != subject
             or document is None
             or word.reply_to is not None
@@ -288,7 +288,7 @@ def proposal_for(
 
 
 def hints_for(
-    words: Iterable[StandingRecord], *, role: Role, subject: str | None
+    words: Iterable[StandingRecord], *, role: AgreementRole, subject: str | None
 ) -> list[StandingRecord]:
     """Return the hints for a subject, oldest first."""
     found = [
@@ -307,7 +307,7 @@ def said(
     document: str,
     half: HalfSource | None,
     *,
-    role: Role,
+    role: AgreementRole,
 ) -> StandingRecord | None:
     """Return the newest word that approves or refuses `document` with `half`."""
     digest = digest_of(document)
@@ -363,7 +363,7 @@ def half_from(value: dict[str, Any] | None) -> HalfSource | None:
     )
 
 
-def _fits(document: str, need: Need) -> bool:
+def _fits(document: str, need: Demand) -> bool:
     try:
         return not isinstance(fit_requester(read_document(document), need), Mismatch)
     except DocumentError:

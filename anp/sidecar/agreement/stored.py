@@ -8,14 +8,14 @@ from typing import Any
 
 from cache.records.records import (
     AgreementRecord,
+    AgreementRole,
+    AgreementState,
     DocumentRecord,
     HalfRecord,
-    Role,
-    State,
 )
 from negotiation.document import document_hash
-from negotiation.mind import HalfSource, Need, Side
-from negotiation.need import Task, schema_hash, task_key
+from negotiation.mind import Demand, HalfSource, Side
+from negotiation.need import Need, need_key, schema_hash
 
 __all__ = [
     "AgreedRecords",
@@ -59,7 +59,7 @@ def negotiated(
     peer_did: str,
     task: Mapping[str, Any] | None,
     negotiation_id: str | None,
-    begins: State,
+    begins: AgreementState,
     created: float,
 ) -> AgreedRecords:
     """Return the records of a negotiation or a repair that ended in agreement.
@@ -69,10 +69,10 @@ def negotiated(
         task: As the negotiation's record has it.
         created: Now, in seconds since the epoch.
     """
-    if isinstance(side, Need):
-        role, key, calls = Role.REQUESTER, task_key(side.task), {}
+    if isinstance(side, Demand):
+        role, key, calls = AgreementRole.REQUESTER, need_key(side.task), {}
     else:
-        role, key = Role.PROVIDER, None
+        role, key = AgreementRole.PROVIDER, None
         calls = {
             capability.name: schema_hash(capability)
             for capability in side.capabilities
@@ -86,7 +86,7 @@ def negotiated(
             "own_did": own_did,
             "peer_did": peer_did,
             "role": role.value,
-            "task_key": key,
+            "need_key": key,
             "task": None if task is None else dict(task),
             "samples": half.samples,
             "tests": {"acceptance": "passed"},
@@ -99,7 +99,7 @@ def negotiated(
 
 def agreement_by_uri(
     selected: DocumentCandidate,
-    task: Task,
+    task: Need,
     *,
     own_did: str,
     peer_did: str,
@@ -118,8 +118,8 @@ def agreement_by_uri(
         {
             "own_did": own_did,
             "peer_did": peer_did,
-            "role": Role.REQUESTER.value,
-            "task_key": task_key(task),
+            "role": AgreementRole.REQUESTER.value,
+            "need_key": need_key(task),
             "task": {
                 "requirement": task.requirement,
                 "input_schema": task.input_schema,

@@ -17,7 +17,7 @@
 """
 
 from anp.sidecar.attachments.attachment import Attachment, AttachmentLimits
-from anp.sidecar.attachments.errors import AttachmentError, CapabilityError
+from anp.sidecar.attachments.errors import AttachmentError, ToolError
 from anp.sidecar.attachments.kinds import open_attachment
 from anp.sidecar.attachments.spec import (
     AttachmentSpec,
@@ -31,7 +31,7 @@ __all__ = [
     "AttachmentError",
     "AttachmentLimits",
     "AttachmentSpec",
-    "CapabilityError",
+    "ToolError",
     "load_attachments",
     "open_attachment",
     "remove_attachment",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from anp.errors import AnpError
 
-__all__ = ["AttachmentError", "CapabilityError"]
+__all__ = ["AttachmentError", "ToolError"]
 
 MAX_MESSAGE = 500
 "Longest message of a tool that is passed on, in characters."
 
 
-class CapabilityError(AnpError):
+class ToolError(AnpError):
     """The tool answered with an error; the provider half tells the peer.
 
     Codes are those of HTTP: 400 arguments it cannot take, 500 it failed, 502 its

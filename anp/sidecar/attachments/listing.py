@@ -14,7 +14,7 @@ from negotiation.errors import NegotiationError
 from negotiation.need import Capability
 from negotiation.schema.intake import SchemaLimits, check_limits
 
-__all__ = ["Listing", "Tool", "read_tools"]
+__all__ = ["ToolListing", "Tool", "read_tools"]
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}")
 "Names of tools; they come back in commands, documents and generated source."
@@ -44,7 +44,7 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ToolListing:
     """What can be called, and what cannot and why."""
 
     capabilities: tuple[Capability, ...] = ()
@@ -64,7 +64,7 @@ class Listing:
 
 def read_tools(
     spec: AttachmentSpec, tools: Iterable[Tool], limits: AttachmentLimits
-) -> Listing:
+) -> ToolListing:
     """Return the tools that keep to the limits as capabilities of `spec`."""
     capabilities: dict[str, Capability] = {}
     skipped: list[str] = []
@@ -81,7 +81,7 @@ def read_tools(
             capabilities[name] = _capability(spec, tool, limits)
         except (ValueError, NegotiationError) as exc:
             skipped.append(f"{tool.name[:64]!r}: {exc}")
-    return Listing(tuple(capabilities.values()), tuple(skipped))
+    return ToolListing(tuple(capabilities.values()), tuple(skipped))
 
 
 def _capability(

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from anp.sidecar.attachments.attachment import AttachmentLimits
-from anp.sidecar.attachments.listing import Listing
+from anp.sidecar.attachments.listing import ToolListing
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.supervisor import Supervisor
 from negotiation.need import Capability
@@ -26,7 +26,7 @@ class Supervised(ABC):
     ) -> None:
         self._spec = spec
         self._limits = limits
-        self._listing = Listing()
+        self._listing = ToolListing()
         self._supervisor = Supervisor(
             spec.name, self._live, config=limits.supervisor, on_change=on_change
         )

@@ -27,7 +27,7 @@ from anp.sidecar.halves.protocol import Protocol
 from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.minds.afterwards import Afterwards, Bill, words_of
 from anp.sidecar.minds.minds import Thinking
-from cache.records.records import AgreementRecord, HalfRecord, State
+from cache.records.records import AgreementRecord, AgreementState, HalfRecord
 from cache.store import Store
 from negotiation.errors import HalfError
 from negotiation.exchange.dialogue import (
@@ -100,7 +100,7 @@ class BoundChannel(Answers):
         self.dialogue = DialogueShell(channel, self.role, parts.limits, self)
 
     async def keep_tests(
-        self, tests: Mapping[str, Any], state: State | None = None
+        self, tests: Mapping[str, Any], state: AgreementState | None = None
     ) -> None:
         """Keep the outcome of test cases with the agreement, if there is one.
 

@@ -24,7 +24,7 @@ from anp.sidecar.bound.dialogue import ReportEnd
 from anp.sidecar.bound.exchanges import Exchange
 from anp.sidecar.halves.protocol import Protocol
 from anp.wire.frames import ProtocolType
-from cache.records.records import State
+from cache.records.records import AgreementState
 from negotiation.cases import (
     CaseResult,
     CasesReport,
@@ -50,7 +50,7 @@ from negotiation.exchange.dialogue import (
     RejectCases,
     describe_error,
 )
-from negotiation.mind import HalfSource, Need, Offer
+from negotiation.mind import Demand, HalfSource, Offer
 
 __all__ = ["NoAnswer", "ProviderCases", "RequesterCases", "Verification"]
 
@@ -133,7 +133,7 @@ class Verification:
 class RequesterCases:
     """Proposes test cases, judges what the provider fills in, and runs them."""
 
-    def __init__(self, channel: BoundChannel, need: Need) -> None:
+    def __init__(self, channel: BoundChannel, need: Demand) -> None:
         self._bound = channel
         self._need = need
         self.verification = Verification(channel.channel)
@@ -155,7 +155,7 @@ class RequesterCases:
         try:
             tests, state = await self._outcome()
             await self._bound.keep_tests(tests, state)
-            if state is State.FAILED:
+            if state is AgreementState.FAILED:
                 short, failed = self._bound.protocol.hash[:12], in_words(tests)
                 logger.warning("test cases failed hash=%s what=%r", short, failed)
                 raise CallError(
@@ -168,29 +168,33 @@ class RequesterCases:
                 await self._bound.channel.close("the test cases did not pass")
             raise
 
-    async def _outcome(self) -> tuple[dict[str, Any], State]:
+    async def _outcome(self) -> tuple[dict[str, Any], AgreementState]:
         """Agree test cases and run them; return what to keep with the agreement.
 
         Raises:
             ChannelClosed: The link was lost.
         """
         if "testCasesNegotiation" not in self._bound.channel.capabilities:
-            return untested("the peer does not negotiate test cases"), State.ACTIVE
+            return untested(
+                "the peer does not negotiate test cases"
+            ), AgreementState.ACTIVE
         try:
             text = await self.propose()
             settled = await self._bound.dialogue.agree_cases(text)
             if isinstance(settled, CasesSkipped):
-                return untested(settled.reason), State.ACTIVE
+                return untested(settled.reason), AgreementState.ACTIVE
             report = await self.run(settled.text)
         except NegotiationError as exc:
             # Tests are optional (ANP-48): what cannot be tested is used untested.
             logger.warning("test cases not run reason=%r", str(exc)[:200])
-            return untested(str(exc)[:500]), State.ACTIVE
+            return untested(str(exc)[:500]), AgreementState.ACTIVE
         if report.passed:
             cases = len(report.results)
             logger.info("test cases passed mode=%s cases=%d", report.mode, cases)
         kept = {**report.to_json(), "asked": self.asked, "at": time.time()}
-        return {TESTS_KEY: kept}, State.ACTIVE if report.passed else State.FAILED
+        return {
+            TESTS_KEY: kept
+        }, AgreementState.ACTIVE if report.passed else AgreementState.FAILED
 
     async def propose(self) -> str:
         """Return the cases that the rules derive, as text.

@@ -30,10 +30,10 @@ from negotiation.exchange.dialogue import (
     Fault,
     Ignored,
     MessageRefused,
-    NeedAnswer,
     NeedCasesVerdict,
     NeedFault,
     NeedRepair,
+    NeedSpokenAnswer,
     PeerRepaired,
     PeerRepairs,
     QuestionAnswered,
@@ -263,7 +263,7 @@ class DialogueShell:
 
     def _act(self, event: DialogueEvent) -> None:
         match event:
-            case NeedCasesVerdict() | NeedFault() | NeedAnswer() | NeedRepair():
+            case NeedCasesVerdict() | NeedFault() | NeedSpokenAnswer() | NeedRepair():
                 self.spawn(self._answer(event))
             case CasesAgreed() | CasesSkipped():
                 _settle(self._cases, event)
@@ -296,7 +296,7 @@ class DialogueShell:
                 self.spawn(self._channel.close(f"meta-protocol: {reason}"[:300]))
 
     async def _answer(
-        self, event: NeedCasesVerdict | NeedFault | NeedAnswer | NeedRepair
+        self, event: NeedCasesVerdict | NeedFault | NeedSpokenAnswer | NeedRepair
     ) -> None:
         machine = self._machine
         match event:
@@ -312,7 +312,7 @@ class DialogueShell:
                 # It was made before the fault was admitted, so nobody has to wait.
                 await self._step(lambda now: machine.repair_ready(now=now))
                 await self._answers.repaired(reference)
-            case NeedAnswer(message_id=name, text=text):
+            case NeedSpokenAnswer(message_id=name, text=text):
                 words = await self._answers.answer(text)
                 await self._step(lambda now: machine.answer_ready(name, words, now=now))
 

@@ -33,8 +33,8 @@ from negotiation.exchange.dialogue import (
     RejectCases,
 )
 from negotiation.llm.mind import LlmMind
-from negotiation.llm.steps.examine import CaseArguments, Shown
-from negotiation.mind import Need
+from negotiation.llm.steps.examine import CaseArguments, ShownMessages
+from negotiation.mind import Demand
 from negotiation.strict_json import canonical_json
 
 __all__ = ["MAX_QUESTIONS", "Examiner", "ThinkOnChannel"]
@@ -143,7 +143,7 @@ class Examiner:
         return tuple(one for one in found if one.startswith(ANSWER))
 
     async def suggest_cases(
-        self, need: Need, protocol: Protocol
+        self, need: Demand, protocol: Protocol
     ) -> tuple[CaseArguments, ...]:
         """Return arguments for test cases where the rules made none (ANP-48)."""
         return await self._ask(
@@ -263,13 +263,13 @@ class Examiner:
         return True
 
 
-async def _shown_case(number: int, case: TestCase, protocol: Protocol) -> Shown:
+async def _shown_case(number: int, case: TestCase, protocol: Protocol) -> ShownMessages:
     request = await _shown("", "request", case.request, protocol)
     parts = [f"Request: {request.text}", f"Expected, in words: {case.expected}"]
     if case.response is not None:
         response = await _shown("", "response", case.response, protocol)
         parts.append(f"Response: {response.text}")
-    return Shown(f"test case {number}", "\n".join(parts))
+    return ShownMessages(f"test case {number}", "\n".join(parts))
 
 
 async def _shown(
@@ -277,7 +277,7 @@ async def _shown(
     kind: Literal["request", "response"],
     data: bytes,
     protocol: Protocol,
-) -> Shown:
+) -> ShownMessages:
     """Return a message as its values, and its bytes where they are not JSON."""
     raw = "" if protocol.document.is_json else f"\nBytes in hex: {data[:MAX_HEX].hex()}"
     try:
@@ -285,4 +285,4 @@ async def _shown(
     except (HalfError, JsonError) as exc:
         values = f"(cannot be read: {exc})"
         raw = raw or f"\nBytes in hex: {data[:MAX_HEX].hex()}"
-    return Shown(title, f"{values}{raw}")
+    return ShownMessages(title, f"{values}{raw}")

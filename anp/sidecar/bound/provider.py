@@ -22,7 +22,7 @@ from anp.sidecar.halves.protocol import Protocol
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.telemetry.usage import Way
 from anp.wire.frames import ProtocolType
-from cache.records.records import AgreementRecord, HalfRecord, State
+from cache.records.records import AgreementRecord, AgreementState, HalfRecord
 from negotiation.errors import CapabilityFailed, HalfError, NegotiationError
 from negotiation.exchange.dialogue import (
     CasesAgreed,
@@ -295,7 +295,7 @@ class BoundProvider(BoundChannel):
         logger.warning("test case failed peer=%s reason=%r", self._peer, detail[:200])
         if self.agreement is not None:
             tests = self._cases.failed(exchange.request, detail)
-            await self.keep_tests(tests, State.FAILED)
+            await self.keep_tests(tests, AgreementState.FAILED)
 
     # What the dialogue asks for; see `Answers`.
 

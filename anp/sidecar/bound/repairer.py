@@ -19,11 +19,11 @@ from anp.sidecar.agreement.outcomes import TESTS_KEY
 from anp.sidecar.agreement.stored import negotiated
 from anp.sidecar.bound.examiner import ThinkOnChannel
 from anp.sidecar.halves.workshop import HalfTrial, Workshop
-from cache.records.records import AgreementRecord, HalfRecord, State
+from cache.records.records import AgreementRecord, AgreementState, HalfRecord
 from cache.store import Store
 from negotiation.cases import CasesReport
 from negotiation.errors import HalfError, MindError
-from negotiation.mind import HalfSource, Mind, Need, Side
+from negotiation.mind import Demand, HalfSource, Mind, Side
 
 __all__ = ["Repairer"]
 
@@ -78,7 +78,7 @@ class Repairer:
             newer = await asyncio.to_thread(self._newer, half, peer_did, agreement)
             if newer is not None:
                 return newer
-            async with think(ours=isinstance(side, Need)) as thinking:
+            async with think(ours=isinstance(side, Demand)) as thinking:
                 # Rules write what schemas say, and those are what it did keep.
                 first = None if by_words else thinking.first
                 written = await self._write(
@@ -108,13 +108,13 @@ class Repairer:
             if (
                 known.role is half.role
                 and known.peer_did == peer_did
-                and known.state is State.ACTIVE
+                and known.state is AgreementState.ACTIVE
                 # Not the larger one: a repair may come back to an older text.
                 and known.revision != half.revision
                 and (agreement is None or known.task_key == agreement.task_key)
             ):
                 stored = self._store.half(half.hash, half.role, known.revision)
-                if stored is not None and stored.state is State.ACTIVE:
+                if stored is not None and stored.state is AgreementState.ACTIVE:
                     return stored, known
         return None
 
@@ -134,7 +134,7 @@ class Repairer:
             peer_did=peer_did,
             task=None,
             negotiation_id=None if agreement is None else agreement.negotiation_id,
-            begins=State.ACTIVE,
+            begins=AgreementState.ACTIVE,
             created=time.time(),
         )
         known = fresh if agreement is None else replace(agreement, revision=0)

@@ -28,7 +28,7 @@ from negotiation.exchange.dialogue import (
     describe_error,
 )
 from negotiation.llm.asking.budget import BudgetExhausted
-from negotiation.mind import Need
+from negotiation.mind import Demand
 from negotiation.need import Role
 
 __all__ = ["BoundRequester", "RequesterParts"]
@@ -68,7 +68,7 @@ class BoundRequester(BoundChannel):
         protocol: Protocol,
         half: HalfRecord,
         agreement: AgreementRecord,
-        need: Need,
+        need: Demand,
         parts: RequesterParts,
         *,
         on_end: Callable[[BoundRequester], None],
@@ -260,7 +260,7 @@ class BoundRequester(BoundChannel):
             reason = f"the answer breaks the protocol: {problem}"
             _fail(waiting, CallError(kind, reason[:500], may_have_run=True))
 
-    def _side(self) -> Need:
+    def _side(self) -> Demand:
         return self._need
 
     def _ours(self, exchange: Exchange) -> bytes:

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.agreement.offline import likely_arguments, retry_cases, task_of
+from anp.sidecar.agreement.offline import likely_arguments, need_of, retry_cases
 from anp.sidecar.agreement.outcomes import TESTS_KEY
 from anp.sidecar.bundles.export import CLAIMS, BundleExport, active_agreements
 from anp.sidecar.bundles.format import (
@@ -30,12 +30,12 @@ from anp.sidecar.offer.exposure import Exposure
 from cache.errors import RecordError
 from cache.parts.imports import Imported, ImportPart
 from cache.records.records import AgreementRecord, DocumentRecord, HalfRecord
-from cache.records.records import Role as StoredRole
+from cache.records.records import AgreementRole as StoredRole
 from cache.store import Store
 from negotiation.document import read_document
 from negotiation.errors import HalfError
-from negotiation.mind import HalfSource, Need, Offer, Side
-from negotiation.need import Role, Task, schema_hash, task_key
+from negotiation.mind import Demand, HalfSource, Offer, Side
+from negotiation.need import Need, Role, need_key, schema_hash
 from negotiation.strict_json import canonical_json
 
 __all__ = ["Bundles"]
@@ -191,7 +191,7 @@ class Bundles:
         Raises:
             CallError: `usage`, a requester half would serve nobody.
         """
-        task: Task | None = None
+        task: Need | None = None
         if half.role is Role.REQUESTER:
             task = bundle.task
             known = active_agreements(self._store, bundle.hash, half.role, peer_did)
@@ -214,7 +214,7 @@ class Bundles:
                 "own_did": self._own_did,
                 "peer_did": peer_did,
                 "role": half.role.value,
-                "task_key": None if task is None else task_key(task),
+                "need_key": None if task is None else need_key(task),
                 "hash": bundle.hash,
                 "revision": 0,
                 "task": None if task is None else asdict(task),
@@ -323,17 +323,17 @@ class Bundles:
             active_agreements, self._store, bundle.hash, half.role, peer_did
         )
         served = [*([agreement] if agreement is not None else []), *known]
-        tasks = {one.task_key: task_of(one, document) for one in served}
+        tasks = {one.task_key: need_of(one, document) for one in served}
         sides: list[Side] = []
         for task in tasks.values():
             await self._check_task(task)
             arguments = await likely_arguments(
                 document, task, half.tests, self._workshop.validator
             )
-            sides.append(Need(task, arguments))
+            sides.append(Demand(task, arguments))
         return sides
 
-    async def _check_task(self, task: Task) -> None:
+    async def _check_task(self, task: Need) -> None:
         for name, schema in (
             ("input", task.input_schema),
             ("output", task.output_schema),

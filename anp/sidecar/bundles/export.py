@@ -10,9 +10,9 @@ from anp.sidecar.bundles.format import (
     render_bundle,
 )
 from anp.sidecar.offer.exposure import Exposure
-from cache.records.records import AgreementRecord, HalfRecord, State
+from cache.records.records import AgreementRecord, AgreementState, HalfRecord
 from cache.store import Store
-from negotiation.need import Role, Task, schema_hash
+from negotiation.need import Need, Role, schema_hash
 
 __all__ = ["CLAIMS", "BundleExport", "active_agreements"]
 
@@ -32,7 +32,7 @@ def active_agreements(
         one
         for one in store.agreements_of(digest)
         if one.role.value == role.value
-        and one.state is State.ACTIVE
+        and one.state is AgreementState.ACTIVE
         and peer_did in {None, one.peer_did}
     ]
 
@@ -59,7 +59,7 @@ class BundleExport:
         document = self._store.document(digest)
         if document is None:
             raise CallError(ErrorKind.USAGE, f"the text of {digest[:12]} was not kept")
-        task: Task | None = None
+        task: Need | None = None
         halves: list[BundledHalf] = []
         created = 0.0
         for one in [role] if role is not None else list(Role):
@@ -68,7 +68,7 @@ class BundleExport:
                 continue
             half, agreement = found
             if agreement is not None and agreement.task is not None:
-                task = Task(**agreement.task)
+                task = Need(**agreement.task)
             tests = dict(agreement.tests) if agreement and with_tests else {}
             # What an earlier bundle said would pile up from daemon to daemon.
             tests.pop(CLAIMS, None)
@@ -102,7 +102,7 @@ class BundleExport:
         active = [
             half
             for half in self._store.halves(digest)
-            if half.role.value == role.value and half.state is State.ACTIVE
+            if half.role.value == role.value and half.state is AgreementState.ACTIVE
         ]
         if agreements:
             active = [h for h in active if h.revision == agreements[0].revision]

@@ -16,7 +16,7 @@ from typing import Any, Final
 from anp.errors import AnpError
 from negotiation.document import Document, document_hash, read_document
 from negotiation.errors import DocumentError, JsonError
-from negotiation.need import Capability, Role, Schema, Task, schema_hash
+from negotiation.need import Capability, Need, Role, Schema, schema_hash
 from negotiation.strict_json import Json, canonical_json, parse_json
 
 __all__ = [
@@ -113,7 +113,7 @@ class Bundle:
     text: str
     "The document, byte for byte."
 
-    task: Task | None
+    task: Need | None
     "What it was settled for; a provider never learned it."
 
     halves: tuple[BundledHalf, ...]
@@ -298,14 +298,14 @@ def _document(value: dict[str, Any]) -> str:
     return text
 
 
-def _task(value: dict[str, Any]) -> Task:
+def _task(value: dict[str, Any]) -> Need:
     schemas = value["input_schema"], value["output_schema"]
     if not all(one is None or isinstance(one, dict | bool) for one in schemas):
         raise BundleError("task: a schema is an object, true, false or null")
     requirement = _text(value["requirement"], "task.requirement")
     if not requirement.strip():
         raise BundleError("task.requirement is empty")
-    return Task(requirement, *schemas)
+    return Need(requirement, *schemas)
 
 
 def _half(value: dict[str, Any], where: str) -> BundledHalf:

@@ -28,7 +28,7 @@ from cache.store import Store
 from negotiation.errors import NegotiationError
 from negotiation.mind import Offer
 
-__all__ = ["MetaAnswer", "Provider"]
+__all__ = ["MetaAnswer", "Acceptor"]
 
 KEEP_HELLOS = 2 * MAX_PROOF_AGE + 60.0
 """Seconds for which a fleet remembers a hello: as long as its proof could be accepted
@@ -61,7 +61,7 @@ class _Bound:
     first: Sequence[FrameReceived]
 
 
-class Provider:
+class Acceptor:
     """Admits peers, negotiates with them and serves their channels."""
 
     def __init__(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from anp.channel.channel import Channel
-from anp.channel.links import Links, Target
+from anp.channel.links import Links, LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
 from anp.sidecar.agreement.agreement import Agreer
@@ -32,17 +32,22 @@ from anp.sidecar.calls.requesters import MetaOffer, Requesters
 from anp.sidecar.consensus.written import WrittenParts, WrittenRequester
 from anp.sidecar.halves.protocol import DoesNotFit, Protocol
 from anp.sidecar.minds.cost import NO_COST, Cost
-from cache.records.records import AgreementRecord, HalfRecord, Role, State
+from cache.records.records import (
+    AgreementRecord,
+    AgreementRole,
+    AgreementState,
+    HalfRecord,
+)
 from cache.store import Store
 from negotiation.errors import DocumentError, HalfError, NegotiationError
-from negotiation.mind import Need
-from negotiation.need import task_key
+from negotiation.mind import Demand
+from negotiation.need import need_key
 
 __all__ = ["Binder"]
 
 logger = logging.getLogger(__name__)
 
-_FAILED = frozenset({State.FAILED})
+_FAILED = frozenset({AgreementState.FAILED})
 
 
 class Binder:
@@ -87,8 +92,8 @@ class Binder:
 
     async def prepare(
         self,
-        target: Target,
-        need: Need,
+        target: LinkTarget,
+        need: Demand,
         mark: Callable[[str], None],
         *,
         named: str | None = None,
@@ -105,7 +110,7 @@ class Binder:
         Raises:
             CallError: There is none.
         """
-        key = task_key(need.task)
+        key = need_key(need.task)
         lock = self._locks.setdefault((target.did, key), asyncio.Lock())
         if named is not None and self._candidates.is_misfit(target, named, need):
             # What was agreed in its place is used, or negotiated now.
@@ -125,15 +130,17 @@ class Binder:
                 mark("channel open, peer verified")
             return await self._negotiated(channel, need, mark)
 
-    def does_not_serve(self, target: Target, prepared: Prepared, need: Need) -> None:
+    def does_not_serve(
+        self, target: LinkTarget, prepared: Prepared, need: Demand
+    ) -> None:
         """Remember that a consensus protocol does not know what a task wants."""
         if prepared.uri is not None:
             self._candidates.does_not_serve(target, prepared.uri, need)
 
     async def _negotiated(
-        self, channel: Channel, need: Need, mark: Callable[[str], None]
+        self, channel: Channel, need: Demand, mark: Callable[[str], None]
     ) -> Prepared:
-        begins = State.TESTING if self._test_cases else State.ACTIVE
+        begins = AgreementState.TESTING if self._test_cases else AgreementState.ACTIVE
         agreed = await self._agreer.agree(channel, need, begins=begins)
         await self._remember(channel)
         mark("protocol agreed, code checked")
@@ -149,9 +156,9 @@ class Binder:
 
     async def _by_consensus(
         self,
-        target: Target,
+        target: LinkTarget,
         key: str,
-        need: Need,
+        need: Demand,
         named: str | None,
         mark: Callable[[str], None],
     ) -> Prepared | Channel | None:
@@ -197,7 +204,7 @@ class Binder:
         return await self._selected(channel, target, selected, need)
 
     async def _selected(
-        self, channel: Channel, target: Target, selected: Candidate, need: Need
+        self, channel: Channel, target: LinkTarget, selected: Candidate, need: Demand
     ) -> Prepared:
         """Use what both sides know by its URI, without negotiation (ANP-94)."""
         if isinstance(selected, WrittenCandidate):
@@ -216,7 +223,7 @@ class Binder:
             raise
 
     async def _keep(
-        self, channel: Channel, selected: DocumentCandidate, need: Need
+        self, channel: Channel, selected: DocumentCandidate, need: Demand
     ) -> tuple[AgreementRecord, HalfRecord]:
         """Store our half, so that the next call finds it by its hash."""
         document, half, agreement = agreement_by_uri(
@@ -233,10 +240,10 @@ class Binder:
 
     def _written(
         self,
-        target: Target,
+        target: LinkTarget,
         bound: WrittenRequester,
         candidate: WrittenCandidate,
-        need: Need,
+        need: Demand,
     ) -> Prepared:
         # Perhaps the peer takes other data by now than its list said.
         return WrittenRequest(
@@ -244,7 +251,11 @@ class Binder:
         )
 
     async def channel_for_tests(
-        self, target: Target, agreement: AgreementRecord, half: HalfRecord, need: Need
+        self,
+        target: LinkTarget,
+        agreement: AgreementRecord,
+        half: HalfRecord,
+        need: Demand,
     ) -> BoundRequester:
         """Open a channel for test cases alone; no call is ever sent on it.
 
@@ -275,7 +286,7 @@ class Binder:
             on_end=lambda _: None,
         )
 
-    async def ask(self, target: Target, question: str) -> str:
+    async def ask(self, target: LinkTarget, question: str) -> str:
         """Ask a peer about protocols in words, and return its answer (ANP-66).
 
         Raises:
@@ -286,9 +297,9 @@ class Binder:
 
     async def _agreed(
         self,
-        target: Target,
+        target: LinkTarget,
         key: str,
-        need: Need,
+        need: Demand,
         mark: Callable[[str], None],
         *,
         only: str | None = None,
@@ -317,8 +328,8 @@ class Binder:
     async def _through(
         self,
         agreement: AgreementRecord,
-        target: Target,
-        need: Need,
+        target: LinkTarget,
+        need: Demand,
         mark: Callable[[str], None],
     ) -> Prepared | Channel | None:
         """Try one agreement; returns as `_agreed` does."""
@@ -329,7 +340,7 @@ class Binder:
                 protocol = known.protocol
             else:
                 half = await self._half(agreement)
-                if half is None or half.state is not State.ACTIVE:
+                if half is None or half.state is not AgreementState.ACTIVE:
                     return None
                 protocol = await self._protocol(half, agreement.peer_did)
             message_id, data = await self._request(protocol, need.arguments)
@@ -358,7 +369,7 @@ class Binder:
         return BoundRequest(bound, need, message_id, data, source="agreement")
 
     async def _check_failures(
-        self, target: Target, key: str, channel: Channel | None
+        self, target: LinkTarget, key: str, channel: Channel | None
     ) -> None:
         """Refuse to negotiate what would only fail again, at the owner's cost.
 
@@ -388,7 +399,10 @@ class Binder:
 
     async def _half(self, agreement: AgreementRecord) -> HalfRecord | None:
         return await asyncio.to_thread(
-            self._store.half, agreement.hash, Role.REQUESTER, agreement.revision
+            self._store.half,
+            agreement.hash,
+            AgreementRole.REQUESTER,
+            agreement.revision,
         )
 
     async def _protocol(self, half: HalfRecord, peer_did: str) -> Protocol:
@@ -413,7 +427,7 @@ class Binder:
         channel: Channel,
         agreement: AgreementRecord,
         half: HalfRecord,
-        need: Need,
+        need: Demand,
     ) -> BoundRequester:
         protocol = await self._loaded(half, agreement.peer_did)
         return self.requesters.start(channel, protocol, half, agreement, need)
@@ -425,7 +439,7 @@ class Binder:
     async def _encoded(
         self,
         bound: BoundRequester,
-        need: Need,
+        need: Demand,
         *,
         source: str,
         uri: str | None = None,
@@ -442,6 +456,6 @@ class Binder:
         )
 
 
-def _size_of(need: Need) -> int:
+def _size_of(need: Demand) -> int:
     """Return about how many bytes a message with these arguments has."""
     return len(json.dumps(need.arguments)) + 2048

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from anp.channel.channel import ChannelClosed
-from anp.channel.links import Target
+from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.calls.binder import Binder
 from anp.sidecar.calls.prepared import Outdated, Prepared
@@ -23,9 +23,9 @@ from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.usage import UseCounter, Way
 from cache.records.records import Count, Hash
-from negotiation.mind import Need
+from negotiation.mind import Demand
 from negotiation.natural import render_natural_request
-from negotiation.need import Task
+from negotiation.need import Need
 from negotiation.trial.acceptance import Validator
 
 __all__ = ["CallRequest", "CallResult", "Caller", "Mode"]
@@ -54,7 +54,7 @@ class CallRequest:
     peer: str
     "Name, DID, URL or `URL#DID`."
 
-    task: Task
+    task: Need
     "What it wants."
 
     arguments: Any
@@ -207,9 +207,9 @@ class Caller:
         return await self._binder.ask(target, question)
 
     async def _through_protocol(
-        self, target: Target, request: CallRequest, mark: Callable[[str], None]
+        self, target: LinkTarget, request: CallRequest, mark: Callable[[str], None]
     ) -> CallResult:
-        need = Need(request.task, request.arguments)
+        need = Demand(request.task, request.arguments)
         try:
             # The negotiation's own limit is shorter, and ends it with a reason.
             async with asyncio.timeout(self._negotiation_timeout + GRACE):
@@ -244,7 +244,7 @@ class Caller:
         )
 
     async def _in_words(
-        self, target: Target, request: CallRequest, mark: Callable[[str], None]
+        self, target: LinkTarget, request: CallRequest, mark: Callable[[str], None]
     ) -> CallResult:
         """Ask in natural language, without a protocol (ANP-71, ANP-72)."""
         text = render_natural_request(request.task.requirement, request.arguments)
@@ -270,8 +270,8 @@ class Caller:
     async def _exchange(
         self,
         prepared: Prepared,
-        target: Target,
-        need: Need,
+        target: LinkTarget,
+        need: Demand,
         request: CallRequest,
         mark: Callable[[str], None],
     ) -> tuple[Prepared, Answer, Cost]:
@@ -321,7 +321,7 @@ class Caller:
 
     # Checks against the caller's own schemas.
 
-    async def _check_task(self, task: Task, arguments: dict[str, Any]) -> None:
+    async def _check_task(self, task: Need, arguments: dict[str, Any]) -> None:
         for name, schema in (
             ("input", task.input_schema),
             ("output", task.output_schema),
@@ -341,7 +341,7 @@ class Caller:
                     f"the input does not fit the task's schema: {'; '.join(findings)}",
                 )
 
-    async def _check_answer(self, task: Task, answer: Answer) -> None:
+    async def _check_answer(self, task: Need, answer: Answer) -> None:
         if answer.error is not None:
             code, message = answer.error
             raise CallError(

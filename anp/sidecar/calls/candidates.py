@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from anp.channel.links import Target
+from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.stored import DocumentCandidate
 from anp.sidecar.bundles.format import read_bundle
@@ -28,17 +28,17 @@ from cache.store import Store
 from negotiation.consensus import (
     MAX_CANDIDATES,
     Listed,
-    Listing,
     Misfits,
     Pick,
+    ProtocolListing,
     fits_document,
     meant_capability,
     pick_generic,
     reaching,
 )
 from negotiation.errors import HalfError, MindError, NegotiationError
-from negotiation.mind import HalfSource, Need
-from negotiation.need import Capability, Role, infer_schema, task_key
+from negotiation.mind import Demand, HalfSource
+from negotiation.need import Capability, Role, infer_schema, need_key
 from negotiation.rules.rules import RulesMind
 from negotiation.strict_json import canonical_json
 
@@ -108,10 +108,12 @@ class CandidateFinder:
         self.enabled = enabled
         self._clock = clock
         self._misfits = Misfits()
-        self._picks: OrderedDict[_Key, tuple[Listing, Pick | None]] = OrderedDict()
+        self._picks: OrderedDict[_Key, tuple[ProtocolListing, Pick | None]] = (
+            OrderedDict()
+        )
 
     async def find(
-        self, target: Target, need: Need, *, named: str | None, ask: bool = True
+        self, target: LinkTarget, need: Demand, *, named: str | None, ask: bool = True
     ) -> list[Candidate]:
         """Return the protocols to offer, best first; none means: negotiate.
 
@@ -131,16 +133,20 @@ class CandidateFinder:
             return []
         return await self._listed(target, listing, need)
 
-    def does_not_serve(self, target: Target, uri: str, need: Need) -> None:
+    def does_not_serve(self, target: LinkTarget, uri: str, need: Demand) -> None:
         """Remember that a protocol does not know what a task wants at a peer."""
-        key = task_key(need.task)
+        key = need_key(need.task)
         self._misfits.note(target.did, uri, key, now=self._clock())
         # What its list says is not so, or no longer.
         self._lists.forget(target)
         logger.info("protocol does not serve the task uri=%s peer=%s", uri, target.did)
 
     def declined(
-        self, target: Target, need: Need | None = None, *, named: str | None = None
+        self,
+        target: LinkTarget,
+        need: Demand | None = None,
+        *,
+        named: str | None = None,
     ) -> None:
         """Ask a peer for its list again the next time: it serves something else now.
 
@@ -150,16 +156,16 @@ class CandidateFinder:
         """
         self._lists.forget(target)
         if named is not None and need is not None:
-            key = task_key(need.task)
+            key = need_key(need.task)
             self._misfits.note(target.did, named, key, now=self._clock())
 
-    def is_misfit(self, target: Target, uri: str, need: Need) -> bool:
+    def is_misfit(self, target: LinkTarget, uri: str, need: Demand) -> bool:
         """Return whether a protocol is known not to serve a task at a peer."""
         return self._misfits.known(
-            target.did, uri, task_key(need.task), now=self._clock()
+            target.did, uri, need_key(need.task), now=self._clock()
         )
 
-    async def digest(self, target: Target, uri: str) -> str | None:
+    async def digest(self, target: LinkTarget, uri: str) -> str | None:
         """Return the hash that a URI stands for, if one exchange is its document."""
         if self._desk.written(uri) is not None:
             return None
@@ -173,10 +179,10 @@ class CandidateFinder:
     # Of the peer's list.
 
     async def _listed(
-        self, target: Target, listing: Listing, need: Need
+        self, target: LinkTarget, listing: ProtocolListing, need: Demand
     ) -> list[Candidate]:
         shape = canonical_json(infer_schema(need.arguments))
-        key = target.did, task_key(need.task), shape
+        key = target.did, need_key(need.task), shape
         known = self._picks.get(key)
         documents: list[Listed] = []
         if known is not None and known[0] is listing:
@@ -211,7 +217,7 @@ class CandidateFinder:
         return [found[uri] for uri in order[:MAX_CANDIDATES]]
 
     def _written(
-        self, listing: Listing, capability: Capability
+        self, listing: ProtocolListing, capability: Capability
     ) -> list[tuple[str, WrittenEntry]]:
         return [
             (one.uri, entry)
@@ -221,7 +227,7 @@ class CandidateFinder:
             and entry.protocol.hash == one.hash
         ]
 
-    def _keep(self, key: _Key, listing: Listing, pick: Pick | None) -> None:
+    def _keep(self, key: _Key, listing: ProtocolListing, pick: Pick | None) -> None:
         self._picks[key] = listing, pick
         self._picks.move_to_end(key)
         while len(self._picks) > MAX_PICKS:
@@ -229,7 +235,7 @@ class CandidateFinder:
 
     # By name.
 
-    async def _named(self, target: Target, uri: str, need: Need) -> Candidate:
+    async def _named(self, target: LinkTarget, uri: str, need: Demand) -> Candidate:
         entry = self._desk.written(uri)
         listing = await self._lists.listing(target)
         listed = None if listing is None else listing.get(uri)
@@ -264,10 +270,10 @@ class CandidateFinder:
 
     async def _document(
         self,
-        target: Target,
+        target: LinkTarget,
         uri: str,
         digest: str,
-        need: Need,
+        need: Demand,
         *,
         text: str | None = None,
         firm: bool = False,
@@ -301,7 +307,7 @@ class CandidateFinder:
         return DocumentCandidate(uri, text, half)
 
     async def _bundled(
-        self, uri: str, text: str, need: Need
+        self, uri: str, text: str, need: Demand
     ) -> DocumentCandidate | None:
         data = self._desk.bundle(uri)
         if data is None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from cache.records.records import AgreementRecord, Role, State
+from cache.records.records import AgreementRecord, AgreementRole, AgreementState
 from cache.store import Store
 
 __all__ = ["KnownAgreements"]
 
-_ACTIVE = frozenset({State.ACTIVE})
+_ACTIVE = frozenset({AgreementState.ACTIVE})
 
 MAX_SHARED_PEERS = 32
 "Peers, the last seen ones, whose agreements are looked at for another peer."
@@ -23,7 +23,7 @@ class KnownAgreements:
         self._own_did = own_did
 
     def with_peer(
-        self, peer_did: str, key: str, states: Collection[State] = _ACTIVE
+        self, peer_did: str, key: str, states: Collection[AgreementState] = _ACTIVE
     ) -> list[AgreementRecord]:
         """Return the agreements with a peer for a need, the newest first.
 
@@ -33,7 +33,7 @@ class KnownAgreements:
             agreement
             for peer in self._forms(peer_did)
             for agreement in self._store.agreements(
-                self._own_did, peer, Role.REQUESTER, key, states=states
+                self._own_did, peer, AgreementRole.REQUESTER, key, states=states
             )
         ]
 
@@ -48,7 +48,7 @@ class KnownAgreements:
             agreement
             for peer in others[:MAX_SHARED_PEERS]
             for agreement in self._store.agreements(
-                self._own_did, peer, Role.REQUESTER, key
+                self._own_did, peer, AgreementRole.REQUESTER, key
             )
             # What was taken back for this peer is not borrowed from another one.
             if not any(self._store.is_revoked(agreement.hash, one) for one in own)

@@ -14,7 +14,7 @@ from anp.sidecar.consensus.written import InputRefused, ResultUnfit, WrittenRequ
 from anp.sidecar.halves.protocol import Answer
 from anp.sidecar.minds.cost import NO_COST, Cost
 from cache.records.records import AgreementRecord
-from negotiation.mind import Need
+from negotiation.mind import Demand
 from negotiation.schema.plan import PlanError
 
 __all__ = ["BoundRequest", "Outdated", "Prepared", "WrittenRequest"]
@@ -87,7 +87,7 @@ class BoundRequest(Prepared):
     def __init__(
         self,
         bound: BoundRequester,
-        need: Need,
+        need: Demand,
         message_id: str,
         data: bytes,
         *,
@@ -124,7 +124,7 @@ class WrittenRequest(Prepared):
         self,
         bound: WrittenRequester,
         candidate: WrittenCandidate,
-        need: Need,
+        need: Demand,
         outdated: Callable[[], None],
     ) -> None:
         """Put the data into the terms of the capability, if one was picked.

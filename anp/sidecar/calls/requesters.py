@@ -9,7 +9,7 @@ from typing import Protocol as Interface
 
 from anp.channel.channel import Channel
 from anp.channel.core.link_core import EXTENSION_CLOSE
-from anp.channel.links import Links, Target
+from anp.channel.links import Links, LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.bound.natural import Asker
 from anp.sidecar.bound.requester import BoundRequester, RequesterParts
@@ -19,7 +19,7 @@ from anp.sidecar.halves.protocol import Protocol
 from anp.wire.messages import MetaProtocol
 from cache.records.records import AgreementRecord, HalfRecord
 from negotiation.consensus.written import WrittenCode
-from negotiation.mind import Need
+from negotiation.mind import Demand
 
 __all__ = ["MetaOffer", "Requesters"]
 
@@ -112,7 +112,7 @@ class Requesters:
         protocol: Protocol,
         half: HalfRecord,
         agreement: AgreementRecord,
-        need: Need,
+        need: Demand,
     ) -> BoundRequester:
         """Bind a channel to a protocol and take in what comes from now on."""
         session = BoundRequester(
@@ -179,7 +179,7 @@ class Requesters:
                 self._end_soon(_end(session))
 
     async def open(
-        self, target: Target, digest: str | None, candidates: Sequence[str] = ()
+        self, target: LinkTarget, digest: str | None, candidates: Sequence[str] = ()
     ) -> Channel:
         """Open a channel on which a protocol is offered, or none.
 
@@ -216,7 +216,9 @@ class Requesters:
         asker = self._askers.get(did)
         return asker if asker is not None and asker.channel.open else None
 
-    async def open_asker(self, target: Target, mark: Callable[[str], None]) -> Asker:
+    async def open_asker(
+        self, target: LinkTarget, mark: Callable[[str], None]
+    ) -> Asker:
         """Return a channel on which words are exchanged with a peer (ANP-72).
 
         Raises:

@@ -6,12 +6,12 @@ from anp.errors import CallError, ErrorKind, UnknownError
 from anp.identity.address import parse_peer
 from anp.sidecar.config.settings import Config
 from cache.store import Store
-from negotiation.need import Task
+from negotiation.need import Need
 
-__all__ = ["canonical_peer", "protocol_of", "task_of"]
+__all__ = ["canonical_peer", "protocol_of", "need_of"]
 
 
-def task_of(config: Config, wanted: object) -> Task:
+def need_of(config: Config, wanted: object) -> Need:
     """Return the task that a name from `[[task]]`, a text or an object means.
 
     Raises:
@@ -20,17 +20,17 @@ def task_of(config: Config, wanted: object) -> Task:
     if isinstance(wanted, str) and wanted.strip():
         for entry in config.task:
             if entry.name == wanted:
-                return Task(
+                return Need(
                     entry.requirement,
                     dict(entry.input_schema) if entry.input_schema else None,
                     dict(entry.output_schema) if entry.output_schema else None,
                 )
-        return Task(wanted)
+        return Need(wanted)
     if isinstance(wanted, dict) and isinstance(wanted.get("requirement"), str):
         schemas = [wanted.get("input_schema"), wanted.get("output_schema")]
         unknown = wanted.keys() - {"requirement", "input_schema", "output_schema"}
         if not unknown and all(s is None or isinstance(s, dict) for s in schemas):
-            return Task(wanted["requirement"], *schemas)
+            return Need(wanted["requirement"], *schemas)
     raise CallError(
         ErrorKind.USAGE,
         "the task has to be a text, the name of a [[task]], or an object with "

@@ -61,7 +61,7 @@ __all__ = [
     "PeerEntry",
     "PolicyConfig",
     "SandboxSettings",
-    "TaskEntry",
+    "NeedEntry",
 ]
 
 
@@ -408,7 +408,7 @@ class OtelConfig(Section):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskEntry(Section):
+class NeedEntry(Section):
     """A `[[task]]`: a name for something our agent wants from others."""
 
     name: Name
@@ -475,7 +475,7 @@ class Config(Section):
     operation: OperationConfig = field(default_factory=OperationConfig)
     otel: OtelConfig = field(default_factory=OtelConfig)
 
-    task: tuple[TaskEntry, ...] = ()
+    task: tuple[NeedEntry, ...] = ()
     "Named tasks."
 
     peer: tuple[PeerEntry, ...] = ()

@@ -25,7 +25,7 @@ from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.offer.exposure import Exposure
 from anp.sidecar.peers.lists import LIST_PATH, document_path
 from cache.parts.imports import ImportPart
-from cache.records.records import DocumentRecord, HalfRecord, Hash, Role
+from cache.records.records import AgreementRole, DocumentRecord, HalfRecord, Hash
 from cache.store import Store
 from negotiation.consensus import (
     CodeKind,
@@ -249,7 +249,7 @@ class ConsensusDesk:
         halves = await asyncio.to_thread(self._store.halves, record.hash)
         if await asyncio.to_thread(self._store.is_revoked, record.hash):
             raise CallError(ErrorKind.POLICY, f"{record.hash[:12]} was revoked by you")
-        if not any(half.role is Role.PROVIDER for half in halves):
+        if not any(half.role is AgreementRole.PROVIDER for half in halves):
             raise CallError(
                 ErrorKind.POLICY,
                 f"{record.hash[:12]} has no provider half here, so nobody could call "
@@ -374,7 +374,7 @@ class ConsensusDesk:
             return
         offered = self._exposure.offered()
         known = await asyncio.to_thread(self._store.halves, protocol.hash)
-        if not offered or any(half.role is Role.PROVIDER for half in known):
+        if not offered or any(half.role is AgreementRole.PROVIDER for half in known):
             # Nothing to serve with; or there is a half, and a reason not to use it.
             return
         try:
@@ -405,7 +405,7 @@ class ConsensusDesk:
         record = HalfRecord.from_json(
             {
                 "hash": protocol.hash,
-                "role": Role.PROVIDER.value,
+                "role": AgreementRole.PROVIDER.value,
                 "revision": 0,
                 "source": half.text,
                 "origin": half.origin,

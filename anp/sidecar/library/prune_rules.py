@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from anp.sidecar.agreement.outcomes import TESTS_KEY
-from cache.records.records import AgreementRecord, HalfRecord, Role, State
+from cache.records.records import (
+    AgreementRecord,
+    AgreementRole,
+    AgreementState,
+    HalfRecord,
+)
 
 __all__ = ["DAY", "DEFAULT_AGE", "PruneRules"]
 
@@ -38,17 +43,17 @@ class PruneRules:
         """Return why an agreement may go, or None."""
         used = max(record.created, record.last_used or 0.0)
         match record.state:
-            case State.REVOKED:
+            case AgreementState.REVOKED:
                 marks = [
                     self.revoked.get((record.hash, peer), 0.0)
                     for peer in (None, record.peer_did)
                 ]
                 return self._old("revoked", max(marks) or used)
-            case State.FAILED | State.TESTING:
+            case AgreementState.FAILED | AgreementState.TESTING:
                 return self._old(f"{record.state}", _tested(record) or used)
-            case State.STALE:
+            case AgreementState.STALE:
                 return self._old("stale, last used", used)
-            case State.ACTIVE:
+            case AgreementState.ACTIVE:
                 return self._old("last used", used)
 
     def half(self, record: HalfRecord, used: bool) -> str | None:
@@ -60,10 +65,13 @@ class PruneRules:
         if used:
             return None
         since = record.created
-        if record.role is Role.PROVIDER and record.state is State.ACTIVE:
+        if (
+            record.role is AgreementRole.PROVIDER
+            and record.state is AgreementState.ACTIVE
+        ):
             # It serves peers with whom nothing was agreed.
             since = max(since, self.last_uses.get(record.hash, 0.0))
-        if record.state is State.REVOKED:
+        if record.state is AgreementState.REVOKED:
             since = max(since, self.revoked.get((record.hash, None), 0.0))
         return self._old("no agreement uses it", since)
 

@@ -16,19 +16,24 @@ from anp.sidecar.agreement.offline import (
     Retried,
     kept_fixtures,
     likely_arguments,
+    need_of,
     retry_cases,
-    task_of,
 )
 from anp.sidecar.agreement.outcomes import TESTS_KEY
 from anp.sidecar.calls.binder import Binder
 from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.offer.exposure import Exposure
 from anp.sidecar.peers.finder import PeerFinder
-from cache.records.records import AgreementRecord, HalfRecord, Role, State
+from cache.records.records import (
+    AgreementRecord,
+    AgreementRole,
+    AgreementState,
+    HalfRecord,
+)
 from cache.store import Store
 from negotiation.document import Document, read_document
 from negotiation.errors import HalfError, NegotiationError
-from negotiation.mind import HalfSource, Need, Offer, Side
+from negotiation.mind import Demand, HalfSource, Offer, Side
 
 __all__ = ["MAX_AGREEMENTS", "Retester", "TestRun"]
 
@@ -135,12 +140,15 @@ class Retester:
             half = halves.get((agreement.role, agreement.revision))
             if half is not None:
                 runs.append(await self._try(half, agreement, text, document))
-        bound = {run.half.revision for run in runs if run.half.role is Role.PROVIDER}
+        bound = {
+            run.half.revision for run in runs if run.half.role is AgreementRole.PROVIDER
+        }
         served = next(
             (
                 half
                 for half in halves.values()
-                if half.role is Role.PROVIDER and half.state is State.ACTIVE
+                if half.role is AgreementRole.PROVIDER
+                and half.state is AgreementState.ACTIVE
             ),
             None,
         )
@@ -169,7 +177,7 @@ class Retester:
         ours = [
             one
             for one in agreements
-            if one.role is Role.REQUESTER and one.peer_did == peer_did
+            if one.role is AgreementRole.REQUESTER and one.peer_did == peer_did
         ]
         if not ours:
             raise CallError(
@@ -181,7 +189,7 @@ class Retester:
         runs = []
         for agreement in ours:
             half = await asyncio.to_thread(
-                self._store.half, digest, Role.REQUESTER, agreement.revision
+                self._store.half, digest, AgreementRole.REQUESTER, agreement.revision
             )
             cases = agreement.tests.get(TESTS_KEY)
             known = cases.get("text") if isinstance(cases, dict) else None
@@ -238,7 +246,9 @@ class Retester:
                 f"approve {digest[:12]}` allows it again",
             )
         found = await asyncio.to_thread(self._store.agreements_of, digest)
-        return record.text, [one for one in found if one.state is not State.REVOKED]
+        return record.text, [
+            one for one in found if one.state is not AgreementState.REVOKED
+        ]
 
     async def _try(
         self,
@@ -255,7 +265,7 @@ class Retester:
         if unfit is not None:
             problems.append(unfit)
         side: Side
-        if half.role is Role.REQUESTER and agreement is not None:
+        if half.role is AgreementRole.REQUESTER and agreement is not None:
             side = await self._need(document, agreement)
         else:
             # What it calls was settled when it was made.
@@ -273,12 +283,12 @@ class Retester:
         mode = "offline" if results else "acceptance"
         return _run(half, agreement, mode, problems, results)
 
-    async def _need(self, document: Document, agreement: AgreementRecord) -> Need:
-        task = task_of(agreement, document)
+    async def _need(self, document: Document, agreement: AgreementRecord) -> Demand:
+        task = need_of(agreement, document)
         arguments = await likely_arguments(
             document, task, agreement.tests, self._workshop.validator
         )
-        return Need(task, arguments)
+        return Demand(task, arguments)
 
     async def _kept(self, run: TestRun) -> TestRun:
         if run.agreement is None:

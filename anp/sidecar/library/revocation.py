@@ -16,7 +16,7 @@ from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.queue import OwnerDesk
 from anp.sidecar.agreement.refusals import revoked_in_words
 from anp.sidecar.agreement.rulings import Decision
-from anp.sidecar.calls.acceptor import Provider
+from anp.sidecar.calls.acceptor import Acceptor
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.consensus.registry import ConsensusDesk
 from anp.sidecar.library.prune_rules import PruneRules
@@ -26,12 +26,12 @@ from cache.parts.pages import Removed
 from cache.records.protocols import MAX_REASON
 from cache.records.records import (
     AgreementRecord,
+    AgreementRole,
+    AgreementState,
     Count,
     HalfRecord,
     Hash,
     NegotiationRecord,
-    Role,
-    State,
 )
 from cache.store import Store
 from sandbox.pool.pool import Sandbox
@@ -84,9 +84,9 @@ class PrunedRecord:
 
     why: str
     bytes: Count
-    role: Role | None = None
+    role: AgreementRole | None = None
     revision: Count | None = None
-    state: State | None = None
+    state: AgreementState | None = None
     peer: str | None = None
 
 
@@ -120,7 +120,7 @@ class ProtocolDesk:
         store: Store,
         sandbox: Sandbox,
         requesters: Requesters,
-        provider: Provider,
+        provider: Acceptor,
         consensus: ConsensusDesk,
         owner: OwnerDesk,
     ) -> None:

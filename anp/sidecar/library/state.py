@@ -8,11 +8,11 @@ from typing import Any, Final, Literal, get_args
 
 from anp.sidecar.agreement.outcomes import TESTS_KEY, in_words
 from cache.records.protocols import RevocationRecord
-from cache.records.records import AgreementRecord, State
+from cache.records.records import AgreementRecord, AgreementState
 
 __all__ = [
     "STATES",
-    "Standing",
+    "ProtocolStanding",
     "revocation_for",
     "StateName",
     "last_run",
@@ -27,7 +27,7 @@ STATES: Final[tuple[StateName, ...]] = get_args(StateName)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ProtocolStanding:
     """The state of an agreement or a half, as people are told."""
 
     state: StateName
@@ -49,14 +49,14 @@ def revocation_for(
 
 
 def standing_of(
-    state: State,
+    state: AgreementState,
     *,
-    half: State | None,
+    half: AgreementState | None,
     revocation: RevocationRecord | None = None,
     quarantined: str | None = None,
     unfit: str | None = None,
     tests: Mapping[str, Any] | None = None,
-) -> Standing:
+) -> ProtocolStanding:
     """Return the standing of an agreement, or of a half that serves anybody.
 
     Args:
@@ -67,26 +67,28 @@ def standing_of(
         unfit: Why its capabilities cannot be called now.
         tests: The `tests` of the agreement.
     """
-    if revocation is not None or State.REVOKED in {state, half}:
+    if revocation is not None or AgreementState.REVOKED in {state, half}:
         whom = "for this peer" if revocation and revocation.peer_did else "for all"
         said = f": {revocation.reason}" if revocation and revocation.reason else ""
-        return Standing("revoked", f"taken back by you {whom}{said}")
+        return ProtocolStanding("revoked", f"taken back by you {whom}{said}")
     if quarantined is not None:
-        return Standing("quarantined", quarantined)
-    if state is State.FAILED:
+        return ProtocolStanding("quarantined", quarantined)
+    if state is AgreementState.FAILED:
         words = in_words(tests or {}) or "its test cases fail with this peer"
-        return Standing("failed", words)
-    if state is State.TESTING:
-        return Standing("testing", "its test cases came to no end yet")
+        return ProtocolStanding("failed", words)
+    if state is AgreementState.TESTING:
+        return ProtocolStanding("testing", "its test cases came to no end yet")
     if half is None:
-        return Standing("stale", "our half is not there any more")
-    if state is State.STALE:
-        return Standing("stale", "another one took its place, or you released it")
-    if half is not State.ACTIVE:
-        return Standing("stale", "an import took the place of our half")
+        return ProtocolStanding("stale", "our half is not there any more")
+    if state is AgreementState.STALE:
+        return ProtocolStanding(
+            "stale", "another one took its place, or you released it"
+        )
+    if half is not AgreementState.ACTIVE:
+        return ProtocolStanding("stale", "an import took the place of our half")
     if unfit is not None:
-        return Standing("stale", unfit)
-    return Standing("active", "")
+        return ProtocolStanding("stale", unfit)
+    return ProtocolStanding("active", "")
 
 
 def last_run(record: AgreementRecord) -> dict[str, Any] | None:

@@ -15,11 +15,11 @@ from cache.errors import HashPrefixError
 from cache.records.protocols import RevocationRecord, UsageRecord
 from cache.records.records import (
     AgreementRecord,
+    AgreementRole,
     Count,
     HalfRecord,
     Hash,
     NegotiationRecord,
-    Role,
 )
 from cache.store import Store
 from sandbox.pool.history import Runs
@@ -54,7 +54,7 @@ class Agreement:
     hash: Hash
     "SHA-256 of the document."
 
-    role: Role
+    role: AgreementRole
     "Our side."
 
     peer: str | None
@@ -113,7 +113,7 @@ class Half:
     hash: Hash
     "SHA-256 of the document."
 
-    role: Role
+    role: AgreementRole
     revision: Count
     source: str
     "Python source text."
@@ -322,7 +322,7 @@ class Library:
             half = self._store.half(record.hash, record.role, record.revision)
             known = revocations.get(record.hash, ())
             found.append(self._agreement(Agreement, record, half, known))
-        if peer is None and role in {None, Role.PROVIDER.value}:
+        if peer is None and role in {None, AgreementRole.PROVIDER.value}:
             found += [
                 self._unbound(half, revocations.get(half.hash, ()))
                 for half in page.unbound

@@ -37,8 +37,8 @@ from negotiation.llm.asking.replies import Usage
 from negotiation.strict_json import Json
 
 if TYPE_CHECKING:
-    from negotiation.llm.asking.endpoint import Endpoint
-    from negotiation.llm.asking.meter import Charge, Request
+    from negotiation.llm.asking.endpoint import ModelEndpoint
+    from negotiation.llm.asking.meter import Charge, ModelRequest
     from negotiation.llm.asking.questions import Question
 
 __all__ = ["MAX_EXCHANGES", "Exchanged", "Spender", "Spending"]
@@ -59,7 +59,7 @@ class Exchanged:
     question: Question
     "What was asked."
 
-    request: Request
+    request: ModelRequest
     "The messages as they were sent."
 
     answer: str | None = field(repr=False)
@@ -257,7 +257,7 @@ class Spender:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: ModelEndpoint,
         spending: Spending,
         *,
         account: str,
@@ -301,7 +301,7 @@ class Spender:
 
     @contextlib.asynccontextmanager
     async def charge(
-        self, question: Question, request: Request
+        self, question: Question, request: ModelRequest
     ) -> AsyncIterator[Charge]:
         """Reserve what `request` can cost, and settle it; see `Meter`."""
         from negotiation.llm.asking.meter import Charge
@@ -335,7 +335,7 @@ class Spender:
     async def _settle(
         self,
         question: Question,
-        request: Request,
+        request: ModelRequest,
         reservation: Reservation,
         charge: Charge,
         *,

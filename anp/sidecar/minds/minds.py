@@ -14,7 +14,7 @@ from negotiation.mind import Mind
 from negotiation.rules.rules import RulesMind
 
 if TYPE_CHECKING:
-    from negotiation.llm.asking.endpoint import Endpoint
+    from negotiation.llm.asking.endpoint import ModelEndpoint
     from negotiation.llm.mind import LlmMind
 
 __all__ = ["Minds", "Think", "Thinking"]
@@ -64,7 +64,7 @@ class Minds:
         self,
         kind: str,
         *,
-        endpoint: Endpoint | None,
+        endpoint: ModelEndpoint | None,
         spending: Spending,
         is_listed: Callable[[str], bool],
     ) -> None:

@@ -19,7 +19,11 @@ from cache.store import Store
 from negotiation.llm.asking.budget import BudgetLimits
 
 if TYPE_CHECKING:
-    from negotiation.llm.asking.endpoint import Endpoint, EndpointSettings, Validate
+    from negotiation.llm.asking.endpoint import (
+        EndpointSettings,
+        ModelEndpoint,
+        Validate,
+    )
 
 __all__ = [
     "budget_limits",
@@ -59,7 +63,7 @@ def budget_limits(config: BudgetConfig) -> BudgetLimits:
 
 def make_endpoint(
     config: LlmConfig, validate: Validate, *, environ: Mapping[str, str] = os.environ
-) -> Endpoint | None:
+) -> ModelEndpoint | None:
     """Return the way to the owner's model, or None while `llm.model` is not set.
 
     Raises:
@@ -69,9 +73,9 @@ def make_endpoint(
     if settings is None:
         return None
     # Without a model nobody has to wait for its parts at start.
-    from negotiation.llm.asking.endpoint import Endpoint
+    from negotiation.llm.asking.endpoint import ModelEndpoint
 
-    return Endpoint(settings, validate)
+    return ModelEndpoint(settings, validate)
 
 
 def endpoint_settings(

@@ -6,7 +6,7 @@ import json
 import logging
 from typing import Any
 
-from anp.sidecar.attachments import AttachmentError, CapabilityError
+from anp.sidecar.attachments import AttachmentError, ToolError
 from anp.sidecar.offer.exposure import Exposure
 from anp.sidecar.telemetry.observer import Observer
 from cache.records.records import HalfRecord
@@ -111,7 +111,7 @@ class CapabilityCalls:
                 output = await attachment.call(
                     name, arguments, caller=peer_did, timeout=self._timeout
                 )
-        except CapabilityError as exc:
+        except ToolError as exc:
             raise CapabilityFailed(str(exc.code), exc.message) from exc
         except AttachmentError as exc:
             logger.warning("attachment failed capability=%s reason=%s", name, exc)

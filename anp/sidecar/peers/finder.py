@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Callable
 from typing import Protocol
 
-from anp.channel.links import Target
+from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind, PeerError
 from anp.identity.address import PeerAddress, parse_peer
 from anp.identity.book import AddressBook
@@ -53,7 +53,7 @@ class PeerFinder:
         self._web = web
         self._tls = tls
 
-    async def find(self, peer: str, *, trust_first_use: bool) -> Target:
+    async def find(self, peer: str, *, trust_first_use: bool) -> LinkTarget:
         """Return whom `peer` means.
 
         Args:
@@ -73,7 +73,7 @@ class PeerFinder:
             if exc.kind is ErrorKind.USAGE and linked and self._has_link(linked):
                 # One without a reachable address keeps a link to us for this.
                 await self._refuse_blocked(linked)
-                return Target(linked, None)
+                return LinkTarget(linked, None)
             return await self._by_document(address, exc)
         did = destination.did
         if did is None:
@@ -88,9 +88,11 @@ class PeerFinder:
         if first:
             logger.info("peer pinned at first use url=%s did=%s", destination.url, did)
         await self._refuse_blocked(did)
-        return Target(did, destination.url)
+        return LinkTarget(did, destination.url)
 
-    async def _by_document(self, address: PeerAddress, unknown: CallError) -> Target:
+    async def _by_document(
+        self, address: PeerAddress, unknown: CallError
+    ) -> LinkTarget:
         """Return where a DID's own document says that it is.
 
         Nothing is pinned: the document says it anew each time, and whoever answers has
@@ -112,7 +114,7 @@ class PeerFinder:
                 f"the document of {did} names no WebSocket URL; give one as "
                 f"wss://host:port/#{did}",
             )
-        return Target(did, urls[0], guarded=True)
+        return LinkTarget(did, urls[0], guarded=True)
 
     async def _refuse_blocked(self, did: str) -> None:
         if await asyncio.to_thread(self._is_blocked, did):

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from anp.channel.links import Target
+from anp.channel.links import LinkTarget
 from anp.identity.address import normalise_url
 from anp.identity.web.fetcher import Fetcher, FetchError
-from negotiation.consensus import MAX_LIST, Listing, ListingError, read_listing
+from negotiation.consensus import MAX_LIST, ListingError, ProtocolListing, read_listing
 from negotiation.document import MAX_DOCUMENT_SIZE, document_hash
 
 __all__ = [
     "LIST_PATH",
-    "Answered",
+    "FetchedPage",
     "PeerLists",
     "document_path",
     "guarded_getter",
@@ -51,7 +51,7 @@ MAX_DOCUMENTS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class FetchedPage:
     """An HTTP answer of a peer."""
 
     status: int
@@ -67,7 +67,7 @@ class Answered:
 UNANSWERED: Final = (FetchError, ListingError, TimeoutError)
 "What a fetch from a peer may end with."
 
-Get = Callable[[str, int, str], Awaitable[Answered]]
+Get = Callable[[str, int, str], Awaitable[FetchedPage]]
 "Fetches a URL: most bytes of the body, and an `ETag` known already or an empty text."
 
 
@@ -85,7 +85,7 @@ def peer_getter(tls: ssl.SSLContext | bool = True) -> Get:
         tls: How certificates are checked.
     """
 
-    async def get(url: str, max_size: int, etag: str) -> Answered:
+    async def get(url: str, max_size: int, etag: str) -> FetchedPage:
         import httpx
 
         headers = {"If-None-Match": etag} if etag else {}
@@ -99,7 +99,7 @@ def peer_getter(tls: ssl.SSLContext | bool = True) -> Get:
                         if len(data) > max_size:
                             raise ListingError(f"over {max_size} bytes")
                 known = response.headers.get("ETag", "")
-                return Answered(response.status_code, data, known)
+                return FetchedPage(response.status_code, data, known)
         except httpx.HTTPError as exc:
             raise FetchError(str(exc) or type(exc).__name__) from exc
 
@@ -109,11 +109,11 @@ def peer_getter(tls: ssl.SSLContext | bool = True) -> Get:
 def guarded_getter(fetcher: Fetcher) -> Get:
     """Return what fetches from addresses that only the peer itself named."""
 
-    async def get(url: str, max_size: int, etag: str) -> Answered:
+    async def get(url: str, max_size: int, etag: str) -> FetchedPage:
         fetched = await fetcher.fetch(
             url, max_size=max_size, deadline=FETCH_TIMEOUT, same_host=True
         )
-        return Answered(200, fetched.body)
+        return FetchedPage(200, fetched.body)
 
     return get
 
@@ -122,7 +122,7 @@ def guarded_getter(fetcher: Fetcher) -> Get:
 class _Kept:
     """What is known of one peer's list."""
 
-    listing: Listing | None
+    listing: ProtocolListing | None
     etag: str
     until: float
 
@@ -153,7 +153,9 @@ class PeerLists:
         self._documents: OrderedDict[str, str] = OrderedDict()
         self._asking: dict[tuple[str, str], asyncio.Lock] = {}
 
-    async def listing(self, target: Target, *, ask: bool = True) -> Listing | None:
+    async def listing(
+        self, target: LinkTarget, *, ask: bool = True
+    ) -> ProtocolListing | None:
         """Return what a peer publishes, or None when it publishes nothing.
 
         Args:
@@ -176,7 +178,7 @@ class PeerLists:
             if not lock.locked():
                 self._asking.pop(key, None)
 
-    async def document(self, target: Target, digest: str) -> str | None:
+    async def document(self, target: LinkTarget, digest: str) -> str | None:
         """Return the document with a hash from a peer, or None if it has it not."""
         known = self._documents.get(digest)
         if known is not None or target.url is None:
@@ -198,17 +200,17 @@ class PeerLists:
             self._documents.popitem(last=False)
         return text
 
-    def forget(self, target: Target) -> None:
+    def forget(self, target: LinkTarget) -> None:
         """Ask anew the next time, for what was said turned out to be untrue."""
         if target.url is not None:
             kept = self._lists.get((target.did, target.url))
             if kept is not None:
                 kept.until = 0.0
 
-    def _of(self, target: Target) -> Get:
+    def _of(self, target: LinkTarget) -> Get:
         return self._guarded_get if target.guarded else self._get
 
-    async def _ask(self, target: Target, url: str, before: _Kept | None) -> _Kept:
+    async def _ask(self, target: LinkTarget, url: str, before: _Kept | None) -> _Kept:
         etag = before.etag if before is not None else ""
         now = self._clock()
         try:

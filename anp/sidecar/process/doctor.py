@@ -1,6 +1,6 @@
 """What works on this machine, what does not, why it matters, and what to do about it.
 
-Each check looks at one thing and answers with `Check`s. A fix that can harm nothing is
+Each check looks at one thing and answers with `DoctorCheck`s. A fix that does no harm is
 done by `repair`; every other one is a command that the owner reads before running it.
 """
 
@@ -29,7 +29,7 @@ from anp.sidecar.process.clock import Clock
 from cache.errors import CacheError
 from cache.opening import store_warnings
 
-__all__ = ["Check", "Level", "examine", "repair"]
+__all__ = ["DoctorCheck", "Level", "examine", "repair"]
 
 LEAST_DISK = 100 * 1024 * 1024
 "Free bytes below which agreements may soon not be kept."
@@ -58,7 +58,7 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class DoctorCheck:
     """What one look found."""
 
     name: str
@@ -90,7 +90,7 @@ class Check:
 
 def examine(
     home: Home, config: Config | None, *, clock: Clock | None = None
-) -> list[Check]:
+) -> list[DoctorCheck]:
     """Look at everything that needs no running daemon.
 
     Args:
@@ -106,7 +106,7 @@ def examine(
     return found
 
 
-def repair(checks: Iterable[Check]) -> list[str]:
+def repair(checks: Iterable[DoctorCheck]) -> list[str]:
     """Do what is safe; return what was done, in words.
 
     Raises:
@@ -127,9 +127,9 @@ def repair(checks: Iterable[Check]) -> list[str]:
     return done
 
 
-def _home(home: Home) -> Iterator[Check]:
+def _home(home: Home) -> Iterator[DoctorCheck]:
     if not home.path.exists():
-        yield Check(
+        yield DoctorCheck(
             name="home",
             text=f"{home.path} is not there yet; `anpd --home {home.path} init` or "
             "`up` makes it",
@@ -137,7 +137,7 @@ def _home(home: Home) -> Iterator[Check]:
         return
     mode = stat.S_IMODE(home.path.stat().st_mode)
     if mode & 0o077:
-        yield Check(
+        yield DoctorCheck(
             name="home",
             level=Level.BAD if mode & 0o022 else Level.WARNING,
             text=f"{home.path} has mode {mode:o}: others can look into it",
@@ -146,9 +146,9 @@ def _home(home: Home) -> Iterator[Check]:
             mode=(home.path, 0o700),
         )
     else:
-        yield Check(name="home", text=f"{home.path}, for its owner alone")
+        yield DoctorCheck(name="home", text=f"{home.path}, for its owner alone")
     if home.api_file.exists() and not home.is_running():
-        yield Check(
+        yield DoctorCheck(
             name="leftover",
             level=Level.WARNING,
             text=f"{home.api_file} names a daemon that is gone",
@@ -158,18 +158,18 @@ def _home(home: Home) -> Iterator[Check]:
         )
 
 
-def _identity(home: Home, config: Config | None) -> Iterator[Check]:
+def _identity(home: Home, config: Config | None) -> Iterator[DoctorCheck]:
     path = home.key_file
     if config is not None and config.identity.key_file is not None:
         path = config.identity.key_file
     if not path.exists():
-        yield Check(
+        yield DoctorCheck(
             name="identity", text=f"none yet; `anpd --home {home.path} init` makes one"
         )
         return
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & 0o077:
-        yield Check(
+        yield DoctorCheck(
             name="identity",
             level=Level.BAD,
             text=f"{path} has mode {mode:o}: others can read the key",
@@ -182,7 +182,7 @@ def _identity(home: Home, config: Config | None) -> Iterator[Check]:
     try:
         PrivateKey.load(path)
     except ConfigError as exc:
-        yield Check(
+        yield DoctorCheck(
             name="identity",
             level=Level.BAD,
             text=str(exc),
@@ -191,13 +191,13 @@ def _identity(home: Home, config: Config | None) -> Iterator[Check]:
             f"move {path} away and run `anpd --home {home.path} init`",
         )
         return
-    yield Check(name="identity", text=str(path))
+    yield DoctorCheck(name="identity", text=str(path))
 
 
-def _clock(clock: Clock) -> Check:
+def _clock(clock: Clock) -> DoctorCheck:
     if clock.now < RELEASED:
         shown = time.strftime("%Y-%m-%d %H:%M", time.gmtime(clock.now))
-        return Check(
+        return DoctorCheck(
             name="clock",
             level=Level.BAD,
             text=f"it shows {shown} UTC, which is over",
@@ -205,7 +205,7 @@ def _clock(clock: Clock) -> Check:
             fix="sudo timedatectl set-ntp true",
         )
     if clock.synchronised is False:
-        return Check(
+        return DoctorCheck(
             name="clock",
             level=Level.WARNING,
             text="the system does not keep it in step with the world's",
@@ -213,16 +213,16 @@ def _clock(clock: Clock) -> Check:
             fix="sudo timedatectl set-ntp true",
         )
     kept = "kept in step" if clock.synchronised else "not known whether kept in step"
-    return Check(name="clock", text=kept)
+    return DoctorCheck(name="clock", text=kept)
 
 
-def _disk(home: Home) -> Check:
+def _disk(home: Home) -> DoctorCheck:
     place = next(path for path in (home.path, *home.path.parents) if path.exists())
     free = shutil.disk_usage(place).free
     text = f"{free // 1024**2} MiB free at {place}"
     if free >= LEAST_DISK:
-        return Check(name="disk", text=text)
-    return Check(
+        return DoctorCheck(name="disk", text=text)
+    return DoctorCheck(
         name="disk",
         level=Level.WARNING,
         text=text,
@@ -231,11 +231,11 @@ def _disk(home: Home) -> Check:
     )
 
 
-def _files() -> Check:
+def _files() -> DoctorCheck:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft >= LEAST_FILES or soft == resource.RLIM_INFINITY:
-        return Check(name="open files", text=f"at most {soft}")
-    return Check(
+        return DoctorCheck(name="open files", text=f"at most {soft}")
+    return DoctorCheck(
         name="open files",
         level=Level.WARNING,
         text=f"at most {soft}",
@@ -244,14 +244,14 @@ def _files() -> Check:
     )
 
 
-def _store(home: Home, config: Config) -> Check:
+def _store(home: Home, config: Config) -> DoctorCheck:
     cache = config.cache
     if cache.url is None:
-        return Check(name="store", text=str(cache.path or home.store))
+        return DoctorCheck(name="store", text=str(cache.path or home.store))
     try:
         said = store_warnings(cache.url, prefix=cache.prefix, ca_file=cache.ca_file)
     except CacheError as exc:
-        return Check(
+        return DoctorCheck(
             name="store",
             level=Level.BAD,
             text=str(exc),
@@ -259,8 +259,8 @@ def _store(home: Home, config: Config) -> Check:
             fix="start the server, or set cache.url right (docs/fleets.md)",
         )
     if not said:
-        return Check(name="store", text=str(cache.shown_url))
-    return Check(
+        return DoctorCheck(name="store", text=str(cache.shown_url))
+    return DoctorCheck(
         name="store",
         level=Level.WARNING,
         text="; ".join([str(cache.shown_url), *said]),
@@ -269,12 +269,12 @@ def _store(home: Home, config: Config) -> Check:
     )
 
 
-def _model(config: Config) -> Iterator[Check]:
+def _model(config: Config) -> Iterator[DoctorCheck]:
     good, text = model_summary(config.llm)
     if good:
-        yield Check(name="model", text=text)
+        yield DoctorCheck(name="model", text=text)
         return
-    yield Check(
+    yield DoctorCheck(
         name="model",
         level=Level.BAD,
         text=text,
@@ -283,7 +283,7 @@ def _model(config: Config) -> Iterator[Check]:
     )
 
 
-def _port(home: Home, config: Config) -> Iterator[Check]:
+def _port(home: Home, config: Config) -> Iterator[DoctorCheck]:
     listen = config.listen
     if home.is_running() or not listen.port:
         return
@@ -295,7 +295,7 @@ def _port(home: Home, config: Config) -> Iterator[Check]:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except OSError as exc:
-        yield Check(
+        yield DoctorCheck(
             name="port",
             level=Level.BAD,
             text=f"cannot listen on {listen.host}:{listen.port}: {exc.strerror}",
@@ -304,16 +304,16 @@ def _port(home: Home, config: Config) -> Iterator[Check]:
             "`anpd up --port 0`",
         )
         return
-    yield Check(name="port", text=f"{listen.host}:{listen.port} is free")
+    yield DoctorCheck(name="port", text=f"{listen.host}:{listen.port} is free")
 
 
-def _tls(config: Config) -> Iterator[Check]:
+def _tls(config: Config) -> Iterator[DoctorCheck]:
     if config.listen.tls_cert is None:
         return
     try:
         server_tls(config)
     except ConfigError as exc:
-        yield Check(
+        yield DoctorCheck(
             name="certificate",
             level=Level.BAD,
             text=str(exc),
@@ -321,16 +321,16 @@ def _tls(config: Config) -> Iterator[Check]:
             fix="write listen.tls_cert and listen.tls_key anew",
         )
         return
-    yield Check(name="certificate", text=str(config.listen.tls_cert))
+    yield DoctorCheck(name="certificate", text=str(config.listen.tls_cert))
 
 
-def _otel(config: Config) -> Iterator[Check]:
+def _otel(config: Config) -> Iterator[DoctorCheck]:
     if not config.otel.enabled:
         return
     if find_spec("opentelemetry") and find_spec("opentelemetry.sdk"):
-        yield Check(name="traces", text=config.otel.endpoint or "as OTEL_* says")
+        yield DoctorCheck(name="traces", text=config.otel.endpoint or "as OTEL_* says")
         return
-    yield Check(
+    yield DoctorCheck(
         name="traces",
         level=Level.BAD,
         text="otel.enabled is set, but the SDK is not installed",
@@ -339,11 +339,11 @@ def _otel(config: Config) -> Iterator[Check]:
     )
 
 
-def _attachments(home: Home, config: Config) -> Iterator[Check]:
+def _attachments(home: Home, config: Config) -> Iterator[DoctorCheck]:
     try:
         specs = (*config.attach, *load_attachments(home.attachments))
     except ConfigError as exc:
-        yield Check(
+        yield DoctorCheck(
             name="attachments",
             level=Level.BAD,
             text=str(exc),
@@ -354,7 +354,7 @@ def _attachments(home: Home, config: Config) -> Iterator[Check]:
     for spec in specs:
         problem = _missing(spec)
         if problem is not None:
-            yield Check(
+            yield DoctorCheck(
                 name=f"attach {spec.name}",
                 level=Level.BAD,
                 text=problem,
@@ -362,7 +362,7 @@ def _attachments(home: Home, config: Config) -> Iterator[Check]:
                 fix=f"install it, or attach {spec.name} again with the right place",
             )
         elif not spec.expose:
-            yield Check(
+            yield DoctorCheck(
                 name=f"attach {spec.name}",
                 text="nothing of it is exposed, so peers cannot use it",
             )

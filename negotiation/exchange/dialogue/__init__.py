@@ -43,7 +43,7 @@ from negotiation.exchange.dialogue.limits import DialogueLimits
 from negotiation.exchange.dialogue.machine import Dialogue
 from negotiation.exchange.events import (
     Ignored,
-    NeedAnswer,
+    NeedSpokenAnswer,
     QuestionAnswered,
     QuestionUnanswered,
 )
@@ -61,7 +61,7 @@ __all__ = [
     "Fault",
     "Ignored",
     "MessageRefused",
-    "NeedAnswer",
+    "NeedSpokenAnswer",
     "NeedCasesVerdict",
     "NeedFault",
     "NeedRepair",

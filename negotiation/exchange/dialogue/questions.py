@@ -9,7 +9,7 @@ from typing import Final
 from negotiation.errors import CommunicationEnded, MessageDropped, MisuseError
 from negotiation.exchange.dialogue.limits import DialogueLimits
 from negotiation.exchange.events import (
-    NeedAnswer,
+    NeedSpokenAnswer,
     QuestionAnswered,
     QuestionEvent,
     QuestionUnanswered,
@@ -107,7 +107,7 @@ class Questions:
             raise MessageDropped("too many open questions")
         else:
             self._owed[message.message_id] = now + self._limits.answer_timeout
-            self._tell(NeedAnswer(message.message_id, message.message))
+            self._tell(NeedSpokenAnswer(message.message_id, message.message))
 
     # Time and end.
 

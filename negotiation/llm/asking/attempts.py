@@ -13,16 +13,16 @@ from typing import Final
 
 from negotiation.errors import JsonError, MisuseError
 from negotiation.llm.asking.answers import Form, Forms, find_json, form_words
-from negotiation.llm.asking.meter import Message, Request
+from negotiation.llm.asking.meter import Message, ModelRequest
 from negotiation.llm.asking.questions import Question
-from negotiation.llm.asking.replies import Reply, ServerError
+from negotiation.llm.asking.replies import ModelServerError, Reply
 from negotiation.strict_json import Json, canonical_json
 
 __all__ = [
     "Action",
-    "Answered",
+    "AttemptAnswered",
     "AskingLimits",
-    "Check",
+    "CheckAnswer",
     "Failed",
     "Asking",
     "Send",
@@ -79,7 +79,7 @@ class AskingLimits:
 class Send:
     """Send `request`, after waiting `wait` seconds."""
 
-    request: Request
+    request: ModelRequest
 
     wait: float = 0.0
 
@@ -88,7 +88,7 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckAnswer:
     """Validate `value` against the question's schema."""
 
     value: Json
@@ -96,7 +96,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AttemptAnswered:
     """The question is answered."""
 
     value: Json
@@ -111,7 +111,7 @@ class Failed:
     "Reason for the owner; quotes the server or model shortened and as `%r`."
 
 
-Action = Send | Check | Answered | Failed
+Action = Send | CheckAnswer | AttemptAnswered | Failed
 "The next thing for the shell to do."
 
 
@@ -119,7 +119,7 @@ class Asking:
     """Decides the next step of one question, from the results so far.
 
     Carry out `next_action`, and pass its result to one of the `receive_…` methods,
-    until the action is `Answered` or `Failed`.
+    until the action is `AttemptAnswered` or `Failed`.
     """
 
     def __init__(
@@ -162,17 +162,17 @@ class Asking:
             self._answer_again("empty", "The answer was empty.")
         else:
             try:
-                self._action = Check(find_json(text))
+                self._action = CheckAnswer(find_json(text))
                 self._outcome = "ok"
             except JsonError as exc:
                 self._answer_again("no_json", f"The answer is not JSON: {exc}.")
 
     def receive_findings(self, findings: list[str]) -> None:
         """Handle the findings of the validation; without any the answer is valid."""
-        if not isinstance(self._action, Check):
+        if not isinstance(self._action, CheckAnswer):
             raise MisuseError("findings without a check")
         if not findings:
-            self._action = Answered(self._action.value)
+            self._action = AttemptAnswered(self._action.value)
             return
         # Two forms of the same value count as the same answer, since a model that
         # repeats itself would do so for ever (LLM.md).
@@ -180,7 +180,7 @@ class Asking:
         shown = [finding[:MAX_FINDING] for finding in findings[:MAX_FINDINGS]]
         self._answer_again("unfit", "\n".join(f"- {finding}" for finding in shown))
 
-    def receive_error(self, error: ServerError) -> None:
+    def receive_error(self, error: ModelServerError) -> None:
         """Handle an error of the server."""
         said = f": {error.words!r}" if error.words else ""
         what = f"the model's server answered HTTP {error.status}{said}"
@@ -285,7 +285,7 @@ class Asking:
         system = question.system + form_words(self._form, question)
         schema = question.schema if self._form is Form.JSON_SCHEMA else {}
         return Send(
-            Request(
+            ModelRequest(
                 messages=(
                     Message("system", system),
                     Message("user", question.user),

@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from negotiation.errors import MindError, MisuseError
 from negotiation.llm.asking.answers import TOKENS_NAMES, Form, Forms, response_format
 from negotiation.llm.asking.attempts import (
-    Answered,
     Asking,
     AskingLimits,
-    Check,
+    AttemptAnswered,
+    CheckAnswer,
     Failed,
     Send,
 )
-from negotiation.llm.asking.meter import FREE, Charge, Meter, Request
+from negotiation.llm.asking.meter import FREE, Charge, Meter, ModelRequest
 from negotiation.llm.asking.questions import Question
-from negotiation.llm.asking.replies import Reply, ServerError
-from negotiation.llm.asking.wire import Trouble, Unreadable, Wire
+from negotiation.llm.asking.replies import ModelServerError, Reply
+from negotiation.llm.asking.wire import ModelConnection, Trouble, Unreadable
 from negotiation.need import Schema
 from negotiation.strict_json import Json
 
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["OPENAI_URL", "Endpoint", "EndpointSettings", "Validate"]
+__all__ = ["OPENAI_URL", "ModelEndpoint", "EndpointSettings", "Validate"]
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class EndpointSettings:
             raise MisuseError("llm.timeout must be > 0 s")
 
 
-class Endpoint:
+class ModelEndpoint:
     """Answers questions through one endpoint; `close` it at the end.
 
     Every request passes a `Meter` first. The default meter of `ask` counts nothing, so
@@ -119,7 +119,7 @@ class Endpoint:
         self._settings = settings
         self._validate = validate
         self._transport = transport
-        self._wire: Wire | None = None
+        self._wire: ModelConnection | None = None
         self._closed = False
         # OpenAI's own models know only the newer name; most other servers the older
         # one.
@@ -186,11 +186,11 @@ class Endpoint:
                     await self._wait(send, question, deadline)
                     async with meter.charge(question, send.request) as charge:
                         await self._exchange(asking, question, send.request, charge)
-                case Answered(value):
+                case AttemptAnswered(value):
                     return value
                 case Failed(reason):
                     raise self._failure(question, reason)
-                case Check():
+                case CheckAnswer():
                     raise MisuseError("an answer is checked within its request")
 
     async def _wait(
@@ -211,7 +211,7 @@ class Endpoint:
         await asyncio.sleep(send.wait)
 
     async def _exchange(
-        self, asking: Asking, question: Question, request: Request, charge: Charge
+        self, asking: Asking, question: Question, request: ModelRequest, charge: Charge
     ) -> None:
         """Send one request, check the answer, and fill in `charge`."""
         if self._closed:
@@ -226,7 +226,7 @@ class Endpoint:
                 charge.answer, charge.model = reply.text, reply.model[:MAX_MODEL_NAME]
                 self._note_model(charge.model)
                 asking.receive_reply(reply)
-            case ServerError() as error:
+            case ModelServerError() as error:
                 charge.no_cost()
                 asking.receive_error(error)
             case Unreadable(reason):
@@ -234,13 +234,13 @@ class Endpoint:
             case Trouble(outcome, reason, sent):
                 charge.sent = sent
                 asking.receive_trouble(outcome, reason)
-        if isinstance(check := asking.next_action, Check):
+        if isinstance(check := asking.next_action, CheckAnswer):
             asking.receive_findings(await self._validate(question.schema, check.value))
         charge.outcome = asking.outcome
 
     async def _send(
-        self, question: Question, request: Request
-    ) -> Reply | ServerError | Unreadable | Trouble:
+        self, question: Question, request: ModelRequest
+    ) -> Reply | ModelServerError | Unreadable | Trouble:
         settings = self._settings
         optional = {
             "response_format": response_format(request.form, question),
@@ -265,12 +265,12 @@ class Endpoint:
             logger.error("model request failed step=%s error=%s", question.step, name)
             raise self._failure(question, f"the request failed ({name})") from None
 
-    async def _open(self) -> Wire:
+    async def _open(self) -> ModelConnection:
         if self._wire is None:
             # The import takes half a second, which must not block the event loop.
             await asyncio.to_thread(importlib.import_module, "openai")
         if self._wire is None:
-            self._wire = Wire(
+            self._wire = ModelConnection(
                 self._settings.base_url,
                 api_key=self._settings.api_key,
                 headers=self._settings.headers,

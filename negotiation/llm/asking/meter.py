@@ -11,7 +11,7 @@ from negotiation.llm.asking.answers import Form
 from negotiation.llm.asking.questions import Question
 from negotiation.llm.asking.replies import Usage
 
-__all__ = ["FREE", "Charge", "Message", "Meter", "Request"]
+__all__ = ["FREE", "Charge", "Message", "Meter", "ModelRequest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ModelRequest:
     """One HTTP request to a model."""
 
     messages: tuple[Message, ...]
@@ -82,7 +82,7 @@ class Meter(Protocol):
     """Allows requests one by one, and counts the cost of each."""
 
     def charge(
-        self, question: Question, request: Request
+        self, question: Question, request: ModelRequest
     ) -> contextlib.AbstractAsyncContextManager[Charge]:
         """Reserve the largest cost of `request`; settle it when the context ends.
 
@@ -97,7 +97,7 @@ class _Free:
 
     @contextlib.asynccontextmanager
     async def charge(
-        self, question: Question, request: Request
+        self, question: Question, request: ModelRequest
     ) -> AsyncIterator[Charge]:
         yield Charge()
 

@@ -13,7 +13,7 @@ __all__ = [
     "MAX_BODY",
     "Clean",
     "Reply",
-    "ServerError",
+    "ModelServerError",
     "Usage",
     "read_error",
     "read_reply",
@@ -66,7 +66,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerError:
+class ModelServerError:
     """A request that was answered with an error."""
 
     status: int
@@ -86,7 +86,7 @@ Clean = Callable[[str], str]
 "Removes secrets from a text; applied before shortening, which could split one."
 
 
-def read_reply(data: bytes, *, clean: Clean) -> Reply | ServerError:
+def read_reply(data: bytes, *, clean: Clean) -> Reply | ModelServerError:
     """Return the content of the body of an answer with status 200.
 
     Some proxies return errors with such a status.
@@ -127,10 +127,10 @@ def read_error(data: bytes, *, clean: Clean) -> str:
     return _cut(clean(_words(found)))
 
 
-def _error_in(error: Json, clean: Clean) -> ServerError:
+def _error_in(error: Json, clean: Clean) -> ModelServerError:
     code = error.get("code") if isinstance(error, dict) else None
     status = code if type(code) is int and 400 <= code < 600 else 500
-    return ServerError(status, _cut(clean(_words(error))))
+    return ModelServerError(status, _cut(clean(_words(error))))
 
 
 def _words(error: Json) -> str:

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from negotiation.errors import JsonError
 from negotiation.llm.asking.replies import (
     MAX_BODY,
+    ModelServerError,
     Reply,
-    ServerError,
     read_error,
     read_reply,
 )
@@ -26,7 +26,7 @@ from negotiation.llm.asking.replies import (
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["Outcome", "Trouble", "Unreadable", "Wire"]
+__all__ = ["Outcome", "Trouble", "Unreadable", "ModelConnection"]
 
 NO_KEY: Final = "none"
 "Passed to the package when there is no key; it is never sent."
@@ -63,11 +63,11 @@ class Trouble:
     "True if the request may have arrived."
 
 
-Outcome = Reply | ServerError | Unreadable | Trouble
+Outcome = Reply | ModelServerError | Unreadable | Trouble
 "The possible results of a request."
 
 
-class Wire:
+class ModelConnection:
     """Connections to one server.
 
     Args:
@@ -168,9 +168,9 @@ class Wire:
         reason = f"the connection to {self._place} broke ({name})"
         return Trouble("broken", reason, sent=True)
 
-    def _server_error(self, response: httpx2.Response) -> ServerError:
+    def _server_error(self, response: httpx2.Response) -> ModelServerError:
         again = response.headers.get("x-should-retry")
-        return ServerError(
+        return ModelServerError(
             response.status_code,
             read_error(response.content[:MAX_BODY], clean=self._clean),
             retry_after=_retry_after(response.headers),

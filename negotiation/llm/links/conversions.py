@@ -20,7 +20,7 @@ from negotiation.errors import JsonError
 from negotiation.llm.links.spots import Spot, bare_kind, nullable, without_null
 from negotiation.need import Schema
 from negotiation.schema.keywords import cut
-from negotiation.schema.mapping import Drop, Proof, compare
+from negotiation.schema.mapping import Drop, MappingProof, compare
 from negotiation.schema.plan import KEEP, Step
 from negotiation.schema.reasons import Mismatch, values_of, words
 from negotiation.schema.values import contradiction, types_of
@@ -130,7 +130,7 @@ def convert(
     target: Schema,
     *,
     drop: Drop,
-    proof: Proof,
+    proof: MappingProof,
 ) -> Conversion:
     """Return the conversion of `sources` to a value of `target`.
 
@@ -155,7 +155,9 @@ class _Made:
     texts: tuple[tuple[Spot, str], ...] = ()
 
 
-def _copied(source: Spot, target: Schema, drop: Drop, proof: Proof) -> Conversion:
+def _copied(
+    source: Spot, target: Schema, drop: Drop, proof: MappingProof
+) -> Conversion:
     plan = compare(source.schema, target, drop=drop, proof=proof)
     null = False
     if isinstance(plan, Mismatch) and nullable(source.schema):
@@ -167,7 +169,7 @@ def _copied(source: Spot, target: Schema, drop: Drop, proof: Proof) -> Conversio
     return Conversion(How.COPY, (source,), step=plan.step, unsure=unsure)
 
 
-def _must_fit(how: How, gives: Schema, target: Schema, proof: Proof) -> None:
+def _must_fit(how: How, gives: Schema, target: Schema, proof: MappingProof) -> None:
     found = compare(gives, target, proof=proof)
     if isinstance(found, Mismatch):
         raise LinkError(f"{how}: {found}")
@@ -199,7 +201,7 @@ def _null(schema: Schema) -> bool:
 
 
 def _constant(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
 ) -> _Made:
     if sources or len(args) != 1:
         raise LinkError("constant takes no source and one parameter")
@@ -215,7 +217,7 @@ def _constant(
 
 
 def _scale(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
 ) -> _Made:
     _count(How.SCALE, sources, args, 2)
     kind = _kind(sources[0], "number", "integer")
@@ -260,7 +262,7 @@ def _fraction(text: str) -> Fraction:
 
 
 def _text(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
 ) -> _Made:
     _count(How.TEXT, sources, args, 0)
     _kind(sources[0], "number", "integer", "boolean", "string")
@@ -277,7 +279,7 @@ def _text(
 
 
 def _number(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
 ) -> _Made:
     _count(How.NUMBER, sources, args, 0)
     _kind(sources[0], "string")
@@ -287,7 +289,7 @@ def _number(
 
 
 def _date(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
 ) -> _Made:
     _count(How.DATE, sources, args, 2)
     before, after = args
@@ -316,9 +318,9 @@ def _written_as(form: str) -> str:
     return EXAMPLE_MOMENT.strftime(form)
 
 
-def _readable(source: Spot, what: str, proof: Proof) -> None:
+def _readable(source: Spot, what: str, proof: MappingProof) -> None:
     """Refuse a text unless its schema shows that it can be read as `what`."""
-    if proof is Proof.FULL and _texts(source, ""):
+    if proof is MappingProof.FULL and _texts(source, ""):
         raise LinkError(
             f"{source.name} may be any text, which need not be {what}: its schema "
             "says neither format nor pattern; if it always is one, read it by python "
@@ -336,7 +338,7 @@ def _texts(source: Spot, example: str) -> tuple[tuple[Spot, str], ...]:
 
 
 def _values(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
 ) -> _Made:
     if len(sources) != 1 or len(args) < 2 or len(args) > 2 * MAX_PAIRS + 1:
         raise LinkError("values takes one source and pairs of values")
@@ -353,7 +355,7 @@ def _values(
     default = [_meant(args[-1], outcomes, wanted)] if others else []
     known = [pair[0] for pair in pairs if isinstance(pair, list)]
     missing = [one for one in listed if one not in known]
-    if not default and (missing or (not listed and proof is Proof.FULL)):
+    if not default and (missing or (not listed and proof is MappingProof.FULL)):
         what = cut(missing) if missing else "values that are not listed"
         raise LinkError(f"values: nothing is said for {what} of {sources[0].name}")
     gives = [pair[1] for pair in pairs if isinstance(pair, list)] + default
@@ -382,7 +384,7 @@ def _written(value: Json) -> str:
 
 
 def _join(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
 ) -> _Made:
     if not 2 <= len(sources) <= 8 or len(args) != 1:
         raise LinkError("join takes two to eight sources and one parameter")
@@ -392,7 +394,7 @@ def _join(
 
 
 def _split(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
 ) -> _Made:
     _count(How.SPLIT, sources, args, 2)
     _kind(sources[0], "string")
@@ -406,19 +408,19 @@ def _split(
 
 
 def _first(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
 ) -> _Made:
     _count(How.FIRST, sources, args, 0)
     _kind(sources[0], "array")
     inner = without_null(sources[0].schema)
     assert isinstance(inner, dict)
-    if not inner.get("minItems") and proof is Proof.FULL:
+    if not inner.get("minItems") and proof is MappingProof.FULL:
         raise LinkError(f"{sources[0].name} may be empty, so it need not have a first")
     return _Made((), inner.get("items", True))
 
 
 def _list(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
 ) -> _Made:
     _count(How.LIST, sources, args, 0)
     items = without_null(sources[0].schema)
@@ -426,7 +428,7 @@ def _list(
 
 
 def _items(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
 ) -> _Made:
     _count(How.COUNT, sources, args, 0)
     _kind(sources[0], "array")
@@ -434,7 +436,7 @@ def _items(
 
 
 def _python(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: Proof
+    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
 ) -> _Made:
     if not 1 <= len(sources) <= 3 or len(args) not in (1, 1 + len(sources)):
         raise LinkError(
@@ -472,7 +474,7 @@ def _no_expression(text: str) -> str:
     return ""
 
 
-_Maker = Callable[[tuple[Spot, ...], Sequence[str], Schema, Proof], _Made]
+_Maker = Callable[[tuple[Spot, ...], Sequence[str], Schema, MappingProof], _Made]
 _MAKERS: Final[dict[How, _Maker]] = {
     How.CONSTANT: _constant,
     How.SCALE: _scale,

@@ -14,11 +14,11 @@ from negotiation.document.parts import Place
 from negotiation.llm.asking.forms import TEXT, choice, many, record
 from negotiation.llm.links.conversions import How
 from negotiation.llm.links.spots import Root, Spot, spots_of
-from negotiation.llm.links.trees import Link
+from negotiation.llm.links.trees import ValueLink
 from negotiation.need import Schema
 from negotiation.schema.keywords import cut
 
-__all__ = ["Shown", "link_schema", "read_links", "shown_root", "shown_values"]
+__all__ = ["ShownValues", "link_schema", "read_links", "shown_root", "shown_values"]
 
 MAX_LINKS: Final = 80
 "Largest number of links in one list."
@@ -30,7 +30,7 @@ MAX_ARGS: Final = 129
 "Largest number of parameters of one link."
 
 
-class Shown:
+class ShownValues:
     """The places of one value, as a prompt shows them."""
 
     def __init__(self, root: Root, spots: Iterable[Spot], place: Place | None) -> None:
@@ -68,7 +68,7 @@ class Shown:
 
 def shown_values(
     name: str, schema: Schema, place: Place | None, *, whole: bool = False
-) -> Shown:
+) -> ShownValues:
     """Return the places of a message that a prompt shows.
 
     Args:
@@ -77,13 +77,13 @@ def shown_values(
         whole: True if the value as a whole is a place too.
     """
     root = Root(name, schema if place is None else place.schema)
-    return Shown(root, spots_of(root, whole=whole), place)
+    return ShownValues(root, spots_of(root, whole=whole), place)
 
 
-def shown_root(name: str, schema: Schema, *, whole: bool = False) -> Shown:
+def shown_root(name: str, schema: Schema, *, whole: bool = False) -> ShownValues:
     """Return the places of a value that is not a message: an output, or arguments."""
     root = Root(name, schema)
-    return Shown(root, spots_of(root, whole=whole), None)
+    return ShownValues(root, spots_of(root, whole=whole), None)
 
 
 def link_schema(targets: Sequence[str], sources: Sequence[str]) -> dict[str, Any]:
@@ -103,19 +103,19 @@ def link_schema(targets: Sequence[str], sources: Sequence[str]) -> dict[str, Any
 
 def read_links(
     items: Sequence[Mapping[str, Any]],
-    targets: Shown,
-    sources: Sequence[Shown],
+    targets: ShownValues,
+    sources: Sequence[ShownValues],
     *,
     target_place: Place | None = None,
     source_places: Mapping[str, Place] | None = None,
-) -> tuple[list[Link], list[str]]:
+) -> tuple[list[ValueLink], list[str]]:
     """Return the links of an answer, and the faults of the others.
 
     Args:
         target_place: The place of the target's values, if it is known by now.
         source_places: The same for sources, by the name of their root.
     """
-    links: list[Link] = []
+    links: list[ValueLink] = []
     problems: list[str] = []
     places = source_places or {}
     for item in items[:MAX_LINKS]:
@@ -137,13 +137,15 @@ def read_links(
                 found.append(spot)
         if len(found) == len(item["from"]):
             links.append(
-                Link(target.path, How(item["how"]), tuple(found), tuple(item["args"]))
+                ValueLink(
+                    target.path, How(item["how"]), tuple(found), tuple(item["args"])
+                )
             )
     return links, problems
 
 
 def _find(
-    name: str, sources: Sequence[Shown], places: Mapping[str, Place]
+    name: str, sources: Sequence[ShownValues], places: Mapping[str, Place]
 ) -> Spot | None:
     for shown in sources:
         spot = shown.find(name, places.get(shown.root.name))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from negotiation.document.fields import Fields, places_of, take_message_id
+from negotiation.document.fields import MessageFields, places_of, take_message_id
 from negotiation.document.layout import (
     Layout,
     RequestLayout,
@@ -39,8 +39,8 @@ from negotiation.strict_json import Json
 __all__ = [
     "FAILURE_WORDS",
     "ROLE_WORDS",
-    "Frame",
-    "FrameForm",
+    "FieldUse",
+    "FieldUseForm",
     "frame_form",
     "read_frame",
 ]
@@ -91,7 +91,7 @@ ROLE_WORDS: Final = "\n".join(
 
 
 @dataclass(frozen=True, slots=True)
-class FrameForm:
+class FieldUseForm:
     """The questions about the frame of a document's messages."""
 
     document: Document
@@ -127,7 +127,7 @@ class FrameForm:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class FieldUse:
     """The fields of both messages, with all that is needed to write and read them."""
 
     layout: Layout
@@ -159,7 +159,7 @@ class Frame:
         return self.layout.response.places[0]
 
 
-def frame_form(document: Document, role: Role) -> FrameForm:
+def frame_form(document: Document, role: Role) -> FieldUseForm:
     """Return the questions for a half of `role`.
 
     Raises:
@@ -172,12 +172,12 @@ def frame_form(document: Document, role: Role) -> FrameForm:
         layout = None
     if layout is not None:
         path, codes = _listed_codes(document, layout)
-        return FrameForm(
+        return FieldUseForm(
             document, layout, (), codes if role is Role.PROVIDER else (), path
         )
     # The constructor checks that both messages are objects.
-    request = Fields("request", document.request_schema)
-    response = Fields("response", document.response_schema)
+    request = MessageFields("request", document.request_schema)
+    response = MessageFields("response", document.response_schema)
     fields = (
         *(one for one in _spots("request", request) if len(one.path) == 1),
         *(one for one in _spots("response", response) if len(one.path) <= 2),
@@ -190,10 +190,10 @@ def frame_form(document: Document, role: Role) -> FrameForm:
         if isinstance(value, str | int) and not isinstance(value, bool)
     ]
     codes = tuple({_written(one): one for one in listed}.values())[:MAX_CODES]
-    return FrameForm(document, None, fields, codes if role is Role.PROVIDER else ())
+    return FieldUseForm(document, None, fields, codes if role is Role.PROVIDER else ())
 
 
-def read_frame(form: FrameForm, answer: Mapping[str, Any]) -> Frame | list[str]:
+def read_frame(form: FieldUseForm, answer: Mapping[str, Any]) -> FieldUse | list[str]:
     """Return the frame that `answer` to `form` gives, or the reasons for none."""
     given = [
         (one["failure"], one["code"])
@@ -203,7 +203,7 @@ def read_frame(form: FrameForm, answer: Mapping[str, Any]) -> Frame | list[str]:
     if form.layout is not None:
         name = form.layout.message_id
         codes, default = _table(given, form.codes)
-        return Frame(form.layout, name, name, form.code_path, codes, default)
+        return FieldUse(form.layout, name, name, form.code_path, codes, default)
     by_name = {spot.name: spot for spot in form.fields}
     roles = {
         by_name[one["field"]]: FieldRole(one["role"])
@@ -222,8 +222,8 @@ class _Sorted:
     def __init__(
         self, document: Document, roles: Mapping[Spot, FieldRole], good: list[str]
     ) -> None:
-        self._request = Fields("request", document.request_schema)
-        self._response = Fields("response", document.response_schema)
+        self._request = MessageFields("request", document.request_schema)
+        self._response = MessageFields("response", document.response_schema)
         self._roles = roles
         self._good_words = good
         self._marks: list[Mark] = []
@@ -234,7 +234,7 @@ class _Sorted:
         self._code_path: tuple[str, ...] = ()
         self._codes: tuple[Json, ...] = ()
 
-    def frame(self, given: Sequence[tuple[str, str]]) -> Frame:
+    def frame(self, given: Sequence[tuple[str, str]]) -> FieldUse:
         """Return the frame.
 
         Raises:
@@ -277,7 +277,9 @@ class _Sorted:
             ),
             frozenset(self._request.by_name | self._response.by_name),
         )
-        return Frame(layout, request_id, response_id, self._code_path, codes, default)
+        return FieldUse(
+            layout, request_id, response_id, self._code_path, codes, default
+        )
 
     def _ids(self) -> tuple[str | None, str | None]:
         name = take_message_id(self._request, self._response)
@@ -385,7 +387,7 @@ class _Sorted:
                     self._bad.append(((name, key), Fixed(listed[0])))
 
 
-def _spots(root: str, fields: Fields) -> Iterable[Spot]:
+def _spots(root: str, fields: MessageFields) -> Iterable[Spot]:
     every = spots_of(Root(root, fields.schema), whole=False)
     return (one for one in every if ITEMS not in one.path)
 

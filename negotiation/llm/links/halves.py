@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from negotiation.document.parts import Fixed, Mark, Message, Slot
 from negotiation.errors import HalfError
-from negotiation.llm.links.frames import Frame
+from negotiation.llm.links.frames import FieldUse
 from negotiation.llm.links.plans import ProviderPlan, RequesterPlan
 from negotiation.llm.links.source import Source, indented, names_literal
 from negotiation.llm.links.trees import Node, example_texts
@@ -189,7 +189,7 @@ def _tree(tree: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _values(frame: Frame, message: str) -> list[str]:
+def _values(frame: FieldUse, message: str) -> list[str]:
     """Return the lines that read the values of a message."""
     request = message == "request"
     place = frame.request_place if request else frame.response_place
@@ -220,7 +220,7 @@ def _check(mark: Mark) -> str:
     return f'anp_find(response, {names_literal(mark.path)}) in ("", {good})'
 
 
-def _error_code(frame: Frame) -> str:
+def _error_code(frame: FieldUse) -> str:
     """Return the expression for an error's code, the most specific one."""
     response = frame.layout.response
     paths = [frame.code_path] if frame.code_path else []
@@ -236,7 +236,7 @@ def _error_code(frame: Frame) -> str:
     return f'{found} or "error"'
 
 
-def _own_code(frame: Frame) -> str:
+def _own_code(frame: FieldUse) -> str:
     codes: dict[str, Json] = dict(frame.codes)
     return f"anp_coded(error, {literal(codes)}, {literal(frame.default_code)})"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from negotiation.llm.links.frames import Frame
+from negotiation.llm.links.frames import FieldUse
 from negotiation.llm.links.trees import Node
 from negotiation.need import Schema
 from negotiation.schema.mapping import normal_name
@@ -30,7 +30,7 @@ class PlannedCall:
 class ProviderPlan:
     """The plan of a provider half."""
 
-    frame: Frame
+    frame: FieldUse
     "The fields of the messages."
 
     calls: tuple[PlannedCall, ...]
@@ -50,7 +50,7 @@ class ProviderPlan:
 class RequesterPlan:
     """The plan of a requester half."""
 
-    frame: Frame
+    frame: FieldUse
     "The fields of the messages."
 
     request: Node

@@ -23,14 +23,14 @@ from negotiation.llm.links.spots import (
 )
 from negotiation.need import Schema
 from negotiation.schema.keywords import pointer
-from negotiation.schema.mapping import Drop, Proof, normal_name
+from negotiation.schema.mapping import Drop, MappingProof, normal_name
 from negotiation.schema.reasons import words
 from negotiation.strict_json import Json
 
 __all__ = [
     "Each",
     "Leaf",
-    "Link",
+    "ValueLink",
     "Made",
     "Node",
     "Tree",
@@ -44,7 +44,7 @@ MAX_REASONS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ValueLink:
     """The source of one place in the target, as a model gave it."""
 
     target: tuple[str, ...]
@@ -113,10 +113,10 @@ Node = Leaf | Tree | Each
 
 @dataclass(slots=True)
 class _Builder:
-    links: Sequence[Link]
+    links: Sequence[ValueLink]
     sources: Mapping[str, Root]
     drop: Drop
-    proof: Proof
+    proof: MappingProof
     reasons: list[str] = field(default_factory=list)
 
     def node(
@@ -146,7 +146,7 @@ class _Builder:
         return None
 
     def _leaf(
-        self, link: Link, schema: Schema, lists: tuple[tuple[str, ...], ...]
+        self, link: ValueLink, schema: Schema, lists: tuple[tuple[str, ...], ...]
     ) -> Leaf | None:
         for source in link.sources:
             if not _lines_up(source, lists):
@@ -259,7 +259,7 @@ class _Builder:
         self,
         schema: dict[str, Any],
         path: tuple[str, ...],
-        below: Sequence[Link],
+        below: Sequence[ValueLink],
         lists: tuple[tuple[str, ...], ...],
     ) -> Each | None:
         depth = len(lists)
@@ -317,11 +317,11 @@ class _Builder:
 
 def build_tree(
     target: Schema,
-    links: Sequence[Link],
+    links: Sequence[ValueLink],
     sources: Iterable[Root],
     *,
     drop: Drop,
-    proof: Proof = Proof.FULL,
+    proof: MappingProof = MappingProof.FULL,
 ) -> Node | list[str]:
     """Return the conversion to a value of `target`, or the reasons why there is none.
 

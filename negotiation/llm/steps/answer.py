@@ -13,7 +13,7 @@ from negotiation.llm.asking.questions import Question
 from negotiation.llm.links.spots import Root, described, spots_of
 from negotiation.llm.steps.phrases import hint_words
 from negotiation.messages import cut_text
-from negotiation.mind import Need, Offer, Side
+from negotiation.mind import Demand, Offer, Side
 from negotiation.need import Capability, Schema
 from negotiation.schema.intake import prepared
 from negotiation.schema.values import contradiction, types_of
@@ -65,7 +65,7 @@ def answer_question(text: str, side: Side, *, again: bool = False) -> Question:
     Args:
         again: True if the previous answer was empty.
     """
-    if isinstance(side, Need):
+    if isinstance(side, Demand):
         about = f"We want this done: {one_line(side.task.requirement, 2_000)}"
     else:
         lines = [

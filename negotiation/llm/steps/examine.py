@@ -16,14 +16,14 @@ from negotiation.llm.asking.forms import BOOLEAN, TEXT, many, record
 from negotiation.llm.asking.prompts import ask_with, fenced, one_line
 from negotiation.llm.asking.questions import Question
 from negotiation.llm.links.spots import Root, described, spots_of
-from negotiation.mind import Need
+from negotiation.mind import Demand
 from negotiation.schema.intake import prepared
 from negotiation.schema.values import contradiction
 from negotiation.strict_json import Json, canonical_json, parse_json
 
 __all__ = [
     "CaseArguments",
-    "Shown",
+    "ShownMessages",
     "cases_question",
     "fault_question",
     "judge_cases_question",
@@ -45,7 +45,7 @@ MIN_QUOTE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownMessages:
     """One message or test case, as a model sees it."""
 
     title: str
@@ -66,18 +66,18 @@ class CaseArguments:
     "Arguments that fit the need's input schema, as far as counting can tell."
 
 
-def messages_question(document: str, messages: Sequence[Shown]) -> Question:
+def messages_question(document: str, messages: Sequence[ShownMessages]) -> Question:
     """Return the question about messages: do they follow the document (ANP-9)?"""
     return _each("messages", document, messages)
 
 
-def judge_cases_question(document: str, cases: Sequence[Shown]) -> Question:
+def judge_cases_question(document: str, cases: Sequence[ShownMessages]) -> Question:
     """Return the question about test cases: do they follow the document (ANP-49)?"""
     return _each("judge_cases", document, cases)
 
 
 def read_messages(
-    messages: Sequence[Shown], answer: Mapping[str, Any]
+    messages: Sequence[ShownMessages], answer: Mapping[str, Any]
 ) -> tuple[str, ...]:
     """Return the deviations, one line each, in the order of the messages.
 
@@ -97,7 +97,7 @@ def read_messages(
     return tuple(found)
 
 
-def cases_question(document: str, need: Need, *, most: int) -> Question:
+def cases_question(document: str, need: Demand, *, most: int) -> Question:
     """Return the question for arguments that test the document well (ANP-48)."""
     schema = need.task.input_schema
     try:
@@ -119,7 +119,7 @@ def cases_question(document: str, need: Need, *, most: int) -> Question:
 
 
 def read_cases(
-    need: Need, answer: Mapping[str, Any], *, most: int
+    need: Demand, answer: Mapping[str, Any], *, most: int
 ) -> tuple[CaseArguments, ...]:
     """Return the arguments that fit the need, each once."""
     schema = need.task.input_schema
@@ -146,7 +146,7 @@ def plain_fault(findings: Sequence[str]) -> Fault | None:
     return OurFault(tuple(findings)) if findings else None
 
 
-def fault_question(document: str, message: Shown, description: str) -> Question:
+def fault_question(document: str, message: ShownMessages, description: str) -> Question:
     """Return the question about our message: does it violate a rule?"""
     return ask_with(
         "fault",
@@ -160,7 +160,9 @@ def fault_question(document: str, message: Shown, description: str) -> Question:
     )
 
 
-def read_fault(document: str, message: Shown, answer: Mapping[str, Any]) -> Fault:
+def read_fault(
+    document: str, message: ShownMessages, answer: Mapping[str, Any]
+) -> Fault:
     """Return the side at fault; ours only with a rule quoted from the document.
 
     A report may try to persuade a model to start a repair; words that are not in the
@@ -178,7 +180,7 @@ def read_fault(document: str, message: Shown, answer: Mapping[str, Any]) -> Faul
     )
 
 
-def _each(name: str, document: str, messages: Sequence[Shown]) -> Question:
+def _each(name: str, document: str, messages: Sequence[ShownMessages]) -> Question:
     shown = "\n\n".join(
         f"Number {number}, {one_line(one.title)}:\n{fenced(one.text, limit=MAX_SHOWN)}"
         for number, one in enumerate(messages[:MAX_MESSAGES], start=1)

@@ -18,13 +18,13 @@ from negotiation.llm.asking.prompts import ask_with, fenced, one_line
 from negotiation.llm.asking.questions import Question
 from negotiation.llm.links.conversions import HOW_WORDS
 from negotiation.llm.links.forms import (
-    Shown,
+    ShownValues,
     link_schema,
     read_links,
     shown_root,
     shown_values,
 )
-from negotiation.llm.links.frames import Frame, FrameForm, frame_form, read_frame
+from negotiation.llm.links.frames import FieldUse, FieldUseForm, frame_form, read_frame
 from negotiation.llm.links.plans import PlannedCall, ProviderPlan, action_for
 from negotiation.llm.links.spots import Root, Spot, described
 from negotiation.llm.links.trees import Node, build_tree, lost, used_spots
@@ -93,19 +93,19 @@ class OfferForm:
     offer: Offer
     "The capabilities that may be used."
 
-    frame: FrameForm
+    frame: FieldUseForm
     "The questions about the fields of its messages."
 
-    request: Shown
+    request: ShownValues
     "Places of the request's values."
 
-    result: Shown
+    result: ShownValues
     "Places of the response's values."
 
-    takes: Mapping[str, Shown]
+    takes: Mapping[str, ShownValues]
     "Places of each capability's arguments, by its name."
 
-    gives: Mapping[str, Shown]
+    gives: Mapping[str, ShownValues]
     "Places of each capability's output, by its name."
 
     @property
@@ -123,8 +123,8 @@ def offer_form(document: Document, offer: Offer) -> OfferForm:
     """
     frame = frame_form(document, Role.PROVIDER)
     layout = frame.layout
-    takes: dict[str, Shown] = {}
-    gives: dict[str, Shown] = {}
+    takes: dict[str, ShownValues] = {}
+    gives: dict[str, ShownValues] = {}
     for one in sorted(offer.capabilities, key=lambda capability: capability.name):
         if one.name in RESERVED:
             continue
@@ -233,7 +233,7 @@ def read_offer(
 class _Reader:
     """Makes the parts of a plan, and keeps the reasons against it."""
 
-    def __init__(self, form: OfferForm, frame: Frame) -> None:
+    def __init__(self, form: OfferForm, frame: FieldUse) -> None:
         self._form = form
         self._frame = frame
         place = frame.request_place
@@ -335,5 +335,5 @@ def _capabilities(form: OfferForm) -> str:
     return "\n\n".join(parts) or "(no capability is offered)"
 
 
-def _names(shown: Mapping[str, Shown]) -> list[str]:
+def _names(shown: Mapping[str, ShownValues]) -> list[str]:
     return [name for one in shown.values() for name in one.names]

@@ -11,7 +11,7 @@ from negotiation.document.renderer import render_document
 from negotiation.document.shape import Document
 from negotiation.errors import DocumentError
 from negotiation.llm.asking.prompts import fenced, one_line
-from negotiation.llm.links.frames import FAILURE_WORDS, ROLE_WORDS, FrameForm
+from negotiation.llm.links.frames import FAILURE_WORDS, ROLE_WORDS, FieldUseForm
 from negotiation.llm.links.spots import described
 
 __all__ = [
@@ -40,7 +40,7 @@ def document_words(document: Document) -> str:
     return fenced(document.text, limit=MAX_TEXT)
 
 
-def frame_words(form: FrameForm) -> str:
+def frame_words(form: FieldUseForm) -> str:
     """Return the part of a prompt about the fields of the messages."""
     parts = []
     if form.fields:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from negotiation.document import (
-    ErrorCode,
+    DocumentErrorCode,
     ExampleKind,
     WorkedExample,
     read_document,
@@ -30,7 +30,7 @@ from negotiation.llm.steps.base import with_base
 from negotiation.llm.steps.codecs import read_codec
 from negotiation.llm.steps.phrases import hint_words
 from negotiation.messages import cut_text
-from negotiation.mind import Need
+from negotiation.mind import Demand
 from negotiation.need import Schema, infer_schema
 from negotiation.rules.fit import closed
 from negotiation.schema.intake import prepared
@@ -67,7 +67,7 @@ MAX_EXAMPLE: Final = 16 * 1024
 MAX_TOKENS: Final = 2_500
 
 
-def needs_model(need: Need) -> bool:
+def needs_model(need: Demand) -> bool:
     """Return whether a model can add anything to the data of the caller."""
     task = need.task
     if OTHER_FORMAT.search(task.requirement) or OWN_CODES.search(task.requirement):
@@ -80,7 +80,7 @@ def needs_model(need: Need) -> bool:
     return task.output_schema is None and told
 
 
-def propose_question(need: Need) -> Question:
+def propose_question(need: Demand) -> Question:
     """Return the question for the parts of a document."""
     task = need.task
     given = _given(need)
@@ -119,7 +119,7 @@ def propose_question(need: Need) -> Question:
 
 
 def read_proposal(
-    need: Need, answer: Mapping[str, Any], held: Mapping[str, str]
+    need: Demand, answer: Mapping[str, Any], held: Mapping[str, str]
 ) -> tuple[str, str]:
     """Return the document that an answer gives, and its codec if it is not JSON.
 
@@ -150,7 +150,7 @@ def read_proposal(
     return with_base(text, task.requirement, held), ""
 
 
-def _given(need: Need) -> Schema:
+def _given(need: Demand) -> Schema:
     task = need.task
     if task.input_schema is not None:
         return task.input_schema
@@ -166,10 +166,10 @@ def _requirement(ours: str, words: str) -> str:
     return f"{ours.strip()}\n\n{more}"
 
 
-def _errors(listed: Sequence[Mapping[str, Any]]) -> tuple[ErrorCode, ...]:
+def _errors(listed: Sequence[Mapping[str, Any]]) -> tuple[DocumentErrorCode, ...]:
     """Return the listed errors, with one entry for each code."""
     found = {
-        code: ErrorCode(code, cut_text(one["meaning"].strip(), 200))
+        code: DocumentErrorCode(code, cut_text(one["meaning"].strip(), 200))
         for one in listed[:MAX_CODES]
         if ERROR_CODE.fullmatch(code := one["code"].strip())
         and code.casefold() not in GOOD_CODES

@@ -19,13 +19,13 @@ from negotiation.llm.asking.prompts import ask_with, fenced, one_line
 from negotiation.llm.asking.questions import Question
 from negotiation.llm.links.conversions import HOW_WORDS
 from negotiation.llm.links.forms import (
-    Shown,
+    ShownValues,
     link_schema,
     read_links,
     shown_root,
     shown_values,
 )
-from negotiation.llm.links.frames import FrameForm, frame_form, read_frame
+from negotiation.llm.links.frames import FieldUseForm, frame_form, read_frame
 from negotiation.llm.links.plans import RequesterPlan, action_for
 from negotiation.llm.links.spots import Root, described
 from negotiation.llm.links.trees import build_tree, lost, used_spots
@@ -39,11 +39,11 @@ from negotiation.llm.steps.phrases import (
     hint_words,
     problem_words,
 )
-from negotiation.mind import Need
+from negotiation.mind import Demand
 from negotiation.need import Role, Schema, infer_schema
 from negotiation.rules.fit import closed
 from negotiation.schema.intake import prepared
-from negotiation.schema.mapping import Drop, Proof
+from negotiation.schema.mapping import Drop, MappingProof
 from negotiation.strict_json import canonical_json
 
 __all__ = ["ReplyForm", "read_reply", "reply_form", "reply_question"]
@@ -60,29 +60,29 @@ class ReplyForm:
 
     document: Document
 
-    need: Need
+    need: Demand
     "The need of the caller."
 
-    frame: FrameForm
+    frame: FieldUseForm
     "The questions about the fields of its messages."
 
-    arguments: Shown
+    arguments: ShownValues
     "Places of the caller's arguments."
 
-    request: Shown
+    request: ShownValues
     "Places of the request's values."
 
-    response: Shown
+    response: ShownValues
     "Places of the response's values."
 
-    result: Shown
+    result: ShownValues
     "Places of the caller's result."
 
-    proof: Proof
+    proof: MappingProof
     "Conditions that the schema of the arguments guarantees."
 
 
-def reply_form(document: Document, need: Need) -> ReplyForm:
+def reply_form(document: Document, need: Demand) -> ReplyForm:
     """Return the questions about `document`.
 
     Raises:
@@ -119,7 +119,7 @@ def reply_form(document: Document, need: Need) -> ReplyForm:
             whole=True,
         ),
         shown_root("result", wanted, whole=True),
-        Proof.SHAPE if inferred else Proof.FULL,
+        MappingProof.SHAPE if inferred else MappingProof.FULL,
     )
 
 

@@ -14,7 +14,7 @@ from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import NeedHelloAnswer
 from anp.channel.core.limits import LinkConfig
 from anp.channel.core.link_core import EXTENSION_CLOSE
-from anp.channel.links import Links, LinksConfig, Target
+from anp.channel.links import Links, LinksConfig, LinkTarget
 from anp.errors import CallError, ErrorKind, LocalError
 from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey
@@ -73,7 +73,7 @@ class House:
 
     async def call(self, other: House) -> tuple[Channel, Channel]:
         """Open a channel and return both ends of it."""
-        target = Target(other.did, other.url)
+        target = LinkTarget(other.did, other.url)
         ours = await self.links.open_channel(target, self.meta)
         return ours, await other.served.get()
 

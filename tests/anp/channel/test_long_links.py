@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from anp.channel.core.backoff import next_wait
 from anp.channel.core.link_core import FrameTooLarge
 from anp.channel.core.renewal import RenewalLimits
-from anp.channel.links import Target
+from anp.channel.links import LinkTarget
 from anp.errors import CallError, ConfigError
 from anp.wire.frames import ProtocolType
 from anp.wire.messages import MetaProtocol
@@ -116,7 +116,7 @@ async def test_who_keeps_a_link_can_be_called_over_it(
     hidden, server = parties
     looked = 0
 
-    async def find() -> Target:
+    async def find() -> LinkTarget:
         nonlocal looked
         looked += 1
         return server.target
@@ -125,7 +125,7 @@ async def test_who_keeps_a_link_can_be_called_over_it(
         keeping.keep("server", find, lambda: META)
         for _ in range(2):
             await until(lambda: links.has_link(hidden.did))
-            channel = await links.open_channel(Target(hidden.did, None), META)
+            channel = await links.open_channel(LinkTarget(hidden.did, None), META)
             await echo(channel, b"hello behind the wall")
             # Cut from the other side; the link comes back by itself.
             for link in list(links._links):
@@ -140,7 +140,7 @@ async def test_without_a_link_nobody_behind_a_wall_can_be_called(
     hidden, server = parties
     async with server.up() as links:
         with pytest.raises(CallError, match="no address is known"):
-            await links.open_channel(Target(hidden.did, None), META)
+            await links.open_channel(LinkTarget(hidden.did, None), META)
 
 
 def test_waits_double_up_to_a_limit_and_differ() -> None:

@@ -17,7 +17,7 @@ from websockets.exceptions import ConnectionClosed
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import NeedHelloAnswer
 from anp.channel.core.limits import LinkConfig
-from anp.channel.links import Links, LinksConfig, Target
+from anp.channel.links import Links, LinksConfig, LinkTarget
 from anp.errors import AnpError
 from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey
@@ -148,7 +148,7 @@ async def call(provider: Provider, url: str) -> bool:
     caller = Provider()
     links = links_of(caller)
     try:
-        target = Target(provider.identities.primary.did, url)
+        target = LinkTarget(provider.identities.primary.did, url)
         channel = await links.open_channel(target, META)
         await channel.send(ProtocolType.APPLICATION, b"hello")
         async with asyncio.timeout(HANDSHAKE_TIMEOUT):
@@ -303,7 +303,7 @@ async def test_forged_outer_responses_end_no_call_and_cost_one_handshake_at_most
         caller = Provider()
         links = links_of(caller)
         try:
-            target = Target(provider.identities.primary.did, between.meddle(forge))
+            target = LinkTarget(provider.identities.primary.did, between.meddle(forge))
             channel = await links.open_channel(target, META)
             for number in range(5):
                 data = f"call {number}".encode()

@@ -13,11 +13,11 @@ import pytest
 from websockets.asyncio.client import connect
 
 from anp.channel.channel import Channel, ChannelClosed
-from anp.channel.links import Links, Target
+from anp.channel.links import Links, LinkTarget
 from anp.errors import ErrorCode
 from anp.wire.frames import ProtocolType
 from anp.wire.messages import make_response
-from cache.records.records import Role
+from cache.records.records import AgreementRole
 from tests.anp.channel.two_links import HASH, META, Party, echo, kept, until
 from tests.clauses import clause
 from tests.e2e.proxy import CALLER, PROVIDER, Hold, Proxy
@@ -190,7 +190,7 @@ async def test_no_key_is_kept_unless_both_want_it(
         channel = await links.open_channel(bob.target, META)
         await channel.keep(HASH)
         await echo(channel, b"first")
-        assert alice.store.keys_with(Role.REQUESTER, bob.did, HASH) == []
+        assert alice.store.keys_with(AgreementRole.REQUESTER, bob.did, HASH) == []
 
 
 async def test_a_channel_that_is_closed_leaves_no_key(
@@ -202,7 +202,9 @@ async def test_a_channel_that_is_closed_leaves_no_key(
         await echo(channel, b"first")
         await kept(alice, bob)
         await channel.close("done")
-        await until(lambda: not bob.store.keys_with(Role.PROVIDER, alice.did, HASH))
+        await until(
+            lambda: not bob.store.keys_with(AgreementRole.PROVIDER, alice.did, HASH)
+        )
     async with bob.up(), alice.up() as links:
         assert await links.resume_channel(bob.target, HASH, size=100) is None
 
@@ -224,7 +226,7 @@ async def test_what_was_recorded_is_refused_before_and_after_a_restart(
     with Proxy().running() as proxy:
         async with bob.up(), alice.up() as links:
             proxy.target = f"ws://127.0.0.1:{bob.port}/"
-            target = Target(bob.did, f"ws://127.0.0.1:{proxy.port}/")
+            target = LinkTarget(bob.did, f"ws://127.0.0.1:{proxy.port}/")
             channel = await links.open_channel(target, META)
             await echo(channel, b"first")
             await kept(alice, bob)
@@ -258,7 +260,7 @@ async def test_a_caller_that_comes_back_takes_its_key_from_the_dead_link(
     with Proxy().running() as proxy:
         async with bob.up():
             proxy.target = f"ws://127.0.0.1:{bob.port}/"
-            target = Target(bob.did, f"ws://127.0.0.1:{proxy.port}/")
+            target = LinkTarget(bob.did, f"ws://127.0.0.1:{proxy.port}/")
             async with alice.up() as links:
                 channel = await links.resume_channel(target, HASH, size=10)
                 assert channel is not None
@@ -282,7 +284,7 @@ async def test_a_forged_refusal_ends_no_call_that_was_accepted(
     with Proxy().running() as proxy:
         async with bob.up(), alice.up() as links:
             proxy.target = f"ws://127.0.0.1:{bob.port}/"
-            target = Target(bob.did, f"ws://127.0.0.1:{proxy.port}/")
+            target = LinkTarget(bob.did, f"ws://127.0.0.1:{proxy.port}/")
             channel = await links.resume_channel(target, HASH, size=10)
             assert channel is not None
             name = await channel.send(ProtocolType.APPLICATION, b"slow")
@@ -313,7 +315,7 @@ async def test_nothing_of_a_key_can_be_read_on_disk(
     alice, bob = parties
     await met(alice, bob)
     async with alice.up():
-        [record] = alice.store.keys_with(Role.REQUESTER, bob.did, HASH)
+        [record] = alice.store.keys_with(AgreementRole.REQUESTER, bob.did, HASH)
         taken = await alice.keeper.find_own(bob.did, HASH)
         assert taken is not None
         for secret in (taken.kept.keys.send_key, taken.kept.keys.receive_key):

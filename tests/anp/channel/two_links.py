@@ -13,13 +13,13 @@ from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import NeedHelloAnswer
 from anp.channel.core.limits import LinkConfig
 from anp.channel.keeper import PURPOSE, KeyKeeper
-from anp.channel.links import Links, LinksConfig, Target
+from anp.channel.links import Links, LinksConfig, LinkTarget
 from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey
 from anp.identity.resolver import ChainResolver
 from anp.wire.frames import ProtocolType
 from anp.wire.messages import MetaProtocol
-from cache.records.records import Role
+from cache.records.records import AgreementRole
 from cache.store import Store
 
 __all__ = ["HASH", "META", "Party", "echo", "kept", "until"]
@@ -54,8 +54,8 @@ class Party:
         return self.identities.primary.did
 
     @property
-    def target(self) -> Target:
-        return Target(self.did, f"ws://127.0.0.1:{self.port}/")
+    def target(self) -> LinkTarget:
+        return LinkTarget(self.did, f"ws://127.0.0.1:{self.port}/")
 
     @contextlib.asynccontextmanager
     async def up(self) -> AsyncIterator[Links]:
@@ -116,5 +116,9 @@ async def echo(channel: Channel, data: bytes) -> None:
 
 async def kept(party: Party, peer: Party) -> None:
     """Wait until a key with a peer is on disk, on both sides."""
-    await until(lambda: bool(party.store.keys_with(Role.REQUESTER, peer.did, HASH)))
-    await until(lambda: bool(peer.store.keys_with(Role.PROVIDER, party.did, HASH)))
+    await until(
+        lambda: bool(party.store.keys_with(AgreementRole.REQUESTER, peer.did, HASH))
+    )
+    await until(
+        lambda: bool(peer.store.keys_with(AgreementRole.PROVIDER, party.did, HASH))
+    )

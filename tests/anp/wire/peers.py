@@ -21,11 +21,11 @@ from anp.wire.handshake import (
     HandshakeCompleted,
     HandshakeConfig,
     HandshakeFailed,
+    HandshakeState,
     Initiator,
-    NeedAnswer,
+    NeedHelloReply,
     NeedKeyCheck,
     Responder,
-    State,
 )
 from anp.wire.messages import (
     Message,
@@ -157,7 +157,7 @@ def start_pair(
     responder = make_responder(hello, config=responder_config)
     assert isinstance(responder.next_event(), NeedKeyCheck)
     responder.key_checked(None, now=Moment(0.0, WALL_NOW))
-    assert isinstance(responder.next_event(), NeedAnswer)
+    assert isinstance(responder.next_event(), NeedHelloReply)
     responder.answer(answer or MetaProtocol(), now=Moment(0.0, WALL_NOW))
     return Pair(initiator, responder, hello, responder.messages_to_send())
 
@@ -188,7 +188,7 @@ def failure_of(side: Initiator | Responder) -> HandshakeFailed:
     """Return the failure that is the side's only event."""
     [event] = events_of(side)
     assert isinstance(event, HandshakeFailed)
-    assert side.state is State.FAILED
+    assert side.state is HandshakeState.FAILED
     assert side.get_timer() is None
     assert side.secret_key_id is None
     return event

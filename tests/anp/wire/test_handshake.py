@@ -13,9 +13,9 @@ from anp.wire.counters import BLOCK, counter_of
 from anp.wire.envelope import encrypt, open_envelope, seal
 from anp.wire.handshake import (
     HandshakeConfig,
-    NeedAnswer,
+    HandshakeState,
+    NeedHelloReply,
     NeedKeyCheck,
-    State,
 )
 from anp.wire.messages import Envelope
 from anp.wire.meta_protocol import CAPABILITIES, MetaProtocol
@@ -142,7 +142,7 @@ def test_questions_come_in_order_and_name_what_they_ask() -> None:
     assert events_of(responder) == [NeedKeyCheck(ALICE.did, ALICE.key_id, key)]
     assert responder.messages_to_send() == []
     responder.key_checked(None, now=NOW)
-    assert events_of(responder) == [NeedAnswer(ALICE.did, OFFER)]
+    assert events_of(responder) == [NeedHelloReply(ALICE.did, OFFER)]
     assert responder.messages_to_send() == []
 
 
@@ -222,7 +222,7 @@ def test_after_the_end_nothing_is_said_or_answered() -> None:
         assert events_of(side) == []
     pair.responder.answer(MetaProtocol(), now=Moment(99.0, WALL_NOW))
     pair.responder.refuse(ErrorCode.NOT_ALLOWED, "", now=Moment(99.0, WALL_NOW))
-    assert pair.responder.state is State.DONE
+    assert pair.responder.state is HandshakeState.DONE
 
 
 @clause("ANP-82", "ANP-Q1")

@@ -13,11 +13,11 @@ from anp.errors import ErrorCode, PeerError
 from anp.wire.handshake import (
     HandshakeCompleted,
     HandshakeFailed,
+    HandshakeState,
     Initiator,
-    NeedAnswer,
+    NeedHelloReply,
     NeedKeyCheck,
     Responder,
-    State,
 )
 from anp.wire.messages import Message, MetaProtocol, Response, SourceHello
 from anp.wire.moment import Moment
@@ -66,15 +66,15 @@ def act(side: Initiator | Responder, action: str, now: float) -> None:
     """Do what a shell may do in the state the handshake is in."""
     moment = Moment(now, WALL_NOW)
     match action, side.state:
-        case "check", State.EXPECT_KEY_CHECK:
+        case "check", HandshakeState.EXPECT_KEY_CHECK:
             side.key_checked(None, now=moment)
-        case "deny", State.EXPECT_KEY_CHECK:
+        case "deny", HandshakeState.EXPECT_KEY_CHECK:
             side.key_checked("not its key", now=moment)
         case "timer", _:
             side.handle_timer(now=Moment(now, WALL_NOW))
         case "refuse", _ if isinstance(side, Responder):
             side.refuse(ErrorCode.NOT_ALLOWED, "no", now=moment)
-        case "answer", State.EXPECT_ANSWER if isinstance(side, Responder):
+        case "answer", HandshakeState.EXPECT_ANSWER if isinstance(side, Responder):
             side.answer(MetaProtocol(), now=moment)
 
 
@@ -114,9 +114,9 @@ def test_no_order_of_inputs_raises_or_ends_twice(
         events += events_of(side)
         sent += side.messages_to_send()
     ends = [e for e in events if isinstance(e, HandshakeCompleted | HandshakeFailed)]
-    assert len(ends) == (side.state in {State.DONE, State.FAILED})
+    assert len(ends) == (side.state in {HandshakeState.DONE, HandshakeState.FAILED})
     assert sum(isinstance(read_message(text), Response) for text in sent) <= 1
-    for question in (NeedKeyCheck, NeedAnswer):
+    for question in (NeedKeyCheck, NeedHelloReply):
         assert sum(isinstance(event, question) for event in events) <= 1
 
 

@@ -12,9 +12,9 @@ from anp.errors import ErrorCode
 from anp.wire.envelope import encrypt
 from anp.wire.handshake import (
     HandshakeFailed,
-    NeedAnswer,
+    HandshakeState,
+    NeedHelloReply,
     NeedKeyCheck,
-    State,
 )
 from anp.wire.messages import Response, make_response
 from anp.wire.meta_protocol import MetaProtocol
@@ -75,7 +75,7 @@ def test_a_hello_that_cannot_be_served_is_answered_with_its_code(
         # Only with our own random is it known that both are too long (WIRE row 3).
         assert isinstance(responder.next_event(), NeedKeyCheck)
         responder.key_checked(None, now=NOW)
-        assert isinstance(responder.next_event(), NeedAnswer)
+        assert isinstance(responder.next_event(), NeedHelloReply)
         responder.answer(MetaProtocol(), now=NOW)
         code = ErrorCode.NOT_ALLOWED
     failure = failure_of(responder)
@@ -92,7 +92,7 @@ def test_a_random_is_used_while_both_fit_in_255_bytes(size: int, served: bool) -
     responder = refused_hello(random="r" * size)
     responder.key_checked(None, now=NOW)
     responder.answer(MetaProtocol(), now=NOW)
-    assert (responder.state is State.EXPECT_FINISHED) == served
+    assert (responder.state is HandshakeState.EXPECT_FINISHED) == served
 
 
 @clause("WIRE row 15")

@@ -22,7 +22,7 @@ from anp.wire.frames import (
     encode_frame,
     find_format,
 )
-from anp.wire.handshake import HandshakeCompleted, HandshakeConfig, NeedAnswer
+from anp.wire.handshake import HandshakeCompleted, HandshakeConfig, NeedHelloReply
 from anp.wire.messages import Envelope
 from anp.wire.meta_protocol import (
     CAPABILITIES,
@@ -214,7 +214,7 @@ def test_a_hello_with_names_and_fields_of_later_versions_is_understood() -> None
     responder = make_responder(hello)
     responder.key_checked(None, now=NOW)
     need = events_of(responder)[-1]
-    assert isinstance(need, NeedAnswer)
+    assert isinstance(need, NeedHelloReply)
     assert need.meta == MetaProtocol("1.7", (CAPABILITIES[1],))
     assert OFFER.common_capabilities(need.meta) == {CAPABILITIES[1]}
     responder.answer(MetaProtocol(), now=NOW)

@@ -15,11 +15,11 @@ from cache.errors import HashPrefixError, RecordError
 from cache.parts.shelf import key_of
 from cache.records.records import (
     AgreementRecord,
+    AgreementRole,
+    AgreementState,
     DocumentRecord,
     HalfRecord,
     Record,
-    Role,
-    State,
     seal,
 )
 from cache.store import Store
@@ -58,7 +58,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def find(store: Store, **options: object) -> list[AgreementRecord]:
-    return store.agreements(OWN, PEER, Role.REQUESTER, TASK_KEY, **options)  # type: ignore[arg-type]
+    return store.agreements(OWN, PEER, AgreementRole.REQUESTER, TASK_KEY, **options)  # type: ignore[arg-type]
 
 
 def save_on(store: Store, text: str, **changes: object) -> AgreementRecord:
@@ -119,10 +119,10 @@ def test_what_does_not_belong_together_is_not_stored(store: Store) -> None:
 def test_the_requester_finds_by_own_key_peer_and_task_only(store: Store) -> None:
     saved = store.save_agreement(DOCUMENT, HALF, AGREEMENT)
     assert find(store) == [saved]
-    assert store.agreements(OTHER, PEER, Role.REQUESTER, TASK_KEY) == []
-    assert store.agreements(OWN, OTHER, Role.REQUESTER, TASK_KEY) == []
-    assert store.agreements(OWN, PEER, Role.REQUESTER, "2" * 64) == []
-    assert store.agreements(OWN, PEER, Role.PROVIDER, TASK_KEY) == []
+    assert store.agreements(OTHER, PEER, AgreementRole.REQUESTER, TASK_KEY) == []
+    assert store.agreements(OWN, OTHER, AgreementRole.REQUESTER, TASK_KEY) == []
+    assert store.agreements(OWN, PEER, AgreementRole.REQUESTER, "2" * 64) == []
+    assert store.agreements(OWN, PEER, AgreementRole.PROVIDER, TASK_KEY) == []
 
 
 def test_a_peer_whose_did_begins_like_another_is_another(store: Store) -> None:
@@ -140,11 +140,11 @@ def test_the_newest_agreement_of_a_task_comes_first(store: Store) -> None:
 
 
 def test_only_active_agreements_are_found_unless_asked_for(store: Store) -> None:
-    states = list(State)
+    states = list(AgreementState)
     for number, state in enumerate(states):
         saved = save_on(store, state, created=float(number))
         set_agreement_state(store, saved, state)
-    assert [each.state for each in find(store)] == [State.ACTIVE]
+    assert [each.state for each in find(store)] == [AgreementState.ACTIVE]
     assert {each.state for each in find(store, states=states)} == set(states)
 
 
@@ -180,7 +180,13 @@ def test_the_provider_has_no_half_for_other_hashes_and_roles(store: Store) -> No
 def test_a_stale_half_is_passed_over_for_the_next_active_one(store: Store) -> None:
     store.save_agreement(DOCUMENT, PROVIDER_HALF, PROVIDER_AGREEMENT)
     assert (
-        set_state(store, DOCUMENT.hash, State.STALE, role=Role.PROVIDER, revision=1)
+        set_state(
+            store,
+            DOCUMENT.hash,
+            AgreementState.STALE,
+            role=AgreementRole.PROVIDER,
+            revision=1,
+        )
         == 2
     )
     assert store.provider_half(DOCUMENT.hash, PEER) is None
@@ -197,7 +203,7 @@ def test_a_stale_half_is_passed_over_for_the_next_active_one(store: Store) -> No
 
 def test_an_agreement_revoked_for_one_peer_serves_the_others(store: Store) -> None:
     saved = store.save_agreement(DOCUMENT, PROVIDER_HALF, PROVIDER_AGREEMENT)
-    set_agreement_state(store, saved, State.REVOKED)
+    set_agreement_state(store, saved, AgreementState.REVOKED)
     assert store.provider_half(DOCUMENT.hash, PEER) is None
     assert store.provider_half(DOCUMENT.hash, OTHER) is not None
     assert not store.is_revoked(DOCUMENT.hash)
@@ -208,15 +214,15 @@ def test_a_revoked_document_serves_nobody_and_cannot_be_agreed_again(
 ) -> None:
     store.save_agreement(DOCUMENT, PROVIDER_HALF, PROVIDER_AGREEMENT)
     store.save_agreement(DOCUMENT, HALF, AGREEMENT)
-    assert set_state(store, DOCUMENT.hash.upper(), State.REVOKED) == 4
-    assert set_state(store, DOCUMENT.hash, State.REVOKED) == 0
+    assert set_state(store, DOCUMENT.hash.upper(), AgreementState.REVOKED) == 4
+    assert set_state(store, DOCUMENT.hash, AgreementState.REVOKED) == 0
     assert store.is_revoked(DOCUMENT.hash)
     assert find(store) == []
     assert store.provider_half(DOCUMENT.hash, OTHER) is None
     fresh = replace(PROVIDER_HALF, source="# fresh\n")
     with pytest.raises(RecordError, match="revoked"):
         store.save_agreement(DOCUMENT, fresh, PROVIDER_AGREEMENT)
-    set_state(store, DOCUMENT.hash, State.ACTIVE)
+    set_state(store, DOCUMENT.hash, AgreementState.ACTIVE)
     store.save_agreement(DOCUMENT, fresh, PROVIDER_AGREEMENT)
 
 
@@ -236,10 +242,10 @@ def test_the_same_text_keeps_its_revision_and_a_new_one_gets_the_next(
     ):
         assert store.save_agreement(DOCUMENT, half, AGREEMENT).revision == expected
     assert [half.revision for half in store.halves(DOCUMENT.hash)] == [1, 2, 3, 4]
-    found = store.half(DOCUMENT.hash, Role.REQUESTER, 2)
+    found = store.half(DOCUMENT.hash, AgreementRole.REQUESTER, 2)
     assert found is not None
     assert found.source == "# two\n"
-    assert store.half(DOCUMENT.hash, Role.PROVIDER, 2) is None
+    assert store.half(DOCUMENT.hash, AgreementRole.PROVIDER, 2) is None
 
 
 def test_revisions_of_the_two_roles_are_counted_apart(store: Store) -> None:
@@ -306,7 +312,8 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
         for _ in range(2):
             present = {
                 "document": store.document(DOCUMENT.hash) is not None,
-                "half": store.half(DOCUMENT.hash, Role.REQUESTER, 1) is not None,
+                "half": store.half(DOCUMENT.hash, AgreementRole.REQUESTER, 1)
+                is not None,
                 "agreement": bool(find(store)),
                 "negotiation": bool(store.negotiations()),
                 "standing": bool(store.standing()),
@@ -447,9 +454,9 @@ def test_a_change_of_state_keeps_the_counts(store: Store) -> None:
     saved = store.save_agreement(DOCUMENT, HALF, AGREEMENT)
     store.add_usage([], [(saved, 1, 1.0)])
     store.add_usage([], [(saved, 1, 2.0)])
-    set_state(store, saved.hash, State.STALE)
+    set_state(store, saved.hash, AgreementState.STALE)
     assert [(each.uses, each.state) for each in store.all_agreements()] == [
-        (2, State.STALE)
+        (2, AgreementState.STALE)
     ]
 
 
@@ -473,7 +480,9 @@ def test_opening_and_one_lookup_read_only_what_is_asked_for(
     monkeypatch.setattr(PlainDisk, "fetch", counting)
     with Store(tmp_path) as store:
         assert fetched == []
-        assert len(store.agreements(OWN, PEER, Role.REQUESTER, f"{7:064x}")) == 1
+        assert (
+            len(store.agreements(OWN, PEER, AgreementRole.REQUESTER, f"{7:064x}")) == 1
+        )
         assert len(fetched) == 1
         assert store.document(trio(7)[0].hash) is not None
         assert len(fetched) == 2

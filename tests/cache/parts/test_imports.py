@@ -10,7 +10,12 @@ import pytest
 
 from cache.errors import RecordError
 from cache.parts.imports import ImportPart
-from cache.records.records import AgreementRecord, HalfRecord, Role, State
+from cache.records.records import (
+    AgreementRecord,
+    AgreementRole,
+    AgreementState,
+    HalfRecord,
+)
 from cache.store import Store
 from tests.cache.samples import (
     AGREEMENT,
@@ -49,7 +54,7 @@ def part(
 
 def of_peer(peer_did: str, half: HalfRecord = PROVIDER_HALF) -> AgreementRecord:
     """Return what is to be made for a peer, if it has nothing yet."""
-    made = AGREEMENT if half.role is Role.REQUESTER else PROVIDER_AGREEMENT
+    made = AGREEMENT if half.role is AgreementRole.REQUESTER else PROVIDER_AGREEMENT
     return replace(made, peer_did=peer_did, negotiation_id=None, created=NOW)
 
 
@@ -94,7 +99,7 @@ def test_an_import_for_one_peer_moves_only_that_peer(store: Store) -> None:
 
 def test_what_went_stale_comes_back_only_by_name(store: Store) -> None:
     store.save_agreement(DOCUMENT, PROVIDER_HALF, PROVIDER_AGREEMENT)
-    set_state(store, DOCUMENT.hash, State.STALE)
+    set_state(store, DOCUMENT.hash, AgreementState.STALE)
     [taken] = store.save_import(DOCUMENT, [part(IMPORTED)])
     assert taken.agreements == ()
     assert (served(store, PEER), served(store, OTHER)) == (None, 2)
@@ -116,8 +121,10 @@ def test_a_requester_half_goes_to_the_task_it_is_for(store: Store) -> None:
     [taken] = store.save_import(DOCUMENT, [part(IMPORTED_REQUESTER, OTHER, made)])
     assert [one.task_key for one in taken.agreements] == [made.task_key]
     assert made.task_key is not None
-    [found] = store.agreements(made.own_did, OTHER, Role.REQUESTER, made.task_key)
-    assert (found.revision, found.state) == (1, State.ACTIVE)
+    [found] = store.agreements(
+        made.own_did, OTHER, AgreementRole.REQUESTER, made.task_key
+    )
+    assert (found.revision, found.state) == (1, AgreementState.ACTIVE)
 
 
 def test_a_requester_half_also_takes_over_the_other_tasks_of_the_peer(
@@ -129,7 +136,9 @@ def test_a_requester_half_also_takes_over_the_other_tasks_of_the_peer(
     assert {one.task_key for one in taken.agreements} == {"1" * 64, "2" * 64}
     assert {one.revision for one in taken.agreements} == {2}
     # The old revision stays: nobody is served with it, so nobody has to be kept off.
-    assert [half.state for half in store.halves(DOCUMENT.hash)] == [State.ACTIVE] * 2
+    assert [half.state for half in store.halves(DOCUMENT.hash)] == [
+        AgreementState.ACTIVE
+    ] * 2
 
 
 def test_a_requester_half_for_nobody_is_refused_with_all_that_came(
@@ -143,13 +152,13 @@ def test_a_requester_half_for_nobody_is_refused_with_all_that_came(
 
 def test_what_the_owner_revoked_stays_so(store: Store) -> None:
     agreement = store.save_agreement(DOCUMENT, PROVIDER_HALF, PROVIDER_AGREEMENT)
-    set_agreement_state(store, agreement, State.REVOKED)
+    set_agreement_state(store, agreement, AgreementState.REVOKED)
     with pytest.raises(RecordError, match="revoked the agreement"):
         store.save_import(DOCUMENT, [part(IMPORTED, PEER, of_peer(PEER))])
     [taken] = store.save_import(DOCUMENT, [part(IMPORTED)])
     assert taken.agreements == ()
     assert served(store, PEER) is None
-    set_state(store, DOCUMENT.hash, State.REVOKED)
+    set_state(store, DOCUMENT.hash, AgreementState.REVOKED)
     with pytest.raises(RecordError, match="was revoked by the owner"):
         store.save_import(DOCUMENT, [part(IMPORTED)])
 

@@ -24,13 +24,13 @@ from hypothesis.stateful import (
 from cache.errors import StoreUnavailable
 from cache.parts.keys import KEEP_ENDED, MAX_PEER_KEYS
 from cache.records.keys import KeyRecord
-from cache.records.records import Role
+from cache.records.records import AgreementRole
 from cache.store import Store
 
 PEER = "did:key:zPeer"
 KEY = KeyRecord(
     "0123456789abcdef",
-    Role.PROVIDER,
+    AgreementRole.PROVIDER,
     PEER,
     "ab" * 32,
     created=100.0,
@@ -57,7 +57,7 @@ def test_a_key_is_found_again_by_its_id_and_by_what_it_is_bound_to(
         assert store.key(*NAME) == KEY
         assert store.keys_with(KEY.role, PEER, KEY.binding) == [KEY]
         assert store.keys_with(KEY.role, PEER, "other") == []
-        assert store.key(Role.REQUESTER, PEER, KEY.id) is None
+        assert store.key(AgreementRole.REQUESTER, PEER, KEY.id) is None
         assert store.check() == ([], ())
 
 
@@ -102,7 +102,7 @@ def test_a_lost_key_ends_unless_something_was_accepted_under_it(tmp_path: Path) 
         assert not claim(store, 5)
         assert store.end_key(*NAME, unless_claimed=5120)
         assert not store.end_key(*NAME, unless_claimed=4096)
-        assert store.end_key(Role.PROVIDER, PEER, "f" * 16, unless_claimed=1)
+        assert store.end_key(AgreementRole.PROVIDER, PEER, "f" * 16, unless_claimed=1)
 
 
 def test_of_a_damaged_key_nothing_is_promised(tmp_path: Path) -> None:

@@ -12,7 +12,12 @@ from cache.errors import RecordError
 from cache.parts.pages import MAX_LOOKED, Removed
 from cache.parts.shelf import key_of
 from cache.records.protocols import RevocationRecord, UsageRecord
-from cache.records.records import AgreementRecord, HalfRecord, Role, State
+from cache.records.records import (
+    AgreementRecord,
+    AgreementRole,
+    AgreementState,
+    HalfRecord,
+)
 from cache.rows import Rows
 from cache.store import Store
 from tests.cache.samples import (
@@ -44,7 +49,7 @@ def both(store: Store) -> tuple[AgreementRecord, AgreementRecord]:
     )
 
 
-def states(store: Store) -> list[State]:
+def states(store: Store) -> list[AgreementState]:
     """Return the states of everything about the document."""
     agreements = [one.state for one in store.agreements_of(DOCUMENT.hash)]
     return [*agreements, *(half.state for half in store.halves(DOCUMENT.hash))]
@@ -55,7 +60,7 @@ def test_what_is_revoked_is_neither_found_nor_stored_again(store: Store) -> None
     both(store)
     ruled = store.revoke(DOCUMENT.hash, reason="no", at=5.0)
     assert (len(ruled.revocations), ruled.records) == (1, 4)
-    assert set(states(store)) == {State.REVOKED}
+    assert set(states(store)) == {AgreementState.REVOKED}
     assert store.is_revoked(DOCUMENT.hash)
     assert store.provider_half(DOCUMENT.hash, PEER) is None
     with pytest.raises(RecordError, match="revoked"):
@@ -66,7 +71,7 @@ def test_what_is_revoked_is_neither_found_nor_stored_again(store: Store) -> None
 
 def test_given_back_each_is_what_it_was(store: Store) -> None:
     ours, _ = both(store)
-    set_agreement_state(store, ours, State.FAILED)
+    set_agreement_state(store, ours, AgreementState.FAILED)
     store.revoke(DOCUMENT.hash, at=5.0)
     assert store.give_back(DOCUMENT.hash).records == 4
     assert sorted(states(store)) == ["active", "active", "active", "failed"]
@@ -92,7 +97,7 @@ def test_one_peer_is_refused_and_another_served(store: Store) -> None:
 
 def test_one_for_all_takes_the_place_of_single_ones(store: Store) -> None:
     ours, _ = both(store)
-    set_agreement_state(store, ours, State.STALE)
+    set_agreement_state(store, ours, AgreementState.STALE)
     store.revoke(DOCUMENT.hash, peer_did=PEER, at=5.0)
     store.revoke(DOCUMENT.hash, at=6.0)
     [known] = store.revocations(DOCUMENT.hash)
@@ -108,7 +113,7 @@ def test_a_damaged_revocation_still_holds_and_brings_nothing_into_use(
     both(store)
     store.revoke(DOCUMENT.hash, at=5.0)
     [known] = store.revocations()
-    set_state(store, DOCUMENT.hash, State.REVOKED)
+    set_state(store, DOCUMENT.hash, AgreementState.REVOKED)
 
     def damage(cache: Rows) -> None:
         cache.set(key_of(known), {"format": 1})
@@ -119,7 +124,7 @@ def test_a_damaged_revocation_still_holds_and_brings_nothing_into_use(
     assert store.revocations() == []
     assert [one.key for one in store.damaged] == [key_of(known)]
     store.give_back(DOCUMENT.hash)
-    assert set(states(store)) == {State.STALE}
+    assert set(states(store)) == {AgreementState.STALE}
 
 
 def test_a_revocation_needs_no_text(store: Store) -> None:
@@ -157,7 +162,7 @@ def test_pages_hold_everything_once(store: Store) -> None:
     for number in range(7):
         store.save_agreement(*trio(number))
     store.save_agreement(DOCUMENT, PROVIDER_HALF, PROVIDER_AGREEMENT)
-    unbound = replace(trio(8)[1], role=Role.PROVIDER, revision=1)
+    unbound = replace(trio(8)[1], role=AgreementRole.PROVIDER, revision=1)
 
     def work(cache: Rows) -> None:
         store._shelf.put(cache, unbound)
@@ -230,7 +235,7 @@ def test_a_half_and_its_text_stay_with_what_still_uses_them(store: Store) -> Non
     assert isinstance(ours.record, AgreementRecord)
     assert isinstance(theirs.record, AgreementRecord)
     assert isinstance(half.record, HalfRecord)
-    assert half.record.role is Role.PROVIDER
+    assert half.record.role is AgreementRole.PROVIDER
     assert store.document(DOCUMENT.hash) is not None
     assert [one.task_key for one in store.all_agreements()] == ["2" * 64]
 

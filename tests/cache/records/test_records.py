@@ -17,12 +17,12 @@ from cache.records.records import (
     FORMAT,
     MAX_RECORD,
     AgreementRecord,
+    AgreementRole,
+    AgreementState,
     DocumentRecord,
     HalfRecord,
     NegotiationRecord,
     Record,
-    Role,
-    State,
     hash_text,
     open_envelope,
     seal,
@@ -47,7 +47,7 @@ hashes = st.binary(max_size=8).map(lambda data: hashlib.sha256(data).hexdigest()
 dids = st.text("abcXYZ019.:_-%", min_size=1, max_size=30).map(lambda t: f"did:{t}")
 seconds = st.floats(0, 1e11, exclude_max=True)
 ids = st.text("abcXYZ019_-", min_size=1, max_size=64)
-roles, states = st.sampled_from(Role), st.sampled_from(State)
+roles, states = st.sampled_from(AgreementRole), st.sampled_from(AgreementState)
 
 records: st.SearchStrategy[Record] = st.one_of(
     st.builds(DocumentRecord.of, text),

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from negotiation.mind import Need
-from negotiation.need import Capability, Task
+from negotiation.mind import Demand
+from negotiation.need import Capability, Need
 from negotiation.rules.rules import own_terms, propose
 from tests.negotiation.cases.table import Pair, by_rules, obj
 from tests.negotiation.formats import BINARY, XML, Format
@@ -27,8 +27,8 @@ ORDER = Capability(
     obj({"sku": TEXT, "note": TEXT, "count": COUNT}, "sku", "count"),
     obj({"name": TEXT, "maker": TEXT, "price": NUMBER}, "name", "maker", "price"),
 )
-ORDERED = Need(
-    Task("shop.order", ORDER.input_schema, ORDER.output_schema),
+ORDERED = Demand(
+    Need("shop.order", ORDER.input_schema, ORDER.output_schema),
     {"sku": "P1", "note": "soon", "count": 2},
 )
 SEARCH = Capability("shop.text", "", obj({"query": TEXT}, "query"), TEXT)
@@ -91,8 +91,8 @@ PLAN = Capability(
         additionalProperties=TEXT,
     ),
 )
-PLANNED = Need(
-    Task(
+PLANNED = Demand(
+    Need(
         "trips.plan",
         obj(
             {
@@ -169,8 +169,8 @@ BARE = schemas(
         "code",
     ),
 )
-REPORTED = Need(
-    Task("weather.report", WEATHER.input_schema, WEATHER.output_schema),
+REPORTED = Demand(
+    Need("weather.report", WEATHER.input_schema, WEATHER.output_schema),
     {"place": "Ulm", "days": 3},
 )
 
@@ -178,7 +178,7 @@ REPORTED = Need(
 def by_hand(form: Format) -> Pair:
     """Return a pair whose bytes are not JSON."""
     need = form.side("requester")
-    assert isinstance(need, Need)
+    assert isinstance(need, Demand)
     return Pair(
         form.document,
         need,
@@ -188,17 +188,17 @@ def by_hand(form: Format) -> Pair:
     )
 
 
-INFERRED = Need(Task("shop.order"), {"sku": "P1", "note": "x", "count": 1})
+INFERRED = Demand(Need("shop.order"), {"sku": "P1", "note": "x", "count": 1})
 PAIRS: dict[str, Pair] = {
     "the task's own terms": by_rules(propose(ORDERED), ORDERED, ORDER),
     "inferred from the data": by_rules(propose(INFERRED), INFERRED, ORDER),
     "the capability's terms": by_rules(own_terms(ORDER), ORDERED, ORDER),
     "no object": by_rules(
-        own_terms(SEARCH), Need(Task("shop.text"), {"query": "x"}), SEARCH
+        own_terms(SEARCH), Demand(Need("shop.text"), {"query": "x"}), SEARCH
     ),
     "the seed's product": by_rules(
         SEED_DOCUMENT.replace("获取商品信息", "product_info"),
-        Need(Task("product_info", PRODUCT.input_schema), {"product_id": "P1"}),
+        Demand(Need("product_info", PRODUCT.input_schema), {"product_id": "P1"}),
         PRODUCT,
     ),
     "conversions inside": by_rules(propose(PLANNED), PLANNED, PLAN),

@@ -19,7 +19,7 @@ from negotiation.cases import (
     run_on_fixtures,
 )
 from negotiation.document import Document, read_document
-from negotiation.mind import HalfSource, Need, Offer
+from negotiation.mind import Demand, HalfSource, Offer
 from negotiation.need import Capability
 from negotiation.rules.rules import write_from_text
 from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator
@@ -34,7 +34,7 @@ class Pair:
     """A document, what both sides are there for, and their halves."""
 
     document: Document
-    need: Need
+    need: Demand
     capability: Capability
     requester: str
     provider: str
@@ -88,7 +88,7 @@ def obj(properties: dict[str, Any], *required: str, **more: Any) -> dict[str, An
     return {**found, **more}
 
 
-def by_rules(text: str, need: Need, capability: Capability) -> Pair:
+def by_rules(text: str, need: Demand, capability: Capability) -> Pair:
     """Return a pair whose halves the rules write."""
     return Pair(
         read_document(text),

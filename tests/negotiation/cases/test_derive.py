@@ -12,8 +12,8 @@ from negotiation.cases import derive_cases, fixture_key, render_cases
 from negotiation.cases.samples import ODD, telling_values
 from negotiation.document import Document, read_document
 from negotiation.errors import HalfError
-from negotiation.mind import Need
-from negotiation.need import Capability, Schema, Task
+from negotiation.mind import Demand
+from negotiation.need import Capability, Need, Schema
 from negotiation.rules.rules import own_terms, propose, write_from_text
 from negotiation.schema.intake import prepared
 from negotiation.schema.samples import SampleKind
@@ -67,7 +67,7 @@ async def test_without_message_ids_every_case_has_data_of_its_own() -> None:
 
 async def test_a_schema_without_samples_leaves_the_data_at_hand() -> None:
     schema = obj({"sku": {"type": "string", "pattern": "^P[0-9]+$"}}, "sku")
-    need = Need(Task("shop.price", schema), {"sku": "P1"})
+    need = Demand(Need("shop.price", schema), {"sku": "P1"})
     text = propose(need)
     half = InProcessHalf(write_from_text(text, need).text)
     found = await derive_cases(
@@ -102,18 +102,18 @@ async def test_a_half_that_makes_no_good_request_gives_no_cases(
 
 
 async def test_data_at_hand_that_is_too_large_leaves_room_for_the_others() -> None:
-    need = Need(ORDERED.task, {"sku": "P1", "count": 2, "note": "x" * 60_000})
+    need = Demand(ORDERED.task, {"sku": "P1", "count": 2, "note": "x" * 60_000})
     await _fits(read_document(own_terms(ORDER)), need, least=3)
 
 
 async def test_data_that_no_case_has_room_for_gives_none() -> None:
     schema = obj({"note": {"type": "string", "minLength": 20_000}}, "note")
-    need = Need(Task("x", schema), {"note": "x" * 20_000})
+    need = Demand(Need("x", schema), {"note": "x" * 20_000})
     tool = Capability("shop.x", "", schema, TEXT)
     await _fits(read_document(own_terms(tool)), need, least=0)
 
 
-async def _fits(document: Document, need: Need, *, least: int) -> None:
+async def _fits(document: Document, need: Demand, *, least: int) -> None:
     half = InProcessHalf(write_from_text(document.text, need).text)
     found = await derive_cases(document, need, runner=half, validator=VALIDATOR)
     assert len(found.cases) >= least

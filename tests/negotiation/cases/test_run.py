@@ -25,8 +25,8 @@ from negotiation.cases import (
     run_on_fixtures,
 )
 from negotiation.errors import CasesError, HalfError
-from negotiation.mind import Need
-from negotiation.need import Task
+from negotiation.mind import Demand
+from negotiation.need import Need
 from tests.clauses import clause
 from tests.negotiation.cases.pairs import PAIRS
 from tests.negotiation.cases.table import VALIDATOR, Table, agree
@@ -51,7 +51,7 @@ def changed(case: TestCase, *path: str, to: Any) -> TestCase:
     return replace(case, response=json.dumps(answer).encode())
 
 
-async def judged(table: Table, *cases: TestCase, need: Need | None = None) -> Judged:
+async def judged(table: Table, *cases: TestCase, need: Demand | None = None) -> Judged:
     """Judge cases as the requester of the table."""
     return await judge_cases(
         cases,
@@ -291,12 +291,12 @@ async def test_what_the_requester_cannot_use_is_said_in_words() -> None:
 
 async def test_a_result_has_to_fit_the_task() -> None:
     table = await table_of()
-    task = Task("shop.order", True, {"type": "object", "required": ["colour"]})
-    verdict = await judged(table, *table.cases, need=Need(task, {}))
+    task = Need("shop.order", True, {"type": "object", "required": ["colour"]})
+    verdict = await judged(table, *table.cases, need=Demand(task, {}))
     assert [case.good for case in verdict.cases] == [False, False]
     assert "the result does not fit the task: 'colour'" in verdict.problems[0]
-    broken = Task("shop.order", True, {"$ref": "https://example.com/x"})
-    verdict = await judged(table, *table.cases, need=Need(broken, {}))
+    broken = Need("shop.order", True, {"$ref": "https://example.com/x"})
+    verdict = await judged(table, *table.cases, need=Demand(broken, {}))
     assert verdict.cases == ()
     assert "output schema cannot be used" in verdict.problems[0]
 

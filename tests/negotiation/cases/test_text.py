@@ -15,8 +15,8 @@ from negotiation.cases.text import fitting
 from negotiation.document import read_document
 from negotiation.errors import CasesError
 from negotiation.messages import MAX_TEXT_SIZE
-from negotiation.mind import Need
-from negotiation.need import Task
+from negotiation.mind import Demand
+from negotiation.need import Need
 from negotiation.rules.rules import propose
 from negotiation.strict_json import canonical_json
 from tests.clauses import clause
@@ -24,7 +24,7 @@ from tests.negotiation.formats import BINARY, XML
 
 VECTORS = Path(__file__).parent.parent.parent / "vectors" / "negotiation"
 SEED = (VECTORS / "seed_test_cases.md").read_text(encoding="utf-8")
-DOCUMENT = read_document(propose(Need(Task("twice"), {"number": 1})))
+DOCUMENT = read_document(propose(Demand(Need("twice"), {"number": 1})))
 PACKED = BINARY.document
 HEAD = "# Test case 1\n- Test request data:"
 

@@ -13,8 +13,8 @@ from negotiation.consensus import (
     MAX_LIST,
     CodeKind,
     ConsensusProtocol,
-    Listing,
     ListingError,
+    ProtocolListing,
     fits_document,
     meant_capability,
     pick_generic,
@@ -23,8 +23,8 @@ from negotiation.consensus import (
     render_listing,
 )
 from negotiation.document.renderer import render_document
-from negotiation.mind import Need
-from negotiation.need import Capability, Task
+from negotiation.mind import Demand
+from negotiation.need import Capability, Need
 from tests.clauses import clause
 
 NUMBER = {
@@ -51,12 +51,12 @@ def written(*capabilities: Capability) -> bytes:
     return render_listing([(SINGLE, [TWICE]), (GENERIC, capabilities)])
 
 
-def listing(*capabilities: Capability) -> Listing:
+def listing(*capabilities: Capability) -> ProtocolListing:
     return read_listing(written(*capabilities))
 
 
-def need(requirement: str, **arguments: Any) -> Need:
-    return Need(Task(requirement), arguments)
+def need(requirement: str, **arguments: Any) -> Demand:
+    return Demand(Need(requirement), arguments)
 
 
 @clause("ANP-95")
@@ -114,8 +114,8 @@ def test_what_is_read_only_may_be_meant_by_its_shape_alone_but_not_generically()
 def test_a_schema_that_does_not_fit_is_not_picked() -> None:
     assert pick_generic(TWICE, need("twice", number="many")) is None
     assert pick_generic(TWICE, need("twice", other=1)) is None
-    demanding = Task("twice", None, {"type": "object", "required": ["nothing"]})
-    assert pick_generic(TWICE, Need(demanding, {"number": 1})) is None
+    demanding = Need("twice", None, {"type": "object", "required": ["nothing"]})
+    assert pick_generic(TWICE, Demand(demanding, {"number": 1})) is None
     assert fits_document(SINGLE.text, need("math.twice", number=1))
     assert not fits_document(SINGLE.text, need("math.twice", number="many"))
     assert not fits_document("no document", need("math.twice", number=1))

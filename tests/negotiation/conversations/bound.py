@@ -20,10 +20,10 @@ from negotiation.exchange.dialogue import (
     DialogueLimits,
     Fault,
     MessageRefused,
-    NeedAnswer,
     NeedCasesVerdict,
     NeedFault,
     NeedRepair,
+    NeedSpokenAnswer,
     OurFault,
     PeerFault,
     PeerRepaired,
@@ -238,7 +238,7 @@ class Bound:
             case NeedRepair(reference=reference):
                 self._repairing.add("ours")
                 self._todo.append(lambda now: self._end_repair(reference, now))
-            case NeedAnswer(message_id=name):
+            case NeedSpokenAnswer(message_id=name):
                 self._todo.append(
                     lambda now: self.dialogue.answer_ready(name, "metres", now=now)
                 )

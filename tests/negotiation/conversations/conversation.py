@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from anp.wire.meta_protocol import CAPABILITIES
 from negotiation.errors import MessageError
-from negotiation.exchange.reactions import State
+from negotiation.exchange.reactions import NegotiationState
 from negotiation.messages import ProtocolNegotiation, TestCasesNegotiation, parse_meta
 from tests.negotiation.conversations.forging import Wire
 from tests.negotiation.conversations.journal import Journal, Tally
@@ -339,10 +339,10 @@ class Conversation:
 ROLES: Final = ("requester", "provider")
 
 MOMENTS: Final = {
-    State.PROPOSE: "proposing",
-    State.JUDGE: "judging",
-    State.EXPECT_CODE: "making code",
-    State.EXPECT_ANSWER: "waiting for a verdict",
-    State.EXPECT_PROPOSAL: "waiting for a candidate",
+    NegotiationState.PROPOSE: "proposing",
+    NegotiationState.JUDGE: "judging",
+    NegotiationState.EXPECT_CODE: "making code",
+    NegotiationState.EXPECT_ANSWER: "waiting for a verdict",
+    NegotiationState.EXPECT_PROPOSAL: "waiting for a candidate",
 }
 "What a negotiation is at, by the state that says most."

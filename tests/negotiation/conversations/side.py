@@ -12,17 +12,17 @@ from anp.wire.frames import ProtocolType, decode_frame
 from anp.wire.meta_protocol import CAPABILITIES, MetaProtocol
 from negotiation.errors import FailureKind
 from negotiation.exchange.events import (
-    Agreed,
     Event,
-    NeedAnswer,
     NeedModule,
     NeedProposal,
+    NeedSpokenAnswer,
     NeedVerdict,
+    NegotiationAgreed,
     NegotiationFailed,
 )
 from negotiation.exchange.limits import NegotiationLimits
 from negotiation.exchange.machine import Machine
-from negotiation.exchange.reactions import END_STATES, State
+from negotiation.exchange.reactions import END_STATES, NegotiationState
 from negotiation.messages import (
     CodeGeneration,
     CodeStatus,
@@ -92,7 +92,7 @@ class Side:
         self._offer = MetaProtocol()
         self._todo: deque[Callable[[float], None]] = deque()
         self._held: list[Letter] = []
-        self._agreed: Agreed | None = None
+        self._agreed: NegotiationAgreed | None = None
         # Texts that our mind wrote or accepted, those it accepted, our half's text.
         self._approved: set[str] = set()
         self._accepted: set[str] = set()
@@ -295,7 +295,8 @@ class Side:
         elif frame.protocol_type is ProtocolType.META and self.machine is not None:
             # Code counts from the agreement on (ANP-3), no matter who sent it when.
             self._code_received |= (
-                b'"generated"' in frame.data and self.machine.state is State.EXPECT_CODE
+                b'"generated"' in frame.data
+                and self.machine.state is NegotiationState.EXPECT_CODE
             )
             self.machine.receive_message(frame.data, now=now)
             self._check_time(now)
@@ -341,23 +342,23 @@ class Side:
             case NeedModule(document):
                 assert document in self._approved, "code for what our mind never saw"
                 self._todo.append(lambda now: self._make_code(machine, document, now))
-            case NeedAnswer(message_id=name):
+            case NeedSpokenAnswer(message_id=name):
                 self._todo.append(
                     lambda now: machine.answer_ready(name, "to add", now=now)
                 )
-            case Agreed(document, digest):
+            case NegotiationAgreed(document, digest):
                 assert document in self._approved, "agreed to what our mind never saw"
                 assert self._code_received, "ready before the peer's code"
                 assert self._half_for == document, "ready without a half of ours"
                 assert machine.ready
                 check_numbers(machine)
-                self._agreed = Agreed(document, digest)
+                self._agreed = NegotiationAgreed(document, digest)
                 self.phase = Phase.KEEPING
                 check_ended(machine, now)
             case NegotiationFailed(kind, reason):
                 assert reason.strip()
                 assert isinstance(kind, FailureKind)
-                assert machine.state is State.FAILED
+                assert machine.state is NegotiationState.FAILED
                 check_ended(machine, now)
                 self._journal.failed(kind)
                 while self._todo:

@@ -7,7 +7,7 @@ import pytest
 from negotiation.document import read_document, render_document
 from negotiation.document.bases import NamedBase, named_base
 from negotiation.document.markdown import read_outline
-from negotiation.need import Task
+from negotiation.need import Need
 from tests.clauses import clause
 
 URI = "https://a.example/p"
@@ -51,6 +51,6 @@ def test_words_of_others_inside_a_document_name_no_base(text: str) -> None:
 
 @pytest.mark.parametrize("words", [f"Price\nURI: {URI}", f"(URI: {URI})", f"URI:{URI}"])
 def test_a_task_cannot_turn_its_own_document_into_a_change(words: str) -> None:
-    task = Task(words, STRINGS, STRINGS)
+    task = Need(words, STRINGS, STRINGS)
     text = render_document(task.requirement, STRINGS, STRINGS)
     assert read_document(text).base_uri is None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from negotiation.document import (
     MAX_DOCUMENT_SIZE,
-    ErrorCode,
+    DocumentErrorCode,
     document_hash,
     read_document,
     render_document,
@@ -413,7 +413,7 @@ def test_a_document_with_codes_of_its_own_still_has_our_shape(
 ) -> None:
     wanted = strict(euros={"type": "number"})
     text = render_document(
-        "Balance", {}, wanted, errors=[ErrorCode(one, "why") for one in codes]
+        "Balance", {}, wanted, errors=[DocumentErrorCode(one, "why") for one in codes]
     )
     document = read_document(text)
     assert document.output_schema == wanted

@@ -19,8 +19,8 @@ from negotiation.document import (
 )
 from negotiation.document.layout import read_layout
 from negotiation.errors import DocumentError
-from negotiation.mind import Need, Offer
-from negotiation.need import Task
+from negotiation.mind import Demand, Offer
+from negotiation.need import Need
 from negotiation.rules.rules import judge_offer, judge_reply
 from tests.clauses import clause
 from tests.negotiation.formats import BOTH, TEXT, XML, Format
@@ -184,7 +184,7 @@ def test_rules_counter_such_a_document_with_and_without_examples() -> None:
         assert "not JSON" in getattr(
             judge_offer(text, Offer((XML.capability,)), ()), "summary", ""
         )
-        need = Need(Task("shop.product"), {"sku": "x"})
+        need = Demand(Need("shop.product"), {"sku": "x"})
         assert "not JSON" in getattr(judge_reply(text, need, ()), "summary", "")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from negotiation.exchange.events import Event, NegotiationFailed
 from negotiation.exchange.limits import NegotiationLimits
 from negotiation.exchange.machine import Machine
-from negotiation.exchange.reactions import State
+from negotiation.exchange.reactions import NegotiationState
 from negotiation.mind import Accept
 from negotiation.need import Role
 
@@ -56,7 +56,7 @@ def sent(machine: Machine) -> list[dict[str, Any]]:
 def failure(machine: Machine) -> NegotiationFailed:
     last = events(machine)[-1]
     assert isinstance(last, NegotiationFailed)
-    assert machine.state is State.FAILED
+    assert machine.state is NegotiationState.FAILED
     return last
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from negotiation.errors import FailureKind, MindError
 from negotiation.exchange.limits import NegotiationLimits
 from negotiation.exchange.machine import Machine
-from negotiation.exchange.negotiator import Approve, Outcome, negotiate
+from negotiation.exchange.negotiator import Approve, NegotiationResult, negotiate
 from negotiation.mind import Accept, Counter, HalfSource, Offer, Reject, Side, Verdict
-from negotiation.need import Role, Task
+from negotiation.need import Need, Role
 from negotiation.rules.rules import RulesMind, judge_offer, propose
 from negotiation.transcript import NegotiationEnded
 from tests.clauses import clause
@@ -59,7 +59,7 @@ def start(
     common: frozenset[str] = frozenset(),
     prepare: Preparation | None = None,
     **limits: Any,
-) -> asyncio.Task[Outcome]:
+) -> asyncio.Task[NegotiationResult]:
     clock = asyncio.get_running_loop().time
     side: Side = NEED if role is Role.REQUESTER else OFFER
     return asyncio.create_task(
@@ -195,7 +195,7 @@ async def test_rules_answer_a_question_with_what_comes_near() -> None:
 
 @clause("ANP-34")
 def test_a_hint_chooses_what_the_candidate_means_but_only_what_is_exposed() -> None:
-    need = type(NEED)(Task("buy me something"), {"sku": "x"})
+    need = type(NEED)(Need("buy me something"), {"sku": "x"})
     candidate = propose(need)
     assert isinstance(judge_offer(candidate, ALL, []), Reject)
     hinted = Offer(ALL.capabilities, hints=("take place_order",))
@@ -205,7 +205,7 @@ def test_a_hint_chooses_what_the_candidate_means_but_only_what_is_exposed() -> N
 
 
 async def test_a_hinted_choice_is_also_the_one_the_half_is_written_for() -> None:
-    candidate = propose(type(NEED)(Task("buy me something"), {"sku": "x"}))
+    candidate = propose(type(NEED)(Need("buy me something"), {"sku": "x"}))
     hinted = Offer(ALL.capabilities, hints=("nothing", "shop.place-order", "hm"))
     written = await RulesMind().write_half(candidate, hinted)
     assert written.capabilities == (ORDER.name,)

@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 
 from negotiation.errors import FailureKind
-from negotiation.exchange.events import Agreed, NeedModule, NeedProposal, NeedVerdict
-from negotiation.exchange.reactions import State
+from negotiation.exchange.events import (
+    NeedModule,
+    NeedProposal,
+    NeedVerdict,
+    NegotiationAgreed,
+)
+from negotiation.exchange.reactions import NegotiationState
 from negotiation.exchange.sequence import SequenceCounter
 from negotiation.mind import Accept, Counter, Reject
 from negotiation.need import Role
@@ -69,7 +74,7 @@ def test_a_provider_accepts_and_announces_its_code_together() -> None:
     assert not machine.ready
     machine.receive_message(GENERATED, now=3.0)
     digest = hashlib.sha256(TEXT.encode()).hexdigest()
-    assert events(machine) == [Agreed(TEXT, digest)]
+    assert events(machine) == [NegotiationAgreed(TEXT, digest)]
     assert machine.ready
 
 
@@ -94,7 +99,9 @@ def test_a_requester_is_ready_once_both_announced_their_code() -> None:
     assert events(machine) == []
     assert not machine.ready
     machine.receive_message(GENERATED, now=3.0)
-    assert events(machine) == [Agreed(TEXT, hashlib.sha256(TEXT.encode()).hexdigest())]
+    assert events(machine) == [
+        NegotiationAgreed(TEXT, hashlib.sha256(TEXT.encode()).hexdigest())
+    ]
     assert machine.ready
 
 
@@ -104,7 +111,7 @@ def test_the_peers_code_may_come_before_ours() -> None:
     machine.receive_message(GENERATED, now=1.0)
     assert events(machine) == []
     machine.module_ready(now=2.0)
-    assert isinstance(events(machine)[0], Agreed)
+    assert isinstance(events(machine)[0], NegotiationAgreed)
 
 
 @clause("ANP-6", "ANP-21", "ANP-22", "ANP-27", "ANP-30")
@@ -171,7 +178,9 @@ def test_the_agreed_text_is_the_accepted_candidate_and_hashed_as_is() -> None:
     assert sent(machine)[0]["candidateProtocols"] == OTHER
     machine.receive_message(GENERATED, now=0.0)
     agreed = events(machine)[-1]
-    assert agreed == Agreed(OTHER, hashlib.sha256(OTHER.encode()).hexdigest())
+    assert agreed == NegotiationAgreed(
+        OTHER, hashlib.sha256(OTHER.encode()).hexdigest()
+    )
 
 
 def test_a_module_of_a_countered_candidate_does_not_count() -> None:
@@ -203,7 +212,7 @@ def test_the_first_answer_to_our_0_may_be_1_or_2(number: int) -> None:
     machine.verdict_ready(Counter(TEXT, "x"), now=0.0)
     assert sent(machine)[0]["sequenceId"] == number + 1
     machine.receive_message(turn(number + 2, "accepted"), now=0.0)
-    assert machine.state is State.EXPECT_CODE
+    assert machine.state is NegotiationState.EXPECT_CODE
 
 
 @clause("ANP-22", "ANP-Q4")

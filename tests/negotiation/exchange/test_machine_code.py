@@ -12,7 +12,7 @@ from negotiation.errors import FailureKind, MisuseError
 from negotiation.exchange.events import CodeGenerationSlow, Ignored, NegotiationFailed
 from negotiation.exchange.limits import NegotiationLimits
 from negotiation.exchange.machine import Machine
-from negotiation.exchange.reactions import END_STATES, REACTIONS, State
+from negotiation.exchange.reactions import END_STATES, REACTIONS, NegotiationState
 from negotiation.messages import Status
 from negotiation.mind import Accept, Counter
 from negotiation.need import Role
@@ -172,7 +172,7 @@ def test_what_we_cannot_process_is_dropped_and_counted(content: Any) -> None:
     assert (machine.ignored, machine.messages_received) == (1, 1)
     assert not machine.messages_to_send()
     machine.receive_message(turn(1, "accepted"), now=0.0)
-    assert machine.state is State.EXPECT_CODE
+    assert machine.state is NegotiationState.EXPECT_CODE
 
 
 @clause("WIRE row 50")
@@ -180,7 +180,7 @@ def test_too_much_of_no_use_is_a_protocol_error() -> None:
     machine = requester(max_ignored=3)
     for _ in range(3):
         machine.receive_message(b"", now=0.0)
-    assert machine.state is State.EXPECT_ANSWER
+    assert machine.state is NegotiationState.EXPECT_ANSWER
     machine.receive_message(b"", now=0.0)
     assert sent(machine)[0]["status"] == "rejected"
     assert failure(machine).kind is FailureKind.PROTOCOL_ERROR
@@ -244,5 +244,5 @@ def test_an_answer_that_nobody_asked_for_is_a_bug(
 
 @clause("ANP-32")
 def test_every_state_has_a_reaction_to_every_status() -> None:
-    assert set(REACTIONS) == set(State) - END_STATES
+    assert set(REACTIONS) == set(NegotiationState) - END_STATES
     assert all(set(row) == set(Status) for row in REACTIONS.values())

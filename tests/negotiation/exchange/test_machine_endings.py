@@ -11,7 +11,7 @@ from negotiation.errors import FailureKind, MisuseError
 from negotiation.exchange.events import NeedVerdict, NegotiationFailed
 from negotiation.exchange.limits import NegotiationLimits
 from negotiation.exchange.machine import Machine
-from negotiation.exchange.reactions import State
+from negotiation.exchange.reactions import NegotiationState
 from negotiation.messages import MAX_CANDIDATE_SIZE
 from negotiation.mind import Accept, Counter, Reject, Verdict
 from tests.clauses import clause
@@ -129,7 +129,7 @@ def test_a_candidate_out_of_turn_is_a_protocol_error(
     start: Callable[[], Machine],
 ) -> None:
     machine = start()
-    in_code = machine.state is State.EXPECT_CODE
+    in_code = machine.state is NegotiationState.EXPECT_CODE
     machine.receive_message(turn(0, "negotiating", OTHER), now=0.0)
     (message,) = sent(machine)
     assert message["status"] == ("error" if in_code else "rejected")

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from negotiation.errors import MisuseError
 from negotiation.exchange.events import (
-    Agreed,
     Event,
     NeedModule,
     NeedProposal,
     NeedVerdict,
+    NegotiationAgreed,
     NegotiationFailed,
 )
 from negotiation.exchange.limits import NegotiationLimits
@@ -69,8 +69,8 @@ def test_two_machines_always_come_to_one_end(
             for data in machine.messages_to_send():
                 pair[1 - index].receive_message(data, now=0.0)
     ((one,), (two,)) = ends
-    assert isinstance(one, Agreed) == isinstance(two, Agreed)
-    if isinstance(one, Agreed):
+    assert isinstance(one, NegotiationAgreed) == isinstance(two, NegotiationAgreed)
+    if isinstance(one, NegotiationAgreed):
         assert one == two
     turns = pair[0].transcript
     assert [turn.sequence_id for turn in turns] == list(range(len(turns)))
@@ -132,7 +132,11 @@ def test_no_input_in_any_order_raises_or_ends_it_twice(
         seen.extend(events(machine))
         for written in machine.messages_to_send():
             json.loads(written.decode())
-    ended = [event for event in seen if isinstance(event, Agreed | NegotiationFailed)]
+    ended = [
+        event
+        for event in seen
+        if isinstance(event, NegotiationAgreed | NegotiationFailed)
+    ]
     assert len(ended) <= 1
     assert bool(ended) == (machine.state in END_STATES)
     assert ended == seen[len(seen) - len(ended) :]

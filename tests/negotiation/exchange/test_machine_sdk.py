@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from negotiation.errors import FailureKind
 from negotiation.exchange.events import (
-    Agreed,
     Event,
     NeedModule,
     NeedProposal,
     NeedVerdict,
+    NegotiationAgreed,
     NegotiationFailed,
 )
 from negotiation.exchange.machine import Machine
@@ -63,7 +63,7 @@ def test_an_sdk_requester_agrees_with_us() -> None:
     machine = provider(judging=False)
     peer = SdkLike(Role.REQUESTER, accepting, proposal=TEXT)
     seen = play(machine, peer, [Accept()])
-    assert isinstance(seen[-1], Agreed)
+    assert isinstance(seen[-1], NegotiationAgreed)
     assert (peer.agreed, peer.code_received) == (TEXT, 1)
     numbers = [turn.sequence_id for turn in machine.transcript]
     assert numbers == [1, 2, 1]
@@ -74,7 +74,7 @@ def test_an_sdk_requester_takes_our_counter() -> None:
     machine = provider(judging=False)
     peer = SdkLike(Role.REQUESTER, accepting, proposal=TEXT)
     seen = play(machine, peer, [Counter(OTHER, "our terms")])
-    assert isinstance(seen[-1], Agreed)
+    assert isinstance(seen[-1], NegotiationAgreed)
     assert seen[-1].document == peer.agreed == OTHER
     assert [turn.sequence_id for turn in machine.transcript] == [1, 2, 3]
 
@@ -84,7 +84,7 @@ def test_an_sdk_provider_agrees_with_us() -> None:
     machine = requester(proposed=False)
     peer = SdkLike(Role.PROVIDER, accepting)
     seen = play(machine, peer, [])
-    assert isinstance(seen[-1], Agreed)
+    assert isinstance(seen[-1], NegotiationAgreed)
     assert peer.agreed == TEXT
     assert [turn.sequence_id for turn in machine.transcript] == [0, 2]
 
@@ -94,7 +94,7 @@ def test_an_sdk_provider_counters_and_takes_our_acceptance() -> None:
     machine = requester(proposed=False)
     peer = SdkLike(Role.PROVIDER, lambda text: ("negotiating", OTHER))
     seen = play(machine, peer, [Accept()])
-    assert isinstance(seen[-1], Agreed)
+    assert isinstance(seen[-1], NegotiationAgreed)
     assert seen[-1].document == peer.agreed == OTHER
     assert [turn.sequence_id for turn in machine.transcript] == [0, 2, 3, 2]
 

@@ -19,26 +19,26 @@ from negotiation.errors import (
 )
 from negotiation.exchange.limits import NegotiationLimits
 from negotiation.exchange.machine import Machine
-from negotiation.exchange.negotiator import Outcome, negotiate, prepare_half
+from negotiation.exchange.negotiator import NegotiationResult, negotiate, prepare_half
 from negotiation.messages import Status
 from negotiation.mind import (
     Accept,
     Counter,
+    Demand,
     HalfSource,
-    Need,
     Offer,
     Reject,
     Side,
     Verdict,
 )
-from negotiation.need import Role, Task
+from negotiation.need import Need, Role
 from negotiation.transcript import Direction, NegotiationEnded, Turn
 from negotiation.trial.acceptance import Findings
 from tests.clauses import clause
 
 TEXT = "# 需求\nadd two numbers\n"
 OTHER = "# Need\nadd numbers, in other terms\n"
-NEED = Need(Task("add"), {"a": 1})
+NEED = Demand(Need("add"), {"a": 1})
 OFFER = Offer(())
 GENERATED = {"action": "codeGeneration", "status": "generated"}
 
@@ -113,7 +113,7 @@ class ScriptedMind:
         self.transcripts: list[tuple[Turn, ...]] = []
         self.answers: list[str | Exception] = []
 
-    async def propose(self, need: Need) -> str:
+    async def propose(self, need: Demand) -> str:
         if isinstance(self.proposal, Exception):
             raise self.proposal
         return self.proposal
@@ -187,7 +187,7 @@ def start(
     on_turn: Callable[[Turn], None] | None = None,
     clock: Callable[[], float] | None = None,
     **limits: Any,
-) -> asyncio.Task[Outcome]:
+) -> asyncio.Task[NegotiationResult]:
     clock = clock or asyncio.get_running_loop().time
     return asyncio.create_task(
         negotiate(
@@ -202,7 +202,7 @@ def start(
     )
 
 
-async def ended(task: asyncio.Task[Outcome]) -> NegotiationEnded:
+async def ended(task: asyncio.Task[NegotiationResult]) -> NegotiationEnded:
     with pytest.raises(NegotiationEnded) as caught:
         await task
     return caught.value

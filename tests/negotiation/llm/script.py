@@ -12,7 +12,7 @@ import httpx2
 import jsonschema
 
 from negotiation.llm.asking.attempts import AskingLimits
-from negotiation.llm.asking.endpoint import Endpoint, EndpointSettings
+from negotiation.llm.asking.endpoint import EndpointSettings, ModelEndpoint
 from negotiation.llm.asking.questions import Question
 from negotiation.need import Schema
 
@@ -101,11 +101,11 @@ class Script:
         return value
 
 
-def endpoint(script: Script, **settings: Any) -> Endpoint:
+def endpoint(script: Script, **settings: Any) -> ModelEndpoint:
     """Return an endpoint that talks to `script`, without waiting between tries."""
     known: dict[str, Any] = {"model": "m", "base_url": URL, "api_key": KEY}
     known["limits"] = AskingLimits(first_wait=0.0)
-    return Endpoint(
+    return ModelEndpoint(
         EndpointSettings(**{**known, **settings}),
         validate,
         transport=httpx2.MockTransport(script),

@@ -18,9 +18,9 @@ from negotiation.messages import Status
 from negotiation.mind import (
     Accept,
     Counter,
+    Demand,
     HalfSource,
     Mind,
-    Need,
     Offer,
     Reject,
     Side,
@@ -115,7 +115,7 @@ class Contact:
 
 
 async def meet(
-    requester: Mind, provider: Mind, need: Need, offer: Offer, *, first: str = ""
+    requester: Mind, provider: Mind, need: Demand, offer: Offer, *, first: str = ""
 ) -> Contact:
     """Let two minds negotiate as the machine would, and check both halves.
 

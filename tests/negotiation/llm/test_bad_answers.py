@@ -17,8 +17,8 @@ from negotiation.errors import HalfError, MindError
 from negotiation.llm.asking.prompts import fenced
 from negotiation.llm.asking.questions import Question
 from negotiation.llm.mind import LlmMind
-from negotiation.mind import Accept, Counter, Need, Offer, Reject
-from negotiation.need import Capability, Task
+from negotiation.mind import Accept, Counter, Demand, Offer, Reject
+from negotiation.need import Capability, Need
 from negotiation.rules.rules import RulesMind, own_terms
 from negotiation.rules.rules import propose as plain
 from negotiation.strict_json import Json
@@ -44,12 +44,12 @@ CLOCK = Capability(
 WIPE = Capability(
     "disk.wipe", "Deletes everything", strict(path=TEXT), strict(ok={"type": "boolean"})
 )
-WEATHER = Need(
-    Task("Wie warm ist es in einer Stadt", strict(stadt=TEXT), strict(grad=NUMBER)),
+WEATHER = Demand(
+    Need("Wie warm ist es in einer Stadt", strict(stadt=TEXT), strict(grad=NUMBER)),
     {"stadt": "Ulm"},
 )
-HOUR = Need(
-    Task("Hour of the day in a zone", strict(tz=TEXT), strict(h={"type": "integer"})),
+HOUR = Demand(
+    Need("Hour of the day in a zone", strict(tz=TEXT), strict(h={"type": "integer"})),
     {"tz": "UTC"},
 )
 REQUEST_TZ = "request:/tz"
@@ -70,8 +70,8 @@ async def test_what_nothing_serves_is_rejected_with_what_is_missing() -> None:
 
 
 async def test_a_document_without_a_wanted_field_is_rejected_with_its_name() -> None:
-    need = Need(
-        Task("`clock.now`", strict(zone=TEXT), strict(hour=NUMBER, sunrise=TEXT)),
+    need = Demand(
+        Need("`clock.now`", strict(zone=TEXT), strict(hour=NUMBER, sunrise=TEXT)),
         {"zone": "UTC"},
     )
     answer = reply_answer(usable=False, missing="the response has no sunrise")
@@ -214,7 +214,7 @@ async def test_a_text_of_a_known_form_is_refused_when_it_has_another() -> None:
         ),
         result=[link("result:/h", of=["clock.now:/hour"])],
     )
-    need = Need(HOUR.task, {"tz": "x|UTC"})
+    need = Demand(HOUR.task, {"tz": "x|UTC"})
     offer = Offer((CLOCK,))
     provider = LlmMind(ScriptedModel({"offer": [answer]}))
     contact = await meet(RulesMind(), provider, need, offer)
@@ -270,9 +270,9 @@ class ObedientModel:
         return {name: self._made(one) for name, one in schema["properties"].items()}
 
 
-def injected(need: Need) -> str:
-    task = Task(INJECTED, need.task.input_schema, need.task.output_schema)
-    return plain(Need(task, need.arguments))
+def injected(need: Demand) -> str:
+    task = Need(INJECTED, need.task.input_schema, need.task.output_schema)
+    return plain(Demand(task, need.arguments))
 
 
 @clause("ANP-33")

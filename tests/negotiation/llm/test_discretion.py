@@ -10,8 +10,8 @@ import pytest
 from negotiation.errors import HalfError, MindError
 from negotiation.llm.discretion import Discretion
 from negotiation.llm.mind import LlmMind
-from negotiation.mind import Accept, Counter, Need, Offer, Reject
-from negotiation.need import Capability, Task
+from negotiation.mind import Accept, Counter, Demand, Offer, Reject
+from negotiation.need import Capability, Need
 from negotiation.rules.rules import propose as plain
 from tests.clauses import clause
 from tests.negotiation.formats import strict
@@ -35,8 +35,8 @@ SHOP = Capability(
     read_only=True,
 )
 OFFER = Offer((SHOP,), (HINT,))
-NEED = Need(
-    Task(
+NEED = Demand(
+    Need(
         "Cost of a ware", strict(ware=TEXT), strict(cost={"type": "number"}, note=TEXT)
     ),
     {"ware": "A1"},
@@ -133,8 +133,8 @@ async def test_a_hint_may_well_be_what_our_own_capability_is_called_with() -> No
         "shop.price", "Price", strict(article=TEXT, account=TEXT), SHOP.output_schema
     )
     offer = Offer((inside,), ("their account is blue-4711",))
-    need = Need(
-        Task("Cost", strict(ware=TEXT), strict(cost={"type": "number"})), {"ware": "A"}
+    need = Demand(
+        Need("Cost", strict(ware=TEXT), strict(cost={"type": "number"})), {"ware": "A"}
     )
     answer = offer_answer(
         call(
@@ -151,14 +151,14 @@ async def test_a_hint_may_well_be_what_our_own_capability_is_called_with() -> No
 
 @clause("ANP-34")
 async def test_a_hint_is_in_no_request_of_ours() -> None:
-    need = Need(
-        Task("price", strict(ware=TEXT), strict(price={"type": "number"})),
+    need = Demand(
+        Need("price", strict(ware=TEXT), strict(price={"type": "number"})),
         {"ware": "A1"},
         (HINT,),
     )
     document = plain(
-        Need(
-            Task(
+        Demand(
+            Need(
                 "price",
                 strict(article=TEXT, why=TEXT),
                 strict(price={"type": "number"}),
@@ -202,7 +202,7 @@ async def test_a_hint_is_in_no_request_of_ours() -> None:
     ],
 )
 async def test_a_hint_is_not_in_a_proposal(more: Any) -> None:
-    need = Need(Task("Order some wares for me"), {"ware": "A1"}, (HINT,))
+    need = Demand(Need("Order some wares for me"), {"ware": "A1"}, (HINT,))
     mind = LlmMind(ScriptedModel({"propose": [proposal(**more)]}))
     text = await mind.propose(need)
     assert not Discretion(need).tells(text)

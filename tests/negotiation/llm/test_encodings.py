@@ -10,8 +10,8 @@ import pytest
 from negotiation.document import ExampleKind, read_document
 from negotiation.errors import CapabilityFailed, HalfError
 from negotiation.llm.mind import LlmMind
-from negotiation.mind import Accept, Counter, Need, Offer
-from negotiation.need import Capability, Task
+from negotiation.mind import Accept, Counter, Demand, Offer
+from negotiation.need import Capability, Need
 from negotiation.rules.rules import RulesMind
 from negotiation.strict_json import Json
 from tests.clauses import clause
@@ -111,16 +111,16 @@ OFFERS: dict[str, Any] = {
     ),
 }
 NEEDS = {
-    "binary": Need(
-        Task(
+    "binary": Demand(
+        Need(
             "Temperature of a sensor",
             strict(where=TEXT),
             strict(celsius=NUMBER),
         ),
         {"where": "roof"},
     ),
-    "xml": Need(
-        Task("Price of a product", strict(id=TEXT), strict(price=NUMBER)), {"id": "P&1"}
+    "xml": Demand(
+        Need("Price of a product", strict(id=TEXT), strict(price=NUMBER)), {"id": "P&1"}
     ),
 }
 REPLIES: dict[str, Any] = {
@@ -223,8 +223,8 @@ async def test_a_repeated_codec_is_no_repair() -> None:
     assert model.calls == {"offer": 1, "codec": 1}
 
 
-XML_TASK = Need(
-    Task(
+XML_TASK = Demand(
+    Need(
         "Price of a product; messages in XML please",
         strict(sku=TEXT),
         strict(price=NUMBER),

@@ -11,8 +11,8 @@ from negotiation.document import read_document
 from negotiation.document.layout import read_layout
 from negotiation.errors import DocumentError
 from negotiation.llm.mind import LlmMind
-from negotiation.mind import Accept, Need, Offer
-from negotiation.need import Capability, Task
+from negotiation.mind import Accept, Demand, Offer
+from negotiation.need import Capability, Need
 from tests.negotiation.formats import strict
 from tests.negotiation.inprocess import InProcessHalf
 from tests.negotiation.llm.scripted import (
@@ -109,8 +109,8 @@ CASES = pytest.mark.parametrize(
     [(LISTED, LISTED_ANSWER, 4002), (UNCOVERED, UNCOVERED_ANSWER, "SHIPPED")],
     ids=["listed", "uncovered"],
 )
-NEED = Need(
-    Task("Cancel an order", strict(order=TEXT), strict(cancelled={"type": "boolean"})),
+NEED = Demand(
+    Need("Cancel an order", strict(order=TEXT), strict(cancelled={"type": "boolean"})),
     {"order": "A-7"},
 )
 

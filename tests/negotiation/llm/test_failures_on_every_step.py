@@ -18,12 +18,12 @@ from negotiation.document import document_hash, read_document
 from negotiation.errors import HalfError, MindError
 from negotiation.llm.asking.attempts import AskingLimits
 from negotiation.llm.asking.budget import OWNER, BudgetExhausted, BudgetLimits, utc_day
-from negotiation.llm.asking.endpoint import Endpoint, EndpointSettings
+from negotiation.llm.asking.endpoint import EndpointSettings, ModelEndpoint
 from negotiation.llm.asking.prompts import load_prompt
 from negotiation.llm.mind import LlmMind
-from negotiation.llm.steps.examine import Shown
-from negotiation.mind import Counter, HalfSource, Need, Offer, Reject
-from negotiation.need import Capability, Task
+from negotiation.llm.steps.examine import ShownMessages
+from negotiation.mind import Counter, Demand, HalfSource, Offer, Reject
+from negotiation.need import Capability, Need
 from negotiation.rules.rules import own_terms
 from negotiation.rules.rules import propose as plain
 from tests.negotiation.formats import BINARY, strict
@@ -83,7 +83,7 @@ class Step:
     "Answers to the other questions of the way, by their step."
 
 
-def judging(document: str, side: Need | Offer) -> Run:
+def judging(document: str, side: Demand | Offer) -> Run:
     async def run(mind: LlmMind) -> Any:
         result = await settle(mind, document, side)
         if isinstance(result, Counter):
@@ -120,7 +120,7 @@ def serving(text: str, offer: Offer) -> Run:
     return run
 
 
-LIGHT_NEED = Need(Task("Light", LIGHT.input_schema), {"room": "a", "on": True})
+LIGHT_NEED = Demand(Need("Light", LIGHT.input_schema), {"room": "a", "on": True})
 WIDE = strict(**{f"field{number}": TEXT for number in range(90)})
 MANY = Offer(
     (
@@ -200,7 +200,9 @@ STEPS: dict[str, Step] = {
         {"cases": []},
     ),
     "fault": Step(
-        lambda mind: mind.judge_fault(DOCUMENT, Shown("response 2", "{}"), "unit"),
+        lambda mind: mind.judge_fault(
+            DOCUMENT, ShownMessages("response 2", "{}"), "unit"
+        ),
         {"breaks": True, "rule": "The price is in cents", "reason": "it is in euros"},
         {"breaks": True, "rule": "", "reason": ""},
     ),
@@ -443,7 +445,7 @@ async def play(name: str, failure: Failure, store: Store, *, calls: int) -> Endi
         timeout=failure.timeout,
         limits=AskingLimits(first_wait=0.0),
     )
-    endpoint = Endpoint(settings, validate, transport=httpx2.MockTransport(server))
+    endpoint = ModelEndpoint(settings, validate, transport=httpx2.MockTransport(server))
     spending = Spending(
         store,
         replace(BudgetLimits(), negotiation_calls=calls),

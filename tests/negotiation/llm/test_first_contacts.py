@@ -11,8 +11,8 @@ import pytest
 
 from negotiation.llm.auto import AutoMind
 from negotiation.llm.mind import LlmMind
-from negotiation.mind import Need, Offer
-from negotiation.need import Capability, Task
+from negotiation.mind import Demand, Offer
+from negotiation.need import Capability, Need
 from negotiation.rules.rules import RulesMind
 from tests.clauses import clause
 from tests.negotiation.llm.scripted import (
@@ -45,7 +45,7 @@ WHOLE: dict[str, Any] = {"type": "integer"}
 class Kind:
     """One kind of task, with a good reader's answers on either side."""
 
-    need: Need
+    need: Demand
     tools: tuple[Capability, ...]
     run: Mapping[str, Tool]
     gives: Any
@@ -61,8 +61,8 @@ class Kind:
 
 
 RENAMED = Kind(
-    Need(
-        Task(
+    Demand(
+        Need(
             "Tell the weather of a place",
             strict(city=TEXT, country=TEXT),
             strict(temperature=NUMBER, wind=strict(speed=NUMBER, from_=TEXT)),
@@ -117,8 +117,8 @@ RENAMED = Kind(
 )
 
 UNITS = Kind(
-    Need(
-        Task(
+    Demand(
+        Need(
             "Temperature of the oven in degrees Celsius",
             strict(oven=TEXT, minutes=WHOLE),
             strict(celsius=NUMBER, litres=NUMBER),
@@ -177,8 +177,8 @@ UNITS = Kind(
 )
 
 CHINESE = Kind(
-    Need(
-        Task(
+    Demand(
+        Need(
             "查询一本书的价格,单位为元",
             strict(书名=TEXT),
             strict(价格=NUMBER, 作者=TEXT),
@@ -230,8 +230,8 @@ CHINESE = Kind(
 )
 
 DATES = Kind(
-    Need(
-        Task(
+    Demand(
+        Need(
             "Book a desk for a day",
             strict(
                 day={"type": "string", "format": "date"},
@@ -327,8 +327,8 @@ DATES = Kind(
 )
 
 LISTS = Kind(
-    Need(
-        Task(
+    Demand(
+        Need(
             "Search flats and list them with their rent",
             strict(area=TEXT),
             strict(
@@ -402,8 +402,8 @@ LISTS = Kind(
 )
 
 TWO_CALLS = Kind(
-    Need(
-        Task(
+    Demand(
+        Need(
             "Weather at an address, in Celsius",
             strict(address=TEXT),
             strict(celsius=NUMBER, place=TEXT),
@@ -489,8 +489,8 @@ async def test_the_requester_alone_has_a_model(name: str) -> None:
     model = ScriptedModel({"reply": kind.requester})
     # The rules of the provider know a capability by its name.
     short = kind.tools[0].name
-    need = Need(
-        Task(
+    need = Demand(
+        Need(
             f"{kind.need.task.requirement} (`{short}`)",
             kind.need.task.input_schema,
             kind.need.task.output_schema,
@@ -538,9 +538,9 @@ async def test_the_second_contact_asks_nothing() -> None:
 async def test_what_schemas_alone_decide_costs_no_call() -> None:
     model = ScriptedModel()
     (tool, *_) = CHINESE.tools
-    task = Task("books.lookup", tool.input_schema, tool.output_schema)
+    task = Need("books.lookup", tool.input_schema, tool.output_schema)
     one, two = (AutoMind(RulesMind(), LlmMind(model)) for _ in range(2))
-    need = Need(task, {"title": "红楼梦"})
+    need = Demand(task, {"title": "红楼梦"})
     contact = await meet(one, two, need, CHINESE.offer)
     result = await contact.call({"title": "红楼梦"}, CHINESE.run, CHINESE.offer)
     assert result["price_fen"] == 5980

@@ -18,9 +18,9 @@ from negotiation.llm.asking.questions import Question
 from negotiation.llm.links.halves import MAX_SOURCE
 from negotiation.llm.mind import LlmMind
 from negotiation.llm.steps.answer import MAX_ANSWER
-from negotiation.llm.steps.examine import Shown
-from negotiation.mind import Counter, HalfSource, Need, Offer, Reject, Verdict
-from negotiation.need import Capability, Task
+from negotiation.llm.steps.examine import ShownMessages
+from negotiation.mind import Counter, Demand, HalfSource, Offer, Reject, Verdict
+from negotiation.need import Capability, Need
 from negotiation.rules.rules import propose as plain
 from negotiation.strict_json import Json
 from tests.clauses import clause
@@ -239,22 +239,22 @@ class ObedientModel:
         return f"{self._leaks} {said}" if known else said
 
 
-def need_of(text: str, *, hints: tuple[str, ...] = ()) -> Need:
+def need_of(text: str, *, hints: tuple[str, ...] = ()) -> Demand:
     """Return a need in the words of an injected text."""
-    task = Task(text, HOUR.task.input_schema, HOUR.task.output_schema)
-    return Need(task, HOUR.arguments, hints)
+    task = Need(text, HOUR.task.input_schema, HOUR.task.output_schema)
+    return Demand(task, HOUR.arguments, hints)
 
 
 def candidates(text: str) -> dict[str, str]:
     """Return documents that hold an injected text in all their places."""
     field = {"type": "string", "description": text, "title": text, "default": text}
     other = {"type": "object", "properties": {text[:60]: field, "tz": field}}
-    task = Task(text, strict(tz=field), strict(h={"type": "integer"}, note=field))
+    task = Need(text, strict(tz=field), strict(h={"type": "integer"}, note=field))
     line = " ".join(text.split())
     return {
         "in the requirement": plain(need_of(text)),
-        "in descriptions": plain(Need(task, {"tz": "UTC"})),
-        "in names": plain(Need(Task("Hour", other, strict(h=field)), {"tz": "UTC"})),
+        "in descriptions": plain(Demand(task, {"tz": "UTC"})),
+        "in names": plain(Demand(Need("Hour", other, strict(h=field)), {"tz": "UTC"})),
         "in prose": f"{text}\n",
         "in options": OPTIONS.replace("Price of an article", line).replace(
             '"article"', '"ware"'
@@ -264,7 +264,7 @@ def candidates(text: str) -> dict[str, str]:
     }
 
 
-def looked_at(result: Verdict | HalfSource, document: str, side: Need | Offer) -> str:
+def looked_at(result: Verdict | HalfSource, document: str, side: Demand | Offer) -> str:
     """Return what leaves the mind, after checking its size and what it may call."""
     match result:
         case HalfSource():
@@ -297,7 +297,7 @@ async def everything(
     seen: list[str] = []
     offers = (Offer((CLOCK,), hints), Offer((TOOLS["binary"],), hints))
     for document in candidates(injection.text).values():
-        sides: tuple[Need | Offer, ...] = (*offers, need_of("Hour", hints=hints))
+        sides: tuple[Demand | Offer, ...] = (*offers, need_of("Hour", hints=hints))
         for side in sides:
             model.asked.clear()
             mind = LlmMind(model, held={URI: BASE})
@@ -319,7 +319,7 @@ async def everything(
     seen += [spoken.reply, await mind.answer(text, offer)]
     seen.append(await mind.answer(text, need_of("Hour", hints=hints)))
     assert all(len(one) <= MAX_ANSWER for one in seen[-2:])
-    shown = (Shown("response 1", json.dumps({"zone": text})),)
+    shown = (ShownMessages("response 1", json.dumps({"zone": text})),)
     for found in (
         await mind.judge_messages(text, shown),
         await mind.judge_cases(text, shown),
@@ -394,7 +394,7 @@ async def test_a_task_in_injected_words_is_proposed_as_it_stands(name: str) -> N
     injection = INJECTIONS[name]
     for turn in range(3):
         model = ObedientModel(injection, turn=turn, busy=3)
-        need = Need(Task(injection.text), {"tz": "UTC"})
+        need = Demand(Need(injection.text), {"tz": "UTC"})
         try:
             text = await LlmMind(model).propose(need)
         except MindError:
@@ -424,7 +424,7 @@ async def test_an_obedient_model_is_not_merely_refused() -> None:
     # Or the tests above would show nothing: some of its answers do make halves.
     tool = Capability("clock.now", "Time", strict(zone=TEXT), strict(hour=TEXT))
     offer = Offer((tool,))
-    document = plain(Need(Task("Hour", strict(tz=TEXT), strict(h=TEXT)), {"tz": "U"}))
+    document = plain(Demand(Need("Hour", strict(tz=TEXT), strict(h=TEXT)), {"tz": "U"}))
     made = []
     for name, injection in INJECTIONS.items():
         for turn in range(10):

@@ -11,8 +11,8 @@ import pytest
 from negotiation.document import document_hash, read_document
 from negotiation.llm.auto import AutoMind
 from negotiation.llm.mind import LlmMind
-from negotiation.mind import Accept, Counter, Need, Offer, Reject
-from negotiation.need import Capability, Task
+from negotiation.mind import Accept, Counter, Demand, Offer, Reject
+from negotiation.need import Capability, Need
 from negotiation.rules.rules import RulesMind
 from negotiation.rules.rules import propose as plain
 from tests.clauses import clause
@@ -50,7 +50,7 @@ def part(path: str, kind: str = "string", *, required: bool = True, **more: Any)
     }
 
 
-PROSE = Need(Task("Was kostet ein Artikel? Preis in Euro"), {"artikel": "A1"})
+PROSE = Demand(Need("Was kostet ein Artikel? Preis in Euro"), {"artikel": "A1"})
 PROPOSED = proposal(
     requirement="Price of one article in euros.",
     response=[
@@ -94,7 +94,9 @@ async def test_the_same_need_is_proposed_in_the_same_bytes_without_asking() -> N
 
 
 async def test_schemas_of_the_caller_are_never_changed() -> None:
-    need = Need(Task("Was kostet ein Artikel?", strict(artikel=TEXT)), {"artikel": "x"})
+    need = Demand(
+        Need("Was kostet ein Artikel?", strict(artikel=TEXT)), {"artikel": "x"}
+    )
     answer = proposal(response=[part("preis", "number")])
     document = read_document(
         await LlmMind(ScriptedModel({"propose": [answer]})).propose(need)
@@ -103,10 +105,10 @@ async def test_schemas_of_the_caller_are_never_changed() -> None:
 
 
 async def test_a_task_with_both_schemas_needs_no_model_to_be_proposed() -> None:
-    need = Need(Task("Price please", strict(a=TEXT), strict(b=TEXT)), {"a": "1"})
+    need = Demand(Need("Price please", strict(a=TEXT), strict(b=TEXT)), {"a": "1"})
     model = ScriptedModel()
     assert await LlmMind(model).propose(need) == plain(need)
-    named = Need(Task("shop.price"), {"article": "A1"})
+    named = Demand(Need("shop.price"), {"article": "A1"})
     assert await AutoMind(RulesMind(), LlmMind(model)).propose(named) == plain(named)
     assert model.calls == {}
 
@@ -144,8 +146,8 @@ async def test_prose_on_both_sides_costs_two_calls() -> None:
     assert caller.calls.total() + other.calls.total() == 2
 
 
-CODED = Need(
-    Task("shop.price, with error code UNKNOWN for an article nobody knows"),
+CODED = Demand(
+    Need("shop.price, with error code UNKNOWN for an article nobody knows"),
     {"article": "A1"},
 )
 
@@ -212,7 +214,7 @@ async def test_prose_without_data_is_served_from_its_words() -> None:
         },
         strict(text=TEXT),
     )
-    need = Need(Task("Show the last three commits of /srv/repo"), {})
+    need = Demand(Need("Show the last three commits of /srv/repo"), {})
     other = ScriptedModel(
         {
             "offer": [
@@ -363,8 +365,8 @@ async def test_a_base_and_its_changes_are_written_out_in_full() -> None:
     await mind.write_half(verdict.document, OFFER)
     assert model.calls == {"changes": 1, "offer": 1}
     again = LlmMind(ScriptedModel())
-    need = Need(
-        Task("Price", strict(article=TEXT), strict(euros=NUMBER)), {"article": "1"}
+    need = Demand(
+        Need("Price", strict(article=TEXT), strict(euros=NUMBER)), {"article": "1"}
     )
     assert await again.judge(verdict.document, need, ()) == Accept()
 
@@ -380,7 +382,7 @@ async def test_another_text_under_the_same_uri_is_no_base() -> None:
 
 @clause("ANP-26")
 async def test_a_task_that_names_a_held_protocol_says_so_in_its_proposal() -> None:
-    need = Need(Task(f"Price of an article, as in {URI}"), {"article": "A1"})
+    need = Demand(Need(f"Price of an article, as in {URI}"), {"article": "A1"})
     mind = LlmMind(ScriptedModel({"propose": [proposal()]}), held={URI: BASE})
     document = read_document(await mind.propose(need))
     assert document.base_uri == URI

@@ -9,9 +9,9 @@ import pytest
 from negotiation.errors import MindError
 from negotiation.exchange.dialogue.answers import OurFault, PeerFault
 from negotiation.llm.mind import LlmMind
-from negotiation.llm.steps.examine import CaseArguments, Shown
-from negotiation.mind import Need, Offer
-from negotiation.need import Capability, Task
+from negotiation.llm.steps.examine import CaseArguments, ShownMessages
+from negotiation.mind import Demand, Offer
+from negotiation.need import Capability, Need
 from tests.clauses import clause
 from tests.negotiation.formats import strict
 from tests.negotiation.llm.scripted import ScriptedModel
@@ -32,7 +32,10 @@ LIGHT = Capability(
 )
 OFFER = Offer((LIGHT,))
 DOCUMENT = "# Rules\n\nThe price is in cents and never negative.\n"
-MESSAGES = (Shown("response 1", '{"price": 5}'), Shown("response 2", '{"price": 0.05}'))
+MESSAGES = (
+    ShownMessages("response 1", '{"price": 5}'),
+    ShownMessages("response 2", '{"price": 0.05}'),
+)
 
 
 def mind(**script: Any) -> LlmMind:
@@ -130,7 +133,7 @@ async def test_an_answer_without_a_verdict_on_a_message_does_not_fit() -> None:
 
 @clause("ANP-9")
 async def test_what_the_question_has_no_room_for_does_not_count_as_good() -> None:
-    many = [Shown(f"response {number}", "{}") for number in range(1, 23)]
+    many = [ShownMessages(f"response {number}", "{}") for number in range(1, 23)]
     good = {str(number): {"follows": True, "rule": ""} for number in range(1, 21)}
     found = await mind(messages={"verdicts": good}).judge_messages(DOCUMENT, many)
     assert found == (
@@ -161,7 +164,7 @@ async def test_test_cases_are_arguments_that_fit_each_once() -> None:
         {"title": "no JSON", "arguments": "room a"},
         {"title": "no object", "arguments": "[]"},
     ]
-    need = Need(Task("Light", LIGHT.input_schema), {"room": "a", "on": True})
+    need = Demand(Need("Light", LIGHT.input_schema), {"room": "a", "on": True})
     found = await mind(cases={"cases": cases}).write_cases(DOCUMENT, need)
     assert found == (CaseArguments("usual", {"room": "a", "on": True}),)
 

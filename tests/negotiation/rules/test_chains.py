@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from negotiation.mind import Need, Offer
-from negotiation.need import Capability, Task
+from negotiation.mind import Demand, Offer
+from negotiation.need import Capability, Need
 from negotiation.rules.chains import ChainStep, find_chain
 from negotiation.rules.names import mentioned
 from negotiation.rules.rules import RulesMind
@@ -106,7 +106,7 @@ def test_names_count_once_and_the_longest_is_meant() -> None:
 
 
 async def test_rules_on_both_sides_call_two_capabilities_for_one_request() -> None:
-    need = Need(Task(NAMED), {"company": "Example Ltd"})
+    need = Demand(Need(NAMED), {"company": "Example Ltd"})
     contact = await meet(RulesMind(), RulesMind(), need, OFFER)
     output = await contact.call({"company": "Example Ltd"}, TOOLS, OFFER)
     assert output == {"invoices": ["7-1"]}
@@ -118,7 +118,7 @@ async def test_rules_on_both_sides_call_two_capabilities_for_one_request() -> No
 
 
 async def test_what_the_first_one_says_of_an_error_ends_the_request() -> None:
-    need = Need(Task(NAMED), {"company": "Example Ltd"})
+    need = Demand(Need(NAMED), {"company": "Example Ltd"})
     contact = await meet(RulesMind(), RulesMind(), need, OFFER)
     tools = {**TOOLS, FIND.name: failing("404", "nobody")}
     said = await contact.call({"company": "x"}, tools, OFFER)
@@ -127,7 +127,7 @@ async def test_what_the_first_one_says_of_an_error_ends_the_request() -> None:
 
 
 async def test_a_chain_that_does_not_fit_is_countered_in_its_own_terms() -> None:
-    need = Need(Task(NAMED, strict(name=TEXT), strict(unpaid=TEXT)), {"name": "x"})
+    need = Demand(Need(NAMED, strict(name=TEXT), strict(unpaid=TEXT)), {"name": "x"})
     with pytest.raises(Rejected) as caught:
         await meet(RulesMind(), RulesMind(), need, OFFER)
     # The provider said what the chain takes; the requester has none of it.

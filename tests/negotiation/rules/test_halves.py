@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from negotiation.document import read_document, render_document
 from negotiation.errors import CapabilityFailed, HalfError
-from negotiation.mind import Need, Offer
-from negotiation.need import Capability, Task
+from negotiation.mind import Demand, Offer
+from negotiation.need import Capability, Need
 from negotiation.rules.fit import Fit, fit_provider
 from negotiation.rules.halves import literal, write_half
 from negotiation.schema.mapping import Drop, Mismatch, compare
@@ -78,7 +78,7 @@ def provider(document: Any, *capabilities: Capability) -> InProcessHalf:
     return InProcessHalf(write_half(document, Offer(capabilities)).text)
 
 
-def requester(document: Any, need: Need) -> InProcessHalf:
+def requester(document: Any, need: Demand) -> InProcessHalf:
     return InProcessHalf(write_half(document, need).text)
 
 
@@ -97,8 +97,8 @@ async def answer(half: InProcessHalf, data: bytes, output: Any) -> tuple[Any, An
 
 @clause("ANP-35")
 async def test_both_halves_speak_the_seeds_protocol() -> None:
-    task = Task("product_info", None, {"properties": {"price": {}}})
-    caller = requester(SEED, Need(task, {"product-id": "P12345"}))
+    task = Need("product_info", None, {"properties": {"price": {}}})
+    caller = requester(SEED, Demand(task, {"product-id": "P12345"}))
     request = await caller.encode_request("m1", {"product-id": "P12345"})
     assert json.loads(request) == {
         "messageId": "m1",
@@ -135,7 +135,7 @@ async def test_a_failed_capability_is_answered_in_the_documents_way() -> None:
             "type": "RESPONSE",
             "status": {"code": expected, "message": "no such product"},
         }
-    caller = requester(SEED, Need(Task("product_info"), {"productId": "P9"}))
+    caller = requester(SEED, Demand(Need("product_info"), {"productId": "P9"}))
     assert await caller.decode_response(json.dumps(response).encode()) == {
         "message_id": "m2",
         "error": {"code": 500, "message": "no such product"},
@@ -143,7 +143,7 @@ async def test_a_failed_capability_is_answered_in_the_documents_way() -> None:
 
 
 async def test_the_seeds_own_test_case_with_null_decodes_to_an_error() -> None:
-    caller = requester(SEED, Need(Task("product_info"), {"productId": "P99999"}))
+    caller = requester(SEED, Demand(Need("product_info"), {"productId": "P99999"}))
     data = json.dumps(
         {
             "messageId": "msg002",
@@ -161,7 +161,7 @@ async def test_the_seeds_own_test_case_with_null_decodes_to_an_error() -> None:
 async def test_our_own_shape_passes_the_values_through() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     document = read_document(render_document("echo", schema, {}))
-    need = Need(Task("echo", schema), {"a": "x"})
+    need = Demand(Need("echo", schema), {"a": "x"})
     caller = requester(document, need)
     assert json.loads(await caller.encode_request("m", {"a": "x"})) == {
         "messageId": "m",
@@ -195,14 +195,14 @@ async def test_our_own_shape_passes_the_values_through() -> None:
 )
 async def test_a_response_that_is_not_one_ends_in_an_error(message: Any) -> None:
     document = read_document(render_document("x", {}, {"type": "object"}))
-    caller = requester(document, Need(Task("x", {}), {}))
+    caller = requester(document, Demand(Need("x", {}), {}))
     with pytest.raises(HalfError):
         await caller.decode_response(json.dumps(message).encode())
 
 
 async def test_only_200_is_good_in_our_own_shape() -> None:
     document = read_document(render_document("x", {}, {}))
-    caller = requester(document, Need(Task("x", {}), {}))
+    caller = requester(document, Demand(Need("x", {}), {}))
     codes: list[Any] = [0, 201, "200", None, [], {"a": 1}]
     for code in codes:
         message = {"messageId": "m", "status": {"code": code, "message": "w"}}
@@ -212,7 +212,7 @@ async def test_only_200_is_good_in_our_own_shape() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"{", b"[" * 100_000, b"nul", b"5"])
 async def test_bytes_that_are_no_message_end_in_an_error(data: bytes) -> None:
-    caller = requester(SEED, Need(Task("product_info"), {"productId": "P"}))
+    caller = requester(SEED, Demand(Need("product_info"), {"productId": "P"}))
     with pytest.raises(HalfError):
         await caller.decode_response(data)
     with pytest.raises(HalfError):
@@ -220,7 +220,7 @@ async def test_bytes_that_are_no_message_end_in_an_error(data: bytes) -> None:
 
 
 async def test_an_argument_the_protocol_has_no_place_for_is_never_lost() -> None:
-    need = Need(Task("product_info"), {"product_id": "P"})
+    need = Demand(Need("product_info"), {"product_id": "P"})
     caller = requester(SEED, need)
     with pytest.raises(HalfError, match="product_id"):
         await caller.encode_request("m", {})
@@ -236,7 +236,7 @@ async def test_a_value_cannot_take_the_place_of_a_protocol_field() -> None:
         '{"type": "string"}, "code": {"type": "integer"}, "data": {}}}'
     )
     document = read_document(text)
-    caller = requester(document, Need(Task("x", {"type": "object"}), {}))
+    caller = requester(document, Demand(Need("x", {"type": "object"}), {}))
     assert json.loads(await caller.encode_request("m", {"a": 1})) == {
         "a": 1,
         "messageId": "m",
@@ -357,7 +357,7 @@ async def test_documents_of_others_are_spoken_in_their_own_way(
         f"# Response\n{schema(response_fields)}"
     )
     half = provider(document, ADD)
-    caller = requester(document, Need(Task("add"), {"a": 1}))
+    caller = requester(document, Demand(Need("add"), {"a": 1}))
     request = await caller.encode_request("m", {"a": 1})
     assert findings(document.request_schema, json.loads(request)) == []
     calls, response = await answer(half, request, {"sum": 3})
@@ -394,7 +394,7 @@ async def test_hostile_names_and_constants_are_only_long_strings(name: str) -> N
         "required": [name, "n"],
     }
     document = read_document(render_document(f"call {name}", schema, {}))
-    need = Need(Task(f"call {name}", {**schema, "title": name}), {})
+    need = Demand(Need(f"call {name}", {**schema, "title": name}), {})
     caller = requester(document, need)
     value = {name: "x", "constant": {name: [name, 1.5, None, True]}}
     data = await caller.encode_request("m", value)
@@ -481,7 +481,7 @@ def test_what_the_caller_sends_and_gets_fits_the_document(data: st.DataObject) -
     names = ["unit_price", "name", "item-count", "Zip Code", "city"]
     source: Any = data.draw(objects(scalars() | schemas(names), names))
     document = read_document(render_document("x", renamed(source), source))
-    need = Need(Task("x", source, source), {})
+    need = Demand(Need("x", source, source), {})
     try:
         half = InProcessHalf(write_half(document, need).text)
     except HalfError as exc:

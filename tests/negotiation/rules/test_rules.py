@@ -12,8 +12,8 @@ from negotiation.document import document_hash, read_document, render_document
 from negotiation.errors import HalfError, MindError
 from negotiation.exchange.preparation import prepare_half
 from negotiation.messages import Status
-from negotiation.mind import Accept, Counter, HalfSource, Mind, Need, Offer, Reject
-from negotiation.need import Capability, Task, task_key
+from negotiation.mind import Accept, Counter, Demand, HalfSource, Mind, Offer, Reject
+from negotiation.need import Capability, Need, need_key
 from negotiation.rules.rules import (
     RulesMind,
     judge_offer,
@@ -65,7 +65,7 @@ def test_the_rules_mind_is_a_mind() -> None:
 
 @clause("ANP-4")
 async def test_a_proposal_states_need_means_and_format() -> None:
-    need = Need(Task("convert time"), {"time": "12:00", "source_timezone": "UTC"})
+    need = Demand(Need("convert time"), {"time": "12:00", "source_timezone": "UTC"})
     text = await RulesMind().propose(need)
     document = read_document(text)
     assert document.requirement == "convert time"
@@ -79,19 +79,19 @@ async def test_a_proposal_states_need_means_and_format() -> None:
 
 
 def test_equal_tasks_give_equal_bytes_whatever_the_data() -> None:
-    task = Task("x", obj({"a": STRING}, "a"), obj({"b": STRING}))
-    other = Task(
+    task = Need("x", obj({"a": STRING}, "a"), obj({"b": STRING}))
+    other = Need(
         "x", dict(reversed(obj({"a": STRING}, "a").items())), task.output_schema
     )
-    one, two = propose(Need(task, {"a": "1"})), propose(Need(other, {"a": "22"}))
-    assert task_key(task) == task_key(other)
+    one, two = propose(Demand(task, {"a": "1"})), propose(Demand(other, {"a": "22"}))
+    assert need_key(task) == need_key(other)
     assert document_hash(one) == document_hash(two)
 
 
 async def test_a_task_whose_schema_is_over_the_limits_cannot_be_proposed() -> None:
-    task = Task("x", {"$ref": "http://example.com/"})
+    task = Need("x", {"$ref": "http://example.com/"})
     with pytest.raises(MindError, match="not local"):
-        await RulesMind().propose(Need(task, {}))
+        await RulesMind().propose(Demand(task, {}))
 
 
 @pytest.mark.parametrize(
@@ -108,22 +108,22 @@ async def test_a_task_whose_schema_is_over_the_limits_cannot_be_proposed() -> No
     ],
 )
 def test_a_name_in_the_requirement_chooses_the_capability(requirement: str) -> None:
-    need = Need(Task(requirement), {"time": "12:00", "source_timezone": "UTC"})
+    need = Demand(Need(requirement), {"time": "12:00", "source_timezone": "UTC"})
     assert judge_offer(propose(need), ALL, NOTHING) == Accept()
 
 
 def test_names_are_whole_words_and_the_longest_wins() -> None:
     order, orders = tool("shop.order"), tool("shop.order_list", obj({}))
     offer = Offer((order, orders))
-    need = Need(Task("give me the order list"), {})
+    need = Demand(Need("give me the order list"), {})
     assert judge_offer(propose(need), offer, NOTHING) == Accept()
-    need = Need(Task("reorder or preordering"), {"zone": "x"})
+    need = Demand(Need("reorder or preordering"), {"zone": "x"})
     verdict = judge_offer(propose(need), offer, NOTHING)
     assert isinstance(verdict, Reject)
 
 
 def test_a_side_effect_is_never_chosen_by_shape() -> None:
-    need = Need(Task("I want one"), {"sku": "P1"})
+    need = Demand(Need("I want one"), {"sku": "P1"})
     verdict = judge_offer(propose(need), ALL, NOTHING)
     assert isinstance(verdict, Reject)
     assert "shop.place-order" in verdict.reason
@@ -137,7 +137,7 @@ def test_two_that_fit_by_shape_are_not_chosen_from() -> None:
     one = tool("a.one", obj({"sku": STRING}, "sku"), read_only=True)
     for other in (replace(one, name="b.two"), replace(ORDER, name="b.two")):
         verdict = judge_offer(
-            propose(Need(Task("I want one of it"), {"sku": "P"})),
+            propose(Demand(Need("I want one of it"), {"sku": "P"})),
             Offer((replace(one, name="a.first"), other)),
             NOTHING,
         )
@@ -147,18 +147,18 @@ def test_two_that_fit_by_shape_are_not_chosen_from() -> None:
 
 def test_one_that_needs_nothing_is_not_chosen_by_shape_for_everything() -> None:
     offer = Offer((tool("a.wipe", obj({}), read_only=True),))
-    verdict = judge_offer(propose(Need(Task("x"), {"sku": "P"})), offer, NOTHING)
+    verdict = judge_offer(propose(Demand(Need("x"), {"sku": "P"})), offer, NOTHING)
     assert isinstance(verdict, Reject)
 
 
 def test_one_name_on_two_attachments_is_unclear() -> None:
     offer = Offer((tool("a.search"), tool("b.search")))
-    need = Need(Task("search"), {"zone": "x"})
+    need = Demand(Need("search"), {"zone": "x"})
     verdict = judge_offer(propose(need), offer, NOTHING)
     assert verdict == Reject(
         "the requirement names several capabilities: a.search, b.search; name one"
     )
-    need = Need(Task("b.search"), {"zone": "x"})
+    need = Demand(Need("b.search"), {"zone": "x"})
     assert judge_offer(propose(need), offer, NOTHING) == Accept()
 
 
@@ -175,10 +175,10 @@ def test_an_action_that_the_document_fixes_names_the_capability() -> None:
 
 
 def test_nothing_near_is_refused_with_what_is_offered() -> None:
-    verdict = judge_offer(propose(Need(Task("qqq"), {"z": 1})), ALL, NOTHING)
+    verdict = judge_offer(propose(Demand(Need("qqq"), {"z": 1})), ALL, NOTHING)
     assert isinstance(verdict, Reject)
     assert "offered: shop.place-order, time.convert_time" in verdict.reason
-    need = Need(Task("what is the current weather"), {"z": 1})
+    need = Demand(Need("what is the current weather"), {"z": 1})
     verdict = judge_offer(propose(need), ALL, NOTHING)
     assert isinstance(verdict, Reject)
     assert "near to it: time.get_current_time" in verdict.reason
@@ -189,7 +189,7 @@ def test_nothing_near_is_refused_with_what_is_offered() -> None:
 
 @clause("ANP-5", "ANP-30", "ANP-31")
 def test_what_cannot_be_mapped_is_countered_once_in_our_own_terms() -> None:
-    need = Need(Task("convert_time"), {"zone": "UTC"})
+    need = Demand(Need("convert_time"), {"zone": "UTC"})
     verdict = judge_offer(propose(need), ALL, NOTHING)
     assert isinstance(verdict, Counter)
     document = read_document(verdict.document)
@@ -268,14 +268,14 @@ def test_a_field_of_the_protocol_and_a_value_of_that_name_are_not_mixed_up() -> 
 
 def test_a_task_without_schemas_accepts_what_its_data_fits() -> None:
     text = own_terms(CONVERT)
-    good = Need(Task("x"), {"sourceTimezone": "UTC", "time": "12:00"})
+    good = Demand(Need("x"), {"sourceTimezone": "UTC", "time": "12:00"})
     assert judge_reply(text, good, NOTHING) == Accept()
     for data in (
         {"time": "12:00"},
         {"time": 12, "source_timezone": "UTC"},
         {"time": "12:00", "source_timezone": "UTC", "more": 1},
     ):
-        need = Need(Task("x"), data)
+        need = Demand(Need("x"), data)
         verdict = judge_reply(text, need, (propose(need),))
         assert isinstance(verdict, Reject)
 
@@ -283,19 +283,19 @@ def test_a_task_without_schemas_accepts_what_its_data_fits() -> None:
 def test_the_data_must_keep_the_limits_of_the_request_format() -> None:
     limited = tool("a.b", obj({"n": {"type": "integer", "minimum": 3}}, "n"))
     text = own_terms(limited)
-    assert judge_reply(text, Need(Task("x"), {"n": 3}), NOTHING) == Accept()
-    need = Need(Task("x"), {"n": 2})
+    assert judge_reply(text, Demand(Need("x"), {"n": 3}), NOTHING) == Accept()
+    need = Demand(Need("x"), {"n": 2})
     verdict = judge_reply(text, need, (propose(need),))
     assert isinstance(verdict, Reject)
     assert "less than 3" in verdict.reason
 
 
 def test_a_tasks_own_schemas_bind_what_it_accepts() -> None:
-    task = Task(
+    task = Need(
         "x", obj({"time": STRING}, "time"), obj({"price": {"type": "number"}}, "price")
     )
     text = own_terms(tool("a.b", obj({"Time": STRING}, "Time")))
-    need = Need(task, {"time": "x"})
+    need = Demand(task, {"time": "x"})
     verdict = judge_reply(text, need, (propose(need),))
     assert isinstance(verdict, Reject)
     assert (
@@ -307,7 +307,7 @@ def test_a_tasks_own_schemas_bind_what_it_accepts() -> None:
 
 
 def test_a_requester_asks_once_more_for_what_it_can_read() -> None:
-    need = Need(Task("x"), {"a": 1})
+    need = Demand(Need("x"), {"a": 1})
     verdict = judge_reply("let us talk", need, NOTHING)
     assert isinstance(verdict, Counter)
     assert verdict.document == propose(need)
@@ -318,7 +318,7 @@ def test_a_requester_asks_once_more_for_what_it_can_read() -> None:
 
 async def test_what_was_sent_is_read_from_the_transcript() -> None:
     mind = RulesMind()
-    need = Need(Task("convert_time"), {"zone": "UTC"})
+    need = Demand(Need("convert_time"), {"zone": "UTC"})
     candidate = propose(need)
     received = turn(Direction.RECEIVED, candidate)
     first = await mind.judge(candidate, ALL, (received,))
@@ -337,7 +337,7 @@ async def _nothing_wrong(half: HalfSource, document: str) -> Findings:
 
 async def test_rules_do_not_try_the_same_half_twice() -> None:
     mind = RulesMind()
-    need = Need(Task("convert_time"), {"time": "1", "source_timezone": "UTC"})
+    need = Demand(Need("convert_time"), {"time": "1", "source_timezone": "UTC"})
     text = propose(need)
     half = await mind.write_half(text, ALL)
     assert half.origin == "rules"
@@ -358,9 +358,9 @@ async def test_rules_do_not_try_the_same_half_twice() -> None:
     assert verdict == Reject("our half for this document failed: it broke")
 
 
-@pytest.mark.parametrize("text", ["", "prose", propose(Need(Task("qqq"), {"z": 1}))])
+@pytest.mark.parametrize("text", ["", "prose", propose(Demand(Need("qqq"), {"z": 1}))])
 async def test_a_half_for_what_does_not_fit_is_a_half_error(text: str) -> None:
-    for side in (ALL, Need(Task("x", obj({"a": STRING}, "a")), {"a": "x"})):
+    for side in (ALL, Demand(Need("x", obj({"a": STRING}, "a")), {"a": "x"})):
         with pytest.raises(HalfError):
             await RulesMind().write_half(text, side)
 
@@ -369,7 +369,7 @@ def test_two_rules_minds_agree_in_one_round_or_after_one_counter() -> None:
     for capability in (CONVERT, NOW, ORDER):
         properties = capability.input_schema["properties"]  # type: ignore[index] # made above as an object schema
         data = dict.fromkeys(properties, "x")
-        need = Need(Task(capability.name), data)
+        need = Demand(Need(capability.name), data)
         assert judge_offer(propose(need), ALL, NOTHING) == Accept()
 
 
@@ -385,7 +385,7 @@ def test_two_rules_minds_agree_in_one_round_or_after_one_counter() -> None:
 )
 def test_any_candidate_gets_a_verdict_from_both_sides(text: str) -> None:
     assert isinstance(judge_offer(text, ALL, NOTHING), Accept | Counter | Reject)
-    need = Need(Task("x"), {"a": 1})
+    need = Demand(Need("x"), {"a": 1})
     assert isinstance(judge_reply(text, need, NOTHING), Accept | Counter | Reject)
 
 

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from negotiation.schema.mapping import Drop, Mismatch, Proof, compare, normal_name
+from negotiation.schema.mapping import (
+    Drop,
+    MappingProof,
+    Mismatch,
+    compare,
+    normal_name,
+)
 from negotiation.schema.plan import Keep, Plan, PlanError
 from tests.negotiation.inprocess import findings
 from tests.negotiation.schema.schema_strategies import (
@@ -377,9 +383,9 @@ def test_shape_is_enough_for_data_that_is_checked_on_every_call() -> None:
     )
     target = obj({"Zone": {**STRING, "pattern": "a"}, "n": {**NUMBER, "minimum": 1}})
     assert isinstance(compare(source, target), Mismatch)
-    assert isinstance(compare(source, target, proof=Proof.SHAPE), Plan)
+    assert isinstance(compare(source, target, proof=MappingProof.SHAPE), Plan)
     other = obj({"Zone": INTEGER})
-    assert isinstance(compare(source, other, proof=Proof.SHAPE), Mismatch)
+    assert isinstance(compare(source, other, proof=MappingProof.SHAPE), Mismatch)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from negotiation.document import read_document, render_document
-from negotiation.mind import HalfSource, Need, Offer, Side
-from negotiation.need import Capability, Schema, Task
+from negotiation.mind import Demand, HalfSource, Offer, Side
+from negotiation.need import Capability, Need, Schema
 from negotiation.rules.rules import own_terms, propose, write_from_text
 from negotiation.trial.acceptance import Findings, SamplesMade, check_half
 from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator
@@ -27,8 +27,8 @@ OUTPUT: Schema = {
 }
 TOOL = Capability("shop.price", "", INPUT, OUTPUT)
 OFFER = Offer((TOOL,))
-TASK = Task("shop.price", INPUT, OUTPUT)
-NEED = Need(TASK, {"sku": "P1"})
+TASK = Need("shop.price", INPUT, OUTPUT)
+NEED = Demand(TASK, {"sku": "P1"})
 DOCUMENT = propose(NEED)
 PRODUCT = Capability(
     "product_info",
@@ -74,14 +74,14 @@ async def check(text: str, side: Side, source: str | None = None) -> Findings:
         (DOCUMENT, OFFER),
         (DOCUMENT, NEED),
         (own_terms(TOOL), NEED),
-        (own_terms(TOOL), Need(Task("x"), {"sku": "P1"})),
-        (propose(Need(Task("shop.price"), {"SKU": "P"})), OFFER),
+        (own_terms(TOOL), Demand(Need("x"), {"sku": "P1"})),
+        (propose(Demand(Need("shop.price"), {"SKU": "P"})), OFFER),
         (
-            propose(Need(Task("shop.price"), {"SKU": "P"})),
-            Need(Task("x"), {"SKU": "P"}),
+            propose(Demand(Need("shop.price"), {"SKU": "P"})),
+            Demand(Need("x"), {"SKU": "P"}),
         ),
         (SEED.replace("获取商品信息", "product_info"), Offer((PRODUCT,))),
-        (SEED, Need(Task("product_info"), {"product_id": "P1"})),
+        (SEED, Demand(Need("product_info"), {"product_id": "P1"})),
         (
             render_document("shop.text", {"type": "object"}, {}),
             Offer((Capability("shop.text", "", {"type": "object"}, {}),)),
@@ -259,11 +259,11 @@ async def test_a_schema_without_samples_makes_the_check_partial() -> None:
         "required": ["sku"],
     }
     tool = Capability("shop.price", "", schema, OUTPUT)
-    text = propose(Need(Task("shop.price", schema), {"sku": "P1"}))
+    text = propose(Demand(Need("shop.price", schema), {"sku": "P1"}))
     found = await check(text, Offer((tool,)))
     assert found.passed
     assert found.samples == SamplesMade.NONE
-    found = await check(text, Need(Task("shop.price", schema), {"sku": "P1"}))
+    found = await check(text, Demand(Need("shop.price", schema), {"sku": "P1"}))
     assert found.passed
     assert found.samples == SamplesMade.FULL
 
@@ -306,7 +306,7 @@ async def test_findings_are_limited_and_short() -> None:
         "def decode_response(data):\n    return {'result': data.decode()}\n"
     )
     long: Any = {"sku": "x" * 50_000}
-    found = await check(DOCUMENT, Need(TASK, long), source)
+    found = await check(DOCUMENT, Demand(TASK, long), source)
     assert 0 < len(found.problems) <= 20
     assert all(len(problem) < 2_000 for problem in found.problems)
     assert json.dumps(found.problems)

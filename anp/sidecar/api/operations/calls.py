@@ -19,7 +19,7 @@ from anp.sidecar.api.requests import EmptyBody, LongText, PeerName, Uri
 from anp.sidecar.api.table import STRICT, get, post
 from anp.sidecar.calls.caller import CallRequest, CallResult, Mode
 from anp.sidecar.calls.journal import CallState, KeptCall
-from anp.sidecar.config.meaning import protocol_of, task_of
+from anp.sidecar.config.meaning import need_of, protocol_of
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import view_of
 
@@ -27,7 +27,7 @@ __all__ = ["Call", "CallBody", "CallOperations"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskBody:
+class NeedBody:
     """A task with schemas (DESIGN.md, Tasks and schemas)."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -51,7 +51,7 @@ class CallBody:
     peer: PeerName
     "Name, DID, URL or `URL#DID`."
 
-    task: LongText | TaskBody
+    task: LongText | NeedBody
     "A text, the name of a `[[task]]`, or an object."
 
     input: dict[str, Any] = field(default_factory=dict)
@@ -184,10 +184,10 @@ class CallOperations:
         return self._desk.find(request.path_params["id"])
 
     def _request(self, body: CallBody) -> CallRequest:
-        task = asdict(body.task) if isinstance(body.task, TaskBody) else body.task
+        task = asdict(body.task) if isinstance(body.task, NeedBody) else body.task
         return CallRequest(
             peer=body.peer,
-            task=task_of(self._daemon.config, task),
+            task=need_of(self._daemon.config, task),
             arguments=body.input,
             timeout=body.timeout,
             trust_first_use=body.trust_first_use,

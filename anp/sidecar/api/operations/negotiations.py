@@ -18,10 +18,10 @@ from anp.sidecar.api.table import STRICT, get, post
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import AgreementWithTests, Library, V, view_of
 from cache.records.records import (
+    AgreementRole,
     Count,
     Hash,
     NegotiationRecord,
-    Role,
     StandingRecord,
 )
 from negotiation.document.reader import read_requirement
@@ -93,7 +93,7 @@ class Negotiation:
     peer: str
     "DID of the peer, in its canonical form."
 
-    role: Role
+    role: AgreementRole
     "Our side."
 
     task: dict[str, Any] | None
@@ -140,7 +140,7 @@ class OwnerWord:
 
     id: str
     peer_did: str
-    role: Role
+    role: AgreementRole
     "Our side."
 
     verdict: Literal["accept", "reject", "edit", "hint", "offer"]

@@ -25,7 +25,7 @@ from anp.sidecar.consensus.written.heard import HeardEntry
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import Agreement, Library, view_of
 from cache.records.peers import PeerRecord, PeerState
-from cache.records.records import Count, Hash, Role
+from cache.records.records import AgreementRole, Count, Hash
 from negotiation.need import Capability
 
 __all__ = ["PeerOperations"]
@@ -188,7 +188,7 @@ class PeerOperations:
         did = await did_of(self._daemon, target.did)
         library = Library(self._daemon.store, self._daemon.sandbox)
         agreements, _ = await asyncio.to_thread(
-            library.page, peer=did, role=Role.REQUESTER
+            library.page, peer=did, role=AgreementRole.REQUESTER
         )
         listed = () if listing is None else listing.protocols
         return Offers(

@@ -31,7 +31,7 @@ from anp.sidecar.library.views import (
     view_of,
 )
 from cache.records.protocols import MAX_REASON
-from cache.records.records import Count, Hash, Role
+from cache.records.records import AgreementRole, Count, Hash
 
 __all__ = ["ROLE", "ProtocolOperations"]
 
@@ -47,7 +47,7 @@ MAX_AGE = 100 * 366 * 86_400.0
 ROLE = Query(
     name="role",
     text="Only this half.",
-    schema={"type": "string", "enum": [role.value for role in Role]},
+    schema={"type": "string", "enum": [role.value for role in AgreementRole]},
 )
 REVISION = Query(
     name="revision",
@@ -133,7 +133,7 @@ class Halves:
 class KeptTests:
     """The tests that are kept with an agreement, and their last run."""
 
-    role: Role
+    role: AgreementRole
     peer: str | None
     revision: Count
     last_run: dict[str, Any] | None

@@ -18,8 +18,8 @@ from anp.sidecar.bundles.format import MAX_BUNDLE
 from anp.sidecar.consensus.registry import KnownProtocol
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import view_of
+from cache.records.records import AgreementRole as StoredRole
 from cache.records.records import Count, Hash
-from cache.records.records import Role as StoredRole
 from negotiation.need import Role
 
 __all__ = ["SharingOperations"]

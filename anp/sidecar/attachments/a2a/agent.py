@@ -16,9 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from anp.sidecar.attachments.a2a.tasks import TaskRecord, failure_of, is_over
 from anp.sidecar.attachments.attachment import AttachmentLimits
-from anp.sidecar.attachments.errors import AttachmentError, CapabilityError
-from anp.sidecar.attachments.http.endpoint import CallContext, Endpoint, deadline_text
-from anp.sidecar.attachments.listing import Listing, Tool, read_tools
+from anp.sidecar.attachments.errors import AttachmentError, ToolError
+from anp.sidecar.attachments.http.endpoint import (
+    CallContext,
+    HttpEndpoint,
+    deadline_text,
+)
+from anp.sidecar.attachments.listing import Tool, ToolListing, read_tools
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.urls import Url, join_url, parse_url
 from negotiation.errors import JsonError
@@ -72,8 +76,8 @@ class A2aService:
         url = parse_url(spec.url)
         self._card_url = url if url.path != "/" else replace(url, path=WELL_KNOWN)
         self._max_answer = max(limits.max_document, limits.max_result)
-        self._cards = Endpoint(url, spec, max_answer=self._max_answer)
-        self._calls = Endpoint(
+        self._cards = HttpEndpoint(url, spec, max_answer=self._max_answer)
+        self._calls = HttpEndpoint(
             parse_url(spec.endpoint) if spec.endpoint else url,
             spec,
             max_answer=self._max_answer,
@@ -81,7 +85,7 @@ class A2aService:
         self._client: Client | None = None
         self._card = b""
         self._skills: dict[str, str] = {}
-        self._listing = Listing()
+        self._listing = ToolListing()
 
     async def open(self) -> None:
         """Read the secrets and make the clients."""
@@ -93,7 +97,7 @@ class A2aService:
         await self._cards.close()
         await self._calls.close()
 
-    async def list(self) -> Listing:
+    async def list(self) -> ToolListing:
         """Fetch the card, and read it if it has changed."""
         answer = await self._cards.ask("GET", self._card_url)
         if answer.status != 200:
@@ -146,11 +150,11 @@ class A2aService:
             wait = FIRST_POLL
             while not record.settled:
                 if not record.task_id:
-                    raise CapabilityError(502, "the agent answered nothing")
+                    raise ToolError(502, "the agent answered nothing")
                 await asyncio.sleep(wait)
                 wait = min(wait * 2, LAST_POLL)
                 record.replace(await client.get_task(GetTaskRequest(id=record.task_id)))
-        except (CapabilityError, AttachmentError):
+        except (ToolError, AttachmentError):
             raise
         except Exception as exc:
             # The library lets everything through that a wrong answer sets off.
@@ -205,7 +209,7 @@ class A2aService:
             )
         listing = read_tools(self._spec, tools, self._limits)
         self._skills = skills
-        self._listing = Listing(listing.capabilities, (*skipped, *listing.skipped))
+        self._listing = ToolListing(listing.capabilities, (*skipped, *listing.skipped))
 
     def _choose_interface(self, card: AgentCard) -> None:
         """Leave only the ways of calling that are built and go to the owner's host."""
@@ -307,7 +311,7 @@ def _message(
     try:
         ParseDict({"message": message}, request)
     except (ParseError, ValueError, RecursionError):
-        raise CapabilityError(400, "the input cannot be sent over A2A") from None
+        raise ToolError(400, "the input cannot be sent over A2A") from None
     return request
 
 
@@ -324,7 +328,7 @@ def _translated(exc: Exception, *, started: bool) -> Exception:
         from anp.sidecar.attachments.http.endpoint import NOT_SENT, TooLargeError
 
         if isinstance(cause, TooLargeError):
-            return CapabilityError(502, str(cause))
+            return ToolError(502, str(cause))
         if isinstance(cause, NOT_SENT):
             return AttachmentError(
                 f"cannot connect to the agent: {cause}", may_have_run=started
@@ -332,14 +336,12 @@ def _translated(exc: Exception, *, started: bool) -> Exception:
         if isinstance(cause, httpx.HTTPStatusError):
             status = cause.response.status_code
             if status in {401, 407}:
-                return CapabilityError(
-                    502, "the agent did not accept the owner's secrets"
-                )
+                return ToolError(502, "the agent did not accept the owner's secrets")
             code = status if status in {400, 403, 404, 429, 500, 503, 504} else 502
-            return CapabilityError(code, f"the agent answered {status}")
+            return ToolError(code, f"the agent answered {status}")
         if isinstance(cause, json.JSONDecodeError) or cause is None:
-            return CapabilityError(502, f"the agent's answer is no A2A: {text}")
+            return ToolError(502, f"the agent's answer is no A2A: {text}")
         return AttachmentError(f"the agent broke off: {text}", may_have_run=True)
     if isinstance(exc, A2AError):
-        return CapabilityError(500, text)
-    return CapabilityError(502, f"the agent's answer is no A2A: {text}")
+        return ToolError(500, text)
+    return ToolError(502, f"the agent's answer is no A2A: {text}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from anp.sidecar.attachments.errors import CapabilityError
+from anp.sidecar.attachments.errors import ToolError
 
 if TYPE_CHECKING:
     from a2a.types.a2a_pb2 import Part, StreamResponse, Task, TaskStatus
@@ -113,7 +113,7 @@ class TaskRecord:
             elif kind == "data":
                 data.append(_plain(part.data))
             elif kind is not None:
-                raise CapabilityError(
+                raise ToolError(
                     502, "the agent answered with a file, not with text or data"
                 )
         output: dict[str, Any] = {"text": "\n".join(texts)}
@@ -125,7 +125,7 @@ class TaskRecord:
         try:
             self.state = TaskState.Name(status.state)
         except ValueError:
-            raise CapabilityError(
+            raise ToolError(
                 502, "the agent names a task state that is not A2A's"
             ) from None
         self._said = self._counted(status.message.parts)
@@ -134,14 +134,12 @@ class TaskRecord:
         kept = list(parts)
         self._size += sum(part.ByteSize() for part in kept)
         if self._size > self._max_size:
-            raise CapabilityError(
-                502, f"the agent's answer is over {self._max_size} bytes"
-            )
+            raise ToolError(502, f"the agent's answer is over {self._max_size} bytes")
         return kept
 
     def _check_count(self) -> None:
         if len(self._artifacts) > MAX_ARTIFACTS:
-            raise CapabilityError(502, f"over {MAX_ARTIFACTS} artifacts in one task")
+            raise ToolError(502, f"over {MAX_ARTIFACTS} artifacts in one task")
 
 
 def is_over(state: str) -> bool:
@@ -149,24 +147,24 @@ def is_over(state: str) -> bool:
     return state in OVER
 
 
-def failure_of(record: TaskRecord) -> CapabilityError | None:
+def failure_of(record: TaskRecord) -> ToolError | None:
     """Return why a settled call has no output, or None if it has one."""
     said = record.text
     match record.state:
         case "TASK_STATE_FAILED":
-            return CapabilityError(500, said or "the agent failed without a word")
+            return ToolError(500, said or "the agent failed without a word")
         case "TASK_STATE_REJECTED":
-            return CapabilityError(400, said or "the agent rejected the task")
+            return ToolError(400, said or "the agent rejected the task")
         case "TASK_STATE_CANCELED":
-            return CapabilityError(500, said or "the agent cancelled the task")
+            return ToolError(500, said or "the agent cancelled the task")
         case "TASK_STATE_INPUT_REQUIRED":
-            return CapabilityError(
+            return ToolError(
                 400,
                 "the agent asks back, and a call has no second turn; say it in the "
                 f"first: {said or 'it did not say what'}",
             )
         case "TASK_STATE_AUTH_REQUIRED":
-            return CapabilityError(
+            return ToolError(
                 502, "the agent wants its owner to sign in before it goes on"
             )
     return None

@@ -18,11 +18,15 @@ from functools import partial
 from typing import Any
 
 from anp.sidecar.attachments.attachment import AttachmentLimits
-from anp.sidecar.attachments.errors import AttachmentError, CapabilityError
+from anp.sidecar.attachments.errors import AttachmentError, ToolError
 from anp.sidecar.attachments.http.declared import as_tool, read_tool, wrap
-from anp.sidecar.attachments.http.endpoint import CallContext, Endpoint, deadline_text
+from anp.sidecar.attachments.http.endpoint import (
+    CallContext,
+    HttpEndpoint,
+    deadline_text,
+)
 from anp.sidecar.attachments.http.service import error_of
-from anp.sidecar.attachments.listing import Listing, read_tools
+from anp.sidecar.attachments.listing import ToolListing, read_tools
 from anp.sidecar.attachments.secrets import read_secret
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.urls import parse_url
@@ -41,7 +45,7 @@ class CallbackService:
         self._spec = spec
         self._limits = limits
         self._url = parse_url(spec.url)
-        self._endpoint = Endpoint(
+        self._endpoint = HttpEndpoint(
             self._url, spec, max_answer=max(limits.max_document, limits.max_result)
         )
         self._key = b""
@@ -57,7 +61,7 @@ class CallbackService:
         """End every connection."""
         await self._endpoint.close()
 
-    async def list(self) -> Listing:
+    async def list(self) -> ToolListing:
         """Return the declared capabilities, or ask the agent for its own."""
         if self._spec.capabilities:
             await self._endpoint.reach()
@@ -113,7 +117,7 @@ class CallbackService:
         if isinstance(said, dict) and "output" in said:
             output = wrap(said["output"], None)
         if output is None:
-            raise CapabilityError(502, 'the agent\'s answer is no {"output": ...}')
+            raise ToolError(502, 'the agent\'s answer is no {"output": ...}')
         return output
 
     def _signed(self, call_id: str, content: bytes) -> dict[str, str]:
@@ -147,7 +151,7 @@ def _key(secret: str) -> bytes:
         ) from None
 
 
-def _refused(said: Any) -> CapabilityError | None:
+def _refused(said: Any) -> ToolError | None:
     """Return the agent's own error, if that is what it answered."""
     error = said.get("error") if isinstance(said, dict) else None
     if not isinstance(error, dict):
@@ -155,4 +159,4 @@ def _refused(said: Any) -> CapabilityError | None:
     code, message = error.get("code"), error.get("message")
     if not isinstance(code, int) or isinstance(code, bool) or not 400 <= code <= 599:
         return None
-    return CapabilityError(code, str(message or "the agent gave no reason"))
+    return ToolError(code, str(message or "the agent gave no reason"))

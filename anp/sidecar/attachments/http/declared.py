@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from anp.sidecar.attachments.http.openapi import DocumentError
+from anp.sidecar.attachments.http.openapi import OpenApiError
 from anp.sidecar.attachments.http.operations import (
     ANY_OBJECT,
     Body,
-    Operation,
+    HttpOperation,
     Parameter,
 )
 from anp.sidecar.attachments.listing import Tool
@@ -55,7 +55,7 @@ def read_tool(found: Any) -> Tool:
     )
 
 
-def as_operation(declared: DeclaredCapability) -> Operation:
+def as_operation(declared: DeclaredCapability) -> HttpOperation:
     """Return a declared capability of a service over HTTP.
 
     Arguments named in the path go there; of the others all go into the query of GET,
@@ -65,12 +65,12 @@ def as_operation(declared: DeclaredCapability) -> Operation:
         DocumentError: Its path or its input schema cannot be used.
     """
     if not declared.path.startswith("/"):
-        raise DocumentError(f"{declared.name}: path has to begin with /")
+        raise OpenApiError(f"{declared.name}: path has to begin with /")
     schema = dict(declared.input_schema)
     properties = schema.get("properties", {})
     in_path = _PLACEHOLDER.findall(declared.path)
     if not isinstance(properties, Mapping) or not set(in_path) <= properties.keys():
-        raise DocumentError(
+        raise OpenApiError(
             f"{declared.name}: its input_schema lacks {', '.join(in_path)} of its path"
         )
     parameters = [
@@ -89,7 +89,7 @@ def as_operation(declared: DeclaredCapability) -> Operation:
     else:
         body = Body(media_type="application/json", encoding="json")
     output = declared.output_schema
-    return Operation(
+    return HttpOperation(
         name=declared.name,
         description=declared.description,
         method=declared.method,

@@ -16,7 +16,7 @@ import httpx
 
 from anp.errors import ConfigError
 from anp.identity.web.fetcher import client_tls
-from anp.sidecar.attachments.errors import AttachmentError, CapabilityError
+from anp.sidecar.attachments.errors import AttachmentError, ToolError
 from anp.sidecar.attachments.secrets import Credentials, read_credentials
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.urls import Url, join_url, parse_url
@@ -26,9 +26,9 @@ from negotiation.strict_json import parse_json
 __all__ = [
     "CALLER_HEADER",
     "DEADLINE_HEADER",
-    "Answer",
+    "HttpAnswer",
     "CallContext",
-    "Endpoint",
+    "HttpEndpoint",
     "NOT_SENT",
     "TooLargeError",
     "deadline_text",
@@ -70,7 +70,7 @@ class CallContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """What a server answered, read to its end."""
 
     status: int
@@ -110,7 +110,7 @@ class Answer:
         try:
             return self.body.decode(self.charset)
         except (LookupError, UnicodeDecodeError):
-            raise CapabilityError(502, "the service's answer is no text") from None
+            raise ToolError(502, "the service's answer is no text") from None
 
     def reason(self) -> str:
         """Return in one line what an answer that is no success says."""
@@ -121,7 +121,7 @@ class Answer:
         return _words(said) or f"the service answered {self.phrase}"
 
 
-class Endpoint:
+class HttpEndpoint:
     """Sends requests below one URL of the owner's, with the owner's secrets.
 
     Nothing goes to another origin: not by a redirect, and not by what a document says.
@@ -177,7 +177,7 @@ class Endpoint:
         *,
         headers: Mapping[str, str] | None = None,
         content: bytes | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Send a request and read the whole answer; the caller sets the deadline.
 
         Raises:
@@ -189,7 +189,7 @@ class Endpoint:
             if location is None:
                 return answer
             url, method, content = self._follow(url, method, content, answer, location)
-        raise CapabilityError(502, "the service redirects too often")
+        raise ToolError(502, "the service redirects too often")
 
     async def reach(self) -> None:
         """Connect and hang up: what stands there may do something at any request.
@@ -208,19 +208,19 @@ class Endpoint:
         writer.close()
 
     def _follow(
-        self, url: Url, method: str, content: bytes | None, answer: Answer, to: str
+        self, url: Url, method: str, content: bytes | None, answer: HttpAnswer, to: str
     ) -> tuple[Url, str, bytes | None]:
         try:
             target = join_url(url, to)
         except ValueError:
-            raise CapabilityError(502, "the service redirects to no URL") from None
+            raise ToolError(502, "the service redirects to no URL") from None
         if target.origin != url.origin:
-            raise CapabilityError(
+            raise ToolError(
                 502, f"the service redirects to {target.origin}, another host"
             )
         if answer.status in KEEPS_METHOD or method in {"GET", "HEAD"}:
             return target, method, content
-        raise CapabilityError(502, f"the service redirects a {method} elsewhere")
+        raise ToolError(502, f"the service redirects a {method} elsewhere")
 
     async def _ask_once(
         self,
@@ -228,7 +228,7 @@ class Endpoint:
         url: Url,
         headers: Mapping[str, str] | None,
         content: bytes | None,
-    ) -> tuple[Answer, str | None]:
+    ) -> tuple[HttpAnswer, str | None]:
         try:
             async with self.client.stream(
                 method, url.text, headers=headers, content=content
@@ -243,7 +243,7 @@ class Endpoint:
                 f"cannot connect to {url.origin}: {_why(exc)}; is it running?"
             ) from None
         except TooLargeError as exc:
-            raise CapabilityError(502, str(exc)) from None
+            raise ToolError(502, str(exc)) from None
         except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as exc:
             raise AttachmentError(
                 f"{url.origin} broke off: {_why(exc)}", may_have_run=True
@@ -382,11 +382,11 @@ def is_json(media_type: str) -> bool:
     return media_type == "application/json" or media_type.endswith("+json")
 
 
-def _answer(response: httpx.Response, body: bytes) -> Answer:
+def _answer(response: httpx.Response, body: bytes) -> HttpAnswer:
     said = response.headers.get("content-type", "")
     media_type, _, rest = said.partition(";")
     charset = rest.partition("charset=")[2].partition(";")[0].strip(" \"'")
-    return Answer(
+    return HttpAnswer(
         response.status_code, media_type.strip().lower(), charset or "utf-8", body
     )
 

@@ -16,7 +16,7 @@ from anp.sidecar.attachments.http.endpoint import (
     is_json,
 )
 from anp.sidecar.attachments.http.openapi_schema import (
-    DocumentError,
+    OpenApiError,
     References,
     SchemaReader,
 )
@@ -24,11 +24,11 @@ from anp.sidecar.attachments.http.operations import (
     ANY_OBJECT,
     STYLES,
     Body,
-    Operation,
+    HttpOperation,
     Parameter,
 )
 
-__all__ = ["DocumentError", "OpenApi", "read_openapi"]
+__all__ = ["OpenApiError", "OpenApi", "read_openapi"]
 
 METHODS = ("get", "head", "post", "put", "patch", "delete")
 "Methods that become capabilities; OPTIONS and TRACE are about HTTP itself."
@@ -68,7 +68,7 @@ Place = Literal["path", "query", "header", "cookie"]
 class OpenApi:
     """What a document offers."""
 
-    operations: tuple[Operation, ...]
+    operations: tuple[HttpOperation, ...]
     "In the document's order."
 
     skipped: tuple[str, ...]
@@ -91,11 +91,11 @@ def read_openapi(
         DocumentError: It is no OpenAPI document that can be read.
     """
     if not isinstance(document, dict):
-        raise DocumentError("the OpenAPI document is no object")
+        raise OpenApiError("the OpenAPI document is no object")
     version = document.get("openapi")
     if not isinstance(version, str) or not version.startswith(("3.0", "3.1")):
         said = version or document.get("swagger")
-        raise DocumentError(
+        raise OpenApiError(
             f"the document is not OpenAPI 3.0 or 3.1 (it says {said!r:.40}); "
             "convert it, or declare the capabilities"
         )
@@ -116,7 +116,7 @@ class _Reader:
         self._responses = SchemaReader(self._references, is_30=is_30, request=False)
 
     def run(self) -> OpenApi:
-        operations: list[Operation] = []
+        operations: list[HttpOperation] = []
         skipped: list[str] = []
         for path, method, item, raw in self._raw_operations():
             where = f"{method.upper()} {path}"[:120]
@@ -125,7 +125,7 @@ class _Reader:
                 break
             try:
                 operations.append(self._operation(path, method, item, raw))
-            except DocumentError as exc:
+            except OpenApiError as exc:
                 skipped.append(f"{where}: {exc}")
         return OpenApi(tuple(operations), tuple(skipped), self._server())
 
@@ -141,13 +141,13 @@ class _Reader:
     ) -> Iterator[tuple[str, str, dict[str, Any], Any]]:
         paths = self._document.get("paths", {})
         if not isinstance(paths, dict):
-            raise DocumentError("paths of the OpenAPI document is no object")
+            raise OpenApiError("paths of the OpenAPI document is no object")
         for path, item in paths.items():
             if not path.startswith("/"):
                 continue
             try:
                 item = self._references.resolve(item)
-            except DocumentError:
+            except OpenApiError:
                 continue
             for method in METHODS:
                 if method in item:
@@ -155,11 +155,11 @@ class _Reader:
 
     def _operation(
         self, path: str, method: str, item: dict[str, Any], raw: Any
-    ) -> Operation:
+    ) -> HttpOperation:
         if not isinstance(raw, dict):
-            raise DocumentError("it is no object")
+            raise OpenApiError("it is no object")
         if raw.get("servers") or item.get("servers"):
-            raise DocumentError("it has servers of its own")
+            raise OpenApiError("it has servers of its own")
         properties: dict[str, Any] = {}
         required: list[str] = []
         parameters = []
@@ -167,7 +167,7 @@ class _Reader:
             place, name = found["in"], found["name"]
             argument = name if name not in properties else f"{place}_{name}"
             if argument in properties:
-                raise DocumentError(f"two parameters are called {name[:60]!r}")
+                raise OpenApiError(f"two parameters are called {name[:60]!r}")
             parameter, schema = self._parameter(found, argument)
             parameters.append(parameter)
             properties[argument] = schema
@@ -178,7 +178,7 @@ class _Reader:
         if method not in NO_BODY and raw.get("requestBody") is not None:
             body = self._body(raw["requestBody"], properties, required)
         output_schema, wrapped = self._output(raw)
-        return Operation(
+        return HttpOperation(
             name=_operation_name(raw, method, path),
             description=_description(raw, item),
             method=method.upper(),
@@ -204,12 +204,12 @@ class _Reader:
         found: dict[tuple[str, str], dict[str, Any]] = {}
         for source in (item.get("parameters") or [], raw.get("parameters") or []):
             if not isinstance(source, list) or len(source) > MAX_PARAMETERS:
-                raise DocumentError("its parameters are no list, or too many")
+                raise OpenApiError("its parameters are no list, or too many")
             for each in source:
                 one = self._references.resolve(each)
                 name, place = one.get("name"), one.get("in")
                 if not isinstance(name, str) or not name or place not in STYLES:
-                    raise DocumentError("a parameter has no name or no place")
+                    raise OpenApiError("a parameter has no name or no place")
                 found[str(place), name] = one
         return [
             one
@@ -230,14 +230,14 @@ class _Reader:
         if place == "header" and (
             name.lower() in OUR_HEADERS or not _HEADER.fullmatch(name)
         ):
-            raise DocumentError(f"header {name[:60]!r} cannot be an argument")
+            raise OpenApiError(f"header {name[:60]!r} cannot be an argument")
         if found.get("allowReserved") is True:
             # A peer's value could add parameters of its own.
-            raise DocumentError(f"{name[:60]!r} takes reserved characters unescaped")
+            raise OpenApiError(f"{name[:60]!r} takes reserved characters unescaped")
         usual = "form" if place in {"query", "cookie"} else "simple"
         style = found.get("style", usual)
         if style not in STYLES[place]:
-            raise DocumentError(
+            raise OpenApiError(
                 f"{name[:60]!r} has the style {style!r:.40}, which is not built"
             )
         explode = found.get("explode", style in {"form", "deepObject"})
@@ -247,13 +247,13 @@ class _Reader:
         if isinstance(content, dict) and content:
             media_type, media = next(iter(content.items()))
             if not is_json(media_type) or not isinstance(media, dict):
-                raise DocumentError(f"{name[:60]!r} is written as {media_type!r:.40}")
+                raise OpenApiError(f"{name[:60]!r} is written as {media_type!r:.40}")
             schema, as_json = media.get("schema", {}), True
         read = self._requests.read(schema)
         if found.get("description") and isinstance(read, dict):
             read.setdefault("description", str(found["description"])[:500])
         if place == "cookie" and not as_json and _is_container(read):
-            raise DocumentError(f"cookie {name[:60]!r} is no plain value")
+            raise OpenApiError(f"cookie {name[:60]!r} is no plain value")
         return Parameter(
             name=name,
             argument=argument,
@@ -274,10 +274,10 @@ class _Reader:
             required += schema.get("required", [])
             return Body(media_type=media_type, encoding=encoding, required=needed)
         if encoding == "form":
-            raise DocumentError("its form has no plain fields")
+            raise OpenApiError("its form has no plain fields")
         argument = "body" if "body" not in properties else "request_body"
         if argument in properties:
-            raise DocumentError("its parameters take the body's name")
+            raise OpenApiError("its parameters take the body's name")
         properties[argument] = schema if encoding == "json" else {"type": "string"}
         if needed:
             required.append(argument)
@@ -292,7 +292,7 @@ class _Reader:
         """Return the schema of the output, and whether answers are wrapped."""
         responses = raw.get("responses", {})
         if not isinstance(responses, dict):
-            raise DocumentError("its responses are no object")
+            raise OpenApiError("its responses are no object")
         schemas = []
         for status, response in responses.items():
             if not re.fullmatch(r"2(\d\d|XX)", str(status)):
@@ -323,12 +323,12 @@ def _check_path(path: str, parameters: list[Parameter]) -> None:
     wanted = _PLACEHOLDER.findall(path)
     given = [p.name for p in parameters if p.place == "path"]
     if sorted(wanted) != sorted(given) or len(set(wanted)) != len(wanted):
-        raise DocumentError("its path and its path parameters differ")
+        raise OpenApiError("its path and its path parameters differ")
     rest = _PLACEHOLDER.sub("", path)
     if "{" in rest or "}" in rest or not re.fullmatch(r"/[\x21-\x7e]*", rest):
-        raise DocumentError("its path is no path of a URL")
+        raise OpenApiError("its path is no path of a URL")
     if {"?", "#", "\\"} & set(rest) or {".", ".."} & set(path.split("/")):
-        raise DocumentError("its path is no path of a URL")
+        raise OpenApiError("its path is no path of a URL")
 
 
 def _operation_name(raw: dict[str, Any], method: str, path: str) -> str:
@@ -349,7 +349,7 @@ def _description(raw: dict[str, Any], item: dict[str, Any]) -> str:
 def _choose_media(content: Any) -> tuple[str, Any, dict[str, Any]]:
     """Return the media type, its encoding and what the document says about it."""
     if not isinstance(content, dict) or not content:
-        raise DocumentError("its body has no content")
+        raise OpenApiError("its body has no content")
     named = {_media_type(name): (name, media) for name, media in content.items()}
     for media_type, (_, media) in named.items():
         if is_json(media_type) and isinstance(media, dict):
@@ -361,7 +361,7 @@ def _choose_media(content: Any) -> tuple[str, Any, dict[str, Any]]:
         media = named.get(media_type, ("", None))[1]
         if isinstance(media, dict):
             return media_type, encoding, media
-    raise DocumentError(f"its body is {', '.join(sorted(named))[:80]}, not JSON")
+    raise OpenApiError(f"its body is {', '.join(sorted(named))[:80]}, not JSON")
 
 
 def _media_type(name: str) -> str:

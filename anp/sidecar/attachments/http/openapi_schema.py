@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from anp.errors import AnpError
 
-__all__ = ["DocumentError", "References", "SchemaReader"]
+__all__ = ["OpenApiError", "References", "SchemaReader"]
 
 MAX_NODES = 4_000
 "Most values in one schema once its `$ref` are replaced; peers are shown the result."
@@ -40,7 +40,7 @@ _ANNOTATIONS: Final = frozenset(
 )
 
 
-class DocumentError(AnpError):
+class OpenApiError(AnpError):
     """A document, or one operation in it, cannot be used; says why."""
 
 
@@ -57,7 +57,7 @@ class References:
             DocumentError: It leaves the document or points nowhere.
         """
         if not isinstance(ref, str) or not ref.startswith("#"):
-            raise DocumentError(f"$ref {ref!r:.80} leaves the document")
+            raise OpenApiError(f"$ref {ref!r:.80} leaves the document")
         here: Any = self._document
         for part in ref[1:].split("/")[1:]:
             name = part.replace("~1", "/").replace("~0", "~")
@@ -68,7 +68,7 @@ class References:
             else:
                 here = None
             if here is None:
-                raise DocumentError(f"$ref {ref!r:.80} points nowhere")
+                raise OpenApiError(f"$ref {ref!r:.80} points nowhere")
         return here
 
     def resolve(self, value: Any) -> dict[str, Any]:
@@ -79,11 +79,11 @@ class References:
         """
         for _ in range(MAX_HOPS):
             if not isinstance(value, dict):
-                raise DocumentError("something that should be an object is none")
+                raise OpenApiError("something that should be an object is none")
             if "$ref" not in value:
                 return value
             value = self.find(value["$ref"])
-        raise DocumentError("its $ref go in a circle")
+        raise OpenApiError("its $ref go in a circle")
 
 
 class SchemaReader:
@@ -113,11 +113,11 @@ class SchemaReader:
     def _read(self, schema: Any, open_refs: tuple[str, ...], depth: int) -> Any:
         self._spend(1)
         if depth > MAX_DEPTH:
-            raise DocumentError("a schema is nested too deeply")
+            raise OpenApiError("a schema is nested too deeply")
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, dict):
-            raise DocumentError("a schema is no object")
+            raise OpenApiError("a schema is no object")
         if "$ref" in schema:
             return self._read_ref(schema, open_refs, depth)
         found = {
@@ -137,7 +137,7 @@ class SchemaReader:
         if ref in open_refs:
             return {}
         if len(open_refs) > MAX_HOPS:
-            raise DocumentError("its $ref are nested too deeply")
+            raise OpenApiError("its $ref are nested too deeply")
         target = self._read(self._references.find(ref), (*open_refs, ref), depth + 1)
         rest = {name: value for name, value in schema.items() if name != "$ref"}
         # OpenAPI 3.0 has no siblings of `$ref`; annotations are worth no `allOf`.
@@ -181,7 +181,7 @@ class SchemaReader:
     def _spend(self, count: int) -> None:
         self._left -= count
         if self._left < 0:
-            raise DocumentError(f"a schema has over {MAX_NODES} values")
+            raise OpenApiError(f"a schema has over {MAX_NODES} values")
 
 
 def _from_30(schema: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:

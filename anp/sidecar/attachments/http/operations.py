@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import quote
 
-from anp.sidecar.attachments.errors import CapabilityError
+from anp.sidecar.attachments.errors import ToolError
 
 __all__ = [
     "ANY_OBJECT",
     "Body",
-    "Operation",
+    "HttpOperation",
     "Parameter",
-    "Request",
+    "HttpRequest",
     "STYLES",
     "build_request",
 ]
@@ -83,7 +83,7 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class HttpOperation:
     """One operation of a service, as a capability."""
 
     name: str
@@ -121,7 +121,7 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """What is sent for one call."""
 
     method: str
@@ -140,7 +140,9 @@ class Request:
     "Body, or None."
 
 
-def build_request(operation: Operation, arguments: Mapping[str, Any]) -> Request:
+def build_request(
+    operation: HttpOperation, arguments: Mapping[str, Any]
+) -> HttpRequest:
     """Return the request of a call.
 
     Args:
@@ -159,7 +161,7 @@ def build_request(operation: Operation, arguments: Mapping[str, Any]) -> Request
         value = left.pop(parameter.argument, None)
         if value is None:
             if parameter.place == "path":
-                raise CapabilityError(400, f"{parameter.argument} is missing")
+                raise ToolError(400, f"{parameter.argument} is missing")
             continue
         if parameter.place == "path":
             path[parameter.name] = _path_segment(parameter, value)
@@ -180,7 +182,7 @@ def build_request(operation: Operation, arguments: Mapping[str, Any]) -> Request
             headers["Content-Type"] = operation.body.media_type
     headers.setdefault("Accept", "application/json, text/plain;q=0.5, */*;q=0.1")
     target = _PLACEHOLDER.sub(lambda match: path[match[1]], operation.path)
-    return Request(operation.method, target, "&".join(query), headers, content)
+    return HttpRequest(operation.method, target, "&".join(query), headers, content)
 
 
 def _path_segment(parameter: Parameter, value: Any) -> str:
@@ -188,7 +190,7 @@ def _path_segment(parameter: Parameter, value: Any) -> str:
     # An encoded slash is a slash again for many servers, and dots lead upwards: the
     # value would choose another operation than the one that is exposed.
     if text in {"", ".", ".."} or any(c in text for c in "/\\") or _control(text):
-        raise CapabilityError(
+        raise ToolError(
             400, f"{parameter.argument}: {text[:40]!r} cannot stand in a path"
         )
     return _encoded(text, safe="," if isinstance(value, list | dict) else "")
@@ -211,7 +213,7 @@ def _query_pairs(parameter: Parameter, value: Any, others: set[str]) -> Iterator
     elif parameter.explode:
         for key, one in value.items():
             if key in others:
-                raise CapabilityError(
+                raise ToolError(
                     400, f"{parameter.argument}: {key!r} is another parameter"
                 )
             yield f"{_encoded(key)}={_encoded(_scalar(parameter, one))}"
@@ -227,7 +229,7 @@ def _query_pairs(parameter: Parameter, value: Any, others: set[str]) -> Iterator
 def _header_value(parameter: Parameter, value: Any) -> str:
     text = _joined(parameter, value)
     if _control(text) or not text.isascii():
-        raise CapabilityError(400, f"{parameter.argument} cannot stand in a header")
+        raise ToolError(400, f"{parameter.argument} cannot stand in a header")
     return text.strip()
 
 
@@ -235,7 +237,7 @@ def _content(body: Body, left: dict[str, Any]) -> bytes | None:
     if body.argument is not None:
         if body.argument not in left:
             if body.required:
-                raise CapabilityError(400, f"{body.argument} is missing")
+                raise ToolError(400, f"{body.argument} is missing")
             return None
         value = left[body.argument]
     else:
@@ -246,10 +248,10 @@ def _content(body: Body, left: dict[str, Any]) -> bytes | None:
         return json.dumps(value, ensure_ascii=False).encode()
     if body.encoding == "text":
         if not isinstance(value, str):
-            raise CapabilityError(400, f"{body.argument} has to be a text")
+            raise ToolError(400, f"{body.argument} has to be a text")
         return value.encode()
     if not isinstance(value, dict):
-        raise CapabilityError(400, "a form has to be an object")
+        raise ToolError(400, "a form has to be an object")
     pairs = []
     for name, one in value.items():
         field = Parameter(name=name, argument=name, place="query")
@@ -288,7 +290,7 @@ def _scalar(parameter: Parameter, value: Any) -> str:
             return json.dumps(value)
         case None:
             return ""
-    raise CapabilityError(
+    raise ToolError(
         400, f"{parameter.argument}: what is nested cannot stand in a {parameter.place}"
     )
 
@@ -297,7 +299,7 @@ def _encoded(text: str, safe: str = "") -> str:
     try:
         return quote(text, safe=safe)
     except UnicodeEncodeError:
-        raise CapabilityError(400, "a lone surrogate is no text") from None
+        raise ToolError(400, "a lone surrogate is no text") from None
 
 
 def _control(text: str) -> bool:

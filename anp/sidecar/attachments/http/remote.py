@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 from anp.errors import LocalError
 from anp.sidecar.attachments.attachment import AttachmentLimits
-from anp.sidecar.attachments.errors import AttachmentError, CapabilityError
+from anp.sidecar.attachments.errors import AttachmentError, ToolError
 from anp.sidecar.attachments.http.endpoint import CallContext
-from anp.sidecar.attachments.listing import Listing
+from anp.sidecar.attachments.listing import ToolListing
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.supervised import Supervised
 from anp.sidecar.attachments.supervisor import Supervisor
@@ -37,7 +37,7 @@ class Service(Protocol):
             AttachmentError: It cannot be made.
         """
 
-    async def list(self) -> Listing:
+    async def list(self) -> ToolListing:
         """Ask what it can do now; also how its health is looked after.
 
         Raises:
@@ -100,7 +100,7 @@ class RemoteAttachment(Supervised):
         await self._supervisor.wait_ready(timeout)
         self._listing.check(capability)
         if len(self._calls) >= self._limits.max_calls:
-            raise CapabilityError(503, f"{len(self._calls)} calls are running already")
+            raise ToolError(503, f"{len(self._calls)} calls are running already")
         if self._service is None:
             raise LocalError(f"attachment {self.name} is ready without a service")
         context = CallContext(
@@ -116,13 +116,11 @@ class RemoteAttachment(Supervised):
             # Also when our caller gave up; what the call still says goes nowhere.
             task.cancel()
         if not done:
-            raise CapabilityError(504, f"no answer within {timeout:g} s")
+            raise ToolError(504, f"no answer within {timeout:g} s")
         output = self._outcome(task)
         size = len(json.dumps(output, ensure_ascii=False).encode(errors="replace"))
         if size > self._limits.max_result:
-            raise CapabilityError(
-                502, f"the result is over {self._limits.max_result} bytes"
-            )
+            raise ToolError(502, f"the result is over {self._limits.max_result} bytes")
         return output
 
     def _begin(
@@ -145,7 +143,7 @@ class RemoteAttachment(Supervised):
             raise AttachmentError("the attachment was closed", may_have_run=True)
         try:
             return task.result()
-        except CapabilityError:
+        except ToolError:
             raise
         except AttachmentError:
             self._trouble.set()
@@ -183,17 +181,17 @@ class RemoteAttachment(Supervised):
             if self._take(await self._ask(service)):
                 supervisor.changed()
 
-    async def _ask(self, service: Service) -> Listing:
+    async def _ask(self, service: Service) -> ToolListing:
         limit = self._limits.supervisor.start_timeout
         try:
             async with asyncio.timeout(limit):
                 return await service.list()
         except TimeoutError:
             raise AttachmentError(f"it did not answer within {limit:g} s") from None
-        except CapabilityError as exc:
+        except ToolError as exc:
             raise AttachmentError(exc.message) from None
 
-    def _take(self, listing: Listing) -> bool:
+    def _take(self, listing: ToolListing) -> bool:
         """Use a listing from now on; return whether it differs from the last."""
         if listing == self._listing:
             return False

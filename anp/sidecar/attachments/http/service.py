@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from anp.sidecar.attachments.attachment import AttachmentLimits
-from anp.sidecar.attachments.errors import AttachmentError, CapabilityError
+from anp.sidecar.attachments.errors import AttachmentError, ToolError
 from anp.sidecar.attachments.http.declared import as_operation, wrap
 from anp.sidecar.attachments.http.endpoint import (
     CALLER_HEADER,
     DEADLINE_HEADER,
-    Answer,
     CallContext,
-    Endpoint,
+    HttpAnswer,
+    HttpEndpoint,
     deadline_text,
     is_json,
 )
-from anp.sidecar.attachments.http.openapi import DocumentError, OpenApi, read_openapi
-from anp.sidecar.attachments.http.operations import Operation, build_request
-from anp.sidecar.attachments.listing import Listing, Tool, read_tools
+from anp.sidecar.attachments.http.openapi import OpenApi, OpenApiError, read_openapi
+from anp.sidecar.attachments.http.operations import HttpOperation, build_request
+from anp.sidecar.attachments.listing import Tool, ToolListing, read_tools
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.urls import Url, join_url, parse_url
 from negotiation.errors import JsonError
@@ -41,12 +41,12 @@ class HttpService:
         self._spec = spec
         self._limits = limits
         self._base = parse_url(spec.url)
-        self._endpoint = Endpoint(
+        self._endpoint = HttpEndpoint(
             self._base, spec, max_answer=max(limits.max_document, limits.max_result)
         )
-        self._operations: dict[str, Operation] = {}
+        self._operations: dict[str, HttpOperation] = {}
         self._digest = b""
-        self._listing = Listing()
+        self._listing = ToolListing()
         self._prefix = self._base.path.rstrip("/")
 
     async def open(self) -> None:
@@ -57,7 +57,7 @@ class HttpService:
         """End every connection."""
         await self._endpoint.close()
 
-    async def list(self) -> Listing:
+    async def list(self) -> ToolListing:
         """Read the document again; without one see whether the service is there."""
         if self._spec.capabilities:
             await self._endpoint.reach()
@@ -97,7 +97,7 @@ class HttpService:
             raise error_of(answer)
         output = wrap(_value(answer), operation.wrapped)
         if output is None:
-            raise CapabilityError(502, "the service's answer is no object")
+            raise ToolError(502, "the service's answer is no object")
         return output
 
     async def _document(self) -> tuple[bytes, Url | None]:
@@ -126,10 +126,10 @@ class HttpService:
             )
         return answer.body, place
 
-    async def _fetch_elsewhere(self, place: Url) -> Answer:
+    async def _fetch_elsewhere(self, place: Url) -> HttpAnswer:
         """Fetch a document from another host, which gets none of our secrets."""
         bare = replace(self._spec, headers={}, query={}, bearer="", basic="")
-        endpoint = Endpoint(place, bare, max_answer=self._limits.max_document)
+        endpoint = HttpEndpoint(place, bare, max_answer=self._limits.max_document)
         try:
             await endpoint.open()
             return await endpoint.ask("GET", place)
@@ -146,7 +146,7 @@ class HttpService:
             raise AttachmentError(
                 f"the OpenAPI document {where}: {exc}{hint}"
             ) from None
-        except DocumentError as exc:
+        except OpenApiError as exc:
             raise AttachmentError(f"{where}: {exc}") from None
 
     def _use(self, found: OpenApi, *, server: str) -> None:
@@ -162,11 +162,11 @@ class HttpService:
             for operation in found.operations
         ]
         listing = read_tools(self._spec, tools, self._limits)
-        operations: dict[str, Operation] = {}
+        operations: dict[str, HttpOperation] = {}
         for operation in found.operations:
             operations.setdefault(operation.name, operation)
         self._operations = operations
-        self._listing = Listing(
+        self._listing = ToolListing(
             listing.capabilities, (*found.skipped, *listing.skipped)
         )
         self._prefix = self._base.path.rstrip("/")
@@ -180,21 +180,21 @@ class HttpService:
                 self._prefix = url.path.rstrip("/")
 
 
-def error_of(answer: Answer) -> CapabilityError:
+def error_of(answer: HttpAnswer) -> ToolError:
     """Return what a peer is told of an answer that is no success."""
     status = answer.status
     if status in {401, 407}:
         # Whose secrets are wrong is no business of a peer.
-        return CapabilityError(502, "the service did not accept the owner's secrets")
+        return ToolError(502, "the service did not accept the owner's secrets")
     if 400 <= status < 500:
         code = {408: 504, 422: 400}.get(status, status)
-        return CapabilityError(code, answer.reason())
+        return ToolError(code, answer.reason())
     if status in {500, 503, 504}:
-        return CapabilityError(status, answer.reason())
-    return CapabilityError(502, f"the service answered {answer.phrase}")
+        return ToolError(status, answer.reason())
+    return ToolError(502, f"the service answered {answer.phrase}")
 
 
-def _value(answer: Answer) -> Any:
+def _value(answer: HttpAnswer) -> Any:
     """Return what an answer holds."""
     if not answer.body:
         return None
@@ -202,10 +202,10 @@ def _value(answer: Answer) -> Any:
         try:
             return answer.json()
         except JsonError as exc:
-            raise CapabilityError(502, f"the service's answer: {exc}") from None
+            raise ToolError(502, f"the service's answer: {exc}") from None
     if answer.content_type.startswith("text/") or not answer.content_type:
         return answer.text()
-    raise CapabilityError(
+    raise ToolError(
         502, f"the service answered with {answer.content_type[:60]}, not with JSON"
     )
 
@@ -215,7 +215,7 @@ def _declared(spec: AttachmentSpec) -> OpenApi:
     for declared in spec.capabilities:
         try:
             operations.append(as_operation(declared))
-        except DocumentError as exc:
+        except OpenApiError as exc:
             skipped.append(str(exc))
     return OpenApi(tuple(operations), tuple(skipped), "")
 

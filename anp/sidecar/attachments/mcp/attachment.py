@@ -16,7 +16,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from anp.sidecar.attachments.attachment import AttachmentLimits
-from anp.sidecar.attachments.errors import AttachmentError, CapabilityError
+from anp.sidecar.attachments.errors import AttachmentError, ToolError
 from anp.sidecar.attachments.http.endpoint import CallContext, deadline_text
 from anp.sidecar.attachments.listing import Tool, read_tools
 from anp.sidecar.attachments.mcp.http_transport import NOT_SENT, http_transport
@@ -122,7 +122,7 @@ class McpAttachment(Supervised):
         await self._supervisor.wait_ready(timeout)
         self._listing.check(capability)
         if len(self._jobs) >= self._limits.max_calls:
-            raise CapabilityError(503, f"{len(self._jobs)} calls are running already")
+            raise ToolError(503, f"{len(self._jobs)} calls are running already")
         tool = capability.removeprefix(f"{self.name}.")
         context = CallContext(
             call_id=uuid.uuid4().hex,
@@ -136,7 +136,7 @@ class McpAttachment(Supervised):
             async with asyncio.timeout_at(deadline):
                 result = await job.answer
         except TimeoutError:
-            raise CapabilityError(504, f"no answer within {timeout:g} s") from None
+            raise ToolError(504, f"no answer within {timeout:g} s") from None
         finally:
             # Whoever gave up takes the call back, and the server is told.
             self._jobs.discard(job)
@@ -151,18 +151,18 @@ class McpAttachment(Supervised):
         texts = [block.text for block in result.content if block.type == "text"]
         text = "\n".join(texts)
         if result.is_error:
-            raise CapabilityError(500, text or "the tool failed without a word")
+            raise ToolError(500, text or "the tool failed without a word")
         output: dict[str, Any]
         if tool in self._structured:
             if not isinstance(result.structured_content, dict):
-                raise CapabilityError(
+                raise ToolError(
                     502, "the tool has an output schema but gave no structured content"
                 )
             output = result.structured_content
         else:
             others = sorted({b.type for b in result.content if b.type != "text"})
             if others:
-                raise CapabilityError(
+                raise ToolError(
                     502, f"the tool answered with {', '.join(others)}, not with text"
                 )
             output = {"text": text}
@@ -401,7 +401,7 @@ async def _run(client: Client, job: _Job, gone: Callable[[], None]) -> None:
             gone()
         _fail(job, error)
     except ValidationError:
-        _fail(job, CapabilityError(502, "the tool's answer is no tool result"))
+        _fail(job, ToolError(502, "the tool's answer is no tool result"))
     except asyncio.CancelledError:
         _fail(job, AttachmentError("the attachment was closed", may_have_run=True))
         raise
@@ -421,7 +421,7 @@ def _tool_error(code: int, message: str) -> Exception:
         return AttachmentError(message)
     if message == SESSION_GONE:
         return AttachmentError("the MCP server has forgotten us")
-    return CapabilityError(400 if code == INVALID_PARAMS else 500, message)
+    return ToolError(400 if code == INVALID_PARAMS else 500, message)
 
 
 def _fail(job: _Job, error: Exception) -> None:
@@ -457,4 +457,4 @@ def _gives_objects(tool: McpTool) -> bool:
 
 def _check_size(output: dict[str, Any], max_size: int) -> None:
     if len(json.dumps(output, ensure_ascii=False).encode(errors="replace")) > max_size:
-        raise CapabilityError(502, f"the tool's result is over {max_size} bytes")
+        raise ToolError(502, f"the tool's result is over {max_size} bytes")

@@ -25,7 +25,7 @@ from typing import Any
 
 from anp.errors import LocalError
 from anp.sidecar.attachments.attachment import AttachmentLimits
-from anp.sidecar.attachments.errors import AttachmentError, CapabilityError
+from anp.sidecar.attachments.errors import AttachmentError, ToolError
 from anp.sidecar.attachments.listing import Tool, read_tools
 from anp.sidecar.attachments.process import OutputTail, child_environment
 from anp.sidecar.attachments.spec import AttachmentSpec
@@ -86,14 +86,14 @@ class PythonAttachment(Supervised):
             raise LocalError(f"attachment {self.name} is ready without a child")
         # A function that hangs in a thread cannot be ended, so it goes on counting.
         if len(child.waiting) >= self._limits.max_calls:
-            raise CapabilityError(503, f"{len(child.waiting)} calls are still running")
+            raise ToolError(503, f"{len(child.waiting)} calls are still running")
         number = next(child.numbers)
         tool = capability.removeprefix(f"{self.name}.")
         frame = {"call": tool, "arguments": arguments}
         try:
             data = _pack(number, frame)
         except JsonError as exc:
-            raise CapabilityError(400, str(exc)) from exc
+            raise ToolError(400, str(exc)) from exc
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         child.waiting[number] = answer
         try:
@@ -108,7 +108,7 @@ class PythonAttachment(Supervised):
                 child.writer.write(_pack(number, {"cancel": True}))
             if isinstance(exc, TimeoutError):
                 text = f"no answer within {timeout:g} s"
-                raise CapabilityError(504, text) from None
+                raise ToolError(504, text) from None
             raise
         except ConnectionError:
             answer.add_done_callback(_ignore)
@@ -278,13 +278,13 @@ def _output(data: bytes, max_size: int) -> dict[str, Any]:
     try:
         frame = _object(data, max_size)
     except JsonError as exc:
-        raise CapabilityError(502, f"the function's result: {exc}") from exc
+        raise ToolError(502, f"the function's result: {exc}") from exc
     output, error = frame.get("output"), frame.get("error")
     if isinstance(output, dict):
         return output
     if isinstance(error, dict) and isinstance(error.get("code"), int):
-        raise CapabilityError(error["code"], str(error.get("message")))
-    raise CapabilityError(502, "the Python child's answer is no result")
+        raise ToolError(error["code"], str(error.get("message")))
+    raise ToolError(502, "the Python child's answer is no result")
 
 
 def _pack(number: int, frame: dict[str, Any]) -> bytes:

@@ -10,15 +10,15 @@ from typing import Any, Final
 from anp.channel.channel import Channel, ChannelClosed
 from anp.errors import CallError, ErrorKind
 from anp.protocols.envelope.discovery import read_page
-from anp.protocols.envelope.words import Action
+from anp.protocols.envelope.words import EnvelopeAction
 from anp.sidecar.consensus.written.base import WrittenChannel, WrittenParts
 from anp.sidecar.halves.protocol import Answer
 from anp.wire.frames import ProtocolType
 from negotiation.consensus.written import (
     NOT_SERVED,
     NOTHING_SENT,
-    Answered,
     Ask,
+    CallAnswered,
     CallRefused,
     Progress,
     Refusal,
@@ -150,7 +150,7 @@ class WrittenRequester(WrittenChannel):
         entries: list[dict[str, Any]] = []
         offset: int | None = 0
         for _ in range(MAX_PAGES):
-            answer = await self.call(Action.DISCOVER, {"offset": offset})
+            answer = await self.call(EnvelopeAction.DISCOVER, {"offset": offset})
             if answer.error is not None:
                 code, message = answer.error
                 raise CallError(
@@ -217,7 +217,7 @@ class WrittenRequester(WrittenChannel):
 
     def _act(self, event: WrittenEvent) -> None:
         match event:
-            case Answered(call_id, result, error):
+            case CallAnswered(call_id, result, error):
                 answer = self._pending.get(call_id)
                 if answer is not None and not answer.done():
                     answer.set_result(Answer(call_id, result, error))

@@ -18,9 +18,9 @@ from anp.channel.core.events import (
     FrameReceived,
     HandshakeRefused,
     LinkEvent,
+    LinkFault,
     NeedHelloAnswer,
     NeedPeerKeyCheck,
-    PeerFault,
 )
 from anp.channel.core.limits import LinkConfig
 from anp.channel.core.link_core import FrameTooLarge, LinkCore
@@ -146,11 +146,11 @@ def opened(
     return alice, bob, channel_id
 
 
-def fault_of(end: End, code: ErrorCode) -> PeerFault:
+def fault_of(end: End, code: ErrorCode) -> LinkFault:
     """Return the one fault that was counted."""
-    [fault] = end.of(PeerFault)
+    [fault] = end.of(LinkFault)
     assert fault.code is code
-    assert isinstance(fault, PeerFault)
+    assert isinstance(fault, LinkFault)
     return fault
 
 
@@ -192,7 +192,7 @@ def test_several_channels_of_both_directions_share_one_link() -> None:
             assert peer.give(end.send(channel, frame)) == []
             received = peer.of(FrameReceived)[-1]
             assert (received.channel_id, received.frame) == (channel, frame)
-    assert not alice.of(PeerFault) + bob.of(PeerFault)
+    assert not alice.of(LinkFault) + bob.of(LinkFault)
 
 
 def test_a_channel_tells_who_the_peer_is_and_what_it_offered() -> None:
@@ -379,7 +379,7 @@ def test_a_channel_is_closed_with_the_extension_when_both_have_it() -> None:
     assert alice.of(ChannelEnded) == [ChannelEnded(channel_id, "enough", False)]
     assert bob.of(ChannelEnded) == [ChannelEnded(channel_id, "enough", True)]
     assert not bob.core.channels
-    assert not bob.of(PeerFault)
+    assert not bob.of(LinkFault)
 
 
 def test_closing_at_the_same_time_is_no_fault_of_anybody() -> None:
@@ -393,8 +393,8 @@ def test_closing_at_the_same_time_is_no_fault_of_anybody() -> None:
     assert close["type"] == "message"
     bob.give(json.dumps(close))
     exchange(alice, bob)
-    assert not alice.of(PeerFault)
-    assert not bob.of(PeerFault)
+    assert not alice.of(LinkFault)
+    assert not bob.of(LinkFault)
 
 
 def test_what_goes_on_coming_on_a_closed_channel_is_a_fault() -> None:
@@ -507,10 +507,10 @@ def test_a_repeated_hello_is_refused() -> None:
     assert [m["type"] for m in bob.give(hello)] == ["destinationHello", "finished"]
     # While the first is under way its session is in use; later it was seen before.
     refused(bob.give(hello), ErrorCode.NOT_ALLOWED)
-    assert "in use" in bob.of(PeerFault)[-1].detail
+    assert "in use" in bob.of(LinkFault)[-1].detail
     bob.wait(bob.core.get_timer() or 0.0)
     refused(bob.give(hello), ErrorCode.NOT_ALLOWED)
-    assert "before" in bob.of(PeerFault)[-1].detail
+    assert "before" in bob.of(LinkFault)[-1].detail
 
 
 @clause("WIRE row 13")
@@ -521,7 +521,7 @@ def test_a_stale_hello_is_told_how_far_the_clocks_differ() -> None:
     bob.now = 3600.0
     response = refused(bob.give(hello), ErrorCode.NOT_ALLOWED)
     assert "3600" in response["detail"]
-    assert "3600" in bob.of(PeerFault)[-1].detail
+    assert "3600" in bob.of(LinkFault)[-1].detail
 
 
 @clause("WIRE row 25")
@@ -542,7 +542,7 @@ def test_a_handshake_nobody_answers_fails_by_the_timer() -> None:
     [failed] = alice.of(HandshakeRefused)
     assert failed.session_id == session_id
     assert (failed.timed_out, failed.by_peer) == (True, False)
-    assert not alice.of(PeerFault)
+    assert not alice.of(LinkFault)
 
 
 def test_an_abandoned_handshake_is_forgotten() -> None:
@@ -601,7 +601,7 @@ def test_a_first_message_at_the_limit_is_read_and_one_past_it_closes() -> None:
     assert len(bob.give(beat + " " * (200 - len(beat)))) == 1
     assert bob.give(beat + " " * (201 - len(beat))) == []
     assert bob.of(CloseLink) == [CloseLink(1009, "message too big")]
-    assert len(bob.of(PeerFault)) == 1
+    assert len(bob.of(LinkFault)) == 1
 
 
 @clause("WIRE row 34")
@@ -665,7 +665,7 @@ def test_what_is_no_message_is_one_fault_and_no_exception(text: str | bytes) -> 
     [bob, _] = ends()
     bob.give(text)
     [fault] = bob.events
-    assert isinstance(fault, PeerFault)
+    assert isinstance(fault, LinkFault)
     assert "\n" not in fault.detail
     assert len(fault.detail) < 500
 
@@ -694,7 +694,7 @@ FIELDS = st.sampled_from(
 def test_no_bytes_raise(texts: list[str | bytes]) -> None:
     [bob, _] = ends()
     bob.give(*texts)
-    assert len(bob.of(PeerFault)) == len(bob.events)
+    assert len(bob.of(LinkFault)) == len(bob.events)
 
 
 @given(kind=st.sampled_from(KINDS), fields=st.dictionaries(FIELDS, JSON))

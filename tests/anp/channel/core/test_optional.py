@@ -15,7 +15,7 @@ from anp.channel.core.events import (
     CloseLink,
     FrameIgnored,
     FrameReceived,
-    PeerFault,
+    LinkFault,
 )
 from anp.channel.core.limits import LinkConfig
 from anp.channel.core.optional import (
@@ -201,7 +201,7 @@ def test_an_unagreed_frame_is_dropped_and_the_channel_goes_on(
     assert bob.give(hostile.frame(ProtocolType.APPLICATION, b"real")) == []
     [received] = bob.of(FrameReceived)
     assert received.frame == Frame(ProtocolType.APPLICATION, b"real")
-    assert not bob.of(PeerFault)
+    assert not bob.of(LinkFault)
 
 
 @clause("ANP-Q17")

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from anp.protocols.envelope import EnvelopeCode
 from negotiation.consensus.written import (
-    Answered,
     Ask,
     Broken,
+    CallAnswered,
     CallCapability,
     CallRefused,
     WrittenLimits,
@@ -31,7 +31,7 @@ LIMITS = WrittenLimits(
     max_served=3,
     max_faults=50,
 )
-ENDS = (Answered, CallRefused)
+ENDS = (CallAnswered, CallRefused)
 
 # Messages that are nearly right, so that the machines are reached behind the reader.
 WORDS = st.sampled_from(
@@ -205,7 +205,7 @@ def test_calls_over_a_bad_link_end_once_and_run_at_most_once(
     assert link.ends.keys() == {str(number) for number in range(count)}
     for call_id, ends in link.ends.items():
         assert len(ends) == 1
-        if isinstance(ends[0], Answered):
+        if isinstance(ends[0], CallAnswered):
             assert ends[0].result == {"n": call_id}
         else:
             assert worst
@@ -229,7 +229,7 @@ def test_a_sender_that_repeats_its_request_gets_the_answer_in_the_end(
             link.step(worst=bool(data.draw(st.booleans())) and link.lost < 10)
         if link.ends:
             break
-    assert [type(end) for end in link.ends["0"]] == [Answered]
+    assert [type(end) for end in link.ends["0"]] == [CallAnswered]
     assert link.processed == {"0": 1}
 
 

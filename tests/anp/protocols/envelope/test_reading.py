@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anp.protocols.envelope.messages import (
-    Envelope,
+    EnvelopeMessage,
     ErrorPayload,
     EventPayload,
     OtherPayload,
@@ -44,7 +44,7 @@ NO_TEXT: list[Any] = [None, 1, 1.5, True, [], {}, ""]
 NO_OBJECT: list[Any] = [1, True, "x", [], [["a", 1]]]
 
 
-def read(value: Any) -> Envelope:
+def read(value: Any) -> EnvelopeMessage:
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
     return read_message(data, max_size=SIZE, wall_now=NOW)
 
@@ -355,7 +355,7 @@ KINDS = ["request", "response", "response", "event", "error", "error", "beat"]
 @clause("ENV-6", "ENV-10", "ENV-14", "ENV-15")
 @pytest.mark.parametrize(("payload", "kind"), [*zip(PAYLOADS, KINDS, strict=True)])
 def test_what_we_write_is_read_as_it_was_meant(payload: Any, kind: str) -> None:
-    envelope = Envelope(
+    envelope = EnvelopeMessage(
         message_id="m",
         sender_id=ALICE,
         receiver_id=BOB,
@@ -388,7 +388,7 @@ def deep(levels: int) -> Any:
     ],
 )
 def test_what_no_strict_reader_takes_is_never_sent(data: Any) -> None:
-    envelope = Envelope(
+    envelope = EnvelopeMessage(
         message_id="m",
         sender_id=ALICE,
         receiver_id=BOB,
@@ -401,7 +401,7 @@ def test_what_no_strict_reader_takes_is_never_sent(data: Any) -> None:
 
 
 def test_a_message_is_built_up_to_its_limit_and_no_further() -> None:
-    envelope = Envelope(
+    envelope = EnvelopeMessage(
         message_id="m",
         sender_id=ALICE,
         receiver_id=BOB,

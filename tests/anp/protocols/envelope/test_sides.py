@@ -11,9 +11,9 @@ from anp.protocols.envelope import EnvelopeCode
 from anp.protocols.envelope.memory import MAX_ANSWER_BYTES
 from anp.protocols.envelope.requester import MAX_COLLECTED
 from negotiation.consensus.written import (
-    Answered,
     Ask,
     Broken,
+    CallAnswered,
     CallCapability,
     CallRefused,
     Deliver,
@@ -105,7 +105,7 @@ def test_a_call_goes_there_and_back() -> None:
     assert response["metadata"] == {"correlation_id": request["message_id"]}
     assert response["payload"] == {"status": "success", "result": {"price": 7}}
     one.receive(response)
-    assert one.told() == [Answered("c", {"price": 7})]
+    assert one.told() == [CallAnswered("c", {"price": 7})]
     assert one.machine.waiting == 0
     assert one.machine.get_timer() is None
 
@@ -121,7 +121,8 @@ def test_many_calls_are_open_and_answered_in_any_order() -> None:
         two.answered(call.call_id, {"n": call.call_id})
     carry(two, one)
     assert one.told() == [
-        Answered(str(number), {"n": str(number + 1)}) for number in reversed(range(10))
+        CallAnswered(str(number), {"n": str(number + 1)})
+        for number in reversed(range(10))
     ]
 
 
@@ -136,7 +137,7 @@ def test_what_ran_and_failed_is_a_response() -> None:
     error = {"code": "404", "message": "no such sku?"}
     assert response["payload"] == {"status": "failure", "result": {}, "error": error}
     one.receive(response)
-    assert one.told() == [Answered("c", None, ("404", "no such sku?"), error)]
+    assert one.told() == [CallAnswered("c", None, ("404", "no such sku?"), error)]
 
 
 @clause("ENV-21", "ENV-23", "ENV-Q2", "ENV-Q3")
@@ -190,7 +191,7 @@ def test_any_json_value_of_a_capability_arrives_as_it_was(output: Any) -> None:
     (response,) = two.said()
     assert isinstance(response["payload"]["result"], dict)
     one.receive(response)
-    assert one.told() == [Answered("c", output)]
+    assert one.told() == [CallAnswered("c", output)]
 
 
 @pytest.mark.parametrize("output", [{"x": float("nan")}, {"x": "y" * 800_000}])
@@ -229,7 +230,9 @@ def test_what_takes_long_says_so_any_number_of_times_and_then_ends_once() -> Non
     assert [one["payload"]["status"] for one in final] == ["success"]
     for each in reports + final:
         one.receive(each)
-    assert one.told() == [Progress("c", "in_progress", {})] * 3 + [Answered("c", {})]
+    assert one.told() == [Progress("c", "in_progress", {})] * 3 + [
+        CallAnswered("c", {})
+    ]
 
 
 @clause("ENV-Q5")
@@ -239,7 +242,7 @@ def test_what_comes_after_the_final_answer_is_dropped_and_noted() -> None:
     one.receive(answer(request_id, DONE))
     for late in (DONE, FAILED, AT_WORK, {"code": "x", "message": "y"}):
         one.receive(answer(request_id, late, timestamp="2026-11-21T12:00:01Z"))
-    assert one.told() == [Answered("c", {"price": 7})]
+    assert one.told() == [CallAnswered("c", {"price": 7})]
     assert len(one.flags()) == 4
 
 
@@ -250,7 +253,7 @@ def test_an_unknown_status_is_passed_on_and_ends_nothing() -> None:
     one.receive(answer(request_id, {"status": "排队", "result": {"place": 3}}))
     assert one.told() == [Progress("c", "排队", {"place": 3})]
     one.receive(answer(request_id, DONE))
-    assert one.told() == [Answered("c", {"price": 7})]
+    assert one.told() == [CallAnswered("c", {"price": 7})]
 
 
 def test_a_call_ends_when_nothing_is_heard() -> None:
@@ -309,7 +312,7 @@ def test_failures_and_errors_are_told_apart() -> None:
     one.receive(answer(asked(one, "f"), FAILED))
     one.receive(answer(asked(one, "e"), {"code": "处理失败", "message": "坏"}))
     assert one.told() == [
-        Answered("f", None, ("404", "no such sku"), FAILED["error"]),
+        CallAnswered("f", None, ("404", "no such sku"), FAILED["error"]),
         CallRefused("e", "processing_failed", "坏", {}),
     ]
 
@@ -326,7 +329,7 @@ def test_error_objects_of_any_form_are_told(error: Any, told: Any) -> None:
     one = alice()
     one.receive(answer(asked(one), {"status": "failure", "error": error}))
     (event,) = one.told()
-    assert isinstance(event, Answered)
+    assert isinstance(event, CallAnswered)
     assert event.error == told
     assert event.details == error
 
@@ -612,7 +615,7 @@ def test_answers_to_a_request_to_all_are_collected_until_its_time_is_over() -> N
             "error": {"code": "x", "message": "y"},
         },
     ]
-    assert one.told() == [Answered("c", {"answers": expected})]
+    assert one.told() == [CallAnswered("c", {"answers": expected})]
 
 
 @clause("ENV-Q6")
@@ -630,7 +633,7 @@ def test_a_request_to_all_keeps_a_limited_number_of_answers() -> None:
         one.receive(answer(request_id, DONE, sender_id=name))
     one.wait(1000)
     (event,) = one.told()
-    assert isinstance(event, Answered)
+    assert isinstance(event, CallAnswered)
     assert isinstance(event.result, dict)
     assert len(event.result["answers"]) == MAX_COLLECTED
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from anp.sidecar.agreement.offline import likely_arguments, retry_cases
 from anp.sidecar.halves.workshop import HalfTrial
 from negotiation.document import read_document, render_document
-from negotiation.mind import HalfSource, Need, Offer
-from negotiation.need import Capability, Task
+from negotiation.mind import Demand, HalfSource, Offer
+from negotiation.need import Capability, Need
 from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator
 
 NUMBER = {
@@ -74,10 +74,10 @@ async def test_what_a_bundle_says_of_its_tests_cannot_break_the_import(
     value: Any,
 ) -> None:
     for tests in ({"cases": value}, value if isinstance(value, dict) else {}):
-        task = Task("double", NUMBER)
+        task = Need("double", NUMBER)
         found = await likely_arguments(DOCUMENT, task, tests, VALIDATOR)
         assert type(found["number"]) is int
-        for side in (OFFER, Need(task, found)):
+        for side in (OFFER, Demand(task, found)):
             half = HalfSource(REQUESTER, "hand-written")
             trial = HalfTrial(half, DOCUMENT, InProcessHalf(REQUESTER), VALIDATOR)
             retried = await retry_cases(tests, side, trial)
@@ -96,15 +96,15 @@ async def test_what_a_bundle_says_of_its_tests_cannot_break_the_import(
 async def test_a_trial_uses_the_data_of_an_earlier_test_if_it_fits(
     tests: dict[str, Any], number: int | None
 ) -> None:
-    found = await likely_arguments(DOCUMENT, Task("double", NUMBER), tests, VALIDATOR)
+    found = await likely_arguments(DOCUMENT, Need("double", NUMBER), tests, VALIDATOR)
     assert found["number"] == number or (number is None and "number" in found)
 
 
 async def test_without_a_schema_of_the_task_the_document_tells_the_data() -> None:
-    found = await likely_arguments(DOCUMENT, Task("double"), {}, VALIDATOR)
+    found = await likely_arguments(DOCUMENT, Need("double"), {}, VALIDATOR)
     assert type(found["number"]) is int
 
 
 async def test_without_any_hint_the_data_is_an_empty_object() -> None:
-    task = Task("double", False)
+    task = Need("double", False)
     assert await likely_arguments(DOCUMENT, task, {}, VALIDATOR) == {}

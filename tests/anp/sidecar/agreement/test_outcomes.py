@@ -18,7 +18,7 @@ from anp.sidecar.agreement.outcomes import (
     proposed_again,
     ruled_out,
 )
-from cache.records.records import AgreementRecord, Role, State
+from cache.records.records import AgreementRecord, AgreementRole, AgreementState
 
 NOW = 1_000_000.0
 BAD = {"title": "the largest", "passed": False, "detail": "/output is\nnot 7"}
@@ -31,7 +31,7 @@ def agreement(digest: str = "a", at: float = NOW, **changes: Any) -> AgreementRe
     record = AgreementRecord(
         own_did="did:key:zOwn",
         peer_did="did:key:zPeer",
-        role=Role.REQUESTER,
+        role=AgreementRole.REQUESTER,
         task_key="b" * 64,
         hash=digest * 64,
         revision=1,
@@ -40,7 +40,7 @@ def agreement(digest: str = "a", at: float = NOW, **changes: Any) -> AgreementRe
         tests={"cases": {"mode": "wire", "results": [GOOD, BAD], "at": at}},
         negotiation_id=None,
         created=at - 5.0,
-        state=State.FAILED,
+        state=AgreementState.FAILED,
     )
     return replace(record, **changes)
 
@@ -92,8 +92,10 @@ def test_a_text_is_refused_until_its_hold_is_over() -> None:
     assert failed_texts([record], now=NOW + HOLD) == []
 
 
-@pytest.mark.parametrize("state", [state for state in State if state != "failed"])
-def test_only_what_failed_is_refused(state: State) -> None:
+@pytest.mark.parametrize(
+    "state", [state for state in AgreementState if state != "failed"]
+)
+def test_only_what_failed_is_refused(state: AgreementState) -> None:
     assert failed_texts([agreement(state=state)], now=NOW) == []
 
 

@@ -10,20 +10,20 @@ from pathlib import Path
 import pytest
 
 from anp.sidecar.agreement.refusals import RefusingMind
-from cache.records.records import DocumentRecord, Role, State
+from cache.records.records import AgreementRole, AgreementState, DocumentRecord
 from cache.store import Store
 from negotiation.errors import MindError
 from negotiation.mind import (
     Accept,
     Counter,
+    Demand,
     HalfSource,
-    Need,
     Offer,
     Reject,
     Side,
     Verdict,
 )
-from negotiation.need import Task
+from negotiation.need import Need
 from negotiation.transcript import Turn
 from tests.cache.samples import (
     AGREEMENT,
@@ -36,7 +36,7 @@ from tests.cache.samples import (
 from tests.clauses import clause
 
 FAILED, FINE = "# The text that failed\n", "# Another text\n"
-NEED, OFFER = Need(Task("get a product"), {}), Offer(())
+NEED, OFFER = Demand(Need("get a product"), {}), Offer(())
 
 
 class Mind:
@@ -47,7 +47,7 @@ class Mind:
         self.verdict = verdict or Accept()
         self.asked: list[str] = []
 
-    async def propose(self, need: Need) -> str:
+    async def propose(self, need: Demand) -> str:
         return self.text
 
     async def judge(
@@ -84,7 +84,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
                 replace(
                     agreement,
                     hash=document.hash,
-                    state=State.FAILED,
+                    state=AgreementState.FAILED,
                     created=time.time(),
                 ),
             )
@@ -92,7 +92,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def refusing(
-    mind: Mind, store: Store, *, peer: str = AGREEMENT.peer_did, role: Role
+    mind: Mind, store: Store, *, peer: str = AGREEMENT.peer_did, role: AgreementRole
 ) -> tuple[RefusingMind, list[tuple[str, str, str, str]]]:
     """Return the mind around `mind`, and what it notes."""
     notes: list[tuple[str, str, str, str]] = []
@@ -105,16 +105,18 @@ def refusing(
 
 
 async def test_our_own_mind_proposes_nothing_that_failed(store: Store) -> None:
-    mind, _ = refusing(Mind(), store, role=Role.REQUESTER)
+    mind, _ = refusing(Mind(), store, role=AgreementRole.REQUESTER)
     with pytest.raises(MindError, match="anpd protocols release"):
         await mind.propose(NEED)
     assert mind.refused is not None
-    failed = [one for one in store.all_agreements() if one.role is Role.REQUESTER]
+    failed = [
+        one for one in store.all_agreements() if one.role is AgreementRole.REQUESTER
+    ]
     assert "proposed_again" in failed[0].tests["cases"]
 
 
 async def test_another_text_is_proposed(store: Store) -> None:
-    mind, _ = refusing(Mind(FINE), store, role=Role.REQUESTER)
+    mind, _ = refusing(Mind(FINE), store, role=AgreementRole.REQUESTER)
     assert await mind.propose(NEED) == FINE
     assert mind.refused is None
 
@@ -125,7 +127,7 @@ async def test_a_candidate_that_failed_is_rejected_and_no_mind_is_asked(
     store: Store, role: str, side: Side
 ) -> None:
     inner = Mind()
-    mind, notes = refusing(inner, store, role=Role(role))
+    mind, notes = refusing(inner, store, role=AgreementRole(role))
     verdict = await mind.judge(FAILED, side, ())
     assert isinstance(verdict, Reject)
     assert "test cases of this text failed" in verdict.reason
@@ -136,12 +138,12 @@ async def test_a_candidate_that_failed_is_rejected_and_no_mind_is_asked(
 
 async def test_a_counter_of_ours_that_failed_is_not_sent(store: Store) -> None:
     inner = Mind(verdict=Counter(FAILED, "our terms"))
-    mind, _ = refusing(inner, store, role=Role.PROVIDER)
+    mind, _ = refusing(inner, store, role=AgreementRole.PROVIDER)
     assert isinstance(await mind.judge(FINE, OFFER, ()), Reject)
 
 
 async def test_what_failed_with_one_peer_may_be_agreed_with_another(
     store: Store,
 ) -> None:
-    mind, _ = refusing(Mind(), store, peer=OTHER, role=Role.PROVIDER)
+    mind, _ = refusing(Mind(), store, peer=OTHER, role=AgreementRole.PROVIDER)
     assert await mind.judge(FAILED, OFFER, ()) == Accept()

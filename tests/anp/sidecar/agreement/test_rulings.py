@@ -26,17 +26,17 @@ from anp.sidecar.agreement.rulings import (
     verdict_of,
     waits_for_owner,
 )
-from cache.records.records import NegotiationRecord, Role, StandingRecord
-from negotiation.mind import Accept, Counter, HalfSource, Need, Reject
-from negotiation.need import Task, task_key
+from cache.records.records import AgreementRole, NegotiationRecord, StandingRecord
+from negotiation.mind import Accept, Counter, Demand, HalfSource, Reject
+from negotiation.need import Need, need_key
 from negotiation.rules.rules import propose
 from tests.cache.samples import NEGOTIATION, PEER
 from tests.clauses import clause
 
-NEED = Need(Task("add"), {"a": 1})
+NEED = Demand(Need("add"), {"a": 1})
 MINE = propose(NEED)
-THEIRS = propose(Need(Task("add"), {"a": "x"}))
-SUBJECT = task_key(NEED.task)
+THEIRS = propose(Demand(Need("add"), {"a": "x"}))
+SUBJECT = need_key(NEED.task)
 HALF = HalfSource("def handle_request(data): ...\n", "rules", ("shop.add",))
 
 
@@ -46,7 +46,7 @@ def turn(direction: str, candidate: str) -> dict[str, object]:
 
 FAILED: NegotiationRecord = replace(
     NEGOTIATION,
-    role=Role.PROVIDER,
+    role=AgreementRole.PROVIDER,
     outcome="rejected",
     hash=None,
     turns=(turn("received", THEIRS), turn("sent", MINE)),
@@ -65,18 +65,18 @@ def test_an_accept_is_about_the_last_candidate_of_the_peer_for_seven_days() -> N
     assert made.expires == 100.0 + LIFETIME
     assert made.module is None, "any half that passes its checks"
     found = answer_for(
-        [made], THEIRS, role=Role.PROVIDER, subject=FAILED.subject, sent=()
+        [made], THEIRS, role=AgreementRole.PROVIDER, subject=FAILED.subject, sent=()
     )
     assert found is made
     assert verdict_of(made, THEIRS) == Accept()
     for other in (
-        {"role": Role.REQUESTER, "candidate": THEIRS},
-        {"role": Role.PROVIDER, "candidate": MINE},
+        {"role": AgreementRole.REQUESTER, "candidate": THEIRS},
+        {"role": AgreementRole.PROVIDER, "candidate": MINE},
     ):
         assert not answer_for(
             [made],
             str(other["candidate"]),
-            role=Role(str(other["role"])),
+            role=AgreementRole(str(other["role"])),
             subject=FAILED.subject,
             sent=(),
         )
@@ -85,9 +85,9 @@ def test_an_accept_is_about_the_last_candidate_of_the_peer_for_seven_days() -> N
 def test_an_approval_binds_the_half_the_owner_was_shown() -> None:
     pending = {"document": THEIRS, "ours": False, "half": half_json(HALF)}
     made = word(replace(FAILED, pending=pending), Decision("accept"))
-    assert said([made], THEIRS, HALF, role=Role.PROVIDER) is made
+    assert said([made], THEIRS, HALF, role=AgreementRole.PROVIDER) is made
     other = replace(HALF, text="def handle_request(data): return b''\n")
-    assert said([made], THEIRS, other, role=Role.PROVIDER) is None
+    assert said([made], THEIRS, other, role=AgreementRole.PROVIDER) is None
 
 
 def test_an_approved_counter_of_ours_answers_the_same_candidate_once() -> None:
@@ -99,7 +99,7 @@ def test_an_approved_counter_of_ours_answers_the_same_candidate_once() -> None:
     }
     record = replace(FAILED, pending=pending)
     made = word(record, Decision("accept"))
-    options = {"role": Role.PROVIDER, "subject": FAILED.subject}
+    options = {"role": AgreementRole.PROVIDER, "subject": FAILED.subject}
     assert answer_for([made], THEIRS, sent=(), **options) is made  # type: ignore[arg-type]
     assert isinstance(verdict_of(made, THEIRS), Counter)
     assert verdict_of(made, MINE) == Accept()
@@ -112,27 +112,27 @@ def test_an_approved_counter_of_ours_answers_the_same_candidate_once() -> None:
 
 def test_an_edited_text_answers_the_requirement_and_not_only_the_bytes() -> None:
     made = word(FAILED, Decision("edit", MINE))
-    same_need = propose(Need(Task("add"), {"a": 1.5}))
+    same_need = propose(Demand(Need("add"), {"a": 1.5}))
     found = answer_for(
         [made],
         same_need,
-        role=Role.PROVIDER,
+        role=AgreementRole.PROVIDER,
         subject=subject_of_candidate(same_need),
         sent=(),
     )
     assert found is made
-    other = propose(Need(Task("subtract"), {"a": 1.5}))
+    other = propose(Demand(Need("subtract"), {"a": 1.5}))
     assert not answer_for(
         [made],
         other,
-        role=Role.PROVIDER,
+        role=AgreementRole.PROVIDER,
         subject=subject_of_candidate(other),
         sent=(),
     )
 
 
 def test_a_requesters_edit_is_proposed_and_an_offer_only_if_it_fits_the_data() -> None:
-    record = replace(FAILED, role=Role.REQUESTER, subject=SUBJECT)
+    record = replace(FAILED, role=AgreementRole.REQUESTER, subject=SUBJECT)
     edit = word(record, Decision("edit", THEIRS))
     assert proposal_for([edit], NEED, subject=SUBJECT) is edit
     offer = replace(edit, verdict="offer")
@@ -145,19 +145,21 @@ def test_a_requesters_edit_is_proposed_and_an_offer_only_if_it_fits_the_data() -
 def test_the_newest_word_counts() -> None:
     accept = word(FAILED, Decision("accept"))
     reject = word(FAILED, Decision("reject"))
-    options = {"role": Role.PROVIDER, "subject": FAILED.subject, "sent": ()}
+    options = {"role": AgreementRole.PROVIDER, "subject": FAILED.subject, "sent": ()}
     assert answer_for([reject, accept], THEIRS, **options) is reject  # type: ignore[arg-type]
 
 
 def test_hints_come_oldest_first_and_only_for_their_subject() -> None:
     hint = replace(word(FAILED, Decision("reject")), verdict="hint", hash=None)
     one, two = replace(hint, note="one"), replace(hint, note="two")
-    assert hints_for([two, one], role=Role.PROVIDER, subject=FAILED.subject) == [
+    assert hints_for(
+        [two, one], role=AgreementRole.PROVIDER, subject=FAILED.subject
+    ) == [
         one,
         two,
     ]
-    assert hints_for([one], role=Role.PROVIDER, subject="0" * 64) == []
-    assert hints_for([one], role=Role.PROVIDER, subject=None) == []
+    assert hints_for([one], role=AgreementRole.PROVIDER, subject="0" * 64) == []
+    assert hints_for([one], role=AgreementRole.PROVIDER, subject=None) == []
 
 
 @pytest.mark.parametrize(

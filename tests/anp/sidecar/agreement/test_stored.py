@@ -10,13 +10,13 @@ from anp.sidecar.agreement.stored import (
     agreement_with,
     negotiated,
 )
-from cache.records.records import Role, State
-from negotiation.mind import HalfSource, Need, Offer
-from negotiation.need import Capability, Task, schema_hash, task_key
+from cache.records.records import AgreementRole, AgreementState
+from negotiation.mind import Demand, HalfSource, Offer
+from negotiation.need import Capability, Need, need_key, schema_hash
 
 TEXT = "# Requirement\n\n> twice\n"
 MODEL = HalfSource("def a(): ...\n", "model", ("m.twice",), "some-model", "full")
-TASK = Task("twice", {"type": "object"}, None)
+TASK = Need("twice", {"type": "object"}, None)
 TWICE = Capability("m.twice", "", {"type": "object"}, {"type": "object"})
 OTHER = replace(TWICE, name="m.other")
 
@@ -33,8 +33,11 @@ def test_a_protocol_known_by_its_uri_keeps_the_model_that_wrote_our_half() -> No
     assert (half.origin, half.model) == ("model", "some-model")
     assert half.hash == agreement.hash == document.hash
     assert agreement.tests["consensus"] == uri
-    assert agreement.task_key == task_key(TASK)
-    assert (agreement.role, agreement.state) == (Role.REQUESTER, State.ACTIVE)
+    assert agreement.task_key == need_key(TASK)
+    assert (agreement.role, agreement.state) == (
+        AgreementRole.REQUESTER,
+        AgreementState.ACTIVE,
+    )
 
 
 def test_a_provider_stores_the_schemas_of_what_its_half_calls_and_no_task_key() -> None:
@@ -46,27 +49,27 @@ def test_a_provider_stores_the_schemas_of_what_its_half_calls_and_no_task_key() 
         peer_did="did:key:zPeer",
         task=None,
         negotiation_id="0123456789abcdef",
-        begins=State.ACTIVE,
+        begins=AgreementState.ACTIVE,
         created=5.0,
     )
     assert half.capabilities == {"m.twice": schema_hash(TWICE)}
     assert half.negotiation_id == agreement.negotiation_id == "0123456789abcdef"
-    assert (half.role, agreement.task_key) == (Role.PROVIDER, None)
+    assert (half.role, agreement.task_key) == (AgreementRole.PROVIDER, None)
 
 
 def test_a_requester_begins_with_tests_and_another_peer_with_a_clean_record() -> None:
     _, half, agreement = negotiated(
         TEXT,
         MODEL,
-        Need(TASK, {}),
+        Demand(TASK, {}),
         own_did="did:key:zOwn",
         peer_did="did:key:zPeer",
         task={"requirement": "twice", "input_schema": None, "output_schema": None},
         negotiation_id="0123456789abcdef",
-        begins=State.TESTING,
+        begins=AgreementState.TESTING,
         created=5.0,
     )
-    assert (half.capabilities, agreement.state) == ({}, State.TESTING)
+    assert (half.capabilities, agreement.state) == ({}, AgreementState.TESTING)
     used = replace(agreement, uses=4, last_used=9.0)
     ours = agreement_with("did:key:zOther", used, created=10.0)
     assert (ours.peer_did, ours.uses, ours.last_used) == ("did:key:zOther", 0, None)

@@ -15,7 +15,7 @@ from anp.sidecar.api.app import operations_of
 from anp.sidecar.api.openapi import openapi
 from anp.sidecar.api.problems import Problem
 from anp.sidecar.api.table import Media, Operation, get, operations_in
-from cache.records.records import Hash, Role
+from cache.records.records import AgreementRole, Hash
 
 
 class _Nothing:
@@ -33,7 +33,7 @@ class Sample:
     """A sample."""
 
     hash: Hash | None
-    role: Role
+    role: AgreementRole
     "Our side."
 
     parts: tuple[Problem, ...] = ()
@@ -49,7 +49,7 @@ class Samples:
     @get("/v1/samples", Sample)
     async def get_sample(self, request: object) -> Sample:
         """Give a sample."""
-        return Sample(None, Role.REQUESTER)
+        return Sample(None, AgreementRole.REQUESTER)
 
 
 def body(answer: object) -> Any:
@@ -58,15 +58,15 @@ def body(answer: object) -> Any:
 
 def test_an_answer_is_its_fields_all_the_way_down() -> None:
     problem = Problem.of(ErrorKind.USAGE, "no", retry_after=1.5)
-    shown = body(Sample(None, Role.PROVIDER, (problem,), "x"))
+    shown = body(Sample(None, AgreementRole.PROVIDER, (problem,), "x"))
     assert (shown["hash"], shown["role"], shown["note"]) == (None, "provider", "x")
     assert shown["parts"][0]["retry_after"] == 1.5
     assert "may_have_run" not in shown["parts"][0]
 
 
 def test_what_is_left_out_has_no_key_and_null_has_one() -> None:
-    assert "note" not in body(Sample(None, Role.PROVIDER))
-    assert body(Sample(None, Role.PROVIDER, (), None))["note"] is None
+    assert "note" not in body(Sample(None, AgreementRole.PROVIDER))
+    assert body(Sample(None, AgreementRole.PROVIDER, (), None))["note"] is None
 
 
 def test_a_number_that_json_does_not_know_is_refused() -> None:

@@ -23,8 +23,8 @@ from negotiation.exchange.dialogue import (
     RejectCases,
 )
 from negotiation.llm.mind import LlmMind
-from negotiation.mind import Need
-from negotiation.need import Task
+from negotiation.mind import Demand
+from negotiation.need import Need
 from negotiation.rules.rules import RulesMind
 from negotiation.rules.rules import propose as plain
 from negotiation.strict_json import parse_json
@@ -32,8 +32,8 @@ from tests.clauses import clause
 from tests.negotiation.formats import strict
 from tests.negotiation.llm.scripted import ScriptedModel
 
-NEED = Need(
-    Task(
+NEED = Demand(
+    Need(
         "Price in cents",
         strict(sku={"type": "string"}),
         strict(cents={"type": "integer"}),

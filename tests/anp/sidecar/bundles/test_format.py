@@ -23,7 +23,7 @@ from anp.sidecar.bundles.format import (
     render_bundle,
 )
 from negotiation.document import render_document
-from negotiation.need import Role, Task
+from negotiation.need import Need, Role
 from negotiation.strict_json import canonical_json
 from tests.clauses import clause
 
@@ -44,7 +44,7 @@ REQUESTER = BundledHalf(
     Role.REQUESTER, "def encode_request(message_id, arguments): ...\n", "rules"
 )
 BUNDLE = Bundle(
-    TEXT, Task("double", NUMBER), (PROVIDER, REQUESTER), 1763722000.25, "did:key:zA"
+    TEXT, Need("double", NUMBER), (PROVIDER, REQUESTER), 1763722000.25, "did:key:zA"
 )
 DATA = render_bundle(BUNDLE)
 

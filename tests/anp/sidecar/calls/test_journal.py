@@ -12,9 +12,9 @@ from anp.errors import UnknownError
 from anp.sidecar.calls.caller import CallRequest, CallResult
 from anp.sidecar.calls.events import EventHub
 from anp.sidecar.calls.journal import CallDesk, KeptCall
-from negotiation.need import Task
+from negotiation.need import Need
 
-REQUEST = CallRequest(peer="p", task=Task("t"), arguments={})
+REQUEST = CallRequest(peer="p", task=Need("t"), arguments={})
 
 
 def result(output: Any) -> CallResult:

@@ -11,8 +11,8 @@ from anp.sidecar.halves.protocol import DoesNotFit, Protocol
 from anp.sidecar.halves.workshop import LoadedHalf
 from negotiation.document import Document, document_hash, read_document
 from negotiation.errors import CapabilityFailed, HalfError, JsonError
-from negotiation.mind import HalfSource, Need, Offer
-from negotiation.need import Capability, Task
+from negotiation.mind import Demand, HalfSource, Offer
+from negotiation.need import Capability, Need
 from negotiation.rules.rules import propose, write_from_text
 from negotiation.trial.acceptance import SamplesMade, check_half
 from sandbox.pool.config import SandboxConfig
@@ -160,7 +160,7 @@ async def test_json_is_judged_by_the_document_as_before(sandbox: Sandbox) -> Non
         "required": ["n"],
     }
     tool = Capability("x.y", "", schema, schema)
-    need = Need(Task("x.y", schema, schema), {"n": 1})
+    need = Demand(Need("x.y", schema, schema), {"n": 1})
     text = propose(need)
     document = read_document(text)
     requester = await protocol_of(

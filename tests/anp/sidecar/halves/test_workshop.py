@@ -8,8 +8,8 @@ import pytest
 
 from anp.sidecar.halves.workshop import HalfTrial, Workshop
 from negotiation.errors import HalfError
-from negotiation.mind import HalfSource, Need
-from negotiation.need import Task
+from negotiation.mind import Demand, HalfSource
+from negotiation.need import Need
 from negotiation.rules.rules import RulesMind, propose
 from sandbox.pool.pool import Sandbox, SandboxConfig
 from tests.clauses import clause
@@ -17,7 +17,7 @@ from tests.negotiation.formats import strict
 from tests.negotiation.inprocess import JsonschemaValidator
 
 NUMBER = strict(number={"type": "integer"})
-NEED = Need(Task("double", NUMBER, NUMBER), {"number": 2})
+NEED = Demand(Need("double", NUMBER, NUMBER), {"number": 2})
 TEXT = propose(NEED)
 
 

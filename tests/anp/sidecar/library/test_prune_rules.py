@@ -10,7 +10,7 @@ from anp.sidecar.library.prune_rules import DAY, PruneRules
 from anp.sidecar.library.state import revocation_for, standing_of
 from anp.sidecar.library.views import UsageCounts
 from cache.records.protocols import RevocationRecord, UsageRecord
-from cache.records.records import State
+from cache.records.records import AgreementState
 from tests.cache.samples import AGREEMENT, HALF, OTHER, PEER, PROVIDER_HALF
 
 NOW = 1000 * DAY
@@ -46,11 +46,11 @@ def test_the_last_use_counts_and_not_the_making() -> None:
 
 def test_a_failure_counts_from_its_test_and_a_revocation_from_the_word() -> None:
     failed = replace(
-        AGREEMENT, state=State.FAILED, tests={"cases": {"at": NOW - 3 * DAY}}
+        AGREEMENT, state=AgreementState.FAILED, tests={"cases": {"at": NOW - 3 * DAY}}
     )
     assert rules().agreement(failed) is None
     assert rules(DAY).agreement(failed) == "failed 3 d ago"
-    revoked = replace(AGREEMENT, state=State.REVOKED, last_used=NOW)
+    revoked = replace(AGREEMENT, state=AgreementState.REVOKED, last_used=NOW)
     marks: dict[tuple[str, str | None], float] = {
         (HASH, PEER): NOW - 100 * DAY,
         (HASH, OTHER): NOW,
@@ -65,24 +65,27 @@ def test_a_half_stays_while_an_agreement_or_a_stranger_uses_it() -> None:
     assert rules().half(replace(HALF, created=NOW), False) is None
     served = rules(last_uses={HASH: NOW - DAY})
     assert served.half(PROVIDER_HALF, False) is None
-    assert served.half(replace(PROVIDER_HALF, state=State.STALE), False) is not None
+    assert (
+        served.half(replace(PROVIDER_HALF, state=AgreementState.STALE), False)
+        is not None
+    )
 
 
 @pytest.mark.parametrize(
     ("state", "half", "told"),
     [
-        (State.ACTIVE, State.ACTIVE, "active"),
-        (State.TESTING, State.ACTIVE, "testing"),
-        (State.FAILED, State.ACTIVE, "failed"),
-        (State.STALE, State.ACTIVE, "stale"),
-        (State.ACTIVE, State.STALE, "stale"),
-        (State.ACTIVE, None, "stale"),
-        (State.ACTIVE, State.REVOKED, "revoked"),
-        (State.REVOKED, State.ACTIVE, "revoked"),
+        (AgreementState.ACTIVE, AgreementState.ACTIVE, "active"),
+        (AgreementState.TESTING, AgreementState.ACTIVE, "testing"),
+        (AgreementState.FAILED, AgreementState.ACTIVE, "failed"),
+        (AgreementState.STALE, AgreementState.ACTIVE, "stale"),
+        (AgreementState.ACTIVE, AgreementState.STALE, "stale"),
+        (AgreementState.ACTIVE, None, "stale"),
+        (AgreementState.ACTIVE, AgreementState.REVOKED, "revoked"),
+        (AgreementState.REVOKED, AgreementState.ACTIVE, "revoked"),
     ],
 )
 def test_only_what_is_used_is_active_and_all_else_has_a_reason(
-    state: State, half: State | None, told: str
+    state: AgreementState, half: AgreementState | None, told: str
 ) -> None:
     found = standing_of(state, half=half)
     assert found.state == told
@@ -92,18 +95,23 @@ def test_only_what_is_used_is_active_and_all_else_has_a_reason(
 def test_the_weightier_reason_is_told() -> None:
     for_all = RevocationRecord(HASH, None, 1.0, "prices")
     found = standing_of(
-        State.ACTIVE,
-        half=State.ACTIVE,
+        AgreementState.ACTIVE,
+        half=AgreementState.ACTIVE,
         revocation=for_all,
         quarantined="3 workers",
         unfit="no tool",
     )
     assert found.reason == "taken back by you for all: prices"
     found = standing_of(
-        State.ACTIVE, half=State.ACTIVE, quarantined="3 workers", unfit="no tool"
+        AgreementState.ACTIVE,
+        half=AgreementState.ACTIVE,
+        quarantined="3 workers",
+        unfit="no tool",
     )
     assert (found.state, found.reason) == ("quarantined", "3 workers")
-    found = standing_of(State.ACTIVE, half=State.ACTIVE, unfit="no tool")
+    found = standing_of(
+        AgreementState.ACTIVE, half=AgreementState.ACTIVE, unfit="no tool"
+    )
     assert (found.state, found.reason) == ("stale", "no tool")
 
 

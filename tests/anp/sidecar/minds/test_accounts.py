@@ -18,7 +18,7 @@ from cache.errors import StoreUnavailable
 from cache.store import Store
 from negotiation.errors import MindError
 from negotiation.llm.asking.budget import OWNER, UNLISTED, BudgetExhausted, BudgetLimits
-from negotiation.llm.asking.endpoint import Endpoint
+from negotiation.llm.asking.endpoint import ModelEndpoint
 from negotiation.llm.asking.questions import Model
 from tests.negotiation.llm.asking.test_endpoint_server import at
 from tests.negotiation.llm.script import (
@@ -63,7 +63,7 @@ def accounts(store: Store, clock: Clock, **limits: Any) -> Spending:
     )
 
 
-def spender(asked: Endpoint, spending: Spending, account: str = OWNER) -> Spender:
+def spender(asked: ModelEndpoint, spending: Spending, account: str = OWNER) -> Spender:
     return Spender(
         asked, spending, account=account, peer=PEER, negotiation_id="negotiation1"
     )

@@ -15,13 +15,13 @@ from anp.sidecar.minds.accounts import Exchanged, Spending
 from anp.sidecar.minds.afterwards import Afterwards, Bill, words_of
 from anp.sidecar.minds.cost import NO_COST, Cost
 from anp.sidecar.minds.minds import Minds, Thinking
-from cache.records.records import NegotiationRecord, Role
+from cache.records.records import AgreementRole, NegotiationRecord
 from cache.store import Store
 from negotiation.errors import MindError
 from negotiation.llm.asking.budget import BudgetExhausted, BudgetLimits
 from negotiation.messages import Status
-from negotiation.mind import Counter, Mind, Need, Offer, Verdict
-from negotiation.need import Capability, Task
+from negotiation.mind import Counter, Demand, Mind, Offer, Verdict
+from negotiation.need import Capability, Need
 from negotiation.rules.rules import propose as plain
 from negotiation.transcript import Direction, Turn
 from tests.clauses import clause
@@ -67,8 +67,8 @@ def minds(
 
 def ware(words: str) -> str:
     """Return a document that needs the model, with words of a peer in it."""
-    task = Task(f"Cost: {words}", strict(ware=TEXT), strict(cost={"type": "number"}))
-    return plain(Need(task, {"ware": "A1"}))
+    task = Need(f"Cost: {words}", strict(ware=TEXT), strict(cost={"type": "number"}))
+    return plain(Demand(task, {"ware": "A1"}))
 
 
 def answers(value: Any) -> Any:
@@ -137,7 +137,7 @@ def record(**fields: Any) -> NegotiationRecord:
     known: dict[str, Any] = {
         "id": "0123456789abcdef",
         "peer_did": ALICE,
-        "role": Role.PROVIDER,
+        "role": AgreementRole.PROVIDER,
         "task": None,
         "turns": (),
         "outcome": "agreed",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from anp.channel.dialler import Dialler
-from anp.channel.links import Target
+from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from anp.identity.address import PeerAddress
 from anp.identity.book import AddressBook
@@ -53,7 +53,7 @@ def finder(web: Web, *entries: PeerAddress, blocked: str = "") -> PeerFinder:
 async def test_a_did_alone_is_found_by_its_document() -> None:
     web = Web("wss://shop.example/", "wss://other.example/")
     found = await finder(web).find("did:wba:SHOP.example", trust_first_use=False)
-    assert found == Target(DID, "wss://shop.example/", guarded=True)
+    assert found == LinkTarget(DID, "wss://shop.example/", guarded=True)
     assert web.asked == [DID]
 
 
@@ -69,7 +69,7 @@ async def test_the_owners_address_comes_before_the_document() -> None:
     web = Web("wss://elsewhere.example/")
     entry = PeerAddress("shop", DID, "wss://10.0.0.7/")
     found = await finder(web, entry).find(DID, trust_first_use=False)
-    assert found == Target(DID, "wss://10.0.0.7/")
+    assert found == LinkTarget(DID, "wss://10.0.0.7/")
     assert web.asked == []
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from anp.channel.links import Target
+from anp.channel.links import LinkTarget
 from anp.identity.web.fetcher import Fetcher, FetchPolicy
 from anp.identity.web.guard import FetchError
 from anp.sidecar.peers.lists import (
     LIST_PATH,
-    Answered,
+    FetchedPage,
     PeerLists,
     document_path,
     peer_getter,
@@ -25,7 +25,7 @@ from tests.anp.identity.web.https_server import answer, serving
 from tests.certificates import Authority
 from tests.clauses import clause
 
-PEER = Target("did:key:zPeer", "ws://127.0.0.1:9/")
+PEER = LinkTarget("did:key:zPeer", "ws://127.0.0.1:9/")
 PROTOCOL = ConsensusProtocol(
     "urn:x:one", "1.0", "the text", CodeKind.AGREED, published=True
 )
@@ -35,20 +35,20 @@ LIST = render_listing([(PROTOCOL, [Capability("a.b", "", {}, {})])])
 class Port:
     """What a peer answers, and what it was asked."""
 
-    def __init__(self, *answers: Answered | Exception) -> None:
+    def __init__(self, *answers: FetchedPage | Exception) -> None:
         self.answers = list(answers)
         self.asked: list[tuple[str, str]] = []
         self.guarded = 0
         self.now = 0.0
 
-    async def get(self, url: str, max_size: int, etag: str) -> Answered:
+    async def get(self, url: str, max_size: int, etag: str) -> FetchedPage:
         self.asked.append((url, etag))
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    async def guarded_get(self, url: str, max_size: int, etag: str) -> Answered:
+    async def guarded_get(self, url: str, max_size: int, etag: str) -> FetchedPage:
         self.guarded += 1
         return await self.get(url, max_size, etag)
 
@@ -67,7 +67,7 @@ def uris(found: object) -> Sequence[str]:
 
 
 async def test_a_list_is_asked_for_once_and_then_by_its_etag() -> None:
-    port = Port(Answered(200, LIST, '"1"'), Answered(304, b""))
+    port = Port(FetchedPage(200, LIST, '"1"'), FetchedPage(304, b""))
     lists = port.lists()
     assert uris(await lists.listing(PEER)) == ["urn:x:one"]
     port.now = 299.9
@@ -79,7 +79,7 @@ async def test_a_list_is_asked_for_once_and_then_by_its_etag() -> None:
 
 
 async def test_calls_at_the_same_time_ask_once() -> None:
-    port = Port(Answered(200, LIST))
+    port = Port(FetchedPage(200, LIST))
     lists = port.lists()
     found = await asyncio.gather(*(lists.listing(PEER) for _ in range(5)))
     assert [uris(one) for one in found] == [["urn:x:one"]] * 5
@@ -89,17 +89,17 @@ async def test_calls_at_the_same_time_ask_once() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        Answered(404, b""),
-        Answered(200, b"no list"),
-        Answered(304, b""),
+        FetchedPage(404, b""),
+        FetchedPage(200, b"no list"),
+        FetchedPage(304, b""),
         FetchError("refused"),
         TimeoutError(),
     ],
 )
 async def test_a_peer_without_a_list_is_not_asked_at_every_call(
-    answer: Answered | Exception,
+    answer: FetchedPage | Exception,
 ) -> None:
-    port = Port(answer, Answered(200, LIST))
+    port = Port(answer, FetchedPage(200, LIST))
     lists = port.lists()
     assert await lists.listing(PEER) is None
     port.now = 59.0
@@ -110,7 +110,7 @@ async def test_a_peer_without_a_list_is_not_asked_at_every_call(
 
 
 async def test_a_list_that_turned_out_untrue_is_asked_for_again() -> None:
-    port = Port(Answered(200, LIST, '"1"'), Answered(304, b""))
+    port = Port(FetchedPage(200, LIST, '"1"'), FetchedPage(304, b""))
     lists = port.lists()
     await lists.listing(PEER)
     lists.forget(PEER)
@@ -120,24 +120,24 @@ async def test_a_list_that_turned_out_untrue_is_asked_for_again() -> None:
 
 async def test_without_an_address_nobody_is_asked() -> None:
     port = Port()
-    assert await port.lists().listing(Target(PEER.did, None)) is None
+    assert await port.lists().listing(LinkTarget(PEER.did, None)) is None
     assert await port.lists().listing(PEER, ask=False) is None
     assert port.asked == []
 
 
 async def test_an_address_that_only_the_peer_named_is_asked_through_the_guard() -> None:
-    port = Port(Answered(200, LIST))
-    assert await port.lists().listing(Target(PEER.did, PEER.url, True)) is not None
+    port = Port(FetchedPage(200, LIST))
+    assert await port.lists().listing(LinkTarget(PEER.did, PEER.url, True)) is not None
     assert port.guarded == 1
 
 
 async def test_a_document_is_what_its_hash_says_or_none() -> None:
     digest = document_hash("the text")
     port = Port(
-        Answered(200, b"another text"),
-        Answered(404, b""),
-        Answered(200, b"\xff\xfe"),
-        Answered(200, b"the text"),
+        FetchedPage(200, b"another text"),
+        FetchedPage(404, b""),
+        FetchedPage(200, b"\xff\xfe"),
+        FetchedPage(200, b"the text"),
     )
     lists = port.lists()
     for _ in range(3):

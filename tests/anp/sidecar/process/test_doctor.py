@@ -15,7 +15,7 @@ from anp.sidecar.config.load import load_config
 from anp.sidecar.config.settings import CacheConfig, Config
 from anp.sidecar.home.home import ApiAddress, Home
 from anp.sidecar.process.clock import Clock
-from anp.sidecar.process.doctor import RELEASED, Check, Level, examine, repair
+from anp.sidecar.process.doctor import RELEASED, DoctorCheck, Level, examine, repair
 
 GOOD = Clock(RELEASED + 1, synchronised=True)
 
@@ -37,7 +37,9 @@ def config_of(home: Home, **sections: object) -> Config:
     return replace(config, **sections)  # type: ignore[arg-type]  # a test's sections
 
 
-def found(home: Home, config: Config | None = None, clock: Clock = GOOD) -> list[Check]:
+def found(
+    home: Home, config: Config | None = None, clock: Clock = GOOD
+) -> list[DoctorCheck]:
     """Return what is not good."""
     checks = examine(home, config or config_of(home), clock=clock)
     return [check for check in checks if check.level is not Level.OK]

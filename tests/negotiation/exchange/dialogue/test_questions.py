@@ -12,12 +12,12 @@ from negotiation.exchange.dialogue import (
     Dialogue,
     DialogueBroken,
     Ignored,
-    NeedAnswer,
+    NeedSpokenAnswer,
     QuestionAnswered,
     QuestionUnanswered,
 )
 from negotiation.exchange.dialogue.questions import BUSY_ANSWER, NO_ANSWER
-from negotiation.exchange.events import Agreed, NegotiationFailed
+from negotiation.exchange.events import NegotiationAgreed, NegotiationFailed
 from negotiation.exchange.limits import NegotiationLimits
 from negotiation.exchange.machine import Machine
 from negotiation.messages import MAX_TEXT_SIZE
@@ -57,7 +57,7 @@ def test_a_question_and_its_answer_share_their_id() -> None:
         "message": "which unit?",
     }
     peer.receive_message(question, now=0.0)
-    assert events(peer) == [NeedAnswer(ID, "which unit?")]
+    assert events(peer) == [NeedSpokenAnswer(ID, "which unit?")]
     peer.answer_ready(ID, "metres", now=0.0)
     (answer,) = peer.messages_to_send()
     assert json.loads(answer)["type"] == "RESPONSE"
@@ -77,7 +77,7 @@ def test_our_ids_have_sixteen_letters_and_digits(name: str) -> None:
 def test_an_id_of_the_peer_is_any_sixteen_characters() -> None:
     machine = dialogue()
     machine.receive_message(asked("REQUEST", "漢" * 16, "?"), now=0.0)
-    assert events(machine) == [NeedAnswer("漢" * 16, "?")]
+    assert events(machine) == [NeedSpokenAnswer("漢" * 16, "?")]
     machine.receive_message(asked("REQUEST", "a" * 15, "?"), now=0.0)
     assert [type(one) for one in events(machine)] == [Ignored]
 
@@ -111,7 +111,7 @@ def test_an_id_may_come_again_once_it_is_answered() -> None:
     for _ in range(2):
         machine.receive_message(asked("REQUEST", ID, "?"), now=0.0)
         machine.answer_ready(ID, "!", now=0.0)
-        assert events(machine) == [NeedAnswer(ID, "?")]
+        assert events(machine) == [NeedSpokenAnswer(ID, "?")]
 
 
 def test_a_silent_peer_leaves_the_question_unanswered() -> None:
@@ -147,7 +147,7 @@ def test_questions_are_limited_in_each_direction() -> None:
     machine.receive_message(asked("REQUEST", ID, "?"), now=0.0)
     machine.receive_message(asked("REQUEST", OTHER, "?"), now=0.0)
     assert [one["message"] for one in sent(machine)] == [BUSY_ANSWER]
-    assert [type(one) for one in events(machine)] == [NeedAnswer, Ignored]
+    assert [type(one) for one in events(machine)] == [NeedSpokenAnswer, Ignored]
 
 
 @clause("ANP-81", "ANP-Q17")
@@ -204,7 +204,7 @@ def test_a_question_may_be_asked_while_negotiating() -> None:
     machine.receive_message(asked("RESPONSE", ID, "metres"), now=0.0)
     assert told(machine) == [QuestionAnswered(ID, "metres")]
     machine.receive_message(asked("REQUEST", OTHER, "and you?"), now=0.0)
-    assert told(machine) == [NeedAnswer(OTHER, "and you?")]
+    assert told(machine) == [NeedSpokenAnswer(OTHER, "and you?")]
     machine.answer_ready(OTHER, "feet", now=0.0)
     (answer,) = machine.messages_to_send()
     assert json.loads(answer)["message"] == "feet"
@@ -218,7 +218,7 @@ def test_a_question_that_nobody_answers_does_not_hold_a_negotiation_up() -> None
     machine.handle_timer(now=due)
     (answer,) = machine.messages_to_send()
     assert json.loads(answer)["message"] == NO_ANSWER
-    assert told(machine) == [NeedAnswer(ID, "?")]
+    assert told(machine) == [NeedSpokenAnswer(ID, "?")]
     machine.module_ready(now=due)
 
 
@@ -250,7 +250,10 @@ def test_the_agreement_is_the_last_event_in_spite_of_a_question() -> None:
     machine.module_ready(now=0.0)
     machine.verdict_ready(Accept(), now=0.0)
     machine.receive_message(GENERATED, now=0.0)
-    assert [type(one) for one in told(machine)] == [QuestionUnanswered, Agreed]
+    assert [type(one) for one in told(machine)] == [
+        QuestionUnanswered,
+        NegotiationAgreed,
+    ]
 
 
 @clause("ANP-Q17")

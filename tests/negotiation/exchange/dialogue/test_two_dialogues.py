@@ -27,10 +27,10 @@ from negotiation.exchange.dialogue import (
     DialogueEvent,
     DialogueLimits,
     Fault,
-    NeedAnswer,
     NeedCasesVerdict,
     NeedFault,
     NeedRepair,
+    NeedSpokenAnswer,
     OurFault,
     PeerFault,
     PeerRepaired,
@@ -130,7 +130,7 @@ class Side:
                 self.reports -= 1
             case RepairFailed(by_peer=by_peer):
                 self.reports -= by_peer
-            case NeedAnswer(message_id):
+            case NeedSpokenAnswer(message_id):
                 self.owed.append(message_id)
             case QuestionAnswered() | QuestionUnanswered():
                 self.questions -= 1

@@ -18,7 +18,12 @@ from negotiation.llm.asking.answers import (
     find_json,
     is_strict,
 )
-from negotiation.llm.asking.replies import Reply, ServerError, read_error, read_reply
+from negotiation.llm.asking.replies import (
+    ModelServerError,
+    Reply,
+    read_error,
+    read_reply,
+)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +133,7 @@ def plain(text: str) -> str:
 @given(st.binary(max_size=300) | st.builds(lambda v: json.dumps(v).encode(), st.none()))
 def test_any_bytes_are_a_reply_an_error_or_refused(data: bytes) -> None:
     with contextlib.suppress(JsonError):
-        assert isinstance(read_reply(data, clean=plain), Reply | ServerError)
+        assert isinstance(read_reply(data, clean=plain), Reply | ModelServerError)
     assert len(read_error(data, clean=plain)) <= 401
 
 
@@ -160,4 +165,4 @@ def test_any_json_is_a_reply_an_error_or_refused(value: Any) -> None:
         return
     finally:
         read_error(data, clean=plain)
-    assert isinstance(found, Reply | ServerError)
+    assert isinstance(found, Reply | ModelServerError)

@@ -12,7 +12,7 @@ import pytest
 
 from negotiation.errors import MindError
 from negotiation.llm.asking.attempts import AskingLimits
-from negotiation.llm.asking.endpoint import Endpoint, EndpointSettings
+from negotiation.llm.asking.endpoint import EndpointSettings, ModelEndpoint
 from tests.negotiation.llm.script import GREEN, KEY, QUESTION, server, validate
 
 BODY = (
@@ -23,10 +23,10 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 GOOD = HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
 
 
-def at(url: str, **settings: Any) -> Endpoint:
+def at(url: str, **settings: Any) -> ModelEndpoint:
     known = {"model": "m", "base_url": url, "api_key": KEY, "timeout": 20.0}
     known["limits"] = AskingLimits(first_wait=0.0)
-    return Endpoint(EndpointSettings(**{**known, **settings}), validate)
+    return ModelEndpoint(EndpointSettings(**{**known, **settings}), validate)
 
 
 async def test_a_real_connection_answers_and_is_closed() -> None:

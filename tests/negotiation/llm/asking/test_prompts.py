@@ -23,8 +23,8 @@ from negotiation.llm.steps.offer import choosing_question, offer_form, offer_que
 from negotiation.llm.steps.options import option_question
 from negotiation.llm.steps.propose import propose_question
 from negotiation.llm.steps.reply import reply_form, reply_question
-from negotiation.mind import Need, Offer
-from negotiation.need import Capability, Task
+from negotiation.mind import Demand, Offer
+from negotiation.need import Capability, Need
 from negotiation.rules.rules import propose as plain
 from tests.negotiation.formats import BINARY, strict
 
@@ -40,13 +40,13 @@ def tools(reverse: bool) -> tuple[Capability, ...]:
 def questions(reverse: bool = False) -> list[Question]:
     """Return one question of every step, made anew."""
     offer = Offer(tools(reverse), ("use the first",))
-    need = Need(Task("Do x, please", strict(x=TEXT), strict(y=TEXT)), {"x": "1"})
+    need = Demand(Need("Do x, please", strict(x=TEXT), strict(y=TEXT)), {"x": "1"})
     text = plain(need)
     document, packed = read_document(text), read_document(BINARY.file("document.md"))
     based = f"URI: urn:x:base SHA-256: {document_hash(text)}\nWithout y."
     base = base_of(based, {"urn:x:base": text})
     assert base is not None
-    shown = examine.Shown("request 1", '{"x": "1"}')
+    shown = examine.ShownMessages("request 1", '{"x": "1"}')
     return [
         propose_question(need),
         offer_question(offer_form(document, offer)),

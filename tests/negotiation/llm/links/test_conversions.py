@@ -13,8 +13,8 @@ from negotiation.llm.links.conversions import How, LinkError, convert
 from negotiation.llm.links.forms import shown_root
 from negotiation.llm.links.source import Source
 from negotiation.llm.links.spots import Root, Spot, spots_of
-from negotiation.llm.links.trees import Leaf, Link, Node, build_tree, example_texts
-from negotiation.schema.mapping import Drop, Proof
+from negotiation.llm.links.trees import Leaf, Node, ValueLink, build_tree, example_texts
+from negotiation.schema.mapping import Drop, MappingProof
 from tests.negotiation.formats import strict
 from tests.negotiation.inprocess import InProcessHalf, findings
 
@@ -27,7 +27,12 @@ FLAG: dict[str, Any] = {"type": "boolean"}
 
 
 def made(
-    how: str, args: list[str], source: Any, target: Any, *, proof: Proof = Proof.FULL
+    how: str,
+    args: list[str],
+    source: Any,
+    target: Any,
+    *,
+    proof: MappingProof = MappingProof.FULL,
 ) -> Node:
     spot = Spot("x", ("v",), source, True)
     sources = () if how == "constant" else (spot,)
@@ -166,7 +171,7 @@ def test_a_scaled_value_keeps_the_limits_that_were_proved(
     assert findings(target, found) == []
 
 
-def tree(target: Any, links: list[Link], source: Any) -> Any:
+def tree(target: Any, links: list[ValueLink], source: Any) -> Any:
     return build_tree(target, links, [Root("x", source)], drop=Drop.ALL)
 
 
@@ -178,7 +183,7 @@ def place(source: Any, name: str) -> Spot:
 
 def test_an_optional_source_is_no_required_value() -> None:
     source = {"type": "object", "properties": {"a": TEXT}}
-    link = Link(("b",), How.COPY, (place(source, "/a"),), ())
+    link = ValueLink(("b",), How.COPY, (place(source, "/a"),), ())
     assert isinstance(tree(strict(b=TEXT), [link], source), list)
     optional = {"type": "object", "properties": {"b": TEXT}}
     node = tree(optional, [link], source)
@@ -188,7 +193,7 @@ def test_an_optional_source_is_no_required_value() -> None:
 
 def test_a_default_stands_in_for_an_optional_source() -> None:
     source = {"type": "object", "properties": {"a": TEXT}}
-    link = Link(("b",), How.COPY, (place(source, "/a"),), ())
+    link = ValueLink(("b",), How.COPY, (place(source, "/a"),), ())
     node = tree(strict(b={**TEXT, "default": "-"}), [link], source)
     assert run(node, {}) == {"b": "-"}
     assert run(node, {"a": "1"}) == {"b": "1"}
@@ -196,7 +201,7 @@ def test_a_default_stands_in_for_an_optional_source() -> None:
 
 def test_null_is_left_out_where_it_is_no_value() -> None:
     source = strict(a={"type": ["string", "null"]})
-    link = Link(("b",), How.COPY, (place(source, "/a"),), ())
+    link = ValueLink(("b",), How.COPY, (place(source, "/a"),), ())
     node = tree({"type": "object", "properties": {"b": TEXT}}, [link], source)
     assert run(node, {"a": None}) == {}
     assert run(node, {"a": "1"}) == {"b": "1"}
@@ -209,12 +214,12 @@ def test_lists_in_lists_are_walked_side_by_side() -> None:
     target = strict(rows={"type": "array", "items": strict(title=TEXT, lines=lines)})
     row, line = ("rows", "*"), ("rows", "*", "lines", "*")
     links = [
-        Link((*row, "title"), How.COPY, (place(source, "/xs/*/t"),), ()),
-        Link((*line, "name"), How.COPY, (place(source, "/xs/*/ys/*/n"),), ()),
-        Link(
+        ValueLink((*row, "title"), How.COPY, (place(source, "/xs/*/t"),), ()),
+        ValueLink((*line, "name"), How.COPY, (place(source, "/xs/*/ys/*/n"),), ()),
+        ValueLink(
             (*line, "euro"), How.SCALE, (place(source, "/xs/*/ys/*/c"),), ("1/100", "0")
         ),
-        Link((*line, "shop"), How.COPY, (place(source, "/q"),), ()),
+        ValueLink((*line, "shop"), How.COPY, (place(source, "/q"),), ()),
     ]
     value = {"q": "s", "xs": [{"t": "T", "ys": [{"n": "a", "c": 150}]}]}
     found = run(tree(target, links, source), value)
@@ -227,8 +232,8 @@ def test_items_of_two_lists_are_not_mixed() -> None:
     source = strict(a=texts, b=texts)
     target = strict(rows={"type": "array", "items": strict(x=TEXT, y=TEXT)})
     links = [
-        Link(("rows", "*", "x"), How.COPY, (place(source, "/a/*"),), ()),
-        Link(("rows", "*", "y"), How.COPY, (place(source, "/b/*"),), ()),
+        ValueLink(("rows", "*", "x"), How.COPY, (place(source, "/a/*"),), ()),
+        ValueLink(("rows", "*", "y"), How.COPY, (place(source, "/b/*"),), ()),
     ]
     reasons = tree(target, links, source)
     assert isinstance(reasons, list)
@@ -238,6 +243,8 @@ def test_items_of_two_lists_are_not_mixed() -> None:
 def test_names_of_others_enter_source_as_literals_only() -> None:
     evil = "x'] or __import__('os').system('true') #\n\"\"\""
     source = strict(**{evil: TEXT})
-    link = Link((evil,), How.COPY, spots_of(Root("x", source), whole=False)[:1], ())
+    link = ValueLink(
+        (evil,), How.COPY, spots_of(Root("x", source), whole=False)[:1], ()
+    )
     node = tree(strict(**{evil: TEXT}), [link], source)
     assert run(node, {evil: "1"}) == {evil: "1"}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from anp.sidecar.attachments import AttachmentError, CapabilityError
+from anp.sidecar.attachments import AttachmentError, ToolError
 from anp.sidecar.attachments.a2a.tasks import TaskRecord
 from tests.anp.sidecar.attachments.web import (
     LIMITS,
@@ -64,7 +64,7 @@ async def test_a_task_without_result_is_an_error_of_the_call(
     limits = replace(LIMITS, max_result=100_000)
     with running("a2a_agent.py") as agent:
         async with attached("a2a", agent.url, limits) as my:
-            with pytest.raises(CapabilityError) as caught:
+            with pytest.raises(ToolError) as caught:
                 await call(my, "shout", text=text)
     assert caught.value.code == code
     assert said in caught.value.message
@@ -72,7 +72,7 @@ async def test_a_task_without_result_is_an_error_of_the_call(
 
 async def test_what_nobody_waits_for_is_cancelled_at_the_agent(agent: Agent) -> None:
     async with attached("a2a", agent.url) as my:
-        with pytest.raises(CapabilityError) as caught:
+        with pytest.raises(ToolError) as caught:
             await call(my, "shout", 0.5, text="hang")
         assert caught.value.code == 504
         assert (await call(my, "shout", text="cancelled"))["text"] == "yes"
@@ -154,7 +154,7 @@ async def test_a_hostile_answer_ends_in_an_error_of_the_call(
     async with serving(agent_of(webs, reply)) as web:
         webs.append(web)
         async with attached("a2a", web.url, limits) as my:
-            with pytest.raises((CapabilityError, AttachmentError)) as caught:
+            with pytest.raises((ToolError, AttachmentError)) as caught:
                 await call(my, "do", 3.0, text="x")
             assert "unexpected" not in str(caught.value)
             assert "failed:" not in str(caught.value)
@@ -173,7 +173,7 @@ async def test_a_task_that_never_ends_is_asked_less_and_less_often() -> None:
     async with serving(agent_of(webs, reply)) as web:
         webs.append(web)
         async with attached("a2a", web.url) as my:
-            with pytest.raises(CapabilityError) as caught:
+            with pytest.raises(ToolError) as caught:
                 await call(my, "do", 1.5, text="x")
             assert caught.value.code == 504
         methods = [json.loads(a.body)["method"] for a in web.asked if a.body]

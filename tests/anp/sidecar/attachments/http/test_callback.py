@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from anp.sidecar.attachments import AttachmentError, CapabilityError
+from anp.sidecar.attachments import AttachmentError, ToolError
 from anp.sidecar.attachments.http.callback import sign
 from anp.sidecar.attachments.spec import DeclaredCapability
 from tests.anp.sidecar.attachments.web import Asked, answer, attached, call, serving
@@ -76,7 +76,7 @@ async def test_errors_of_the_agent_are_passed_on(
         serving(agent(lambda _: raw)) as web,
         attached("callback", web.url) as my,
     ):
-        with pytest.raises(CapabilityError) as caught:
+        with pytest.raises(ToolError) as caught:
             await call(my, "twice", n=1)
     assert caught.value.code == code
     assert text in caught.value.message

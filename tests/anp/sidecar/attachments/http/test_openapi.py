@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anp.sidecar.attachments import CapabilityError
-from anp.sidecar.attachments.http.openapi import DocumentError, read_openapi
-from anp.sidecar.attachments.http.operations import Operation, build_request
+from anp.sidecar.attachments import ToolError
+from anp.sidecar.attachments.http.openapi import OpenApiError, read_openapi
+from anp.sidecar.attachments.http.operations import HttpOperation, build_request
 from negotiation.strict_json import parse_json
 
 OK = {"200": {"description": "fine"}}
@@ -34,7 +34,7 @@ def document(
     }
 
 
-def only(found: dict[str, Any]) -> Operation:
+def only(found: dict[str, Any]) -> HttpOperation:
     """Return the only operation of a document."""
     read = read_openapi(found)
     assert read.skipped == ()
@@ -80,7 +80,7 @@ def test_no_value_adds_another_parameter() -> None:
         {"in": "query", "name": "admin", "schema": {"type": "boolean"}},
     ]
     made = only(document({"parameters": parameters}))
-    with pytest.raises(CapabilityError, match="another parameter"):
+    with pytest.raises(ToolError, match="another parameter"):
         build_request(made, {"filter": {"admin": "true"}})
 
 
@@ -93,7 +93,7 @@ def test_any_text_stays_in_its_own_parameter(path: str, value: str) -> None:
     made = only(document({"parameters": parameters}, path="/a/{id}/b"))
     try:
         request = build_request(made, {"id": path, "q": value})
-    except CapabilityError:
+    except ToolError:
         return
     assert request.path.count("/") == 3
     assert not set(request.path) & set("?#\\ ")
@@ -107,7 +107,7 @@ def test_a_header_takes_no_other_line(value: str) -> None:
     parameters = [{"in": "header", "name": "X-Note"}]
     made = only(document({"parameters": parameters}))
     assert build_request(made, {"X-Note": "ok"}).headers["X-Note"] == "ok"
-    with pytest.raises(CapabilityError):
+    with pytest.raises(ToolError):
         build_request(made, {"X-Note": value})
 
 
@@ -280,7 +280,7 @@ def test_definitions_that_double_each_other_end_at_the_limit() -> None:
     assert "values" in read.skipped[0] or "nested" in read.skipped[0]
 
 
-def answers(**responses: Any) -> Operation:
+def answers(**responses: Any) -> HttpOperation:
     found = {
         status.removeprefix("_"): (
             {}
@@ -342,5 +342,5 @@ def test_no_document_raises_anything_else(found: Any) -> None:
         parsed = parse_json(json.dumps(content), max_size=10**6)
         try:
             read_openapi(parsed)
-        except DocumentError:
+        except OpenApiError:
             continue

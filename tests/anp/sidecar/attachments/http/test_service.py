@@ -16,7 +16,7 @@ from anp.errors import ConfigError
 from anp.sidecar.attachments import (
     AttachmentError,
     AttachmentSpec,
-    CapabilityError,
+    ToolError,
     open_attachment,
 )
 from tests.anp.sidecar.attachments.web import (
@@ -103,7 +103,7 @@ async def test_operations_become_capabilities_that_can_be_called() -> None:
 async def test_a_value_never_leads_to_another_path(value: str) -> None:
     async with serving(shop()) as web, attached("http", web.url) as my:
         before = len(web.asked)
-        with pytest.raises(CapabilityError) as caught:
+        with pytest.raises(ToolError) as caught:
             await call(my, "getItem", id=value)
         assert caught.value.code == 400
         assert len(web.asked) == before
@@ -127,7 +127,7 @@ async def test_statuses_become_codes(status: int, code: int) -> None:
         return answer({"detail": "no such thing"}, status)
 
     async with serving(shop(refuse)) as web, attached("http", web.url) as my:
-        with pytest.raises(CapabilityError) as caught:
+        with pytest.raises(ToolError) as caught:
             await call(my, "getItem", id="1")
     assert caught.value.code == code
     if code not in {502}:
@@ -155,7 +155,7 @@ async def test_a_hostile_answer_ends_in_an_error_of_the_call(
     raw: bytes, reason: str
 ) -> None:
     async with serving(shop(lambda _: raw)) as web, attached("http", web.url) as my:
-        with pytest.raises((CapabilityError, AttachmentError), match=reason):
+        with pytest.raises((ToolError, AttachmentError), match=reason):
             await call(my, "getItem", id="1")
 
 
@@ -170,7 +170,7 @@ async def test_an_answer_without_end_is_cut_at_the_limit() -> None:
         serving(shop(flood)) as web,
         attached("http", web.url, limits) as my,
     ):
-        with pytest.raises(CapabilityError, match="over 100000 bytes"):
+        with pytest.raises(ToolError, match="over 100000 bytes"):
             await call(my, "getItem", id="1")
 
 
@@ -180,7 +180,7 @@ async def test_a_slow_call_times_out_and_the_service_is_told() -> None:
         return b""
 
     async with serving(shop(sleep)) as web, attached("http", web.url) as my:
-        with pytest.raises(CapabilityError) as caught:
+        with pytest.raises(ToolError) as caught:
             await call(my, "getItem", 0.1, id="1")
         assert caught.value.code == 504
         await web.hung_up.wait()
@@ -217,7 +217,7 @@ async def test_calls_at_a_time_are_limited() -> None:
     ):
         running = asyncio.create_task(call(my, "getItem", id="1"))
         await began.wait()
-        with pytest.raises(CapabilityError) as caught:
+        with pytest.raises(ToolError) as caught:
             await call(my, "getItem", id="2")
         assert caught.value.code == 503
         running.cancel()
@@ -341,7 +341,7 @@ async def test_secrets_come_from_the_environment_and_go_to_the_service_alone(
             assert web.asked[-1].headers["x-key"] == "very-secret"
             assert web.asked[-1].headers["authorization"].startswith("Basic ")
             assert web.asked[-1].target == "/items/1?key=very-secret"
-            with pytest.raises(CapabilityError) as caught:
+            with pytest.raises(ToolError) as caught:
                 await call(my, "getItem", id="away")
             assert "secret" not in str(caught.value)
     assert "very-secret" not in caplog.text

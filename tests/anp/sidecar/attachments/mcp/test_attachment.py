@@ -22,7 +22,7 @@ from anp.sidecar.attachments import (
     AttachmentError,
     AttachmentLimits,
     AttachmentSpec,
-    CapabilityError,
+    ToolError,
     open_attachment,
 )
 from anp.sidecar.attachments.mcp.attachment import TEXT_OUTPUT, McpAttachment
@@ -97,7 +97,7 @@ async def test_the_time_server_converts_a_time() -> None:
             time="12:00",
         )
         assert found["time_difference"] == "+9.0h"
-        with pytest.raises(CapabilityError, match="Nowhere") as caught:
+        with pytest.raises(ToolError, match="Nowhere") as caught:
             await call(my, "get_current_time", timezone="Nowhere")
         assert caught.value.code == 500
         answers = await asyncio.gather(
@@ -137,20 +137,20 @@ async def test_text_blocks_are_joined_by_newlines(tmp_path: Path) -> None:
 
 async def test_what_is_no_text_is_a_capability_error(tmp_path: Path) -> None:
     async with scripted(tmp_path, "image", "no_result") as my:
-        with pytest.raises(CapabilityError, match="answered with image") as caught:
+        with pytest.raises(ToolError, match="answered with image") as caught:
             await call(my, "image")
         assert caught.value.code == 502
-        with pytest.raises(CapabilityError, match="no tool result"):
+        with pytest.raises(ToolError, match="no tool result"):
             await call(my, "no_result")
 
 
 async def test_an_error_of_a_tool_is_passed_on_cut(tmp_path: Path) -> None:
     async with scripted(tmp_path, "error", "refuse") as my:
-        with pytest.raises(CapabilityError) as caught:
+        with pytest.raises(ToolError) as caught:
             await call(my, "error")
         assert caught.value.code == 500
         assert len(caught.value.message) == 500
-        with pytest.raises(CapabilityError) as caught:
+        with pytest.raises(ToolError) as caught:
             await call(my, "refuse")
         assert caught.value.code == 400
 
@@ -165,7 +165,7 @@ async def test_structured_content_is_the_output(tmp_path: Path) -> None:
         assert my.capabilities()[0].output_schema == schema
         # It does not fit the schema: to say so is the validation worker's business.
         assert await call(my, "structured") == {"n": 1}
-        with pytest.raises(CapabilityError, match="no structured content"):
+        with pytest.raises(ToolError, match="no structured content"):
             await call(my, "unstructured")
 
 
@@ -181,7 +181,7 @@ async def test_a_result_may_be_as_large_as_its_limit(tmp_path: Path) -> None:
     overhead = len('{"text": ""}')
     async with scripted(tmp_path, "large", limits=limits) as my:
         assert await call(my, "large", n=1000 - overhead)
-        with pytest.raises(CapabilityError, match="over 1000 bytes"):
+        with pytest.raises(ToolError, match="over 1000 bytes"):
             await call(my, "large", n=1001 - overhead)
 
 
@@ -290,7 +290,7 @@ async def test_a_call_that_takes_too_long_is_cancelled_at_the_server(
     tmp_path: Path,
 ) -> None:
     async with scripted(tmp_path, "hang", "was_cancelled") as my:
-        with pytest.raises(CapabilityError) as caught:
+        with pytest.raises(ToolError) as caught:
             await call(my, "hang", 0.05)
         assert caught.value.code == 504
         assert await call(my, "was_cancelled") == {"text": "True"}
@@ -315,7 +315,7 @@ async def test_calls_at_a_time_are_limited(tmp_path: Path) -> None:
         assert await call(my, "texts")
         second = asyncio.create_task(call(my, "hang"))
         await asyncio.sleep(0)
-        with pytest.raises(CapabilityError) as caught:
+        with pytest.raises(ToolError) as caught:
             await call(my, "texts")
         assert caught.value.code == 503
         for task in (first, second):

@@ -12,7 +12,7 @@ import pytest
 from anp.sidecar.attachments import (
     AttachmentError,
     AttachmentSpec,
-    CapabilityError,
+    ToolError,
     open_attachment,
 )
 from tests.anp.sidecar.attachments.web import (
@@ -38,7 +38,7 @@ async def test_tools_are_listed_and_called(server: Agent) -> None:
         found = await call(my, "caller")
         assert found["anpd/caller"] == "did:key:zCaller"
         assert found["anpd/deadline"].endswith("Z")
-        with pytest.raises(CapabilityError, match="executing tool"):
+        with pytest.raises(ToolError, match="executing tool"):
             await call(my, "fail")
         answers = await asyncio.gather(*(call(my, "add", a=n, b=1) for n in range(20)))
         assert answers == [{"result": n + 1} for n in range(20)]
@@ -48,7 +48,7 @@ async def test_a_result_over_the_limit_ends_its_own_call_only(server: Agent) -> 
     limits = replace(LIMITS, max_result=10_000)
     async with attached("mcp", f"{server.url}/mcp", limits) as my:
         for size in (12_000, 400_000):
-            with pytest.raises((CapabilityError, AttachmentError)):
+            with pytest.raises((ToolError, AttachmentError)):
                 await call(my, "huge", size=size)
             assert await call(my, "add", a=1, b=1) == {"result": 2}
 
@@ -56,7 +56,7 @@ async def test_a_result_over_the_limit_ends_its_own_call_only(server: Agent) -> 
 async def test_a_call_that_is_given_up_is_cancelled_at_the_server() -> None:
     with running("mcp_http_server.py") as server:
         async with attached("mcp", f"{server.url}/mcp") as my:
-            with pytest.raises(CapabilityError) as caught:
+            with pytest.raises(ToolError) as caught:
                 await call(my, "hang", 0.2)
             assert caught.value.code == 504
             assert await call(my, "was_cancelled") == {"result": True}

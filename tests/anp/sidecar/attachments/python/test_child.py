@@ -25,7 +25,7 @@ from anp.sidecar.attachments import (
     AttachmentError,
     AttachmentLimits,
     AttachmentSpec,
-    CapabilityError,
+    ToolError,
     load_attachments,
     open_attachment,
     remove_attachment,
@@ -104,7 +104,7 @@ async def test_the_catalogue_of_the_examples_is_served(tmp_path: Path) -> None:
         assert (found["productName"], found["price"]) == ("高性能笔记本电脑", 1299.99)
         listed = await call(catalogue, "list_products")
         assert found in listed["result"]
-        with pytest.raises(CapabilityError, match="no product P99999") as caught:
+        with pytest.raises(ToolError, match="no product P99999") as caught:
             await call(catalogue, "get_product", product_id="P99999")
         assert caught.value.code == 404
 
@@ -260,8 +260,8 @@ async def test_an_exception_becomes_a_capability_error(tmp_path: Path) -> None:
     )
     async with attached(tmp_path, "shop:fail") as my:
 
-        async def fails(how: str) -> CapabilityError:
-            with pytest.raises(CapabilityError) as caught:
+        async def fails(how: str) -> ToolError:
+            with pytest.raises(ToolError) as caught:
                 await call(my, "fail", how=how)
             return caught.value
 
@@ -284,7 +284,7 @@ async def test_bad_arguments_are_refused_before_the_call(
 ) -> None:
     write(tmp_path, "def double(n: int) -> int:\n    return n * 2")
     async with attached(tmp_path, "shop:double") as my:
-        with pytest.raises(CapabilityError) as caught:
+        with pytest.raises(ToolError) as caught:
             await call(my, "double", **arguments)
         assert caught.value.code == 400
         assert await call(my, "double", n=2.0) == {"result": 4}
@@ -298,7 +298,7 @@ async def test_a_result_may_be_as_large_as_its_limit(tmp_path: Path) -> None:
     async with attached(tmp_path, "shop:text", limits=limits) as my:
         found = await call(my, "text", n=100_000 - overhead)
         assert len(found["result"]) == 100_000 - overhead
-        with pytest.raises(CapabilityError, match="over 100000 bytes"):
+        with pytest.raises(ToolError, match="over 100000 bytes"):
             await call(my, "text", n=100_001 - overhead)
         assert await call(my, "text", n=1) == {"result": "x"}
 
@@ -319,7 +319,7 @@ async def test_a_call_that_takes_too_long_ends_alone(tmp_path: Path) -> None:
         """,
     )
     async with attached(tmp_path, "shop") as my:
-        with pytest.raises(CapabilityError) as caught:
+        with pytest.raises(ToolError) as caught:
             await call(my, "hang", 0.05)
         assert caught.value.code == 504
         assert await call(my, "was_cancelled") == {"result": True}
@@ -360,13 +360,13 @@ async def test_calls_that_hang_count_until_they_end(tmp_path: Path) -> None:
     )
     limits = replace(LIMITS, max_calls=2)
     async with attached(tmp_path, "shop", limits=limits) as my:
-        with pytest.raises(CapabilityError) as first:
+        with pytest.raises(ToolError) as first:
             await call(my, "hang", 0.01)
         assert first.value.code == 504
         assert await call(my, "free") == {"result": None}
     async with attached(tmp_path, "shop", limits=limits) as my:
         for expected in (504, 504, 503):
-            with pytest.raises(CapabilityError) as caught:
+            with pytest.raises(ToolError) as caught:
                 await call(my, "hang", 0.01)
             assert caught.value.code == expected
 

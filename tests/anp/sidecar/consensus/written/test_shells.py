@@ -13,19 +13,19 @@ from typing import Any
 import pytest
 
 from anp.channel.channel import Channel, ChannelClosed
-from anp.channel.links import Target
+from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.protocols.envelope import (
     ENVELOPE_URI,
-    Action,
     Code,
+    EnvelopeAction,
     EnvelopeCode,
+    EnvelopeStatus,
     MessageType,
-    Status,
     envelope_document,
 )
-from anp.protocols.envelope.provider import Provider as EnvelopeProvider
-from anp.sidecar.attachments import CapabilityError
+from anp.protocols.envelope.provider import EnvelopeProvider as EnvelopeProvider
+from anp.sidecar.attachments import ToolError
 from anp.sidecar.consensus.written import (
     InputRefused,
     NotServed,
@@ -186,7 +186,7 @@ async def test_many_calls_are_in_flight_on_one_channel() -> None:
 async def test_failures_of_every_kind_come_back_in_the_protocols_words() -> None:
     async def fail(name: str, arguments: dict[str, Any]) -> Any:
         if arguments["n"] == 0:
-            raise CapabilityError(404, "no such thing")
+            raise ToolError(404, "no such thing")
         if arguments["n"] == 1:
             raise RuntimeError("a bug")
         return {"wrong": True}
@@ -513,7 +513,7 @@ async def test_on_the_wire_nothing_can_be_read_or_changed() -> None:
         proxy.target = bob.url
         with proxy.running():
             url = f"ws://127.0.0.1:{proxy.port}/"
-            ours = await alice.links.open_channel(Target(bob.did, url), alice.meta)
+            ours = await alice.links.open_channel(LinkTarget(bob.did, url), alice.meta)
             async with on(ours, await bob.served.get(), None) as one:
                 before = len(proxy.seen)
                 answer = await one.session.call("shop.twice", {"n": 21})
@@ -538,5 +538,5 @@ def test_the_text_of_the_protocol_names_its_uri_and_all_its_words() -> None:
     text = envelope_document()
     assert ENVELOPE_URI in text
     assert len(text.encode()) < 64 * 1024
-    for word in (*Action, *Code, *MessageType, *Status):
+    for word in (*EnvelopeAction, *Code, *MessageType, *EnvelopeStatus):
         assert f"`{word}`" in text
