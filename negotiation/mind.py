@@ -102,7 +102,7 @@ class HalfSource:
 class Mind(Protocol):
     """Answers the questions of a negotiation; any method may raise `MindError`."""
 
-    async def propose(self, need: Demand) -> str:
+    async def propose(self, demand: Demand) -> str:
         """Return the first candidate: need, what the caller can use, format (ANP-4)."""
         ...
 

@@ -51,7 +51,7 @@ class Derived:
 
 async def derive_cases(
     document: Document,
-    need: Demand,
+    demand: Demand,
     *,
     runner: HalfRunner,
     validator: Validator,
@@ -66,7 +66,7 @@ async def derive_cases(
         suggested: Further titles and arguments, tried after those of the rules.
     """
     maker = _Maker(runner, CaseJudge(document, runner, validator))
-    derived = await _values(document, need, validator)
+    derived = await _values(document, demand, validator)
     left = [*((TITLES[kind], value) for kind, value in derived), *suggested]
     good: list[TestCase] = []
     used: list[Json] = []
@@ -98,25 +98,25 @@ def _key(case: TestCase) -> str:
 
 
 async def _values(
-    document: Document, need: Demand, validator: Validator
+    document: Document, demand: Demand, validator: Validator
 ) -> list[tuple[SampleKind, Json]]:
     """Return the arguments to try, the best ones first."""
-    given = [need.arguments]
+    given = [demand.arguments]
     found: list[tuple[SampleKind, Json]] = []
-    for schema in _schemas(document, need):
+    for schema in _schemas(document, demand):
         for kind, value in await telling_values(schema, given, validator):
             if all(value != other for _, other in found):
                 found.append((kind, value))
     return found
 
 
-def _schemas(document: Document, need: Demand) -> Sequence[Schema]:
+def _schemas(document: Document, demand: Demand) -> Sequence[Schema]:
     """Return schemas of possible arguments, the most reliable first."""
     found: list[Schema] = []
     try:
-        if need.task.input_schema is not None:
-            return [prepared(need.task.input_schema)]
-        found.append(prepared(infer_schema(need.arguments)))
+        if demand.task.input_schema is not None:
+            return [prepared(demand.task.input_schema)]
+        found.append(prepared(infer_schema(demand.arguments)))
     except SchemaError:
         return [True]
     try:

@@ -38,7 +38,7 @@ class Pick:
     "Conversion of the capability's output to the wanted result."
 
 
-def meant_capability(listing: ProtocolListing, need: Demand) -> Capability | None:
+def meant_capability(listing: ProtocolListing, demand: Demand) -> Capability | None:
     """Return the only capability of a list that a need means, or None.
 
     One with side effects must be named in the requirement (DESIGN.md,
@@ -48,7 +48,7 @@ def meant_capability(listing: ProtocolListing, need: Demand) -> Capability | Non
     if not capabilities:
         return None
     try:
-        chosen = choose(read_document(propose(need)), capabilities)
+        chosen = choose(read_document(propose(demand)), capabilities)
     except (DocumentError, SchemaError):
         return None
     # A chain of several capabilities requires a negotiation.
@@ -60,25 +60,25 @@ def reaching(listing: ProtocolListing, capability: Capability) -> list[Listed]:
     return [one for one in listing.protocols if capability in one.capabilities]
 
 
-def fits_document(text: str, need: Demand) -> bool:
+def fits_document(text: str, demand: Demand) -> bool:
     """Return whether the need's data and result fit a document of one exchange."""
     try:
-        return not isinstance(fit_requester(read_document(text), need), Mismatch)
+        return not isinstance(fit_requester(read_document(text), demand), Mismatch)
     except DocumentError:
         return False
 
 
-def pick_generic(capability: Capability, need: Demand) -> Pick | None:
+def pick_generic(capability: Capability, demand: Demand) -> Pick | None:
     """Return how a generic protocol serves a need, or None.
 
     The need must name the capability, and the schemas must fit: a generic protocol
     calls any given action, so a wrong guess would be a real call (DESIGN.md, How a
     call flows).
     """
-    if not names_one(need.task.requirement, capability):
+    if not names_one(demand.task.requirement, capability):
         return None
     try:
-        fit = fit_requester(read_document(own_terms(capability)), need)
+        fit = fit_requester(read_document(own_terms(capability)), demand)
     except (DocumentError, SchemaError):
         return None
     if isinstance(fit, Mismatch):

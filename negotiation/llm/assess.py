@@ -70,15 +70,15 @@ class Assessor:
         return examine.read_messages(messages, await self._ask(question))
 
     async def write_cases(
-        self, document: str, need: Demand, *, most: int = 6
+        self, document: str, demand: Demand, *, most: int = 6
     ) -> tuple[examine.CaseArguments, ...]:
         """Return arguments for test cases, besides those that rules derive (ANP-48).
 
         Raises:
             MindError: The model failed.
         """
-        question = examine.cases_question(document, need, most=most)
-        return examine.read_cases(need, await self._ask(question), most=most)
+        question = examine.cases_question(document, demand, most=most)
+        return examine.read_cases(demand, await self._ask(question), most=most)
 
     async def judge_cases(
         self, document: str, cases: Sequence[examine.ShownMessages]

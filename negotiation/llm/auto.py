@@ -29,9 +29,9 @@ class AutoMind:
         self._rules = rules
         self._llm = llm
 
-    async def propose(self, need: Demand) -> str:
+    async def propose(self, demand: Demand) -> str:
         """Return the first candidate; the model writes it if there are no schemas."""
-        return await self._llm.propose(need)
+        return await self._llm.propose(demand)
 
     async def judge(
         self,

@@ -94,39 +94,41 @@ class LlmMind(Assessor):
 
     # The first document.
 
-    async def propose(self, need: Demand) -> str:
+    async def propose(self, demand: Demand) -> str:
         """Return the first candidate for `need` (ANP-4).
 
         Raises:
             MindError: The model failed, or the need's own schemas cannot be put into a
                 document.
         """
-        key = side_key(need)
+        key = side_key(demand)
         if (known := self._memory.proposed.get(key)) is not None:
             return known
         try:
-            if needs_model(need):
-                answer = await self._ask(propose_question(need))
-                text, codec = self._read_proposal(need, answer)
+            if needs_model(demand):
+                answer = await self._ask(propose_question(demand))
+                text, codec = self._read_proposal(demand, answer)
                 if codec:
                     self._memory.codecs.put(document_hash(text), codec)
             else:
-                text = plain_proposal(need)
+                text = plain_proposal(demand)
         except (DocumentError, SchemaError) as exc:
             raise MindError(f"the task cannot be proposed: {exc}") from None
         self._memory.proposed.put(key, text)
         return text
 
     def _read_proposal(
-        self, need: Demand, answer: Mapping[str, Any]
+        self, demand: Demand, answer: Mapping[str, Any]
     ) -> tuple[str, str]:
         """Return document and codec without private hints (ANP-34)."""
-        discretion = Discretion(need)
-        text, codec = read_proposal(need, discretion.without(dict(answer)), self._held)
+        discretion = Discretion(demand)
+        text, codec = read_proposal(
+            demand, discretion.without(dict(answer)), self._held
+        )
         if discretion.tells(text):
             # The hint is spread over several parts, so none of the model's words are
             # used.
-            return plain_proposal(need), ""
+            return plain_proposal(demand), ""
         return text, codec
 
     # Verdicts.
@@ -301,29 +303,29 @@ class LlmMind(Assessor):
         )
 
     async def _judge_reply(
-        self, candidate: str, need: Demand, sent: Sequence[str]
+        self, candidate: str, demand: Demand, sent: Sequence[str]
     ) -> Verdict:
         try:
             document = read_document(candidate)
-            form = reply_form(document, need)
+            form = reply_form(document, demand)
         except DocumentError as exc:
             # An unreadable candidate is answered once with our first proposal, because
             # the reason may be new to the peer.
-            ours = await self.propose(need)
+            ours = await self.propose(demand)
             if sent.count(ours) > 1:
                 return Reject(f"this document cannot be used: {exc}")
             return Counter(ours, summary("the terms of our task", (str(exc),)))
         found = await self._plan_reply(form)
         if isinstance(found, RequesterPlan):
-            self._remember(candidate, need, found)
+            self._remember(candidate, demand, found)
             return Accept()
         if isinstance(found, Unserved):
-            said = said_to_peer(found.missing, need)
+            said = said_to_peer(found.missing, demand)
             return Reject(
                 "the document does not serve the task"
                 + (f"; missing: {said}" if said else "")
             )
-        reasons = peer_reasons(found.reasons, need)
+        reasons = peer_reasons(found.reasons, demand)
         return Reject(f"the task cannot use this document: {listed(reasons)}")
 
     async def _plan_reply(
@@ -342,7 +344,7 @@ class LlmMind(Assessor):
             reply_question(form, problems=problems, previous=previous)
         )
         self._memory.answers.put(key, answer)
-        found = kept_back(read_reply(form, answer), form.document, form.need)
+        found = kept_back(read_reply(form, answer), form.document, form.demand)
         if not isinstance(found, Unmapped) or problems:
             return found
         again = await self._ask(
@@ -351,7 +353,7 @@ class LlmMind(Assessor):
         self._memory.answers.put(key, again)
         if again == answer:
             return found
-        return kept_back(read_reply(form, again), form.document, form.need)
+        return kept_back(read_reply(form, again), form.document, form.demand)
 
     async def _after_failure(
         self, candidate: str, side: Side, sent: Sequence[str], findings: Sequence[str]

@@ -69,18 +69,18 @@ class Fit:
     "The calls behind `capability`, when it stands for a chain."
 
 
-def fit_requester(document: Document, need: Demand) -> Fit | Mismatch:
+def fit_requester(document: Document, demand: Demand) -> Fit | Mismatch:
     """Return how `document` serves the caller's need, or the reasons why it cannot.
 
     A need without an input schema is served when the data at hand fits the document's
     request format (DESIGN.md, Needs and schemas).
     """
-    task = need.task
+    task = demand.task
     try:
         layout = read_layout(document)
         inferred = task.input_schema is None
         source = prepared(
-            closed(infer_schema(need.arguments))
+            closed(infer_schema(demand.arguments))
             if task.input_schema is None
             else task.input_schema
         )
@@ -91,7 +91,7 @@ def fit_requester(document: Document, need: Demand) -> Fit | Mismatch:
     request = _first(
         layout,
         [
-            (place, _sending(source, place, need, proof, inferred))
+            (place, _sending(source, place, demand, proof, inferred))
             for place in layout.request.places
         ],
         source,
@@ -171,13 +171,13 @@ def closed(schema: Schema) -> Schema:
 
 
 def _sending(
-    source: Schema, place: Place, need: Demand, proof: MappingProof, inferred: bool
+    source: Schema, place: Place, demand: Demand, proof: MappingProof, inferred: bool
 ) -> Plan | Mismatch:
     plan = compare(source, place.schema, drop=Drop.NONE, proof=proof)
     if not inferred or isinstance(plan, Mismatch):
         return plan
     try:
-        reason = contradiction(place.schema, plan.apply(need.arguments))
+        reason = contradiction(place.schema, plan.apply(demand.arguments))
     except PlanError as exc:
         reason = str(exc)
     if reason:

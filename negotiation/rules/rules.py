@@ -52,14 +52,14 @@ MAX_REASONS: Final = 8
 class RulesMind:
     """A `Mind` without cost whose answers depend only on its inputs."""
 
-    async def propose(self, need: Demand) -> str:
+    async def propose(self, demand: Demand) -> str:
         """Return the first candidate for `need` (ANP-4).
 
         Raises:
             MindError: The need's own schemas cannot be put into a document.
         """
         try:
-            return propose(need)
+            return propose(demand)
         except (DocumentError, SchemaError) as exc:
             raise MindError(f"the task cannot be proposed: {exc}") from None
 
@@ -99,16 +99,16 @@ class RulesMind:
         return answer_in_words(question, side)
 
 
-def propose(need: Demand) -> str:
+def propose(demand: Demand) -> str:
     """Return the document of `need` in our own shape; equal needs give equal bytes.
 
     Raises:
         DocumentError: A schema of the need is over the limits.
     """
-    task = need.task
+    task = demand.task
     given = task.input_schema
     if given is None:
-        given = closed(infer_schema(need.arguments))
+        given = closed(infer_schema(demand.arguments))
     wanted = {} if task.output_schema is None else task.output_schema
     return render_document(task.requirement, given, wanted)
 
@@ -172,7 +172,7 @@ def judge_offer(candidate: str, offer: Offer, sent: Sequence[str]) -> Verdict:
     return Counter(ours, _summary(f"the terms of `{chosen.name}`", reasons))
 
 
-def judge_reply(candidate: str, need: Demand, sent: Sequence[str]) -> Verdict:
+def judge_reply(candidate: str, demand: Demand, sent: Sequence[str]) -> Verdict:
     """Return the requester's verdict on `candidate`, a counter of the provider.
 
     Args:
@@ -186,12 +186,12 @@ def judge_reply(candidate: str, need: Demand, sent: Sequence[str]) -> Verdict:
         # reason may be new to the peer; a sender of a readable one has seen our terms.
         repeats = 1
     else:
-        fit = fit_requester(document, need)
+        fit = fit_requester(document, demand)
         if not isinstance(fit, Mismatch):
             return Accept()
         reasons = _listed(fit)
     try:
-        ours = propose(need)
+        ours = propose(demand)
     except DocumentError as exc:
         return Reject(f"the task cannot be described: {exc}")
     if sent.count(ours) > repeats:

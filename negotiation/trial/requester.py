@@ -23,20 +23,22 @@ class RequesterTrial(Trial):
         self,
         half: HalfSource,
         document: Document,
-        need: Demand,
+        demand: Demand,
         *,
         runner: HalfRunner,
         validator: Validator,
     ) -> None:
         super().__init__(half, document, runner=runner, validator=validator)
-        self._need = need
+        self._demand = demand
 
     async def run(self) -> None:
         """Run all checks, with the data at hand and the samples of the need."""
-        need, task = self._need, self._need.task
+        demand, task = self._demand, self._demand.task
         try:
             given = task.input_schema
-            schema = prepared(infer_schema(need.arguments) if given is None else given)
+            schema = prepared(
+                infer_schema(demand.arguments) if given is None else given
+            )
             wanted = prepared(
                 True if task.output_schema is None else task.output_schema
             )
@@ -45,9 +47,9 @@ class RequesterTrial(Trial):
             return
         # Without a schema of the caller only the data at hand is known to be valid.
         if given is None:
-            arguments: list[Json] = [need.arguments]
+            arguments: list[Json] = [demand.arguments]
         else:
-            arguments = await self._valid(schema, [need.arguments], "arguments")
+            arguments = await self._valid(schema, [demand.arguments], "arguments")
         encoded = [await self._encode(value) for value in arguments]
         target = self._layout.request.places[0].schema if self._layout else True
         self._constant(arguments, encoded, target=target, what="encode_request")

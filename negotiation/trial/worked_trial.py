@@ -126,11 +126,11 @@ class WorkedRequesterTrial(_Reading, RequesterTrial):
             await self._produce()
 
     async def _produce(self) -> None:
-        task = self._need.task
+        task = self._demand.task
         schema = task.input_schema
         try:
             given = prepared(
-                infer_schema(self._need.arguments) if schema is None else schema
+                infer_schema(self._demand.arguments) if schema is None else schema
             )
         except SchemaError as exc:
             self.problem(f"the task's schema cannot be used: {exc}")

@@ -80,7 +80,7 @@ class Slow(RulesMind):
 class Broken(RulesMind):
     """Can never say anything."""
 
-    async def propose(self, need: Demand) -> str:
+    async def propose(self, demand: Demand) -> str:
         raise MindError("the model is away")
 
     async def write_half(

@@ -184,10 +184,10 @@ class Case:
 
     # Words of before.
 
-    async def proposal(self, need: Demand) -> str | None:
+    async def proposal(self, demand: Demand) -> str | None:
         """Return the text that the owner wants to be our first proposal, or None."""
         words = await self._words()
-        word = proposal_for(words, need, subject=self.record.subject or "")
+        word = proposal_for(words, demand, subject=self.record.subject or "")
         if word is None or not await self._take(word):
             return None
         assert word.document is not None
@@ -390,12 +390,12 @@ class GuidedMind:
         self._case = case
         self._replaced = False
 
-    async def propose(self, need: Demand) -> str:
+    async def propose(self, demand: Demand) -> str:
         """Return the owner's text for this task, or the mind's."""
-        text = await self._case.proposal(need)
+        text = await self._case.proposal(demand)
         if text is None:
             text = await self._mind.propose(
-                replace(need, hints=await self._case.hints())
+                replace(demand, hints=await self._case.hints())
             )
             self._case.note("mind", "propose", text)
         return text

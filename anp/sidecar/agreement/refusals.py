@@ -67,13 +67,13 @@ class RefusingMind:
         self.refused: FailedText | RevokedText | None = None
         "The text our own mind came to, which ended the negotiation."
 
-    async def propose(self, need: Demand) -> str:
+    async def propose(self, demand: Demand) -> str:
         """Return the mind's text.
 
         Raises:
             MindError: It failed before; the peer is told neutrally, and no text.
         """
-        text = await self._mind.propose(need)
+        text = await self._mind.propose(demand)
         failed = await self._failed(text)
         if failed is not None:
             self.refused = failed

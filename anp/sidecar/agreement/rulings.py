@@ -266,7 +266,7 @@ def verdict_of(word: StandingRecord, candidate: str) -> Verdict:
 
 
 def proposal_for(
-    words: Iterable[StandingRecord], need: Demand, *, subject: str
+    words: Iterable[StandingRecord], demand: Demand, *, subject: str
 ) -> StandingRecord | None:
     """Return the newest word whose text is to be our first proposal, or None.
 
@@ -282,7 +282,7 @@ def proposal_for(
             or word.reply_to is not None
         ):
             continue
-        if word.verdict == "edit" or _fits(document, need):
+        if word.verdict == "edit" or _fits(document, demand):
             return word
     return None
 
@@ -363,8 +363,8 @@ def half_from(value: dict[str, Any] | None) -> HalfSource | None:
     )
 
 
-def _fits(document: str, need: Demand) -> bool:
+def _fits(document: str, demand: Demand) -> bool:
     try:
-        return not isinstance(fit_requester(read_document(document), need), Mismatch)
+        return not isinstance(fit_requester(read_document(document), demand), Mismatch)
     except DocumentError:
         return False

@@ -133,9 +133,9 @@ class Verification:
 class RequesterCases:
     """Proposes test cases, judges what the provider fills in, and runs them."""
 
-    def __init__(self, channel: BoundChannel, need: Demand) -> None:
+    def __init__(self, channel: BoundChannel, demand: Demand) -> None:
         self._bound = channel
-        self._need = need
+        self._demand = demand
         self.verification = Verification(channel.channel)
         self._proposed: tuple[TestCase, ...] = ()
         self.asked: Fixtures = {}
@@ -205,15 +205,15 @@ class RequesterCases:
         protocol = self._bound.protocol
         derived = await derive_cases(
             protocol.document,
-            self._need,
+            self._demand,
             runner=protocol.half,
             validator=self._bound.validator,
         )
         if not derived.cases:
-            found = await self._bound.examiner.suggest_cases(self._need, protocol)
+            found = await self._bound.examiner.suggest_cases(self._demand, protocol)
             derived = await derive_cases(
                 protocol.document,
-                self._need,
+                self._demand,
                 runner=protocol.half,
                 validator=self._bound.validator,
                 suggested=[(one.title, one.arguments) for one in found],
@@ -244,7 +244,7 @@ class RequesterCases:
             verdict = await judge_cases(
                 cases,
                 protocol.document,
-                self._need,
+                self._demand,
                 runner=protocol.half,
                 validator=self._bound.validator,
                 proposed=self._proposed,

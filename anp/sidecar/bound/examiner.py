@@ -143,13 +143,13 @@ class Examiner:
         return tuple(one for one in found if one.startswith(ANSWER))
 
     async def suggest_cases(
-        self, need: Demand, protocol: Protocol
+        self, demand: Demand, protocol: Protocol
     ) -> tuple[CaseArguments, ...]:
         """Return arguments for test cases where the rules made none (ANP-48)."""
         return await self._ask(
             "cases",
             b"cases",
-            lambda model: model.write_cases(protocol.document.text, need),
+            lambda model: model.write_cases(protocol.document.text, demand),
             ours=True,
             seconds=self._cases_timeout,
             otherwise=(),

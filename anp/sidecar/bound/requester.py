@@ -68,19 +68,19 @@ class BoundRequester(BoundChannel):
         protocol: Protocol,
         half: HalfRecord,
         agreement: AgreementRecord,
-        need: Demand,
+        demand: Demand,
         parts: RequesterParts,
         *,
         on_end: Callable[[BoundRequester], None],
     ) -> None:
         super().__init__(channel, protocol, half, agreement, parts.common)
-        self._need = need
+        self._demand = demand
         self._call_timeout = parts.call_timeout
         self._on_end = on_end
         self._pending: dict[str, _Waiting] = {}
         # Held by the one call in flight of a protocol without message ids.
         self._single = asyncio.Lock()
-        self.cases = RequesterCases(self, need)
+        self.cases = RequesterCases(self, demand)
         self._reader = asyncio.create_task(self._run())
 
     @property
@@ -261,7 +261,7 @@ class BoundRequester(BoundChannel):
             _fail(waiting, CallError(kind, reason[:500], may_have_run=True))
 
     def _side(self) -> Demand:
-        return self._need
+        return self._demand
 
     def _ours(self, exchange: Exchange) -> bytes:
         return exchange.request

@@ -93,7 +93,7 @@ class Binder:
     async def prepare(
         self,
         target: LinkTarget,
-        need: Demand,
+        demand: Demand,
         mark: Callable[[str], None],
         *,
         named: str | None = None,
@@ -110,17 +110,17 @@ class Binder:
         Raises:
             CallError: There is none.
         """
-        key = need_key(need.task)
+        key = need_key(demand.task)
         lock = self._locks.setdefault((target.did, key), asyncio.Lock())
-        if named is not None and self._candidates.is_misfit(target, named, need):
+        if named is not None and self._candidates.is_misfit(target, named, demand):
             # What was agreed in its place is used, or negotiated now.
             named, consensus = None, False
         async with lock:
             found: Prepared | Channel | None = None
             if named is None or not consensus:
-                found = await self._agreed(target, key, need, mark)
+                found = await self._agreed(target, key, demand, mark)
             if found is None and consensus:
-                found = await self._by_consensus(target, key, need, named, mark)
+                found = await self._by_consensus(target, key, demand, named, mark)
             if isinstance(found, Prepared):
                 return found
             channel = found
@@ -128,29 +128,29 @@ class Binder:
             if channel is None:
                 channel = await self.requesters.open(target, None)
                 mark("channel open, peer verified")
-            return await self._negotiated(channel, need, mark)
+            return await self._negotiated(channel, demand, mark)
 
     def does_not_serve(
-        self, target: LinkTarget, prepared: Prepared, need: Demand
+        self, target: LinkTarget, prepared: Prepared, demand: Demand
     ) -> None:
         """Remember that a consensus protocol does not know what a task wants."""
         if prepared.uri is not None:
-            self._candidates.does_not_serve(target, prepared.uri, need)
+            self._candidates.does_not_serve(target, prepared.uri, demand)
 
     async def _negotiated(
-        self, channel: Channel, need: Demand, mark: Callable[[str], None]
+        self, channel: Channel, demand: Demand, mark: Callable[[str], None]
     ) -> Prepared:
         begins = AgreementState.TESTING if self._test_cases else AgreementState.ACTIVE
-        agreed = await self._agreer.agree(channel, need, begins=begins)
+        agreed = await self._agreer.agree(channel, demand, begins=begins)
         await self._remember(channel)
         mark("protocol agreed, code checked")
-        bound = await self._bind(channel, agreed.agreement, agreed.half, need)
+        bound = await self._bind(channel, agreed.agreement, agreed.half, demand)
         if self._test_cases:
             await bound.cases.verify()
             mark("tested with the peer")
         await channel.keep(agreed.agreement.hash)
         cost = agreed.cost + Cost(messages=bound.dialogue.messages)
-        return await self._encoded(bound, need, source="negotiated", cost=cost)
+        return await self._encoded(bound, demand, source="negotiated", cost=cost)
 
     # Consensus protocols.
 
@@ -158,7 +158,7 @@ class Binder:
         self,
         target: LinkTarget,
         key: str,
-        need: Demand,
+        demand: Demand,
         named: str | None,
         mark: Callable[[str], None],
     ) -> Prepared | Channel | None:
@@ -171,21 +171,21 @@ class Binder:
         if named is not None:
             digest = await self._candidates.digest(target, named)
             if digest is not None:
-                found = await self._agreed(target, key, need, mark, only=digest)
+                found = await self._agreed(target, key, demand, mark, only=digest)
                 if found is not None:
                     return found
-        candidates = await self._candidates.find(target, need, named=named)
+        candidates = await self._candidates.find(target, demand, named=named)
         for candidate in candidates:
             if isinstance(candidate, WrittenCandidate):
                 known = self.requesters.written(target.did, candidate.uri)
                 if known is not None:
-                    return self._written(target, known, candidate, need)
+                    return self._written(target, known, candidate, demand)
             resumed = await self._links.resume_channel(
-                target, *candidate.names, size=_size_of(need)
+                target, *candidate.names, size=_size_of(demand)
             )
             if resumed is not None:
                 mark("key kept")
-                return await self._selected(resumed, target, candidate, need)
+                return await self._selected(resumed, target, candidate, demand)
         if not candidates:
             return None
         offered = [candidate.uri for candidate in candidates]
@@ -197,38 +197,38 @@ class Binder:
             logger.info(
                 "no protocol selected peer=%s offered=%d", target.did, len(offered)
             )
-            self._candidates.declined(target, need, named=named)
+            self._candidates.declined(target, demand, named=named)
             return channel
         logger.info("protocol selected uri=%s peer=%s", selected.uri, target.did)
         await self._remember(channel)
-        return await self._selected(channel, target, selected, need)
+        return await self._selected(channel, target, selected, demand)
 
     async def _selected(
-        self, channel: Channel, target: LinkTarget, selected: Candidate, need: Demand
+        self, channel: Channel, target: LinkTarget, selected: Candidate, demand: Demand
     ) -> Prepared:
         """Use what both sides know by its URI, without negotiation (ANP-94)."""
         if isinstance(selected, WrittenCandidate):
             written = self.requesters.start_written(
                 target.did, channel, selected.uri, selected.entry.code
             )
-            return self._written(target, written, selected, need)
+            return self._written(target, written, selected, demand)
         try:
-            agreement, half = await self._keep(channel, selected, need)
-            bound = await self._bind(channel, agreement, half, need)
+            agreement, half = await self._keep(channel, selected, demand)
+            bound = await self._bind(channel, agreement, half, demand)
             return await self._encoded(
-                bound, need, source="consensus", uri=selected.uri
+                bound, demand, source="consensus", uri=selected.uri
             )
         except BaseException:
             await channel.close("our half cannot be used")
             raise
 
     async def _keep(
-        self, channel: Channel, selected: DocumentCandidate, need: Demand
+        self, channel: Channel, selected: DocumentCandidate, demand: Demand
     ) -> tuple[AgreementRecord, HalfRecord]:
         """Store our half, so that the next call finds it by its hash."""
         document, half, agreement = agreement_by_uri(
             selected,
-            need.task,
+            demand.task,
             own_did=self._own_did,
             peer_did=canonical_did(channel.peer_did, channel.peer_key),
             created=time.time(),
@@ -243,11 +243,11 @@ class Binder:
         target: LinkTarget,
         bound: WrittenRequester,
         candidate: WrittenCandidate,
-        need: Demand,
+        demand: Demand,
     ) -> Prepared:
         # Perhaps the peer takes other data by now than its list said.
         return WrittenRequest(
-            bound, candidate, need, lambda: self._candidates.declined(target)
+            bound, candidate, demand, lambda: self._candidates.declined(target)
         )
 
     async def channel_for_tests(
@@ -255,7 +255,7 @@ class Binder:
         target: LinkTarget,
         agreement: AgreementRecord,
         half: HalfRecord,
-        need: Demand,
+        demand: Demand,
     ) -> BoundRequester:
         """Open a channel for test cases alone; no call is ever sent on it.
 
@@ -281,7 +281,7 @@ class Binder:
             protocol,
             half,
             agreement,
-            need,
+            demand,
             self._parts,
             on_end=lambda _: None,
         )
@@ -299,7 +299,7 @@ class Binder:
         self,
         target: LinkTarget,
         key: str,
-        need: Demand,
+        demand: Demand,
         mark: Callable[[str], None],
         *,
         only: str | None = None,
@@ -320,7 +320,7 @@ class Binder:
         for find in ways:
             for agreement in await asyncio.to_thread(find, target.did, key):
                 if only in {None, agreement.hash}:
-                    found = await self._through(agreement, target, need, mark)
+                    found = await self._through(agreement, target, demand, mark)
                     if found is not None:
                         return found
         return None
@@ -329,7 +329,7 @@ class Binder:
         self,
         agreement: AgreementRecord,
         target: LinkTarget,
-        need: Demand,
+        demand: Demand,
         mark: Callable[[str], None],
     ) -> Prepared | Channel | None:
         """Try one agreement; returns as `_agreed` does."""
@@ -343,7 +343,7 @@ class Binder:
                 if half is None or half.state is not AgreementState.ACTIVE:
                     return None
                 protocol = await self._protocol(half, agreement.peer_did)
-            message_id, data = await self._request(protocol, need.arguments)
+            message_id, data = await self._request(protocol, demand.arguments)
         except (DoesNotFit, HalfError, DocumentError) as exc:
             if isinstance(exc, HalfError) and exc.outcome == "quarantined":
                 # A new negotiation would come to the same code.
@@ -352,7 +352,7 @@ class Binder:
             logger.debug("agreement skipped hash=%s %s", agreement.hash[:12], exc)
             return None
         if known is not None:
-            return BoundRequest(known, need, message_id, data, source="agreement")
+            return BoundRequest(known, demand, message_id, data, source="agreement")
         names = names_of(agreement)
         channel = await self._links.resume_channel(target, *names, size=len(data))
         if channel is None:
@@ -365,8 +365,8 @@ class Binder:
             return channel
         assert half is not None
         ours = await self._own(channel, agreement, half)
-        bound = self.requesters.start(channel, protocol, half, ours, need)
-        return BoundRequest(bound, need, message_id, data, source="agreement")
+        bound = self.requesters.start(channel, protocol, half, ours, demand)
+        return BoundRequest(bound, demand, message_id, data, source="agreement")
 
     async def _check_failures(
         self, target: LinkTarget, key: str, channel: Channel | None
@@ -427,10 +427,10 @@ class Binder:
         channel: Channel,
         agreement: AgreementRecord,
         half: HalfRecord,
-        need: Demand,
+        demand: Demand,
     ) -> BoundRequester:
         protocol = await self._loaded(half, agreement.peer_did)
-        return self.requesters.start(channel, protocol, half, agreement, need)
+        return self.requesters.start(channel, protocol, half, agreement, demand)
 
     async def _request(self, protocol: Protocol, arguments: Any) -> tuple[str, bytes]:
         message_id = secrets.token_hex(8)
@@ -439,23 +439,23 @@ class Binder:
     async def _encoded(
         self,
         bound: BoundRequester,
-        need: Demand,
+        demand: Demand,
         *,
         source: str,
         uri: str | None = None,
         cost: Cost = NO_COST,
     ) -> Prepared:
         try:
-            message_id, data = await self._request(bound.protocol, need.arguments)
+            message_id, data = await self._request(bound.protocol, demand.arguments)
         except NegotiationError as exc:
             raise CallError(
                 ErrorKind.GENERATED_CODE, f"our half cannot encode the input: {exc}"
             ) from exc
         return BoundRequest(
-            bound, need, message_id, data, source=source, uri=uri, cost=cost
+            bound, demand, message_id, data, source=source, uri=uri, cost=cost
         )
 
 
-def _size_of(need: Demand) -> int:
+def _size_of(demand: Demand) -> int:
     """Return about how many bytes a message with these arguments has."""
-    return len(json.dumps(need.arguments)) + 2048
+    return len(json.dumps(demand.arguments)) + 2048

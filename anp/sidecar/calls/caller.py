@@ -209,15 +209,15 @@ class Caller:
     async def _through_protocol(
         self, target: LinkTarget, request: CallRequest, mark: Callable[[str], None]
     ) -> CallResult:
-        need = Demand(request.task, request.arguments)
+        demand = Demand(request.task, request.arguments)
         try:
             # The negotiation's own limit is shorter, and ends it with a reason.
             async with asyncio.timeout(self._negotiation_timeout + GRACE):
                 prepared = await self._binder.prepare(
-                    target, need, mark, named=request.protocol
+                    target, demand, mark, named=request.protocol
                 )
             prepared, answer, cost = await self._exchange(
-                prepared, target, need, request, mark
+                prepared, target, demand, request, mark
             )
         except BaseException:
             self._uses.count(Way.FAILED, None)
@@ -271,7 +271,7 @@ class Caller:
         self,
         prepared: Prepared,
         target: LinkTarget,
-        need: Demand,
+        demand: Demand,
         request: CallRequest,
         mark: Callable[[str], None],
     ) -> tuple[Prepared, Answer, Cost]:
@@ -301,7 +301,7 @@ class Caller:
                     raise
                 served = True
                 mark(f"the protocol does not serve this: {exc.code}")
-                self._binder.does_not_serve(target, prepared, need)
+                self._binder.does_not_serve(target, prepared, demand)
             except Outdated as exc:
                 # The peer's list is read anew: either its schemas take the data, or
                 # the call negotiates.
@@ -311,7 +311,7 @@ class Caller:
                 mark(f"the peer published other data: {exc.detail[:100]}")
             prepared = await self._binder.prepare(
                 target,
-                need,
+                demand,
                 mark,
                 named=None if served else request.protocol,
                 consensus=not served,

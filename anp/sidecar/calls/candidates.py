@@ -113,7 +113,7 @@ class CandidateFinder:
         )
 
     async def find(
-        self, target: LinkTarget, need: Demand, *, named: str | None, ask: bool = True
+        self, target: LinkTarget, demand: Demand, *, named: str | None, ask: bool = True
     ) -> list[Candidate]:
         """Return the protocols to offer, best first; none means: negotiate.
 
@@ -125,17 +125,17 @@ class CandidateFinder:
             CallError: `usage` or `generated_code`, the named one cannot be spoken.
         """
         if named is not None:
-            return [await self._named(target, named, need)]
+            return [await self._named(target, named, demand)]
         if not self.enabled:
             return []
         listing = await self._lists.listing(target, ask=ask)
         if listing is None or not listing.protocols:
             return []
-        return await self._listed(target, listing, need)
+        return await self._listed(target, listing, demand)
 
-    def does_not_serve(self, target: LinkTarget, uri: str, need: Demand) -> None:
+    def does_not_serve(self, target: LinkTarget, uri: str, demand: Demand) -> None:
         """Remember that a protocol does not know what a task wants at a peer."""
-        key = need_key(need.task)
+        key = need_key(demand.task)
         self._misfits.note(target.did, uri, key, now=self._clock())
         # What its list says is not so, or no longer.
         self._lists.forget(target)
@@ -144,7 +144,7 @@ class CandidateFinder:
     def declined(
         self,
         target: LinkTarget,
-        need: Demand | None = None,
+        demand: Demand | None = None,
         *,
         named: str | None = None,
     ) -> None:
@@ -155,14 +155,14 @@ class CandidateFinder:
                 offered again for a while, or every call would negotiate anew.
         """
         self._lists.forget(target)
-        if named is not None and need is not None:
-            key = need_key(need.task)
+        if named is not None and demand is not None:
+            key = need_key(demand.task)
             self._misfits.note(target.did, named, key, now=self._clock())
 
-    def is_misfit(self, target: LinkTarget, uri: str, need: Demand) -> bool:
+    def is_misfit(self, target: LinkTarget, uri: str, demand: Demand) -> bool:
         """Return whether a protocol is known not to serve a task at a peer."""
         return self._misfits.known(
-            target.did, uri, need_key(need.task), now=self._clock()
+            target.did, uri, need_key(demand.task), now=self._clock()
         )
 
     async def digest(self, target: LinkTarget, uri: str) -> str | None:
@@ -179,16 +179,16 @@ class CandidateFinder:
     # Of the peer's list.
 
     async def _listed(
-        self, target: LinkTarget, listing: ProtocolListing, need: Demand
+        self, target: LinkTarget, listing: ProtocolListing, demand: Demand
     ) -> list[Candidate]:
-        shape = canonical_json(infer_schema(need.arguments))
-        key = target.did, need_key(need.task), shape
+        shape = canonical_json(infer_schema(demand.arguments))
+        key = target.did, need_key(demand.task), shape
         known = self._picks.get(key)
         documents: list[Listed] = []
         if known is not None and known[0] is listing:
             generic = known[1]
         else:
-            meant = await asyncio.to_thread(meant_capability, listing, need)
+            meant = await asyncio.to_thread(meant_capability, listing, demand)
             generic = None
             if meant is not None:
                 documents = [
@@ -196,11 +196,11 @@ class CandidateFinder:
                     for one in reaching(listing, meant)
                     if self._desk.written(one.uri) is None and not one.generic
                 ]
-                generic = await asyncio.to_thread(pick_generic, meant, need)
+                generic = await asyncio.to_thread(pick_generic, meant, demand)
         found: dict[str, Candidate] = {}
         for one in documents[:MAX_TRIED]:
-            if not self.is_misfit(target, one.uri, need):
-                made = await self._document(target, one.uri, one.hash, need)
+            if not self.is_misfit(target, one.uri, demand):
+                made = await self._document(target, one.uri, one.hash, demand)
                 if made is not None:
                     found[one.uri] = made
         if not found:
@@ -208,7 +208,7 @@ class CandidateFinder:
             self._keep(key, listing, generic)
         if generic is not None:
             for uri, entry in self._written(listing, generic.capability):
-                if not self.is_misfit(target, uri, need):
+                if not self.is_misfit(target, uri, demand):
                     action = generic.capability.name
                     found[uri] = WrittenCandidate(uri, entry, action, generic)
         order = self._desk.registry.in_order(
@@ -235,17 +235,17 @@ class CandidateFinder:
 
     # By name.
 
-    async def _named(self, target: LinkTarget, uri: str, need: Demand) -> Candidate:
+    async def _named(self, target: LinkTarget, uri: str, demand: Demand) -> Candidate:
         entry = self._desk.written(uri)
         listing = await self._lists.listing(target)
         listed = None if listing is None else listing.get(uri)
         if entry is not None:
-            meant = None if listing is None else meant_capability(listing, need)
-            pick = None if meant is None else pick_generic(meant, need)
+            meant = None if listing is None else meant_capability(listing, demand)
+            pick = None if meant is None else pick_generic(meant, demand)
             if pick is not None:
                 return WrittenCandidate(uri, entry, pick.capability.name, pick)
             # Nothing is published that says more, so the task is the action itself.
-            return WrittenCandidate(uri, entry, need.task.requirement.strip(), None)
+            return WrittenCandidate(uri, entry, demand.task.requirement.strip(), None)
         known = self._desk.registry.get(uri)
         if known is not None:
             digest, text = known.hash, known.text
@@ -257,7 +257,7 @@ class CandidateFinder:
                 f"the protocol {uri[:200]!r} is not known here, and the peer does not "
                 "publish it; `anpd protocols published` lists those known here",
             )
-        made = await self._document(target, uri, digest, need, text=text, firm=True)
+        made = await self._document(target, uri, digest, demand, text=text, firm=True)
         if made is None:
             raise CallError(
                 ErrorKind.GENERATED_CODE,
@@ -273,7 +273,7 @@ class CandidateFinder:
         target: LinkTarget,
         uri: str,
         digest: str,
-        need: Demand,
+        demand: Demand,
         *,
         text: str | None = None,
         firm: bool = False,
@@ -293,21 +293,23 @@ class CandidateFinder:
                 text = await self._lists.document(target, digest)
         if text is None:
             return None
-        bundled = await self._bundled(uri, text, need)
+        bundled = await self._bundled(uri, text, demand)
         if bundled is not None:
             return bundled
-        if not firm and not await asyncio.to_thread(fits_document, text, need):
+        if not firm and not await asyncio.to_thread(fits_document, text, demand):
             return None
         mind = self._think(target.did, ours=True).mind if firm else RulesMind()
         try:
-            half = await self._workshop.prepare(text, need, mind=mind, name=_occasion())
+            half = await self._workshop.prepare(
+                text, demand, mind=mind, name=_occasion()
+            )
         except (HalfError, MindError, NegotiationError) as exc:
             logger.info("no half for protocol uri=%s reason=%r", uri, str(exc)[:200])
             return None
         return DocumentCandidate(uri, text, half)
 
     async def _bundled(
-        self, uri: str, text: str, need: Demand
+        self, uri: str, text: str, demand: Demand
     ) -> DocumentCandidate | None:
         data = self._desk.bundle(uri)
         if data is None:
@@ -320,7 +322,7 @@ class CandidateFinder:
         half = HalfSource(ours.source, "imported")
         try:
             async with self._workshop.trial(half, text, name=_occasion()) as trial:
-                found = await trial.check(need)
+                found = await trial.check(demand)
             problems = found.problems
         except HalfError as exc:
             problems = (str(exc),)

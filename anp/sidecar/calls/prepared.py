@@ -87,7 +87,7 @@ class BoundRequest(Prepared):
     def __init__(
         self,
         bound: BoundRequester,
-        need: Demand,
+        demand: Demand,
         message_id: str,
         data: bytes,
         *,
@@ -101,7 +101,7 @@ class BoundRequest(Prepared):
         self._bound = bound
         self._message_id = message_id
         self._data = data
-        self._arguments = _object(need.arguments)
+        self._arguments = _object(demand.arguments)
 
     @property
     def agreement(self) -> AgreementRecord:
@@ -124,7 +124,7 @@ class WrittenRequest(Prepared):
         self,
         bound: WrittenRequester,
         candidate: WrittenCandidate,
-        need: Demand,
+        demand: Demand,
         outdated: Callable[[], None],
     ) -> None:
         """Put the data into the terms of the capability, if one was picked.
@@ -145,7 +145,7 @@ class WrittenRequest(Prepared):
         self._action = candidate.action
         self._pick = pick = candidate.pick
         self._outdated = outdated
-        arguments = need.arguments
+        arguments = demand.arguments
         if pick is not None:
             self.repeatable = pick.capability.read_only or pick.capability.idempotent
             try:

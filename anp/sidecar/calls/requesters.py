@@ -112,11 +112,11 @@ class Requesters:
         protocol: Protocol,
         half: HalfRecord,
         agreement: AgreementRecord,
-        need: Demand,
+        demand: Demand,
     ) -> BoundRequester:
         """Bind a channel to a protocol and take in what comes from now on."""
         session = BoundRequester(
-            channel, protocol, half, agreement, need, self._parts, on_end=self._ended
+            channel, protocol, half, agreement, demand, self._parts, on_end=self._ended
         )
         self._sessions.setdefault(_key(agreement)[:2], []).append(session)
         for whom in (None, agreement.peer_did):
@@ -129,7 +129,7 @@ class Requesters:
             agreement.hash,
             # A repair may have moved both on.
             lambda renewed: self.start(
-                renewed, session.protocol, session.half, session.agreement, need
+                renewed, session.protocol, session.half, session.agreement, demand
             ),
         )
         return session

@@ -200,11 +200,11 @@ class Retester:
                     "our halves are tried by themselves",
                 )
             document = read_document(text)
-            need = await self._need(document, agreement)
+            demand = await self._demand(document, agreement)
             try:
                 async with asyncio.timeout(TIMEOUT):
                     session = await self._binder.channel_for_tests(
-                        target, agreement, half, need
+                        target, agreement, half, demand
                     )
                     try:
                         session.cases.asked = kept_fixtures(agreement.tests, ASKED)
@@ -266,7 +266,7 @@ class Retester:
             problems.append(unfit)
         side: Side
         if half.role is AgreementRole.REQUESTER and agreement is not None:
-            side = await self._need(document, agreement)
+            side = await self._demand(document, agreement)
         else:
             # What it calls was settled when it was made.
             side = Offer(self._exposure.offered(), hints=tuple(half.capabilities))
@@ -283,7 +283,7 @@ class Retester:
         mode = "offline" if results else "acceptance"
         return _run(half, agreement, mode, problems, results)
 
-    async def _need(self, document: Document, agreement: AgreementRecord) -> Demand:
+    async def _demand(self, document: Document, agreement: AgreementRecord) -> Demand:
         task = need_of(agreement, document)
         arguments = await likely_arguments(
             document, task, agreement.tests, self._workshop.validator

@@ -97,9 +97,9 @@ def read_messages(
     return tuple(found)
 
 
-def cases_question(document: str, need: Demand, *, most: int) -> Question:
+def cases_question(document: str, demand: Demand, *, most: int) -> Question:
     """Return the question for arguments that test the document well (ANP-48)."""
-    schema = need.task.input_schema
+    schema = demand.task.input_schema
     try:
         places = described(spots_of(Root("arguments", prepared(schema or True))))
     except SchemaError:
@@ -109,7 +109,7 @@ def cases_question(document: str, need: Demand, *, most: int) -> Question:
         "cases",
         {
             "document": fenced(document, limit=MAX_DOCUMENT),
-            "task": fenced(need.task.requirement, limit=4_000),
+            "task": fenced(demand.task.requirement, limit=4_000),
             "arguments": fenced(places, limit=MAX_SHOWN),
             "most": str(min(most, MAX_CASES)),
         },
@@ -119,10 +119,10 @@ def cases_question(document: str, need: Demand, *, most: int) -> Question:
 
 
 def read_cases(
-    need: Demand, answer: Mapping[str, Any], *, most: int
+    demand: Demand, answer: Mapping[str, Any], *, most: int
 ) -> tuple[CaseArguments, ...]:
     """Return the arguments that fit the need, each once."""
-    schema = need.task.input_schema
+    schema = demand.task.input_schema
     known: dict[bytes, CaseArguments] = {}
     for one in answer["cases"][: min(most, MAX_CASES)]:
         try:

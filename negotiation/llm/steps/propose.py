@@ -67,23 +67,23 @@ MAX_EXAMPLE: Final = 16 * 1024
 MAX_TOKENS: Final = 2_500
 
 
-def needs_model(need: Demand) -> bool:
+def needs_model(demand: Demand) -> bool:
     """Return whether a model can add anything to the data of the caller."""
-    task = need.task
+    task = demand.task
     if OTHER_FORMAT.search(task.requirement) or OWN_CODES.search(task.requirement):
         return True
     if NAME_ONLY.fullmatch(task.requirement.strip()):
         return False
     # Without data and schemas the need consists of words only, which the provider reads
     # anyway; it can then choose the response's fields from those it has.
-    told = task.input_schema is not None or bool(need.arguments)
+    told = task.input_schema is not None or bool(demand.arguments)
     return task.output_schema is None and told
 
 
-def propose_question(need: Demand) -> Question:
+def propose_question(demand: Demand) -> Question:
     """Return the question for the parts of a document."""
-    task = need.task
-    given = _given(need)
+    task = demand.task
+    given = _given(demand)
     field = record(
         path=TEXT,
         type=choice(TYPES),
@@ -103,7 +103,7 @@ def propose_question(need: Demand) -> Question:
                 else "(settled: `response` stays empty)\n"
                 + fenced(_words("output", task.output_schema), limit=12_000)
             ),
-            "hints": hint_words(need.hints),
+            "hints": hint_words(demand.hints),
         },
         schema=record(
             requirement=TEXT,
@@ -119,7 +119,7 @@ def propose_question(need: Demand) -> Question:
 
 
 def read_proposal(
-    need: Demand, answer: Mapping[str, Any], held: Mapping[str, str]
+    demand: Demand, answer: Mapping[str, Any], held: Mapping[str, str]
 ) -> tuple[str, str]:
     """Return the document that an answer gives, and its codec if it is not JSON.
 
@@ -133,11 +133,11 @@ def read_proposal(
     Raises:
         DocumentError: The caller's own schemas cannot be put into a document.
     """
-    task = need.task
+    task = demand.task
     wanted = task.output_schema
     if wanted is None:
         wanted = _schema(answer["response"])
-    given = _given(need)
+    given = _given(demand)
     requirement = _requirement(task.requirement, answer["requirement"])
     if answer["format"] != "json":
         # JSON for the same values is better than no proposal; the peer may counter.
@@ -150,12 +150,12 @@ def read_proposal(
     return with_base(text, task.requirement, held), ""
 
 
-def _given(need: Demand) -> Schema:
-    task = need.task
+def _given(demand: Demand) -> Schema:
+    task = demand.task
     if task.input_schema is not None:
         return task.input_schema
     # The data at hand determines its shape, not the model.
-    return closed(infer_schema(need.arguments))
+    return closed(infer_schema(demand.arguments))
 
 
 def _requirement(ours: str, words: str) -> str:

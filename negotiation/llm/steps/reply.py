@@ -60,7 +60,7 @@ class ReplyForm:
 
     document: Document
 
-    need: Demand
+    demand: Demand
     "The need of the caller."
 
     frame: FieldUseForm
@@ -82,7 +82,7 @@ class ReplyForm:
     "Conditions that the schema of the arguments guarantees."
 
 
-def reply_form(document: Document, need: Demand) -> ReplyForm:
+def reply_form(document: Document, demand: Demand) -> ReplyForm:
     """Return the questions about `document`.
 
     Raises:
@@ -91,11 +91,11 @@ def reply_form(document: Document, need: Demand) -> ReplyForm:
     """
     frame = frame_form(document, Role.REQUESTER)
     layout = frame.layout
-    task = need.task
+    task = demand.task
     inferred = task.input_schema is None
     try:
         given = prepared(
-            closed(infer_schema(need.arguments))
+            closed(infer_schema(demand.arguments))
             if task.input_schema is None
             else task.input_schema
         )
@@ -104,7 +104,7 @@ def reply_form(document: Document, need: Demand) -> ReplyForm:
         raise DocumentError(f"the task's schema cannot be used: {exc}") from None
     return ReplyForm(
         document,
-        need,
+        demand,
         frame,
         shown_root("arguments", given),
         shown_values(
@@ -146,13 +146,13 @@ def reply_question(
     # If the caller gave a schema, the data of one call adds nothing, and it is the
     # caller's own.
     data = "(not shown: the schema of the arguments says what they are)"
-    if form.need.task.input_schema is None:
-        shown = canonical_json(form.need.arguments).decode("utf-8")
+    if form.demand.task.input_schema is None:
+        shown = canonical_json(form.demand.arguments).decode("utf-8")
         data = fenced(shown, limit=MAX_DATA)
     return ask_with(
         "reply",
         {
-            "task": fenced(form.need.task.requirement, limit=4_000),
+            "task": fenced(form.demand.task.requirement, limit=4_000),
             "data": data,
             "document": document_words(form.document),
             "arguments": fenced(described(form.arguments.spots), limit=MAX_TEXT),
@@ -162,7 +162,7 @@ def reply_question(
             "ways": HOW_WORDS,
             "frame": frame_words(form.frame),
             "codec": codec_words(form.document),
-            "hints": hint_words(form.need.hints),
+            "hints": hint_words(form.demand.hints),
             "problems": problem_words(problems, previous),
         },
         schema=schema,
@@ -207,7 +207,7 @@ def read_reply(
     )
     if isinstance(gained, list):
         reasons += gained
-    name = form.need.task.requirement.strip()
+    name = form.demand.task.requirement.strip()
     names = [name] if NAME.fullmatch(name) else ["call"]
     action = None
     try:

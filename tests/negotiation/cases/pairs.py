@@ -177,11 +177,11 @@ REPORTED = Demand(
 
 def by_hand(form: Format) -> Pair:
     """Return a pair whose bytes are not JSON."""
-    need = form.side("requester")
-    assert isinstance(need, Demand)
+    demand = form.side("requester")
+    assert isinstance(demand, Demand)
     return Pair(
         form.document,
-        need,
+        demand,
         form.capability,
         form.file("requester.py"),
         form.file("provider.py"),

@@ -34,7 +34,7 @@ class Pair:
     """A document, what both sides are there for, and their halves."""
 
     document: Document
-    need: Demand
+    demand: Demand
     capability: Capability
     requester: str
     provider: str
@@ -88,13 +88,13 @@ def obj(properties: dict[str, Any], *required: str, **more: Any) -> dict[str, An
     return {**found, **more}
 
 
-def by_rules(text: str, need: Demand, capability: Capability) -> Pair:
+def by_rules(text: str, demand: Demand, capability: Capability) -> Pair:
     """Return a pair whose halves the rules write."""
     return Pair(
         read_document(text),
-        need,
+        demand,
         capability,
-        write_from_text(text, need).text,
+        write_from_text(text, demand).text,
         write_from_text(text, Offer((capability,))).text,
     )
 
@@ -104,7 +104,7 @@ async def agree(pair: Pair) -> Table:
     document = pair.document
     requester, provider = InProcessHalf(pair.requester), InProcessHalf(pair.provider)
     derived = await derive_cases(
-        document, pair.need, runner=requester, validator=VALIDATOR
+        document, pair.demand, runner=requester, validator=VALIDATOR
     )
     proposed = read_cases(render_cases(derived.cases, document), document)
     assert proposed == derived.cases
@@ -123,7 +123,7 @@ async def agree(pair: Pair) -> Table:
     judged = await judge_cases(
         cases,
         document,
-        pair.need,
+        pair.demand,
         runner=requester,
         validator=VALIDATOR,
         proposed=derived.cases,

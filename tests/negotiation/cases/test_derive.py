@@ -67,11 +67,11 @@ async def test_without_message_ids_every_case_has_data_of_its_own() -> None:
 
 async def test_a_schema_without_samples_leaves_the_data_at_hand() -> None:
     schema = obj({"sku": {"type": "string", "pattern": "^P[0-9]+$"}}, "sku")
-    need = Demand(Need("shop.price", schema), {"sku": "P1"})
-    text = propose(need)
-    half = InProcessHalf(write_from_text(text, need).text)
+    demand = Demand(Need("shop.price", schema), {"sku": "P1"})
+    text = propose(demand)
+    half = InProcessHalf(write_from_text(text, demand).text)
     found = await derive_cases(
-        read_document(text), need, runner=half, validator=VALIDATOR
+        read_document(text), demand, runner=half, validator=VALIDATOR
     )
     assert [case.good for case in found.cases] == [True, False, False, False]
     assert {json.loads(case.request)["input"]["sku"] for case in found.cases} == {"P1"}
@@ -102,20 +102,20 @@ async def test_a_half_that_makes_no_good_request_gives_no_cases(
 
 
 async def test_data_at_hand_that_is_too_large_leaves_room_for_the_others() -> None:
-    need = Demand(ORDERED.task, {"sku": "P1", "count": 2, "note": "x" * 60_000})
-    await _fits(read_document(own_terms(ORDER)), need, least=3)
+    demand = Demand(ORDERED.task, {"sku": "P1", "count": 2, "note": "x" * 60_000})
+    await _fits(read_document(own_terms(ORDER)), demand, least=3)
 
 
 async def test_data_that_no_case_has_room_for_gives_none() -> None:
     schema = obj({"note": {"type": "string", "minLength": 20_000}}, "note")
-    need = Demand(Need("x", schema), {"note": "x" * 20_000})
+    demand = Demand(Need("x", schema), {"note": "x" * 20_000})
     tool = Capability("shop.x", "", schema, TEXT)
-    await _fits(read_document(own_terms(tool)), need, least=0)
+    await _fits(read_document(own_terms(tool)), demand, least=0)
 
 
-async def _fits(document: Document, need: Demand, *, least: int) -> None:
-    half = InProcessHalf(write_from_text(document.text, need).text)
-    found = await derive_cases(document, need, runner=half, validator=VALIDATOR)
+async def _fits(document: Document, demand: Demand, *, least: int) -> None:
+    half = InProcessHalf(write_from_text(document.text, demand).text)
+    found = await derive_cases(document, demand, runner=half, validator=VALIDATOR)
     assert len(found.cases) >= least
     if found.cases:
         # More than half of the text stays free for the responses.

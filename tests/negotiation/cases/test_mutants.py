@@ -110,7 +110,7 @@ async def is_refused(table: Table, role: str, source: str) -> bool:
     """Return whether the half would not have become active at all."""
     pair = table.pair
     provides = role == "provider"
-    side: Side = pair.offer if provides else pair.need
+    side: Side = pair.offer if provides else pair.demand
     names = (pair.capability.name,) if provides else ()
     found = await check_half(
         HalfSource(source, "model", names),

@@ -51,12 +51,14 @@ def changed(case: TestCase, *path: str, to: Any) -> TestCase:
     return replace(case, response=json.dumps(answer).encode())
 
 
-async def judged(table: Table, *cases: TestCase, need: Demand | None = None) -> Judged:
+async def judged(
+    table: Table, *cases: TestCase, demand: Demand | None = None
+) -> Judged:
     """Judge cases as the requester of the table."""
     return await judge_cases(
         cases,
         table.pair.document,
-        need or table.pair.need,
+        demand or table.pair.demand,
         runner=InProcessHalf(table.pair.requester),
         validator=VALIDATOR,
         proposed=table.proposed,
@@ -292,11 +294,11 @@ async def test_what_the_requester_cannot_use_is_said_in_words() -> None:
 async def test_a_result_has_to_fit_the_task() -> None:
     table = await table_of()
     task = Need("shop.order", True, {"type": "object", "required": ["colour"]})
-    verdict = await judged(table, *table.cases, need=Demand(task, {}))
+    verdict = await judged(table, *table.cases, demand=Demand(task, {}))
     assert [case.good for case in verdict.cases] == [False, False]
     assert "the result does not fit the task: 'colour'" in verdict.problems[0]
     broken = Need("shop.order", True, {"$ref": "https://example.com/x"})
-    verdict = await judged(table, *table.cases, need=Demand(broken, {}))
+    verdict = await judged(table, *table.cases, demand=Demand(broken, {}))
     assert verdict.cases == ()
     assert "output schema cannot be used" in verdict.problems[0]
 
@@ -313,7 +315,7 @@ async def test_a_half_that_gives_no_answer_at_all_cannot_use_a_case(
     verdict = await judge_cases(
         table.cases,
         table.pair.document,
-        table.pair.need,
+        table.pair.demand,
         runner=InProcessHalf(source),
         validator=VALIDATOR,
     )

@@ -55,7 +55,7 @@ def listing(*capabilities: Capability) -> ProtocolListing:
     return read_listing(written(*capabilities))
 
 
-def need(requirement: str, **arguments: Any) -> Demand:
+def demand(requirement: str, **arguments: Any) -> Demand:
     return Demand(Need(requirement), arguments)
 
 
@@ -94,9 +94,9 @@ def test_a_capability_whose_schema_nobody_could_take_is_not_published() -> None:
 
 def test_a_task_means_what_it_names() -> None:
     found = listing(TWICE, HALVE)
-    assert meant_capability(found, need("please halve this", number=1)) == HALVE
-    assert meant_capability(found, need("make it larger", number=1)) is None
-    assert meant_capability(found, need("halve and twice", number=1)) is None
+    assert meant_capability(found, demand("please halve this", number=1)) == HALVE
+    assert meant_capability(found, demand("make it larger", number=1)) is None
+    assert meant_capability(found, demand("halve and twice", number=1)) is None
     assert [one.uri for one in reaching(found, TWICE)] == [SINGLE.uri, GENERIC.uri]
     assert [one.uri for one in reaching(found, HALVE)] == [GENERIC.uri]
 
@@ -104,25 +104,25 @@ def test_a_task_means_what_it_names() -> None:
 def test_what_is_read_only_may_be_meant_by_its_shape_alone_but_not_generically() -> (
     None
 ):
-    wanted = need("make it larger", number=1)
+    wanted = demand("make it larger", number=1)
     found = listing(TWICE)
     assert meant_capability(found, wanted) == TWICE
     assert pick_generic(TWICE, wanted) is None
-    assert pick_generic(TWICE, need("twice", number=1)) is not None
+    assert pick_generic(TWICE, demand("twice", number=1)) is not None
 
 
 def test_a_schema_that_does_not_fit_is_not_picked() -> None:
-    assert pick_generic(TWICE, need("twice", number="many")) is None
-    assert pick_generic(TWICE, need("twice", other=1)) is None
+    assert pick_generic(TWICE, demand("twice", number="many")) is None
+    assert pick_generic(TWICE, demand("twice", other=1)) is None
     demanding = Need("twice", None, {"type": "object", "required": ["nothing"]})
     assert pick_generic(TWICE, Demand(demanding, {"number": 1})) is None
-    assert fits_document(SINGLE.text, need("math.twice", number=1))
-    assert not fits_document(SINGLE.text, need("math.twice", number="many"))
-    assert not fits_document("no document", need("math.twice", number=1))
+    assert fits_document(SINGLE.text, demand("math.twice", number=1))
+    assert not fits_document(SINGLE.text, demand("math.twice", number="many"))
+    assert not fits_document("no document", demand("math.twice", number=1))
 
 
 def test_names_that_differ_in_case_only_are_put_right() -> None:
-    pick = pick_generic(TWICE, need("twice", Number=4))
+    pick = pick_generic(TWICE, demand("twice", Number=4))
     assert pick is not None
     assert pick.arguments.apply({"Number": 4}) == {"number": 4}
 
@@ -201,7 +201,7 @@ def test_any_values_inside_are_read_or_left_out(one: Any, two: Any, three: Any) 
     value["capabilities"]["x"] = two
     value["protocols"].append(three)
     found = read_listing(json.dumps(value).encode())
-    meant_capability(found, need("twice", number=1))
+    meant_capability(found, demand("twice", number=1))
     for each in found.protocols:
         for capability in each.capabilities:
-            pick_generic(capability, need("twice", number=1))
+            pick_generic(capability, demand("twice", number=1))

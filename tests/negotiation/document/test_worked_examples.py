@@ -184,8 +184,8 @@ def test_rules_counter_such_a_document_with_and_without_examples() -> None:
         assert "not JSON" in getattr(
             judge_offer(text, Offer((XML.capability,)), ()), "summary", ""
         )
-        need = Demand(Need("shop.product"), {"sku": "x"})
-        assert "not JSON" in getattr(judge_reply(text, need, ()), "summary", "")
+        demand = Demand(Need("shop.product"), {"sku": "x"})
+        assert "not JSON" in getattr(judge_reply(text, demand, ()), "summary", "")
 
 
 # Writing them.

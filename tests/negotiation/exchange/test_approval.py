@@ -195,8 +195,8 @@ async def test_rules_answer_a_question_with_what_comes_near() -> None:
 
 @clause("ANP-34")
 def test_a_hint_chooses_what_the_candidate_means_but_only_what_is_exposed() -> None:
-    need = type(NEED)(Need("buy me something"), {"sku": "x"})
-    candidate = propose(need)
+    demand = type(NEED)(Need("buy me something"), {"sku": "x"})
+    candidate = propose(demand)
     assert isinstance(judge_offer(candidate, ALL, []), Reject)
     hinted = Offer(ALL.capabilities, hints=("take place_order",))
     assert judge_offer(candidate, hinted, []) == Accept()

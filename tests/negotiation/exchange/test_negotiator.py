@@ -113,7 +113,7 @@ class ScriptedMind:
         self.transcripts: list[tuple[Turn, ...]] = []
         self.answers: list[str | Exception] = []
 
-    async def propose(self, need: Demand) -> str:
+    async def propose(self, demand: Demand) -> str:
         if isinstance(self.proposal, Exception):
             raise self.proposal
         return self.proposal

@@ -115,7 +115,7 @@ class Contact:
 
 
 async def meet(
-    requester: Mind, provider: Mind, need: Demand, offer: Offer, *, first: str = ""
+    requester: Mind, provider: Mind, demand: Demand, offer: Offer, *, first: str = ""
 ) -> Contact:
     """Let two minds negotiate as the machine would, and check both halves.
 
@@ -123,14 +123,14 @@ async def meet(
         first: The first candidate, instead of what the requester proposes.
     """
     turns: list[tuple[bool, str, str]] = []
-    candidate = first or await requester.propose(need)
+    candidate = first or await requester.propose(demand)
     turns.append((True, candidate, ""))
     ours: HalfSource | None = None
     theirs: HalfSource | None = None
     for number in range(1, 11):
         provides = number % 2 == 1
         mind = provider if provides else requester
-        side: Side = offer if provides else need
+        side: Side = offer if provides else demand
         transcript = _transcript(turns, requester=not provides)
         verdict = await mind.judge(candidate, side, transcript)
         if isinstance(verdict, Accept):
@@ -153,7 +153,7 @@ async def meet(
         turns.append((not provides, candidate, verdict.summary))
     else:
         raise Rejected("ten rounds")
-    ours = ours or await prepared(requester, candidate, need)
+    ours = ours or await prepared(requester, candidate, demand)
     theirs = theirs or await prepared(provider, candidate, offer)
     return Contact(
         candidate,

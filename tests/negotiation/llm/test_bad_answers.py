@@ -70,14 +70,14 @@ async def test_what_nothing_serves_is_rejected_with_what_is_missing() -> None:
 
 
 async def test_a_document_without_a_wanted_field_is_rejected_with_its_name() -> None:
-    need = Demand(
+    demand = Demand(
         Need("`clock.now`", strict(zone=TEXT), strict(hour=NUMBER, sunrise=TEXT)),
         {"zone": "UTC"},
     )
     answer = reply_answer(usable=False, missing="the response has no sunrise")
     model = ScriptedModel({"reply": [answer]})
     with pytest.raises(Rejected) as caught:
-        await meet(LlmMind(model), RulesMind(), need, Offer((CLOCK,)))
+        await meet(LlmMind(model), RulesMind(), demand, Offer((CLOCK,)))
     assert "sunrise" in str(caught.value)
 
 
@@ -214,10 +214,10 @@ async def test_a_text_of_a_known_form_is_refused_when_it_has_another() -> None:
         ),
         result=[link("result:/h", of=["clock.now:/hour"])],
     )
-    need = Demand(HOUR.task, {"tz": "x|UTC"})
+    demand = Demand(HOUR.task, {"tz": "x|UTC"})
     offer = Offer((CLOCK,))
     provider = LlmMind(ScriptedModel({"offer": [answer]}))
-    contact = await meet(RulesMind(), provider, need, offer)
+    contact = await meet(RulesMind(), provider, demand, offer)
     assert "EXAMPLES = {'request:/tz': 'a|b'}" in contact.halves[1].text
     tools: dict[str, Tool] = {"clock.now": lambda given: {"hour": 3}}
     assert await contact.call({"tz": "x|UTC"}, tools, offer) == {"h": 3}
@@ -270,9 +270,9 @@ class ObedientModel:
         return {name: self._made(one) for name, one in schema["properties"].items()}
 
 
-def injected(need: Demand) -> str:
-    task = Need(INJECTED, need.task.input_schema, need.task.output_schema)
-    return plain(Demand(task, need.arguments))
+def injected(demand: Demand) -> str:
+    task = Need(INJECTED, demand.task.input_schema, demand.task.output_schema)
+    return plain(Demand(task, demand.arguments))
 
 
 @clause("ANP-33")

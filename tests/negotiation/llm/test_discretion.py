@@ -133,7 +133,7 @@ async def test_a_hint_may_well_be_what_our_own_capability_is_called_with() -> No
         "shop.price", "Price", strict(article=TEXT, account=TEXT), SHOP.output_schema
     )
     offer = Offer((inside,), ("their account is blue-4711",))
-    need = Demand(
+    demand = Demand(
         Need("Cost", strict(ware=TEXT), strict(cost={"type": "number"})), {"ware": "A"}
     )
     answer = offer_answer(
@@ -145,13 +145,13 @@ async def test_a_hint_may_well_be_what_our_own_capability_is_called_with() -> No
         result=[link("result:/cost", of=["shop.price:/price"])],
     )
     mind = LlmMind(ScriptedModel({"offer": [answer]}))
-    assert await mind.judge(plain(need), offer, ()) == Accept()
-    assert "blue-4711" in (await prepared(mind, plain(need), offer)).text
+    assert await mind.judge(plain(demand), offer, ()) == Accept()
+    assert "blue-4711" in (await prepared(mind, plain(demand), offer)).text
 
 
 @clause("ANP-34")
 async def test_a_hint_is_in_no_request_of_ours() -> None:
-    need = Demand(
+    demand = Demand(
         Need("price", strict(ware=TEXT), strict(price={"type": "number"})),
         {"ware": "A1"},
         (HINT,),
@@ -177,8 +177,8 @@ async def test_a_hint_is_in_no_request_of_ours() -> None:
 
     model = ScriptedModel({"reply": [answer("they are slow payers"), answer("asked")]})
     mind = LlmMind(model)
-    assert await mind.judge(document, need, ()) == Accept()
-    half = await prepared(mind, document, need)
+    assert await mind.judge(document, demand, ()) == Accept()
+    half = await prepared(mind, document, demand)
     assert "slow payers" not in half.text
 
 
@@ -202,10 +202,10 @@ async def test_a_hint_is_in_no_request_of_ours() -> None:
     ],
 )
 async def test_a_hint_is_not_in_a_proposal(more: Any) -> None:
-    need = Demand(Need("Order some wares for me"), {"ware": "A1"}, (HINT,))
+    demand = Demand(Need("Order some wares for me"), {"ware": "A1"}, (HINT,))
     mind = LlmMind(ScriptedModel({"propose": [proposal(**more)]}))
-    text = await mind.propose(need)
-    assert not Discretion(need).tells(text)
+    text = await mind.propose(demand)
+    assert not Discretion(demand).tells(text)
     assert "Order some wares" in text
 
 

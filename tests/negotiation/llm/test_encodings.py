@@ -176,11 +176,11 @@ async def test_a_provider_with_a_model_speaks_another_format(name: str) -> None:
 @clause("ANP-70")
 @BOTH
 async def test_a_requester_with_a_model_speaks_another_format(name: str) -> None:
-    document, need = FORMS[name].file("document.md"), NEEDS[name]
+    document, demand = FORMS[name].file("document.md"), NEEDS[name]
     model = ScriptedModel({"reply": [REPLIES[name]]})
     mind = LlmMind(model)
-    assert await mind.judge(document, need, ()) == Accept()
-    half = InProcessHalf((await prepared(mind, document, need)).text)
+    assert await mind.judge(document, demand, ()) == Accept()
+    half = InProcessHalf((await prepared(mind, document, demand)).text)
     assert model.calls == {"reply": 1}
     read = read_document(document)
     (response,) = read.examples_of(ExampleKind.RESPONSE)

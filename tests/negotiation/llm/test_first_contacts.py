@@ -45,7 +45,7 @@ WHOLE: dict[str, Any] = {"type": "integer"}
 class Kind:
     """One kind of task, with a good reader's answers on either side."""
 
-    need: Demand
+    demand: Demand
     tools: tuple[Capability, ...]
     run: Mapping[str, Tool]
     gives: Any
@@ -464,7 +464,7 @@ AT_REQUESTER = pytest.mark.parametrize(
 
 
 async def right(kind: Kind, contact: Contact) -> None:
-    arguments: Any = kind.need.arguments
+    arguments: Any = kind.demand.arguments
     assert await contact.call(arguments, kind.run, kind.offer) == kind.gives
     assert contact.called == list(kind.calls)
     used = {name for name, _ in kind.calls}
@@ -476,7 +476,7 @@ async def right(kind: Kind, contact: Contact) -> None:
 async def test_the_provider_alone_has_a_model(name: str) -> None:
     kind = KINDS[name]
     model = ScriptedModel({"offer": kind.provider})
-    contact = await meet(RulesMind(), LlmMind(model), kind.need, kind.offer)
+    contact = await meet(RulesMind(), LlmMind(model), kind.demand, kind.offer)
     await right(kind, contact)
     assert model.calls == {"offer": 1}
     assert len(contact.transcript) == 1
@@ -489,15 +489,15 @@ async def test_the_requester_alone_has_a_model(name: str) -> None:
     model = ScriptedModel({"reply": kind.requester})
     # The rules of the provider know a capability by its name.
     short = kind.tools[0].name
-    need = Demand(
+    demand = Demand(
         Need(
-            f"{kind.need.task.requirement} (`{short}`)",
-            kind.need.task.input_schema,
-            kind.need.task.output_schema,
+            f"{kind.demand.task.requirement} (`{short}`)",
+            kind.demand.task.input_schema,
+            kind.demand.task.output_schema,
         ),
-        kind.need.arguments,
+        kind.demand.arguments,
     )
-    contact = await meet(LlmMind(model), RulesMind(), need, kind.offer)
+    contact = await meet(LlmMind(model), RulesMind(), demand, kind.offer)
     await right(kind, contact)
     assert model.calls == {"reply": 1}
     assert len(contact.transcript) == 2
@@ -509,7 +509,7 @@ async def test_with_rules_first_the_model_is_asked_no_more(name: str) -> None:
     model = ScriptedModel({"offer": kind.provider})
     mind = AutoMind(RulesMind(), LlmMind(model))
     other = AutoMind(RulesMind(), LlmMind(ScriptedModel()))
-    contact = await meet(other, mind, kind.need, kind.offer)
+    contact = await meet(other, mind, kind.demand, kind.offer)
     await right(kind, contact)
     assert model.calls == {"offer": 1}
 
@@ -519,7 +519,7 @@ async def test_a_first_contact_costs_at_most_three_calls_in_the_median() -> None
     for name, kind in KINDS.items():
         model = ScriptedModel({"offer": kind.provider, "reply": kind.requester})
         sides = LlmMind(model), LlmMind(model)
-        await right(kind, await meet(*sides, kind.need, kind.offer))
+        await right(kind, await meet(*sides, kind.demand, kind.offer))
         counts[name] = model.calls.total()
     print(counts)
     assert median(counts.values()) <= 3
@@ -529,7 +529,7 @@ async def test_a_first_contact_costs_at_most_three_calls_in_the_median() -> None
 async def test_the_second_contact_asks_nothing() -> None:
     model = ScriptedModel({"offer": RENAMED.provider})
     mind = LlmMind(model)
-    first = await meet(RulesMind(), mind, RENAMED.need, RENAMED.offer)
+    first = await meet(RulesMind(), mind, RENAMED.demand, RENAMED.offer)
     again = await mind.write_half(first.document, RENAMED.offer)
     assert again.text == first.halves[1].text
     assert model.calls.total() == 1
@@ -540,8 +540,8 @@ async def test_what_schemas_alone_decide_costs_no_call() -> None:
     (tool, *_) = CHINESE.tools
     task = Need("books.lookup", tool.input_schema, tool.output_schema)
     one, two = (AutoMind(RulesMind(), LlmMind(model)) for _ in range(2))
-    need = Demand(task, {"title": "红楼梦"})
-    contact = await meet(one, two, need, CHINESE.offer)
+    demand = Demand(task, {"title": "红楼梦"})
+    contact = await meet(one, two, demand, CHINESE.offer)
     result = await contact.call({"title": "红楼梦"}, CHINESE.run, CHINESE.offer)
     assert result["price_fen"] == 5980
     assert contact.halves[0].origin == contact.halves[1].origin == "rules"

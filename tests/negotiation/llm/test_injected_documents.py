@@ -394,9 +394,9 @@ async def test_a_task_in_injected_words_is_proposed_as_it_stands(name: str) -> N
     injection = INJECTIONS[name]
     for turn in range(3):
         model = ObedientModel(injection, turn=turn, busy=3)
-        need = Demand(Need(injection.text), {"tz": "UTC"})
+        demand = Demand(Need(injection.text), {"tz": "UTC"})
         try:
-            text = await LlmMind(model).propose(need)
+            text = await LlmMind(model).propose(demand)
         except MindError:
             continue
         document = read_document(text)

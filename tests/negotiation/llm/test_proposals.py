@@ -94,20 +94,20 @@ async def test_the_same_need_is_proposed_in_the_same_bytes_without_asking() -> N
 
 
 async def test_schemas_of_the_caller_are_never_changed() -> None:
-    need = Demand(
+    demand = Demand(
         Need("Was kostet ein Artikel?", strict(artikel=TEXT)), {"artikel": "x"}
     )
     answer = proposal(response=[part("preis", "number")])
     document = read_document(
-        await LlmMind(ScriptedModel({"propose": [answer]})).propose(need)
+        await LlmMind(ScriptedModel({"propose": [answer]})).propose(demand)
     )
     assert document.input_schema == strict(artikel=TEXT)
 
 
 async def test_a_task_with_both_schemas_needs_no_model_to_be_proposed() -> None:
-    need = Demand(Need("Price please", strict(a=TEXT), strict(b=TEXT)), {"a": "1"})
+    demand = Demand(Need("Price please", strict(a=TEXT), strict(b=TEXT)), {"a": "1"})
     model = ScriptedModel()
-    assert await LlmMind(model).propose(need) == plain(need)
+    assert await LlmMind(model).propose(demand) == plain(demand)
     named = Demand(Need("shop.price"), {"article": "A1"})
     assert await AutoMind(RulesMind(), LlmMind(model)).propose(named) == plain(named)
     assert model.calls == {}
@@ -214,7 +214,7 @@ async def test_prose_without_data_is_served_from_its_words() -> None:
         },
         strict(text=TEXT),
     )
-    need = Demand(Need("Show the last three commits of /srv/repo"), {})
+    demand = Demand(Need("Show the last three commits of /srv/repo"), {})
     other = ScriptedModel(
         {
             "offer": [
@@ -230,7 +230,7 @@ async def test_prose_without_data_is_served_from_its_words() -> None:
     )
     caller = ScriptedModel()
     offer = Offer((log,))
-    contact = await meet(LlmMind(caller), LlmMind(other), need, offer)
+    contact = await meet(LlmMind(caller), LlmMind(other), demand, offer)
     tools = {"git.log": lambda given: {"text": "c1 c2 c3"}}
     assert await contact.call({}, tools, offer) == {"text": "c1 c2 c3"}
     assert contact.called == [("git.log", {"repo": "/srv/repo", "max_count": 3})]
@@ -365,10 +365,10 @@ async def test_a_base_and_its_changes_are_written_out_in_full() -> None:
     await mind.write_half(verdict.document, OFFER)
     assert model.calls == {"changes": 1, "offer": 1}
     again = LlmMind(ScriptedModel())
-    need = Demand(
+    demand = Demand(
         Need("Price", strict(article=TEXT), strict(euros=NUMBER)), {"article": "1"}
     )
-    assert await again.judge(verdict.document, need, ()) == Accept()
+    assert await again.judge(verdict.document, demand, ()) == Accept()
 
 
 @clause("ANP-26")
@@ -382,9 +382,9 @@ async def test_another_text_under_the_same_uri_is_no_base() -> None:
 
 @clause("ANP-26")
 async def test_a_task_that_names_a_held_protocol_says_so_in_its_proposal() -> None:
-    need = Demand(Need(f"Price of an article, as in {URI}"), {"article": "A1"})
+    demand = Demand(Need(f"Price of an article, as in {URI}"), {"article": "A1"})
     mind = LlmMind(ScriptedModel({"propose": [proposal()]}), held={URI: BASE})
-    document = read_document(await mind.propose(need))
+    document = read_document(await mind.propose(demand))
     assert document.base_uri == URI
     assert document_hash(BASE) in document.text
 

@@ -164,8 +164,8 @@ async def test_test_cases_are_arguments_that_fit_each_once() -> None:
         {"title": "no JSON", "arguments": "room a"},
         {"title": "no object", "arguments": "[]"},
     ]
-    need = Demand(Need("Light", LIGHT.input_schema), {"room": "a", "on": True})
-    found = await mind(cases={"cases": cases}).write_cases(DOCUMENT, need)
+    demand = Demand(Need("Light", LIGHT.input_schema), {"room": "a", "on": True})
+    found = await mind(cases={"cases": cases}).write_cases(DOCUMENT, demand)
     assert found == (CaseArguments("usual", {"room": "a", "on": True}),)
 
 

@@ -106,8 +106,8 @@ def test_names_count_once_and_the_longest_is_meant() -> None:
 
 
 async def test_rules_on_both_sides_call_two_capabilities_for_one_request() -> None:
-    need = Demand(Need(NAMED), {"company": "Example Ltd"})
-    contact = await meet(RulesMind(), RulesMind(), need, OFFER)
+    demand = Demand(Need(NAMED), {"company": "Example Ltd"})
+    contact = await meet(RulesMind(), RulesMind(), demand, OFFER)
     output = await contact.call({"company": "Example Ltd"}, TOOLS, OFFER)
     assert output == {"invoices": ["7-1"]}
     assert contact.called == [
@@ -118,8 +118,8 @@ async def test_rules_on_both_sides_call_two_capabilities_for_one_request() -> No
 
 
 async def test_what_the_first_one_says_of_an_error_ends_the_request() -> None:
-    need = Demand(Need(NAMED), {"company": "Example Ltd"})
-    contact = await meet(RulesMind(), RulesMind(), need, OFFER)
+    demand = Demand(Need(NAMED), {"company": "Example Ltd"})
+    contact = await meet(RulesMind(), RulesMind(), demand, OFFER)
     tools = {**TOOLS, FIND.name: failing("404", "nobody")}
     said = await contact.call({"company": "x"}, tools, OFFER)
     assert (said["code"], said["message"]) == (404, "nobody")
@@ -127,8 +127,8 @@ async def test_what_the_first_one_says_of_an_error_ends_the_request() -> None:
 
 
 async def test_a_chain_that_does_not_fit_is_countered_in_its_own_terms() -> None:
-    need = Demand(Need(NAMED, strict(name=TEXT), strict(unpaid=TEXT)), {"name": "x"})
+    demand = Demand(Need(NAMED, strict(name=TEXT), strict(unpaid=TEXT)), {"name": "x"})
     with pytest.raises(Rejected) as caught:
-        await meet(RulesMind(), RulesMind(), need, OFFER)
+        await meet(RulesMind(), RulesMind(), demand, OFFER)
     # The provider said what the chain takes; the requester has none of it.
     assert "/company: expected string" in str(caught.value)

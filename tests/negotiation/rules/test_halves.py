@@ -78,8 +78,8 @@ def provider(document: Any, *capabilities: Capability) -> InProcessHalf:
     return InProcessHalf(write_half(document, Offer(capabilities)).text)
 
 
-def requester(document: Any, need: Demand) -> InProcessHalf:
-    return InProcessHalf(write_half(document, need).text)
+def requester(document: Any, demand: Demand) -> InProcessHalf:
+    return InProcessHalf(write_half(document, demand).text)
 
 
 async def answer(half: InProcessHalf, data: bytes, output: Any) -> tuple[Any, Any]:
@@ -161,8 +161,8 @@ async def test_the_seeds_own_test_case_with_null_decodes_to_an_error() -> None:
 async def test_our_own_shape_passes_the_values_through() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     document = read_document(render_document("echo", schema, {}))
-    need = Demand(Need("echo", schema), {"a": "x"})
-    caller = requester(document, need)
+    demand = Demand(Need("echo", schema), {"a": "x"})
+    caller = requester(document, demand)
     assert json.loads(await caller.encode_request("m", {"a": "x"})) == {
         "messageId": "m",
         "input": {"a": "x"},
@@ -220,8 +220,8 @@ async def test_bytes_that_are_no_message_end_in_an_error(data: bytes) -> None:
 
 
 async def test_an_argument_the_protocol_has_no_place_for_is_never_lost() -> None:
-    need = Demand(Need("product_info"), {"product_id": "P"})
-    caller = requester(SEED, need)
+    demand = Demand(Need("product_info"), {"product_id": "P"})
+    caller = requester(SEED, demand)
     with pytest.raises(HalfError, match="product_id"):
         await caller.encode_request("m", {})
     with pytest.raises(HalfError, match="no place for limit"):
@@ -394,8 +394,8 @@ async def test_hostile_names_and_constants_are_only_long_strings(name: str) -> N
         "required": [name, "n"],
     }
     document = read_document(render_document(f"call {name}", schema, {}))
-    need = Demand(Need(f"call {name}", {**schema, "title": name}), {})
-    caller = requester(document, need)
+    demand = Demand(Need(f"call {name}", {**schema, "title": name}), {})
+    caller = requester(document, demand)
     value = {name: "x", "constant": {name: [name, 1.5, None, True]}}
     data = await caller.encode_request("m", value)
     assert json.loads(data)["input"] == value
@@ -481,9 +481,9 @@ def test_what_the_caller_sends_and_gets_fits_the_document(data: st.DataObject) -
     names = ["unit_price", "name", "item-count", "Zip Code", "city"]
     source: Any = data.draw(objects(scalars() | schemas(names), names))
     document = read_document(render_document("x", renamed(source), source))
-    need = Demand(Need("x", source, source), {})
+    demand = Demand(Need("x", source, source), {})
     try:
-        half = InProcessHalf(write_half(document, need).text)
+        half = InProcessHalf(write_half(document, demand).text)
     except HalfError as exc:
         assume("does not fit" not in str(exc))
         raise

@@ -65,8 +65,8 @@ def test_the_rules_mind_is_a_mind() -> None:
 
 @clause("ANP-4")
 async def test_a_proposal_states_need_means_and_format() -> None:
-    need = Demand(Need("convert time"), {"time": "12:00", "source_timezone": "UTC"})
-    text = await RulesMind().propose(need)
+    demand = Demand(Need("convert time"), {"time": "12:00", "source_timezone": "UTC"})
+    text = await RulesMind().propose(demand)
     document = read_document(text)
     assert document.requirement == "convert time"
     assert document.input_schema == {
@@ -108,29 +108,29 @@ async def test_a_task_whose_schema_is_over_the_limits_cannot_be_proposed() -> No
     ],
 )
 def test_a_name_in_the_requirement_chooses_the_capability(requirement: str) -> None:
-    need = Demand(Need(requirement), {"time": "12:00", "source_timezone": "UTC"})
-    assert judge_offer(propose(need), ALL, NOTHING) == Accept()
+    demand = Demand(Need(requirement), {"time": "12:00", "source_timezone": "UTC"})
+    assert judge_offer(propose(demand), ALL, NOTHING) == Accept()
 
 
 def test_names_are_whole_words_and_the_longest_wins() -> None:
     order, orders = tool("shop.order"), tool("shop.order_list", obj({}))
     offer = Offer((order, orders))
-    need = Demand(Need("give me the order list"), {})
-    assert judge_offer(propose(need), offer, NOTHING) == Accept()
-    need = Demand(Need("reorder or preordering"), {"zone": "x"})
-    verdict = judge_offer(propose(need), offer, NOTHING)
+    demand = Demand(Need("give me the order list"), {})
+    assert judge_offer(propose(demand), offer, NOTHING) == Accept()
+    demand = Demand(Need("reorder or preordering"), {"zone": "x"})
+    verdict = judge_offer(propose(demand), offer, NOTHING)
     assert isinstance(verdict, Reject)
 
 
 def test_a_side_effect_is_never_chosen_by_shape() -> None:
-    need = Demand(Need("I want one"), {"sku": "P1"})
-    verdict = judge_offer(propose(need), ALL, NOTHING)
+    demand = Demand(Need("I want one"), {"sku": "P1"})
+    verdict = judge_offer(propose(demand), ALL, NOTHING)
     assert isinstance(verdict, Reject)
     assert "shop.place-order" in verdict.reason
     assert "put that name into it" in verdict.reason
     harmless = replace(ORDER, read_only=True)
     offer = Offer((CONVERT, NOW, harmless))
-    assert judge_offer(propose(need), offer, NOTHING) == Accept()
+    assert judge_offer(propose(demand), offer, NOTHING) == Accept()
 
 
 def test_two_that_fit_by_shape_are_not_chosen_from() -> None:
@@ -153,13 +153,13 @@ def test_one_that_needs_nothing_is_not_chosen_by_shape_for_everything() -> None:
 
 def test_one_name_on_two_attachments_is_unclear() -> None:
     offer = Offer((tool("a.search"), tool("b.search")))
-    need = Demand(Need("search"), {"zone": "x"})
-    verdict = judge_offer(propose(need), offer, NOTHING)
+    demand = Demand(Need("search"), {"zone": "x"})
+    verdict = judge_offer(propose(demand), offer, NOTHING)
     assert verdict == Reject(
         "the requirement names several capabilities: a.search, b.search; name one"
     )
-    need = Demand(Need("b.search"), {"zone": "x"})
-    assert judge_offer(propose(need), offer, NOTHING) == Accept()
+    demand = Demand(Need("b.search"), {"zone": "x"})
+    assert judge_offer(propose(demand), offer, NOTHING) == Accept()
 
 
 def test_an_action_that_the_document_fixes_names_the_capability() -> None:
@@ -178,19 +178,19 @@ def test_nothing_near_is_refused_with_what_is_offered() -> None:
     verdict = judge_offer(propose(Demand(Need("qqq"), {"z": 1})), ALL, NOTHING)
     assert isinstance(verdict, Reject)
     assert "offered: shop.place-order, time.convert_time" in verdict.reason
-    need = Demand(Need("what is the current weather"), {"z": 1})
-    verdict = judge_offer(propose(need), ALL, NOTHING)
+    demand = Demand(Need("what is the current weather"), {"z": 1})
+    verdict = judge_offer(propose(demand), ALL, NOTHING)
     assert isinstance(verdict, Reject)
     assert "near to it: time.get_current_time" in verdict.reason
-    assert judge_offer(propose(need), Offer(()), NOTHING) == Reject(
+    assert judge_offer(propose(demand), Offer(()), NOTHING) == Reject(
         "nothing is offered to you"
     )
 
 
 @clause("ANP-5", "ANP-30", "ANP-31")
 def test_what_cannot_be_mapped_is_countered_once_in_our_own_terms() -> None:
-    need = Demand(Need("convert_time"), {"zone": "UTC"})
-    verdict = judge_offer(propose(need), ALL, NOTHING)
+    demand = Demand(Need("convert_time"), {"zone": "UTC"})
+    verdict = judge_offer(propose(demand), ALL, NOTHING)
     assert isinstance(verdict, Counter)
     document = read_document(verdict.document)
     assert document.input_schema == CONVERT.input_schema
@@ -198,7 +198,7 @@ def test_what_cannot_be_mapped_is_countered_once_in_our_own_terms() -> None:
     assert verdict.summary.startswith("Changes:\n- Request and response now have")
     assert "- /source_timezone: expected string, required" in verdict.summary
     assert "What the provider offers" in verdict.document
-    again = judge_offer(propose(need), ALL, (verdict.document,))
+    again = judge_offer(propose(demand), ALL, (verdict.document,))
     assert isinstance(again, Reject)
     assert "our own terms were declined" in again.reason
     assert "/source_timezone" in again.reason
@@ -275,8 +275,8 @@ def test_a_task_without_schemas_accepts_what_its_data_fits() -> None:
         {"time": 12, "source_timezone": "UTC"},
         {"time": "12:00", "source_timezone": "UTC", "more": 1},
     ):
-        need = Demand(Need("x"), data)
-        verdict = judge_reply(text, need, (propose(need),))
+        demand = Demand(Need("x"), data)
+        verdict = judge_reply(text, demand, (propose(demand),))
         assert isinstance(verdict, Reject)
 
 
@@ -284,8 +284,8 @@ def test_the_data_must_keep_the_limits_of_the_request_format() -> None:
     limited = tool("a.b", obj({"n": {"type": "integer", "minimum": 3}}, "n"))
     text = own_terms(limited)
     assert judge_reply(text, Demand(Need("x"), {"n": 3}), NOTHING) == Accept()
-    need = Demand(Need("x"), {"n": 2})
-    verdict = judge_reply(text, need, (propose(need),))
+    demand = Demand(Need("x"), {"n": 2})
+    verdict = judge_reply(text, demand, (propose(demand),))
     assert isinstance(verdict, Reject)
     assert "less than 3" in verdict.reason
 
@@ -295,31 +295,31 @@ def test_a_tasks_own_schemas_bind_what_it_accepts() -> None:
         "x", obj({"time": STRING}, "time"), obj({"price": {"type": "number"}}, "price")
     )
     text = own_terms(tool("a.b", obj({"Time": STRING}, "Time")))
-    need = Demand(task, {"time": "x"})
-    verdict = judge_reply(text, need, (propose(need),))
+    demand = Demand(task, {"time": "x"})
+    verdict = judge_reply(text, demand, (propose(demand),))
     assert isinstance(verdict, Reject)
     assert (
         "/price: expected number, required, got nothing of that name" in verdict.reason
     )
     gives = obj({"PRICE": {"type": "integer"}, "more": STRING}, "PRICE", "more")
     text = own_terms(tool("a.b", obj({"Time": STRING}, "Time"), gives))
-    assert judge_reply(text, need, NOTHING) == Accept()
+    assert judge_reply(text, demand, NOTHING) == Accept()
 
 
 def test_a_requester_asks_once_more_for_what_it_can_read() -> None:
-    need = Demand(Need("x"), {"a": 1})
-    verdict = judge_reply("let us talk", need, NOTHING)
+    demand = Demand(Need("x"), {"a": 1})
+    verdict = judge_reply("let us talk", demand, NOTHING)
     assert isinstance(verdict, Counter)
-    assert verdict.document == propose(need)
+    assert verdict.document == propose(demand)
     sent = (verdict.document,)
-    assert isinstance(judge_reply("let us talk", need, sent), Counter)
-    assert isinstance(judge_reply("let us talk", need, sent * 2), Reject)
+    assert isinstance(judge_reply("let us talk", demand, sent), Counter)
+    assert isinstance(judge_reply("let us talk", demand, sent * 2), Reject)
 
 
 async def test_what_was_sent_is_read_from_the_transcript() -> None:
     mind = RulesMind()
-    need = Demand(Need("convert_time"), {"zone": "UTC"})
-    candidate = propose(need)
+    demand = Demand(Need("convert_time"), {"zone": "UTC"})
+    candidate = propose(demand)
     received = turn(Direction.RECEIVED, candidate)
     first = await mind.judge(candidate, ALL, (received,))
     assert isinstance(first, Counter)
@@ -327,7 +327,7 @@ async def test_what_was_sent_is_read_from_the_transcript() -> None:
     second = await mind.judge(candidate, ALL, (received, sent, received))
     assert isinstance(second, Reject)
     own = turn(Direction.SENT, candidate)
-    third = await mind.judge(first.document, need, (own, sent))
+    third = await mind.judge(first.document, demand, (own, sent))
     assert isinstance(third, Reject)
 
 
@@ -337,13 +337,13 @@ async def _nothing_wrong(half: HalfSource, document: str) -> Findings:
 
 async def test_rules_do_not_try_the_same_half_twice() -> None:
     mind = RulesMind()
-    need = Demand(Need("convert_time"), {"time": "1", "source_timezone": "UTC"})
-    text = propose(need)
+    demand = Demand(Need("convert_time"), {"time": "1", "source_timezone": "UTC"})
+    text = propose(demand)
     half = await mind.write_half(text, ALL)
     assert half.origin == "rules"
     assert half.capabilities == ("time.convert_time",)
-    assert (await mind.write_half(text, need)).capabilities == ()
-    for side in (need, ALL):
+    assert (await mind.write_half(text, demand)).capabilities == ()
+    for side in (demand, ALL):
         first = await mind.write_half(text, side)
         with pytest.raises(HalfError, match="it broke"):
             await prepare_half(
@@ -369,8 +369,8 @@ def test_two_rules_minds_agree_in_one_round_or_after_one_counter() -> None:
     for capability in (CONVERT, NOW, ORDER):
         properties = capability.input_schema["properties"]  # type: ignore[index] # made above as an object schema
         data = dict.fromkeys(properties, "x")
-        need = Demand(Need(capability.name), data)
-        assert judge_offer(propose(need), ALL, NOTHING) == Accept()
+        demand = Demand(Need(capability.name), data)
+        assert judge_offer(propose(demand), ALL, NOTHING) == Accept()
 
 
 @settings(deadline=None)
@@ -385,8 +385,8 @@ def test_two_rules_minds_agree_in_one_round_or_after_one_counter() -> None:
 )
 def test_any_candidate_gets_a_verdict_from_both_sides(text: str) -> None:
     assert isinstance(judge_offer(text, ALL, NOTHING), Accept | Counter | Reject)
-    need = Demand(Need("x"), {"a": 1})
-    assert isinstance(judge_reply(text, need, NOTHING), Accept | Counter | Reject)
+    demand = Demand(Need("x"), {"a": 1})
+    assert isinstance(judge_reply(text, demand, NOTHING), Accept | Counter | Reject)
 
 
 def test_a_document_whose_bytes_are_not_json_is_countered() -> None:

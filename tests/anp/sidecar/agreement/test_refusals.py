@@ -47,7 +47,7 @@ class Mind:
         self.verdict = verdict or Accept()
         self.asked: list[str] = []
 
-    async def propose(self, need: Demand) -> str:
+    async def propose(self, demand: Demand) -> str:
         return self.text
 
     async def judge(

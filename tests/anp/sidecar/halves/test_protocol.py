@@ -160,11 +160,11 @@ async def test_json_is_judged_by_the_document_as_before(sandbox: Sandbox) -> Non
         "required": ["n"],
     }
     tool = Capability("x.y", "", schema, schema)
-    need = Demand(Need("x.y", schema, schema), {"n": 1})
-    text = propose(need)
+    demand = Demand(Need("x.y", schema, schema), {"n": 1})
+    text = propose(demand)
     document = read_document(text)
     requester = await protocol_of(
-        sandbox, document, write_from_text(text, need).text, "json-requester"
+        sandbox, document, write_from_text(text, demand).text, "json-requester"
     )
     provider = await protocol_of(
         sandbox, document, write_from_text(text, Offer((tool,))).text, "json-provider"

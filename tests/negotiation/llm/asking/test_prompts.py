@@ -40,19 +40,19 @@ def tools(reverse: bool) -> tuple[Capability, ...]:
 def questions(reverse: bool = False) -> list[Question]:
     """Return one question of every step, made anew."""
     offer = Offer(tools(reverse), ("use the first",))
-    need = Demand(Need("Do x, please", strict(x=TEXT), strict(y=TEXT)), {"x": "1"})
-    text = plain(need)
+    demand = Demand(Need("Do x, please", strict(x=TEXT), strict(y=TEXT)), {"x": "1"})
+    text = plain(demand)
     document, packed = read_document(text), read_document(BINARY.file("document.md"))
     based = f"URI: urn:x:base SHA-256: {document_hash(text)}\nWithout y."
     base = base_of(based, {"urn:x:base": text})
     assert base is not None
     shown = examine.ShownMessages("request 1", '{"x": "1"}')
     return [
-        propose_question(need),
+        propose_question(demand),
         offer_question(offer_form(document, offer)),
         offer_question(offer_form(packed, offer), problems=("a gap",)),
         choosing_question(offer_form(document, offer)),
-        reply_question(reply_form(document, need)),
+        reply_question(reply_form(document, demand)),
         codec_question(packed, "def f(): pass", ("it fails",)),
         option_question([text, text], offer),
         changes_question(based, base),
@@ -60,7 +60,7 @@ def questions(reverse: bool = False) -> list[Question]:
         spoken_question("Do it", offer),
         examine.messages_question(text, [shown]),
         examine.judge_cases_question(text, [shown]),
-        examine.cases_question(text, need, most=3),
+        examine.cases_question(text, demand, most=3),
         examine.fault_question(text, shown, "bad"),
     ]
 
