@@ -70,7 +70,7 @@ def _peer(number: int) -> str:
     return f"did:key:z{number:012d}"
 
 
-def _task(number: int) -> str:
+def _need(number: int) -> str:
     return hashlib.sha256(str(number).encode()).hexdigest()
 
 
@@ -96,10 +96,10 @@ def _records(
                     "own_did": OWN,
                     "peer_did": _peer(0),
                     "role": AgreementRole.REQUESTER.value,
-                    "task_key": _task(0),
+                    "need_key": _need(0),
                     "hash": document.hash,
                     "revision": 1,
-                    "task": {
+                    "need": {
                         "requirement": "Stock of an article",
                         "input_schema": SCHEMA,
                         "output_schema": SCHEMA,
@@ -111,7 +111,7 @@ def _records(
                 }
             )
         assert shown is not None
-        yield replace(shown, peer_did=_peer(number), task_key=_task(number))
+        yield replace(shown, peer_did=_peer(number), need_key=_need(number))
 
 
 def _fill(folder: Path, size: int) -> None:
@@ -145,7 +145,7 @@ def _looked_up(folder: Path, size: int) -> tuple[float, float]:
         def look() -> None:
             number = chance.randrange(size)
             found = store.agreements(
-                OWN, _peer(number), AgreementRole.REQUESTER, _task(number)
+                OWN, _peer(number), AgreementRole.REQUESTER, _need(number)
             )
             assert [one.peer_did for one in found] == [_peer(number)]
 
@@ -169,7 +169,7 @@ def _started(folder: Path, size: int) -> tuple[float, int]:
         done = subprocess.run(
             [
                 *(sys.executable, "-c", START),
-                *(str(folder), OWN, _peer(number), _task(number)),
+                *(str(folder), OWN, _peer(number), _need(number)),
             ],
             capture_output=True,
             text=True,

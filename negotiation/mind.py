@@ -26,7 +26,7 @@ __all__ = [
 class Demand:
     """The requester's side of a negotiation."""
 
-    task: Need
+    need: Need
     "The caller's need; its schemas limit what may be agreed."
 
     arguments: Json

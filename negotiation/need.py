@@ -81,13 +81,13 @@ class Capability:
     "True when a repeated call has no further effect."
 
 
-def need_key(task: Need) -> str:
+def need_key(need: Need) -> str:
     """Return 64 hex characters over the requirement and the caller's schemas only."""
-    fields: dict[str, Json] = {"requirement": task.requirement}
-    if task.input_schema is not None:
-        fields["input_schema"] = task.input_schema
-    if task.output_schema is not None:
-        fields["output_schema"] = task.output_schema
+    fields: dict[str, Json] = {"requirement": need.requirement}
+    if need.input_schema is not None:
+        fields["input_schema"] = need.input_schema
+    if need.output_schema is not None:
+        fields["output_schema"] = need.output_schema
     return hashlib.sha256(canonical_json(fields)).hexdigest()
 
 

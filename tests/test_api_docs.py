@@ -56,7 +56,7 @@ def test_every_path_and_field_exists() -> None:
     assert named
     assert named <= paths
     fields = CallBody.__dataclass_fields__
-    for name in ("peer", "task", "input", "mode", "timeout", "idempotency_key"):
+    for name in ("peer", "need", "input", "mode", "timeout", "idempotency_key"):
         assert name in fields
     assert "api_port" in ListenConfig.__dataclass_fields__
 

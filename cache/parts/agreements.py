@@ -150,7 +150,7 @@ class AgreementStore:
         own_did: str,
         peer_did: str,
         role: AgreementRole,
-        task_key: str,
+        need_key: str,
         *,
         states: Collection[AgreementState] = _ACTIVE,
     ) -> list[AgreementRecord]:
@@ -161,7 +161,7 @@ class AgreementStore:
         """
         if role is AgreementRole.PROVIDER:
             return []
-        prefix = f"agreement/requester/{own_did}/{peer_did}/{task_key}/"
+        prefix = f"agreement/requester/{own_did}/{peer_did}/{need_key}/"
         found = self._database.read(
             lambda cache: self._shelf.scan(cache, AgreementRecord, prefix)
         )

@@ -86,9 +86,9 @@ def key_of(record: Record) -> str:
             parts = record.hash, record.peer_did, record.own_did
             return f"agreement/provider/{'/'.join(parts)}"
         case AgreementRecord():
-            if record.task_key is None:
+            if record.need_key is None:
                 raise RecordError("a requester's agreement needs a task key")
-            parts = record.own_did, record.peer_did, record.task_key
+            parts = record.own_did, record.peer_did, record.need_key
             return f"agreement/requester/{'/'.join(parts)}/{record.hash}"
         case NegotiationRecord():
             area = "agreed" if record.agreed else "other"

@@ -195,7 +195,7 @@ class AgreementRecord(Record):
     role: AgreementRole
     "Our side."
 
-    task_key: Hash | None
+    need_key: Hash | None
     "Hash that identifies the need; None for a provider, which never learns it."
 
     hash: Hash
@@ -203,7 +203,7 @@ class AgreementRecord(Record):
     revision: Count
     "Revision of our half; 0 until the store gives it a number."
 
-    task: _Object | None
+    need: _Object | None
     "The need as the caller gave it, shown to people."
 
     samples: Literal["full", "partial", "none"]
@@ -247,7 +247,7 @@ class NegotiationRecord(Record):
     role: AgreementRole
     "Our side."
 
-    task: _Object | None
+    need: _Object | None
     "The need, if we are the requester."
 
     turns: tuple[_Object, ...]

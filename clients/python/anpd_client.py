@@ -169,7 +169,7 @@ class Anpd:
     def call(
         self,
         peer: str,
-        task: Task,
+        need: Task,
         input: Mapping[str, Json] | None = None,
         *,
         timeout: float | None = None,
@@ -181,7 +181,7 @@ class Anpd:
 
         Args:
             peer: Name, DID, URL, or `URL#DID` as `anpd up` prints it.
-            task: A text, the name of a `[[task]]`, or an object with `requirement`,
+            task: A text, the name of a `[[need]]`, or an object with `requirement`,
                 `input_schema` and `output_schema`.
             input: The data.
             timeout: Seconds for negotiation and call together.
@@ -193,7 +193,7 @@ class Anpd:
             ApprovalPending: An owner has to approve first.
             AnpdError: There is no result.
         """
-        body = _body(peer, task, input, timeout, mode, idempotency_key, trust_first_use)
+        body = _body(peer, need, input, timeout, mode, idempotency_key, trust_first_use)
         status, found = self._ask("POST", "/v1/calls", body)
         if status == 202:
             raise ApprovalPending(found["id"], found["problem"] or {})
@@ -202,7 +202,7 @@ class Anpd:
     def start(
         self,
         peer: str,
-        task: Task,
+        need: Task,
         input: Mapping[str, Json] | None = None,
         *,
         timeout: float | None = None,
@@ -211,7 +211,7 @@ class Anpd:
         trust_first_use: bool = False,
     ) -> Call:
         """Begin a call and return at once; see `call` for the arguments."""
-        body = _body(peer, task, input, timeout, mode, idempotency_key, trust_first_use)
+        body = _body(peer, need, input, timeout, mode, idempotency_key, trust_first_use)
         headers = {"Prefer": "respond-async"}
         return _call(self._ask("POST", "/v1/calls", body, headers)[1])
 
@@ -368,7 +368,7 @@ def _read(answer: http.client.HTTPResponse) -> dict[str, Json]:
 
 def _body(
     peer: str,
-    task: Task,
+    need: Task,
     input: Mapping[str, Json] | None,
     timeout: float | None,
     mode: str,
@@ -377,7 +377,7 @@ def _body(
 ) -> dict[str, Json]:
     body: dict[str, Json] = {
         "peer": peer,
-        "task": task if isinstance(task, str) else dict(task),
+        "need": need if isinstance(need, str) else dict(need),
         "input": dict(input or {}),
         "mode": mode,
         "trust_first_use": trust_first_use,

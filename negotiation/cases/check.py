@@ -48,9 +48,9 @@ async def judge_cases(
             others, but may not expect an error where we expected a good result.
     """
     wanted: Schema = True
-    if demand.task.output_schema is not None:
+    if demand.need.output_schema is not None:
         try:
-            wanted = prepared(demand.task.output_schema)
+            wanted = prepared(demand.need.output_schema)
         except SchemaError as exc:
             return Judged((), (f"the task's output schema cannot be used: {exc}",))
     judging = _Judging(

@@ -114,8 +114,8 @@ def _schemas(document: Document, demand: Demand) -> Sequence[Schema]:
     """Return schemas of possible arguments, the most reliable first."""
     found: list[Schema] = []
     try:
-        if demand.task.input_schema is not None:
-            return [prepared(demand.task.input_schema)]
+        if demand.need.input_schema is not None:
+            return [prepared(demand.need.input_schema)]
         found.append(prepared(infer_schema(demand.arguments)))
     except SchemaError:
         return [True]

@@ -28,17 +28,17 @@ class Misfits:
         self._lifetime = lifetime
         self._until: OrderedDict[tuple[str, str, str], float] = OrderedDict()
 
-    def note(self, peer_did: str, uri: str, task_key: str, *, now: float) -> None:
+    def note(self, peer_did: str, uri: str, need_key: str, *, now: float) -> None:
         """Remember that a protocol does not serve a need at a peer."""
-        key = peer_did, uri, task_key
+        key = peer_did, uri, need_key
         self._until[key] = now + self._lifetime
         self._until.move_to_end(key)
         while len(self._until) > self._max_entries:
             self._until.popitem(last=False)
 
-    def known(self, peer_did: str, uri: str, task_key: str, *, now: float) -> bool:
+    def known(self, peer_did: str, uri: str, need_key: str, *, now: float) -> bool:
         """Return whether this is remembered and has not expired."""
-        key = peer_did, uri, task_key
+        key = peer_did, uri, need_key
         until = self._until.get(key)
         if until is not None and now >= until:
             del self._until[key]

@@ -75,7 +75,7 @@ def pick_generic(capability: Capability, demand: Demand) -> Pick | None:
     calls any given action, so a wrong guess would be a real call (DESIGN.md, How a
     call flows).
     """
-    if not names_one(demand.task.requirement, capability):
+    if not names_one(demand.need.requirement, capability):
         return None
     try:
         fit = fit_requester(read_document(own_terms(capability)), demand)

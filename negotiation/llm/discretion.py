@@ -160,7 +160,7 @@ def _code_texts(source: str) -> Iterator[str]:
 def _public(side: Side) -> str:
     """Return the texts of a side that a peer may know: all but its hints."""
     if isinstance(side, Demand):
-        given: Json = [asdict(side.task), side.arguments]
+        given: Json = [asdict(side.need), side.arguments]
     else:
         given = [asdict(one) for one in side.capabilities]
     return _words_of(given)

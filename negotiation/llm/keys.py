@@ -19,10 +19,10 @@ def side_key(side: Side) -> str:
     """
     parts: list[Json]
     if isinstance(side, Demand):
-        given = side.task.input_schema is None
+        given = side.need.input_schema is None
         parts = [
             "need",
-            need_key(side.task),
+            need_key(side.need),
             infer_schema(side.arguments) if given else None,
         ]
     else:

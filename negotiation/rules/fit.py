@@ -75,16 +75,16 @@ def fit_requester(document: Document, demand: Demand) -> Fit | Mismatch:
     A need without an input schema is served when the data at hand fits the document's
     request format (DESIGN.md, Needs and schemas).
     """
-    task = demand.task
+    need = demand.need
     try:
         layout = read_layout(document)
-        inferred = task.input_schema is None
+        inferred = need.input_schema is None
         source = prepared(
             closed(infer_schema(demand.arguments))
-            if task.input_schema is None
-            else task.input_schema
+            if need.input_schema is None
+            else need.input_schema
         )
-        wanted = prepared(True if task.output_schema is None else task.output_schema)
+        wanted = prepared(True if need.output_schema is None else need.output_schema)
     except (DocumentError, SchemaError) as exc:
         return _mismatch("", "a document that the rules cover", str(exc))
     proof = MappingProof.SHAPE if inferred else MappingProof.FULL
@@ -108,7 +108,7 @@ def fit_requester(document: Document, demand: Demand) -> Fit | Mismatch:
     )
     if isinstance(response, Mismatch):
         return response
-    action = _action(layout.request.action_schema, _action_names(task.requirement))
+    action = _action(layout.request.action_schema, _action_names(need.requirement))
     if isinstance(action, Mismatch):
         return action
     return Fit(layout, request, response, action)

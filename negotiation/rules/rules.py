@@ -105,12 +105,12 @@ def propose(demand: Demand) -> str:
     Raises:
         DocumentError: A schema of the need is over the limits.
     """
-    task = demand.task
-    given = task.input_schema
+    need = demand.need
+    given = need.input_schema
     if given is None:
         given = closed(infer_schema(demand.arguments))
-    wanted = {} if task.output_schema is None else task.output_schema
-    return render_document(task.requirement, given, wanted)
+    wanted = {} if need.output_schema is None else need.output_schema
+    return render_document(need.requirement, given, wanted)
 
 
 def own_terms(
@@ -216,7 +216,7 @@ def answer_in_words(question: str, side: Side) -> str:
     if isinstance(side, Demand):
         return (
             "This side decides by JSON Schemas alone and cannot discuss in words. "
-            f"It needs: {side.task.requirement}"
+            f"It needs: {side.need.requirement}"
         )
     names = near_names(question, side.capabilities) or sorted(
         one.name for one in side.capabilities

@@ -33,14 +33,14 @@ class RequesterTrial(Trial):
 
     async def run(self) -> None:
         """Run all checks, with the data at hand and the samples of the need."""
-        demand, task = self._demand, self._demand.task
+        demand, need = self._demand, self._demand.need
         try:
-            given = task.input_schema
+            given = need.input_schema
             schema = prepared(
                 infer_schema(demand.arguments) if given is None else given
             )
             wanted = prepared(
-                True if task.output_schema is None else task.output_schema
+                True if need.output_schema is None else need.output_schema
             )
         except SchemaError as exc:
             self.problem(f"the task's schema cannot be used: {exc}")

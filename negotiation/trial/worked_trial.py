@@ -126,8 +126,8 @@ class WorkedRequesterTrial(_Reading, RequesterTrial):
             await self._produce()
 
     async def _produce(self) -> None:
-        task = self._demand.task
-        schema = task.input_schema
+        need = self._demand.need
+        schema = need.input_schema
         try:
             given = prepared(
                 infer_schema(self._demand.arguments) if schema is None else schema

@@ -146,12 +146,12 @@ class Stage:
         """Return a fresh link to a dashboard, as a user gets it."""
         return daemon.ok("dashboard").stdout.strip()
 
-    def call(self, task: str, **arguments: Any) -> subprocess.Popen[str]:
+    def call(self, need: str, **arguments: Any) -> subprocess.Popen[str]:
         """Begin a call in a process of its own; it waits for the owner."""
         return subprocess.Popen(
             [
                 *(sys.executable, "-m", "anp", "--home", str(self.caller.home)),
-                *("call", self.provider.address, task),
+                *("call", self.provider.address, need),
                 *("-d", json.dumps(arguments), "--json"),
             ],
             stdout=subprocess.PIPE,

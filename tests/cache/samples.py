@@ -48,23 +48,23 @@ AGREEMENT = AgreementRecord(
     own_did=OWN,
     peer_did=PEER,
     role=AgreementRole.REQUESTER,
-    task_key=TASK_KEY,
+    need_key=TASK_KEY,
     hash=DOCUMENT.hash,
     revision=0,
-    task={"requirement": "get a product", "input_schema": {"type": "object"}},
+    need={"requirement": "get a product", "input_schema": {"type": "object"}},
     samples="full",
     tests={"findings": []},
     negotiation_id="n1",
     created=1000.0,
 )
 PROVIDER_AGREEMENT = replace(
-    AGREEMENT, role=AgreementRole.PROVIDER, task_key=None, task=None
+    AGREEMENT, role=AgreementRole.PROVIDER, need_key=None, need=None
 )
 NEGOTIATION = NegotiationRecord(
     id="n1",
     peer_did=PEER,
     role=AgreementRole.REQUESTER,
-    task=AGREEMENT.task,
+    need=AGREEMENT.need,
     turns=({"from": "own", "status": "negotiating"}, {"from": "peer"}),
     outcome="agreed",
     reason="",
@@ -166,7 +166,7 @@ def trio(
         replace(
             AGREEMENT,
             hash=document.hash,
-            task_key=f"{number:064x}",
+            need_key=f"{number:064x}",
             created=1000.0 + number,
         ),
     )

@@ -23,7 +23,7 @@ def main(mode: str, request: dict[str, Any]) -> None:
         module = importlib.import_module("anpd_client")
     with connected(module, mode, request["home"]) as anpd:
         outputs = [
-            anpd.call(request["peer"], call["task"], call["input"]).output
+            anpd.call(request["peer"], call["need"], call["input"]).output
             for call in request["calls"]
         ]
     print(json.dumps(outputs))

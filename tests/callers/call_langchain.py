@@ -29,7 +29,7 @@ async def main(mode: str, request: dict[str, Any]) -> None:
         tools = {tool.name: tool for tool in await load_mcp_tools(session)}
         for call in request["calls"]:
             if mode == "stdio":
-                tool = tool_for(tools, call["task"])
+                tool = tool_for(tools, call["need"])
                 arguments = call["input"]
             else:
                 tool = tools["call"]
@@ -53,9 +53,9 @@ def connection(mode: str, request: dict[str, Any]) -> Any:
     }
 
 
-def tool_for(tools: dict[str, BaseTool], task: str) -> BaseTool:
+def tool_for(tools: dict[str, BaseTool], need: str) -> BaseTool:
     """Return the tool that was made of a peer's capability."""
-    (name,) = [name for name in tools if name.endswith(task.replace(".", "_"))]
+    (name,) = [name for name in tools if name.endswith(need.replace(".", "_"))]
     return tools[name]
 
 

@@ -36,7 +36,7 @@ async def main(mode: str, request: dict[str, Any]) -> None:
         offered = await use(client, "describe", {"peer": peer})
         known = {one["name"] for one in offered["capabilities"]}
         for call in request["calls"]:
-            assert call["task"] in known
+            assert call["need"] in known
             found = await use(client, "call", {"peer": peer, **call})
             outputs.append(found["output"])
     print(json.dumps(outputs))

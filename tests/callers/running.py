@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 class Call:
     """One call."""
 
-    task: str
+    need: str
     "Full name of the capability."
 
     input: dict[str, Any]

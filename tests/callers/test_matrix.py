@@ -73,7 +73,7 @@ class Pair:
         """Return the call for a kind of attachment."""
         call = CALLS[kind]
         if "repo_path" in call.input:
-            return Call(call.task, {**call.input, "repo_path": str(self.repository)})
+            return Call(call.need, {**call.input, "repo_path": str(self.repository)})
         return call
 
 
@@ -135,5 +135,5 @@ def test_callers_of_all_kinds_share_one_agreement_for_each_task(pair: Pair) -> N
     for name in CALLERS:
         pair.outputs(name)
     agreed = pair.caller.ok("protocols", "list", "--json").json()["protocols"]
-    tasks = [one["task"] for one in agreed]
-    assert sorted(tasks) == sorted({call.task for call in CALLS.values()})
+    needs = [one["need"] for one in agreed]
+    assert sorted(needs) == sorted({call.need for call in CALLS.values()})

@@ -73,7 +73,7 @@ class Scene:
     expose: tuple[str, ...]
     "Functions of it that peers may use."
 
-    task: Need
+    need: Need
     "What the caller wants."
 
     steps: Sequence[Step] = ()
@@ -466,9 +466,9 @@ GIT = tuple(
 )
 
 IMPOSSIBLE = tuple(
-    Scene(kind, sides, agent, tuple(expose.split()), task, missing=missing)
+    Scene(kind, sides, agent, tuple(expose.split()), need, missing=missing)
     for sides in (Sides.BOTH, Sides.PROVIDER)
-    for kind, agent, expose, task, missing in (
+    for kind, agent, expose, need, missing in (
         (
             "nobody",
             "parcels",

@@ -49,7 +49,7 @@ class Stage:
         """Make one call of the scene's task."""
         peer = f"{self.provider.url}#{self.provider.did}"
         return await self.caller.caller.call(
-            CallRequest(peer=peer, task=self.scene.task, arguments=arguments)
+            CallRequest(peer=peer, need=self.scene.need, arguments=arguments)
         )
 
     async def play(self) -> list[str]:
@@ -125,7 +125,7 @@ def _is_refusal(exc: CallError, expected: Any) -> bool:
 
 
 def _sample(scene: Scene) -> dict[str, Any]:
-    schema = scene.task.input_schema
+    schema = scene.need.input_schema
     assert isinstance(schema, dict)
     made = {"string": "Guten Morgen", "number": 48.5}
     return {name: made[one["type"]] for name, one in schema["properties"].items()}

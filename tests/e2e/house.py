@@ -69,7 +69,7 @@ class House:
         """Call a function of the provider and return all that is said of it."""
         request = CallRequest(
             peer=f"{self.provider.url}#{self.provider.did}",
-            task=Need(name),
+            need=Need(name),
             arguments=arguments,
             mode=mode,
         )

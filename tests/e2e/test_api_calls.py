@@ -45,8 +45,8 @@ class Pair:
         transport = httpx.HTTPTransport(uds=Home(caller.home).read_api().socket)
         self.api = httpx.Client(transport=transport, base_url="http://anpd", timeout=60)
 
-    def body(self, task: str, **more: Any) -> dict[str, Any]:
-        return {"peer": self.provider.address, "task": task, **more}
+    def body(self, need: str, **more: Any) -> dict[str, Any]:
+        return {"peer": self.provider.address, "need": need, **more}
 
     def events(self, path: str) -> Iterator[dict[str, Any]]:
         with self.api.stream("GET", path) as answer:
@@ -167,8 +167,8 @@ def test_a_call_whose_caller_hangs_up_is_taken_back(pair: Pair) -> None:
 
 
 def test_lists_come_in_pages(pair: Pair) -> None:
-    for task in ("twice for page one", "twice for page two"):
-        pair.api.post("/v1/calls", json=pair.body(task, input={"number": 1}))
+    for need in ("twice for page one", "twice for page two"):
+        pair.api.post("/v1/calls", json=pair.body(need, input={"number": 1}))
     everything = pair.api.get("/v1/protocols").json()["protocols"]
     assert len(everything) >= 2
     paged: list[Any] = []
@@ -202,7 +202,7 @@ def test_a_revoked_protocol_is_refused_until_it_is_approved_again(pair: Pair) ->
 
 
 def test_the_peers_own_error_is_no_fault_of_the_server(pair: Pair) -> None:
-    answer = pair.api.post("/v1/calls", json={"peer": "ws://127.0.0.1:9/", "task": "x"})
+    answer = pair.api.post("/v1/calls", json={"peer": "ws://127.0.0.1:9/", "need": "x"})
     assert answer.status_code == 424
     assert answer.json()["kind"] == "peer_unreachable"
     schema_of(pair, "Problem").validate(answer.json())

@@ -276,7 +276,7 @@ async def document_of(house: House) -> str:
     """Return the document that two daemons agree on for `twice`."""
     request = CallRequest(
         peer=f"{house.provider.url}#{house.provider.did}",
-        task=Need("twice"),
+        need=Need("twice"),
         arguments={"number": 1},
     )
     result = await house.caller.caller.call(request)

@@ -40,11 +40,11 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
         yield house
 
 
-async def call(house: House, task: str, **options: Any) -> CallResult:
+async def call(house: House, need: str, **options: Any) -> CallResult:
     """Call `twice` of the provider under some words."""
     request = CallRequest(
         peer=f"{house.provider.url}#{house.provider.did}",
-        task=Need(task),
+        need=Need(need),
         arguments={"number": 21},
     )
     return await house.caller.caller.call(replace(request, **options))

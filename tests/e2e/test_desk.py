@@ -80,8 +80,8 @@ def test_spend_on_the_command_line_agrees_with_the_endpoint(tmp_path: Path) -> N
         provider.ok("attach", "python", agent, given, *expose, cwd=ROOT)
         schemas = []
         for option, schema in (
-            ("--input-schema", scene.task.input_schema),
-            ("--output-schema", scene.task.output_schema),
+            ("--input-schema", scene.need.input_schema),
+            ("--output-schema", scene.need.output_schema),
         ):
             file = tmp_path / f"schema{option}.json"
             file.write_text(json.dumps(schema))
@@ -89,7 +89,7 @@ def test_spend_on_the_command_line_agrees_with_the_endpoint(tmp_path: Path) -> N
         with provider.up(), caller.up():
             for step in scene.steps:
                 called = caller.ok(
-                    *("call", provider.address, scene.task.requirement, "--json"),
+                    *("call", provider.address, scene.need.requirement, "--json"),
                     *("--data", json.dumps(step.arguments), *schemas),
                 )
                 assert differences(step.expected, called.json()["output"]) == []

@@ -68,10 +68,10 @@ async def house_with(folder: Path, made: tuple[str, str, str]) -> AsyncIterator[
         house = House(caller, provider)
         [tool] = provider.exposure.offered()
         assert tool.name == f"{module}.{function}"
-        task = Need(tool.name)
+        need = Need(tool.name)
         arguments = {"sku": "P2"} if made is XML else {"sensor": "roof", "unit": "K"}
         await install(provider, caller.did, example, Offer((tool,)), (tool,))
-        await install(caller, provider.did, example, Demand(task, arguments), ())
+        await install(caller, provider.did, example, Demand(need, arguments), ())
         yield house
 
 
@@ -110,10 +110,10 @@ async def install(
             "own_did": daemon.did,
             "peer_did": peer_did,
             "role": role.value,
-            "need_key": need_key(side.task) if isinstance(side, Demand) else None,
+            "need_key": need_key(side.need) if isinstance(side, Demand) else None,
             "hash": digest,
             "revision": 0,
-            "task": None,
+            "need": None,
             "samples": found.samples,
             "tests": {"acceptance": "passed"},
             "negotiation_id": None,

@@ -56,11 +56,11 @@ def multiply(number: int) -> int:
 class Calling:
     """A call under way in a process of its own."""
 
-    def __init__(self, daemon: Anpd, address: str, task: str, number: int) -> None:
+    def __init__(self, daemon: Anpd, address: str, need: str, number: int) -> None:
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "anp", "--home", str(daemon.home), "call"),
-                *(address, task, "-d", json.dumps({"number": number}), "--json"),
+                *(address, need, "-d", json.dumps({"number": number}), "--json"),
             ],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -104,10 +104,10 @@ def test_a_killed_daemon_harms_neither_the_other_nor_its_own_cache(
         for count, state in enumerate(chosen_states()):
             proxy.target = provider.url
             address = f"ws://127.0.0.1:{proxy.port}/#{provider.did}"
-            task = f"multiply, time {count}"
+            need = f"multiply, time {count}"
             cut(proxy, caller)
             reach(state, proxy, tmp_path)
-            calling = Calling(caller, address, task, count)
+            calling = Calling(caller, address, need, count)
             wait_for(state, proxy, tmp_path)
             hit[state] += 1
             victim = caller if side == CALLER else provider
@@ -120,7 +120,7 @@ def test_a_killed_daemon_harms_neither_the_other_nor_its_own_cache(
             victim.start(port=port)
             assert provider.ok("protocols", "list", "--json").json() is not None
             assert caller.ok("protocols", "list", "--json").json() is not None
-            again = Calling(caller, address, task, count).ended()
+            again = Calling(caller, address, need, count).ended()
             assert again.code == 0, f"{state}: {again.stderr}\n{victim.log()}"
             assert json.loads(again.stdout)["output"] == {"result": count * 7}
             check_logs(caller, provider)

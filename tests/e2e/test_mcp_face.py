@@ -108,7 +108,7 @@ async def test_a_client_finds_describes_and_calls(
         task = f"twice, over {way} in {mode}"
         called = await client.call_tool(
             "call",
-            {"peer": provider.address, "task": task, "input": {"number": 21}},
+            {"peer": provider.address, "need": task, "input": {"number": 21}},
             progress_callback=on_progress,
         )
         assert not called.is_error
@@ -129,10 +129,10 @@ async def test_what_fails_is_a_tool_error_that_says_what_to_do(
     peer = provider.address
     async with asyncio.timeout(60), connected(caller, way) as client:
         for arguments, kind, advice in (
-            ({"peer": "ws://127.0.0.1:9/", "task": "x"}, "peer_unreachable", "later"),
-            ({"peer": peer, "task": "fold_paper"}, "negotiation_rejected", "describe"),
-            ({"task": "x"}, "usage", "Correct"),
-            ({"peer": peer, "task": "x", "more": 1}, "usage", "Correct"),
+            ({"peer": "ws://127.0.0.1:9/", "need": "x"}, "peer_unreachable", "later"),
+            ({"peer": peer, "need": "fold_paper"}, "negotiation_rejected", "describe"),
+            ({"need": "x"}, "usage", "Correct"),
+            ({"peer": peer, "need": "x", "more": 1}, "usage", "Correct"),
         ):
             result = await client.call_tool("call", arguments)
             assert result.is_error
@@ -174,7 +174,7 @@ async def test_a_client_that_cancels_takes_the_call_back(
         lines = stream.aiter_lines()
         # A task of its own, so that it negotiates and there is progress to be seen.
         task = f"slow, over {way}"
-        body = {"peer": provider.address, "task": task, "input": {"seconds": 12}}
+        body = {"peer": provider.address, "need": task, "input": {"seconds": 12}}
         calling = asyncio.create_task(client.call_tool("call", body))
         async for line in lines:
             if line == "event: call.progress":

@@ -85,12 +85,12 @@ class Kitchen:
     provider: Daemon
 
     async def ask(
-        self, task: Need, arguments: dict[str, Any], mode: Mode = Mode.AUTO
+        self, need: Need, arguments: dict[str, Any], mode: Mode = Mode.AUTO
     ) -> CallResult:
         """Call the provider."""
         peer = f"{self.provider.url}#{self.provider.did}"
         return await self.caller.caller.call(
-            CallRequest(peer=peer, task=task, arguments=arguments, mode=mode)
+            CallRequest(peer=peer, need=need, arguments=arguments, mode=mode)
         )
 
 
@@ -166,10 +166,10 @@ async def test_a_caller_with_a_model_puts_the_mapping_into_its_own_half(
         ],
     )
     # By name, so that the provider's rules know which capability is meant.
-    task = Need("read_oven in Celsius", TASK.input_schema, TASK.output_schema)
+    need = Need("read_oven in Celsius", TASK.input_schema, TASK.output_schema)
     with scripted_model(says(answer)) as model:
         async with kitchen(tmp_path, caller=model, provider=None) as house:
-            result = await house.ask(task, {"oven": "left", "minutes": 5})
+            result = await house.ask(need, {"oven": "left", "minutes": 5})
             assert result.output == {"celsius": 200.0, "litres": 3.0}
             assert result.llm_calls == 1
         assert len(model.asked) == 1

@@ -177,9 +177,9 @@ async def test_a_call_without_budget_ends_as_policy_and_names_the_setting(
             provider=theirs,
             budget={"budget.day_calls": 0},
         ) as house:
-            task = replace(TASK, output_schema=None)
+            need = replace(TASK, output_schema=None)
             with pytest.raises(CallError) as caught:
-                await house.ask(task, {"oven": "left", "minutes": 5})
+                await house.ask(need, {"oven": "left", "minutes": 5})
             assert caught.value.kind is ErrorKind.POLICY
             assert "budget.day_calls = 0" in caught.value.detail
             [record] = house.caller.store.negotiations()
@@ -191,11 +191,11 @@ async def test_a_call_without_budget_ends_as_policy_and_names_the_setting(
 async def test_calls_at_once_share_a_negotiation_and_pay_for_it_once(
     tmp_path: Path,
 ) -> None:
-    task = replace(TASK, requirement="read_oven in Celsius")
+    need = replace(TASK, requirement="read_oven in Celsius")
     with scripted_model(says(REPLY)) as model:
         async with kitchen(tmp_path, caller=model, provider=None) as house:
             results = await asyncio.gather(
-                *(house.ask(task, {"oven": "left", "minutes": n}) for n in range(1, 6))
+                *(house.ask(need, {"oven": "left", "minutes": n}) for n in range(1, 6))
             )
             assert [one.output["celsius"] for one in results] == [200.0] * 5
             assert sum(one.llm_calls for one in results) == 1
@@ -208,14 +208,14 @@ async def test_calls_at_once_share_a_negotiation_and_pay_for_it_once(
 
 
 async def test_a_repair_without_budget_ends_the_call_as_policy(tmp_path: Path) -> None:
-    task = replace(TASK, requirement="read_oven in Celsius")
+    need = replace(TASK, requirement="read_oven in Celsius")
     with scripted_model(
         says(REPLY), says({"verdicts": verdicts(follows=True)["verdicts"]})
     ) as model:
         async with kitchen(
             tmp_path, caller=model, provider=None, budget={"budget.day_calls": 4}
         ) as house:
-            await house.ask(task, {"oven": "left", "minutes": 5})
+            await house.ask(need, {"oven": "left", "minutes": 5})
             store = house.caller.store
             [agreement] = store.all_agreements()
             [half] = store.halves(agreement.hash)
@@ -230,7 +230,7 @@ async def test_a_repair_without_budget_ends_the_call_as_policy(tmp_path: Path) -
             store.save_agreement(document, other, agreement)
             await asyncio.gather(*(one.close() for one in house.provider.links._links))
             with pytest.raises(CallError) as caught:
-                await house.ask(task, {"oven": "left", "minutes": 5})
+                await house.ask(need, {"oven": "left", "minutes": 5})
             assert caught.value.kind is ErrorKind.POLICY
             assert "budget.day_calls = 4" in caught.value.detail
             assert caught.value.may_have_run

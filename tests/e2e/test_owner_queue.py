@@ -91,11 +91,11 @@ def newest(daemon: Anpd) -> dict[str, Any]:
     return listed(daemon)[0]
 
 
-def call(pair: tuple[Anpd, Anpd], task: str, *options: str, **arguments: Any) -> Ended:
+def call(pair: tuple[Anpd, Anpd], need: str, *options: str, **arguments: Any) -> Ended:
     """Ask the provider for something."""
     caller, provider = pair
     data = json.dumps(arguments)
-    return caller.run("call", provider.address, task, "-d", data, "--json", *options)
+    return caller.run("call", provider.address, need, "-d", data, "--json", *options)
 
 
 def proposal(number: int, text: str) -> bytes:
@@ -274,12 +274,12 @@ def test_always_asks_for_each_agreement_and_never_for_a_call_under_one(
     _, provider = pair
     configure(provider, approve="always", approval_wait=0.0)
     start(pair, tmp_path)
-    for task in ("place_order one", "place_order two"):
-        assert call(pair, task, amount=1, label="x").code == 7
+    for need in ("place_order one", "place_order two"):
+        assert call(pair, need, amount=1, label="x").code == 7
         [waiting] = listed(provider, "--open")
         provider.ok("negotiations", "decide", waiting["id"], "accept")
-        assert call(pair, task, amount=1, label="x").json()["source"] == "negotiated"
-        assert call(pair, task, amount=2, label="x").json()["source"] == "agreement"
+        assert call(pair, need, amount=1, label="x").json()["source"] == "negotiated"
+        assert call(pair, need, amount=2, label="x").json()["source"] == "agreement"
 
 
 def test_the_requesters_owner_is_asked_before_anything_is_proposed(

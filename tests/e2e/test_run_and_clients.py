@@ -99,8 +99,8 @@ def test_the_client_calls_over_socket_and_loopback(pair: tuple[Anpd, Anpd]) -> N
 def test_the_client_follows_a_call_and_waits_for_it(pair: tuple[Anpd, Anpd]) -> None:
     caller, provider = pair
     anpd = client.Anpd(caller.home)
-    task = "twice, but followed"
-    call = anpd.start(provider.address, task, {"number": 2}, idempotency_key="k")
+    need = "twice, but followed"
+    call = anpd.start(provider.address, need, {"number": 2}, idempotency_key="k")
     types = [event["type"] for event in anpd.events(call.id)]
     assert (types[0], types[-1]) == ("call.started", "call.done")
     assert anpd.wait(call.id).output == {"twice": 4}
@@ -112,9 +112,9 @@ def test_the_client_raises_what_the_daemon_says(
 ) -> None:
     caller, provider = pair
     anpd = client.Anpd(caller.home)
-    for task, kind in (("fails", "application_error"), ("x", "negotiation_rejected")):
+    for need, kind in (("fails", "application_error"), ("x", "negotiation_rejected")):
         with pytest.raises(client.AnpdError) as caught:
-            anpd.call(provider.address, task, {"number": 1})
+            anpd.call(provider.address, need, {"number": 1})
         assert caught.value.kind == kind
     with pytest.raises(client.AnpdError, match="token"):
         client.Anpd(url=Home(caller.home).read_api().api_url, token="no").info()

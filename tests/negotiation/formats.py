@@ -44,8 +44,8 @@ class Format:
         tool = self.capability
         if role == "provider":
             return Offer((tool,))
-        task = Need(tool.name, tool.input_schema, tool.output_schema)
-        return Demand(task, self.arguments)
+        need = Need(tool.name, tool.input_schema, tool.output_schema)
+        return Demand(need, self.arguments)
 
 
 def strict(**properties: Any) -> dict[str, Any]:

@@ -114,7 +114,7 @@ def test_many_daemons_lose_no_use_and_no_counter(server: Server) -> None:
 def test_what_one_daemon_revokes_the_other_serves_no_more(server: Server) -> None:
     _, _, agreement = trio(1)
     ours = replace(
-        agreement, role=AgreementRole.PROVIDER, task_key=None, hash=DOCUMENT.hash
+        agreement, role=AgreementRole.PROVIDER, need_key=None, hash=DOCUMENT.hash
     )
     with Store(server.backend()) as one, Store(server.backend()) as other:
         one.save_agreement(DOCUMENT, PROVIDER_HALF, ours)

@@ -99,7 +99,7 @@ def _shown(config: Config) -> dict[str, Any]:
     known["llm"]["headers"] = dict.fromkeys(config.llm.headers, "***")
     return {
         **known,
-        "task": [_plain(task) for task in config.task],
+        "need": [_plain(need) for need in config.need],
         "peer": [_plain(peer) for peer in config.peer],
         # Commands and variables of attachments often hold keys.
         "attach": [

@@ -114,7 +114,7 @@ def up(
 def call(
     context: typer.Context,
     peer: Annotated[str, typer.Argument(help="Name, DID, URL or URL#DID.")],
-    task: Annotated[str, typer.Argument(help="What is wanted, or a [[task]]'s name.")],
+    need: Annotated[str, typer.Argument(help="What is wanted, or a [[need]]'s name.")],
     data: Data = "{}",
     timeout: Annotated[float | None, typer.Option(help="Seconds in all.")] = None,
     input_schema: Annotated[Path | None, typer.Option()] = None,
@@ -133,14 +133,14 @@ def call(
     as_json: Json = False,
 ) -> None:
     """Call a peer."""
-    wanted: str | dict[str, Any] = task
+    wanted: str | dict[str, Any] = need
     if input_schema or output_schema:
         wanted = {
-            "requirement": task,
+            "requirement": need,
             "input_schema": _json_file(input_schema),
             "output_schema": _json_file(output_schema),
         }
-    body: dict[str, Any] = {"peer": peer, "task": wanted, "input": read_data(data)}
+    body: dict[str, Any] = {"peer": peer, "need": wanted, "input": read_data(data)}
     body |= {"mode": mode, "trust_first_use": trust_first_use}
     if timeout is not None:
         body["timeout"] = timeout

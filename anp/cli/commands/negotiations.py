@@ -260,7 +260,7 @@ def next_steps(found: dict[str, Any], command: str) -> list[str]:
 
 def _told(found: dict[str, Any], command: str) -> Iterator[Line]:
     """Give the lines of `show`."""
-    task = found["task"]["requirement"] if found["task"] else None
+    need = found["need"]["requirement"] if found["need"] else None
     until = found["ended"]
     took = "" if until is None else f", took {until - found['started']:.2f} s"
     agreement = found.get("agreement") or {}
@@ -273,7 +273,7 @@ def _told(found: dict[str, Any], command: str) -> Iterator[Line]:
         ("outcome", found["outcome"]),
         ("we", f"{found['own_did'] or '-'} as {found['role']}"),
         ("peer", found["peer"]),
-        ("task", task),
+        ("need", need),
         ("started", f"{when(found['started'])}{took}"),
         ("rounds", f"{found['rounds']}, model calls of ours: {found['model_calls']}"),
         ("agreed", found["hash"]),

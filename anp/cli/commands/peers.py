@@ -143,4 +143,4 @@ def _offered(offers: dict[str, Any]) -> Iterator[Line]:
     for name, description in sorted(names.items()):
         yield "offers", f"{name:<32} {' '.join(description.split())[:72]}"
     for agreement in offers["agreements"]:
-        yield "agreed", f"{agreement['hash'][:12]}  {agreement['task'] or '-'}"
+        yield "agreed", f"{agreement['hash'][:12]}  {agreement['need'] or '-'}"

@@ -59,7 +59,7 @@ def list_protocols(
         "LAST USED": lambda one: when(one["last_used"]),
         "TESTED": lambda one: tested(one["last_run"]),
         "PEER": lambda one: one["peer"] or "any",
-        "TASK": "task",
+        "NEED": "need",
     }
     notes = [
         f"{one['hash'][:12]} {one['state']}: {one['reason']}"
@@ -185,7 +185,7 @@ def _told(found: dict[str, Any]) -> Iterator[Line]:
 
 def _agreement(agreement: dict[str, Any]) -> Iterator[Line]:
     """Tell what was settled with one peer, and how it does."""
-    for name in ("role", "peer", "task", "state", "samples", "uses"):
+    for name in ("role", "peer", "need", "state", "samples", "uses"):
         yield name, agreement[name]
     yield "created", when(agreement["created"])
     yield "last used", when(agreement["last_used"])

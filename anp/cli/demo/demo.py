@@ -115,7 +115,7 @@ class _Demo:
             for name, value in os.environ.items()
             if not name.startswith("ANPD_")
         }
-        # The tasks name tools whose schemas fit, so what the provider publishes would
+        # The needs name tools whose schemas fit, so what the provider publishes would
         # serve them at once; what is shown here is how two agents come to an agreement.
         self._environ["ANPD_CONSENSUS__USE"] = "false"
 
@@ -181,9 +181,9 @@ class _Demo:
             calls = []
             for seats in SEATS:
                 data = json.dumps({"show": "Tosca", "seats": seats})
-                words = ("call", address, BOOKING.task, "-d", data, "--json")
+                words = ("call", address, BOOKING.need, "-d", data, "--json")
                 result = self._json("caller", *words)
-                self._observer.called({"task": f"{BOOKING.task}: {seats}", **result})
+                self._observer.called({"need": f"{BOOKING.need}: {seats}", **result})
                 calls.append(result)
             known = self._json("provider", "protocols", "show", digest, "--json")
             self._observer.repaired(known)
@@ -216,12 +216,12 @@ class _Demo:
 
     def _call(self, address: str, call: DemoCall, run: int) -> None:
         data = json.dumps(call.data, ensure_ascii=False)
-        result = self._json("caller", "call", address, call.task, "-d", data, "--json")
+        result = self._json("caller", "call", address, call.need, "-d", data, "--json")
         known = self._json("caller", "protocols", "show", result["protocol"], "--json")
         shown = {
             "run": run,
             "tool": call.tool,
-            "task": call.task,
+            "need": call.need,
             "input": dict(call.data),
             **result,
             "tests": known["tests"],

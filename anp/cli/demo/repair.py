@@ -18,7 +18,7 @@ class DemoCall:
     tool: str
     "The tool that answers, by its short name."
 
-    task: str
+    need: str
     "Text of the call, in the caller's words."
 
     data: Mapping[str, Any]

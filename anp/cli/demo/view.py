@@ -53,7 +53,7 @@ class Timeline(DemoObserver):
     def called(self, result: Mapping[str, Any]) -> None:
         """Show one call: who, how it was agreed, the result, how long."""
         self._line()
-        self._row("task", visible(result["task"]), style="bold")
+        self._row("need", visible(result["need"]), style="bold")
         for step in result["timeline"]:
             self._line(f"    {step['ms']:>9.1f} ms  {visible(str(step['what']))}")
         self._row("peer", f"{visible(result['peer_did'])} (verified)", style="cyan")

@@ -173,7 +173,7 @@ class Agreer:
             id=secrets.token_hex(8),
             peer_did=canonical_did(channel.peer_did, channel.peer_key),
             role=AgreementRole.REQUESTER if is_need else AgreementRole.PROVIDER,
-            task=_task_json(side),
+            need=_need_json(side),
             turns=(),
             outcome="running",
             reason="",
@@ -181,7 +181,7 @@ class Agreer:
             started=time.time(),
             ended=None,
             own_did=self._own_did,
-            subject=need_key(side.task) if isinstance(side, Demand) else None,
+            subject=need_key(side.need) if isinstance(side, Demand) else None,
         )
         case = self.desk.open_case(record, side)
         watched = self._observer.negotiation(record.peer_did, role=record.role.value)
@@ -300,7 +300,7 @@ class Agreer:
             side,
             own_did=self._own_did,
             peer_did=record.peer_did,
-            task=record.task,
+            need=record.need,
             negotiation_id=record.id,
             begins=begins,
             created=time.time(),
@@ -399,11 +399,11 @@ def _why(exc: NegotiationEnded) -> str:
     return f"{who} ended the negotiation ({exc.kind}): {exc.reason}"
 
 
-def _task_json(side: Side) -> dict[str, Any] | None:
+def _need_json(side: Side) -> dict[str, Any] | None:
     if not isinstance(side, Demand):
         return None
     return {
-        "requirement": side.task.requirement,
-        "input_schema": side.task.input_schema,
-        "output_schema": side.task.output_schema,
+        "requirement": side.need.requirement,
+        "input_schema": side.need.input_schema,
+        "output_schema": side.need.output_schema,
     }

@@ -123,13 +123,13 @@ def kept_fixtures(tests: Mapping[str, Any], name: str) -> Fixtures:
 
 def need_of(agreement: AgreementRecord, document: Document) -> Need:
     """Return the task of an agreement, or what its document says in words."""
-    if agreement.task is None:
+    if agreement.need is None:
         return Need(document.requirement)
-    return Need(**agreement.task)
+    return Need(**agreement.need)
 
 
 async def likely_arguments(
-    document: Document, task: Need, tests: Mapping[str, Any], validator: Validator
+    document: Document, need: Need, tests: Mapping[str, Any], validator: Validator
 ) -> dict[str, Any]:
     """Return data to try a requester half with, when no call is at hand.
 
@@ -139,7 +139,7 @@ async def likely_arguments(
     Args:
         tests: The `tests` of an agreement, from anywhere.
     """
-    schema = _argument_schema(document, task)
+    schema = _argument_schema(document, need)
     made = [sample.value for sample in make_samples(schema).values]
     for value in (*_earlier(tests), *made):
         if isinstance(value, dict) and not await validator.validate(schema, value):
@@ -159,10 +159,10 @@ def _is_fixture(value: object, name: str) -> bool:
     return "output" in value or (isinstance(error, list) and len(error) == 2)
 
 
-def _argument_schema(document: Document, task: Need) -> Schema:
+def _argument_schema(document: Document, need: Need) -> Schema:
     try:
-        if task.input_schema is not None:
-            return prepared(task.input_schema)
+        if need.input_schema is not None:
+            return prepared(need.input_schema)
         return read_layout(document.of_values).request.places[0].schema
     except (DocumentError, SchemaError):
         return True

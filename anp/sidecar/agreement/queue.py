@@ -104,7 +104,7 @@ class OwnerDesk:
         """Tell whether a hash that a peer offers may be confirmed without the owner.
 
         A half that was agreed with one peer serves another only where the owner wants
-        to be asked about neither (DESIGN.md, Tasks and schemas).
+        to be asked about neither (DESIGN.md, Needs and schemas).
 
         Args:
             side_effects: The half may call a capability that is not read-only.

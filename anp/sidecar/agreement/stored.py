@@ -57,7 +57,7 @@ def negotiated(
     *,
     own_did: str,
     peer_did: str,
-    task: Mapping[str, Any] | None,
+    need: Mapping[str, Any] | None,
     negotiation_id: str | None,
     begins: AgreementState,
     created: float,
@@ -70,7 +70,7 @@ def negotiated(
         created: Now, in seconds since the epoch.
     """
     if isinstance(side, Demand):
-        role, key, calls = AgreementRole.REQUESTER, need_key(side.task), {}
+        role, key, calls = AgreementRole.REQUESTER, need_key(side.need), {}
     else:
         role, key = AgreementRole.PROVIDER, None
         calls = {
@@ -87,7 +87,7 @@ def negotiated(
             "peer_did": peer_did,
             "role": role.value,
             "need_key": key,
-            "task": None if task is None else dict(task),
+            "need": None if need is None else dict(need),
             "samples": half.samples,
             "tests": {"acceptance": "passed"},
             "negotiation_id": negotiation_id,
@@ -99,7 +99,7 @@ def negotiated(
 
 def agreement_by_uri(
     selected: DocumentCandidate,
-    task: Need,
+    need: Need,
     *,
     own_did: str,
     peer_did: str,
@@ -119,11 +119,11 @@ def agreement_by_uri(
             "own_did": own_did,
             "peer_did": peer_did,
             "role": AgreementRole.REQUESTER.value,
-            "need_key": need_key(task),
-            "task": {
-                "requirement": task.requirement,
-                "input_schema": task.input_schema,
-                "output_schema": task.output_schema,
+            "need_key": need_key(need),
+            "need": {
+                "requirement": need.requirement,
+                "input_schema": need.input_schema,
+                "output_schema": need.output_schema,
             },
             "samples": selected.half.samples,
             "tests": {"acceptance": "passed", "consensus": selected.uri},

@@ -111,7 +111,7 @@ class Repairer:
                 and known.state is AgreementState.ACTIVE
                 # Not the larger one: a repair may come back to an older text.
                 and known.revision != half.revision
-                and (agreement is None or known.task_key == agreement.task_key)
+                and (agreement is None or known.need_key == agreement.need_key)
             ):
                 stored = self._store.half(half.hash, half.role, known.revision)
                 if stored is not None and stored.state is AgreementState.ACTIVE:
@@ -132,7 +132,7 @@ class Repairer:
             side,
             own_did=self._own_did,
             peer_did=peer_did,
-            task=None,
+            need=None,
             negotiation_id=None if agreement is None else agreement.negotiation_id,
             begins=AgreementState.ACTIVE,
             created=time.time(),

@@ -191,9 +191,9 @@ class Bundles:
         Raises:
             CallError: `usage`, a requester half would serve nobody.
         """
-        task: Need | None = None
+        need: Need | None = None
         if half.role is Role.REQUESTER:
-            task = bundle.task
+            need = bundle.need
             known = active_agreements(self._store, bundle.hash, half.role, peer_did)
             if not known and peer_did is None:
                 raise CallError(
@@ -201,23 +201,23 @@ class Bundles:
                     "no agreement here is on this document, so say with --peer whom "
                     "the requester half is for",
                 )
-            if not known and task is None:
+            if not known and need is None:
                 raise CallError(
                     ErrorKind.USAGE,
                     "the bundle names no task, so no call would find its requester "
                     "half; export it where it is used",
                 )
-        if peer_did is None or (half.role is Role.REQUESTER and task is None):
+        if peer_did is None or (half.role is Role.REQUESTER and need is None):
             return None
         return AgreementRecord.from_json(
             {
                 "own_did": self._own_did,
                 "peer_did": peer_did,
                 "role": half.role.value,
-                "need_key": None if task is None else need_key(task),
+                "need_key": None if need is None else need_key(need),
                 "hash": bundle.hash,
                 "revision": 0,
-                "task": None if task is None else asdict(task),
+                "need": None if need is None else asdict(need),
                 "samples": "none",
                 "tests": {},
                 "negotiation_id": None,
@@ -323,20 +323,20 @@ class Bundles:
             active_agreements, self._store, bundle.hash, half.role, peer_did
         )
         served = [*([agreement] if agreement is not None else []), *known]
-        tasks = {one.task_key: need_of(one, document) for one in served}
+        needs = {one.need_key: need_of(one, document) for one in served}
         sides: list[Side] = []
-        for task in tasks.values():
-            await self._check_task(task)
+        for need in needs.values():
+            await self._check_need(need)
             arguments = await likely_arguments(
-                document, task, half.tests, self._workshop.validator
+                document, need, half.tests, self._workshop.validator
             )
-            sides.append(Demand(task, arguments))
+            sides.append(Demand(need, arguments))
         return sides
 
-    async def _check_task(self, task: Need) -> None:
+    async def _check_need(self, need: Need) -> None:
         for name, schema in (
-            ("input", task.input_schema),
-            ("output", task.output_schema),
+            ("input", need.input_schema),
+            ("output", need.output_schema),
         ):
             if schema is not None:
                 findings = await self._workshop.validator.check_schema(schema)

@@ -59,7 +59,7 @@ class BundleExport:
         document = self._store.document(digest)
         if document is None:
             raise CallError(ErrorKind.USAGE, f"the text of {digest[:12]} was not kept")
-        task: Need | None = None
+        need: Need | None = None
         halves: list[BundledHalf] = []
         created = 0.0
         for one in [role] if role is not None else list(Role):
@@ -67,8 +67,8 @@ class BundleExport:
             if found is None:
                 continue
             half, agreement = found
-            if agreement is not None and agreement.task is not None:
-                task = Need(**agreement.task)
+            if agreement is not None and agreement.need is not None:
+                need = Need(**agreement.need)
             tests = dict(agreement.tests) if agreement and with_tests else {}
             # What an earlier bundle said would pile up from daemon to daemon.
             tests.pop(CLAIMS, None)
@@ -85,7 +85,7 @@ class BundleExport:
                 f"`anpd protocols show {digest[:12]}` shows what is",
             )
         did = self._own_did if with_did else None
-        return render_bundle(Bundle(document.text, task, tuple(halves), created, did))
+        return render_bundle(Bundle(document.text, need, tuple(halves), created, did))
 
     def _in_use(
         self, digest: str, role: Role, peer_did: str | None

@@ -50,7 +50,7 @@ _LATEST: Final = 1e11
 "Seconds since 1970 that no time of ours reaches."
 
 _BUNDLE: Final = frozenset(
-    {"format", "version", "document", "task", "halves", "provenance", "sha256"}
+    {"format", "version", "document", "need", "halves", "provenance", "sha256"}
 )
 _DOCUMENT: Final = frozenset({"text", "sha256", "request_schema", "response_schema"})
 _TASK: Final = frozenset({"requirement", "input_schema", "output_schema"})
@@ -113,7 +113,7 @@ class Bundle:
     text: str
     "The document, byte for byte."
 
-    task: Need | None
+    need: Need | None
     "What it was settled for; a provider never learned it."
 
     halves: tuple[BundledHalf, ...]
@@ -214,7 +214,7 @@ def _hash(text: str) -> str:
 
 
 def _content(bundle: Bundle, document: Document) -> dict[str, Json]:
-    task = bundle.task
+    need = bundle.need
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -224,12 +224,12 @@ def _content(bundle: Bundle, document: Document) -> dict[str, Json]:
             "request_schema": document.request_schema,
             "response_schema": document.response_schema,
         },
-        "task": None
-        if task is None
+        "need": None
+        if need is None
         else {
-            "requirement": task.requirement,
-            "input_schema": task.input_schema,
-            "output_schema": task.output_schema,
+            "requirement": need.requirement,
+            "input_schema": need.input_schema,
+            "output_schema": need.output_schema,
         },
         "halves": [
             {
@@ -269,11 +269,11 @@ def _bundle(value: dict[str, Any]) -> Bundle:
     roles = [half.role for half in found]
     if roles != sorted(set(roles)):
         raise BundleError("halves: each role stands there once, provider first")
-    task = value["task"]
+    need = value["need"]
     origin = _object(value["provenance"], _PROVENANCE, "provenance")
     return Bundle(
         text=text,
-        task=None if task is None else _task(_object(task, _TASK, "task")),
+        need=None if need is None else _need(_object(need, _TASK, "need")),
         halves=found,
         created=_seconds(origin["created"], "provenance.created"),
         did=None if origin["did"] is None else _did(origin["did"], "provenance.did"),
@@ -298,13 +298,13 @@ def _document(value: dict[str, Any]) -> str:
     return text
 
 
-def _task(value: dict[str, Any]) -> Need:
+def _need(value: dict[str, Any]) -> Need:
     schemas = value["input_schema"], value["output_schema"]
     if not all(one is None or isinstance(one, dict | bool) for one in schemas):
-        raise BundleError("task: a schema is an object, true, false or null")
-    requirement = _text(value["requirement"], "task.requirement")
+        raise BundleError("need: a schema is an object, true, false or null")
+    requirement = _text(value["requirement"], "need.requirement")
     if not requirement.strip():
-        raise BundleError("task.requirement is empty")
+        raise BundleError("need.requirement is empty")
     return Need(requirement, *schemas)
 
 

@@ -110,7 +110,7 @@ class Binder:
         Raises:
             CallError: There is none.
         """
-        key = need_key(demand.task)
+        key = need_key(demand.need)
         lock = self._locks.setdefault((target.did, key), asyncio.Lock())
         if named is not None and self._candidates.is_misfit(target, named, demand):
             # What was agreed in its place is used, or negotiated now.
@@ -228,7 +228,7 @@ class Binder:
         """Store our half, so that the next call finds it by its hash."""
         document, half, agreement = agreement_by_uri(
             selected,
-            demand.task,
+            demand.need,
             own_did=self._own_did,
             peer_did=canonical_did(channel.peer_did, channel.peer_key),
             created=time.time(),

@@ -54,7 +54,7 @@ class CallRequest:
     peer: str
     "Name, DID, URL or `URL#DID`."
 
-    task: Need
+    need: Need
     "What it wants."
 
     arguments: Any
@@ -177,7 +177,7 @@ class Caller:
             raise CallError(ErrorKind.USAGE, "the input has to be a JSON object")
         try:
             async with asyncio.timeout(request.timeout):
-                await self._check_task(request.task, request.arguments)
+                await self._check_need(request.need, request.arguments)
                 target = await self._finder.find(
                     request.peer, trust_first_use=request.trust_first_use
                 )
@@ -209,7 +209,7 @@ class Caller:
     async def _through_protocol(
         self, target: LinkTarget, request: CallRequest, mark: Callable[[str], None]
     ) -> CallResult:
-        demand = Demand(request.task, request.arguments)
+        demand = Demand(request.need, request.arguments)
         try:
             # The negotiation's own limit is shorter, and ends it with a reason.
             async with asyncio.timeout(self._negotiation_timeout + GRACE):
@@ -224,7 +224,7 @@ class Caller:
             raise
         way, agreement = Way(prepared.source), prepared.agreement
         try:
-            await self._check_answer(request.task, answer)
+            await self._check_answer(request.need, answer)
         except BaseException:
             self._uses.count(way, prepared.protocol)
             raise
@@ -247,7 +247,7 @@ class Caller:
         self, target: LinkTarget, request: CallRequest, mark: Callable[[str], None]
     ) -> CallResult:
         """Ask in natural language, without a protocol (ANP-71, ANP-72)."""
-        text = render_natural_request(request.task.requirement, request.arguments)
+        text = render_natural_request(request.need.requirement, request.arguments)
         for last in (False, True):
             asker = await self._binder.requesters.open_asker(target, mark)
             try:
@@ -321,10 +321,10 @@ class Caller:
 
     # Checks against the caller's own schemas.
 
-    async def _check_task(self, task: Need, arguments: dict[str, Any]) -> None:
+    async def _check_need(self, need: Need, arguments: dict[str, Any]) -> None:
         for name, schema in (
-            ("input", task.input_schema),
-            ("output", task.output_schema),
+            ("input", need.input_schema),
+            ("output", need.output_schema),
         ):
             if schema is not None:
                 findings = await self._validator.check_schema(schema)
@@ -333,23 +333,23 @@ class Caller:
                         ErrorKind.USAGE,
                         f"the task's {name} schema: {'; '.join(findings)}",
                     )
-        if task.input_schema is not None:
-            findings = await self._validator.validate(task.input_schema, arguments)
+        if need.input_schema is not None:
+            findings = await self._validator.validate(need.input_schema, arguments)
             if findings:
                 raise CallError(
                     ErrorKind.USAGE,
                     f"the input does not fit the task's schema: {'; '.join(findings)}",
                 )
 
-    async def _check_answer(self, task: Need, answer: Answer) -> None:
+    async def _check_answer(self, need: Need, answer: Answer) -> None:
         if answer.error is not None:
             code, message = answer.error
             raise CallError(
                 ErrorKind.APPLICATION_ERROR, f"the peer answered {code}: {message}"
             )
-        if task.output_schema is None:
+        if need.output_schema is None:
             return
-        findings = await self._validator.validate(task.output_schema, answer.result)
+        findings = await self._validator.validate(need.output_schema, answer.result)
         if findings:
             raise CallError(
                 ErrorKind.GENERATED_CODE,

@@ -118,7 +118,7 @@ class CandidateFinder:
         """Return the protocols to offer, best first; none means: negotiate.
 
         Args:
-            named: The URI that the caller or the `[[task]]` names.
+            named: The URI that the caller or the `[[need]]` names.
             ask: True when the peer may be asked for its list.
 
         Raises:
@@ -135,7 +135,7 @@ class CandidateFinder:
 
     def does_not_serve(self, target: LinkTarget, uri: str, demand: Demand) -> None:
         """Remember that a protocol does not know what a task wants at a peer."""
-        key = need_key(demand.task)
+        key = need_key(demand.need)
         self._misfits.note(target.did, uri, key, now=self._clock())
         # What its list says is not so, or no longer.
         self._lists.forget(target)
@@ -156,13 +156,13 @@ class CandidateFinder:
         """
         self._lists.forget(target)
         if named is not None and demand is not None:
-            key = need_key(demand.task)
+            key = need_key(demand.need)
             self._misfits.note(target.did, named, key, now=self._clock())
 
     def is_misfit(self, target: LinkTarget, uri: str, demand: Demand) -> bool:
         """Return whether a protocol is known not to serve a task at a peer."""
         return self._misfits.known(
-            target.did, uri, need_key(demand.task), now=self._clock()
+            target.did, uri, need_key(demand.need), now=self._clock()
         )
 
     async def digest(self, target: LinkTarget, uri: str) -> str | None:
@@ -182,7 +182,7 @@ class CandidateFinder:
         self, target: LinkTarget, listing: ProtocolListing, demand: Demand
     ) -> list[Candidate]:
         shape = canonical_json(infer_schema(demand.arguments))
-        key = target.did, need_key(demand.task), shape
+        key = target.did, need_key(demand.need), shape
         known = self._picks.get(key)
         documents: list[Listed] = []
         if known is not None and known[0] is listing:
@@ -245,7 +245,7 @@ class CandidateFinder:
             if pick is not None:
                 return WrittenCandidate(uri, entry, pick.capability.name, pick)
             # Nothing is published that says more, so the task is the action itself.
-            return WrittenCandidate(uri, entry, demand.task.requirement.strip(), None)
+            return WrittenCandidate(uri, entry, demand.need.requirement.strip(), None)
         known = self._desk.registry.get(uri)
         if known is not None:
             digest, text = known.hash, known.text

@@ -18,7 +18,7 @@ LIVE: Final = frozenset(
         "operation.stop_timeout",
         "peer",
         "policy.peers",
-        "task",
+        "need",
     }
 )
 "Settings that a reload puts into effect; docs/operation.md lists the same."

@@ -207,7 +207,7 @@ def _tables(value: Any) -> Iterator[dict[str, Any]]:
 
 def _check_names(config: Config, sources: Mapping[tuple[str, ...], str]) -> None:
     for section, entries in (
-        ("task", config.task),
+        ("need", config.need),
         ("peer", config.peer),
         ("attach", config.attach),
     ):

@@ -1,4 +1,4 @@
-"""Looks up a task, its protocol or a peer by the words of the owner."""
+"""Looks up a need, its protocol or a peer by the words of the owner."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["canonical_peer", "protocol_of", "need_of"]
 
 
 def need_of(config: Config, wanted: object) -> Need:
-    """Return the task that a name from `[[task]]`, a text or an object means.
+    """Return the need that a name from `[[need]]`, a text or an object means.
 
     Raises:
         CallError: `usage`, it is none of these.
     """
     if isinstance(wanted, str) and wanted.strip():
-        for entry in config.task:
+        for entry in config.need:
             if entry.name == wanted:
                 return Need(
                     entry.requirement,
@@ -33,14 +33,14 @@ def need_of(config: Config, wanted: object) -> Need:
             return Need(wanted["requirement"], *schemas)
     raise CallError(
         ErrorKind.USAGE,
-        "the task has to be a text, the name of a [[task]], or an object with "
+        "the need has to be a text, the name of a [[need]], or an object with "
         "requirement, input_schema and output_schema",
     )
 
 
 def protocol_of(config: Config, wanted: object) -> str | None:
-    """Return the consensus protocol that the `[[task]]` called `wanted` names."""
-    return next((entry.protocol for entry in config.task if entry.name == wanted), None)
+    """Return the consensus protocol that the `[[need]]` called `wanted` names."""
+    return next((entry.protocol for entry in config.need if entry.name == wanted), None)
 
 
 def canonical_peer(config: Config, store: Store, text: str) -> str:

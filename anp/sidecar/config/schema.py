@@ -32,7 +32,7 @@ DEFAULT_TAIL = """\
 # url = "ws://127.0.0.1:8766/"
 # keep_link = false
 
-# [[task]]
+# [[need]]
 # name = "product"
 # requirement = "get_product: name, description and price of a product by its id"
 # protocol = "https://shop.example/protocols/product/1.0"

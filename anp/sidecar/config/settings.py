@@ -409,10 +409,10 @@ class OtelConfig(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeedEntry(Section):
-    """A `[[task]]`: a name for something our agent wants from others."""
+    """A `[[need]]`: a name for something our agent wants from others."""
 
     name: Name
-    "Name that `anpd call` and the API may use in place of the task."
+    "Name that `anpd call` and the API may use in place of the need."
 
     requirement: Annotated[str, Field(min_length=1, max_length=10_000)]
     "The need, in words."
@@ -475,8 +475,8 @@ class Config(Section):
     operation: OperationConfig = field(default_factory=OperationConfig)
     otel: OtelConfig = field(default_factory=OtelConfig)
 
-    task: tuple[NeedEntry, ...] = ()
-    "Named tasks."
+    need: tuple[NeedEntry, ...] = ()
+    "Named needs."
 
     peer: tuple[PeerEntry, ...] = ()
     "The owner's address book."

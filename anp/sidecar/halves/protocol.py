@@ -83,7 +83,7 @@ class Protocol:
         """Return a request's bytes.
 
         Our own request is judged: it is how data is noticed that an agreement does not
-        take (DESIGN.md, Tasks and schemas).
+        take (DESIGN.md, Needs and schemas).
 
         Raises:
             DoesNotFit: The arguments do not give a request of this document.

@@ -89,7 +89,7 @@ def known_keys(root: type, where: Sequence[str | int]) -> list[str]:
 
 
 def dotted(where: Sequence[str | int]) -> str:
-    """Return `task[0].name` for `("task", 0, "name")`."""
+    """Return `need[0].name` for `("need", 0, "name")`."""
     text = ""
     for part in where:
         if isinstance(part, int):

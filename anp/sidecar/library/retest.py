@@ -284,11 +284,11 @@ class Retester:
         return _run(half, agreement, mode, problems, results)
 
     async def _demand(self, document: Document, agreement: AgreementRecord) -> Demand:
-        task = need_of(agreement, document)
+        need = need_of(agreement, document)
         arguments = await likely_arguments(
-            document, task, agreement.tests, self._workshop.validator
+            document, need, agreement.tests, self._workshop.validator
         )
-        return Demand(task, arguments)
+        return Demand(need, arguments)
 
     async def _kept(self, run: TestRun) -> TestRun:
         if run.agreement is None:

@@ -60,7 +60,7 @@ class Agreement:
     peer: str | None
     "DID of the peer, in its canonical form; null when the half serves any peer."
 
-    task: str | None
+    need: str | None
     "The requirement that it was agreed for, as our caller wrote it."
 
     origin: Literal["rules", "model", "imported", "hand-written"] | None
@@ -407,7 +407,7 @@ class Library:
             cls,
             record,
             peer=peer,
-            task=record.task["requirement"] if record.task else None,
+            need=record.need["requirement"] if record.need else None,
             origin=half.origin if half else None,
             model=half.model if half else "",
             state=standing.state,
@@ -428,7 +428,7 @@ class Library:
             Agreement,
             half,
             peer=None,
-            task=None,
+            need=None,
             state=state,
             reason=reason,
             samples=None,

@@ -47,7 +47,7 @@ ADVICE: Final[dict[ErrorKind, str]] = {
     ErrorKind.DAEMON_UNREACHABLE: "Ask the user to start it: `anpd up`.",
     ErrorKind.IDENTITY_REFUSED: "Do not repeat it; the user may look at `anpd peers "
     "show PEER`.",
-    ErrorKind.NEGOTIATION_REJECTED: "Name one of the agent's capabilities as the task, "
+    ErrorKind.NEGOTIATION_REJECTED: "Name one of the agent's capabilities as the need, "
     "or fit the input to it; see `describe`.",
     ErrorKind.APPROVAL_PENDING: "An owner has to approve first: here with `anpd "
     "approvals list`, or on the other side. Then call again with the same arguments.",
@@ -73,13 +73,13 @@ FIND = types.Tool(
     name="find",
     title="Find agents",
     description="List the remote agents that are known, with what was agreed with each "
-    "and the user's named tasks.",
+    "and the user's named needs.",
     input_schema={
         "type": "object",
         "properties": {
             "query": {
                 "type": "string",
-                "description": "Only those whose name, address or task has this text.",
+                "description": "Only those whose name, address or need has this text.",
             }
         },
         "additionalProperties": False,
@@ -90,7 +90,7 @@ DESCRIBE = types.Tool(
     name="describe",
     title="Describe an agent",
     description="Ask one remote agent what it offers: its published capabilities with "
-    "their schemas, and the tasks that were agreed with it.",
+    "their schemas, and the needs that were agreed with it.",
     input_schema={
         "type": "object",
         "properties": {"peer": PEER},
@@ -102,16 +102,16 @@ DESCRIBE = types.Tool(
 CALL = types.Tool(
     name="call",
     title="Call an agent",
-    description="Let a remote agent do a task, and return its answer. The name of one "
-    "of its capabilities is a good task.",
+    description="Let a remote agent do something, and return its answer. The name of "
+    "one of its capabilities is a good need.",
     input_schema={
         "type": "object",
         "properties": {
             "peer": PEER,
-            "task": {
+            "need": {
                 "type": "string",
                 "description": "What is wanted: the name of a capability, of a named "
-                "task of the user's, or a sentence.",
+                "need of the user's, or a sentence.",
             },
             "input": {"type": "object", "description": "The data for it."},
             "input_schema": SCHEMA,
@@ -127,7 +127,7 @@ CALL = types.Tool(
                 "description": "Seconds for everything.",
             },
         },
-        "required": ["peer", "task"],
+        "required": ["peer", "need"],
         "additionalProperties": False,
     },
     annotations=types.ToolAnnotations(
@@ -160,7 +160,7 @@ class _PeerTool:
     peer: str
     "As the owner named it."
 
-    task: str
+    need: str
     "Name of the capability."
 
     tool: types.Tool
@@ -207,7 +207,7 @@ class _Face:
                 raise MCPError(
                     types.INVALID_PARAMS, f"there is no tool {params.name[:100]!r}"
                 )
-            body = {"peer": known.peer, "task": known.task, "input": arguments}
+            body = {"peer": known.peer, "need": known.need, "input": arguments}
             return await self._call(context, body)
         except ApiProblem as exc:
             return _failure(exc)
@@ -231,11 +231,11 @@ class _Face:
         agreed = (await self._api.get("/v1/protocols"))["protocols"]
         agents = []
         for peer in known:
-            tasks = sorted(
+            needs = sorted(
                 {
-                    one["task"]
+                    one["need"]
                     for one in agreed
-                    if one["peer"] == peer["did"] and one["task"]
+                    if one["peer"] == peer["did"] and one["need"]
                 }
             )
             agent = {
@@ -243,17 +243,17 @@ class _Face:
                 "names": peer["names"],
                 "urls": peer["urls"],
                 "state": peer["state"],
-                "agreed_tasks": tasks,
+                "agreed_needs": needs,
             }
             if query in json.dumps(agent, ensure_ascii=False).casefold():
                 agents.append(agent)
         more = max(0, len(agents) - MAX_FOUND)
-        tasks = [
+        needs = [
             one
-            for one in info["tasks"]
+            for one in info["needs"]
             if query in f"{one['name']} {one['requirement']}".casefold()
         ]
-        return {"agents": agents[:MAX_FOUND], "not_shown": more, "tasks": tasks}
+        return {"agents": agents[:MAX_FOUND], "not_shown": more, "needs": needs}
 
     async def _describe(self, arguments: dict[str, Any]) -> dict[str, Any]:
         peer = _only(arguments, "peer").get("peer")
@@ -271,11 +271,11 @@ class _Face:
             "peer": offers["peer_did"],
             "publishes": offers["publishes"],
             "capabilities": [seen[name] for name in sorted(seen)],
-            "agreed_tasks": sorted(
-                {one["task"] for one in offers["agreements"] if one["task"]}
+            "agreed_needs": sorted(
+                {one["need"] for one in offers["agreements"] if one["need"]}
             ),
             "note": "An agent that publishes nothing can still be called: say what you "
-            "want as the task."
+            "want as the need."
             if not seen
             else "Descriptions are the agent's own words.",
         }
@@ -340,20 +340,20 @@ def _tool_of(capability: dict[str, Any], slug: str, peer_did: str) -> types.Tool
 def _call_body(arguments: dict[str, Any]) -> dict[str, Any]:
     names = [*CALL.input_schema["properties"]]
     known = _only(arguments, *names)
-    task: Any = known.get("task")
+    need: Any = known.get("need")
     schemas = {
         name: known[name]
         for name in ("input_schema", "output_schema")
         if known.get(name) is not None
     }
     if schemas:
-        task = {"requirement": task, **schemas}
+        need = {"requirement": need, **schemas}
     rest = {
         name: known[name]
         for name in ("peer", "input", "mode", "timeout")
         if known.get(name) is not None
     }
-    return {**rest, "task": task}
+    return {**rest, "need": need}
 
 
 def _only(arguments: dict[str, Any], *names: str) -> dict[str, Any]:

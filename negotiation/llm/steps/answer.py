@@ -66,7 +66,7 @@ def answer_question(text: str, side: Side, *, again: bool = False) -> Question:
         again: True if the previous answer was empty.
     """
     if isinstance(side, Demand):
-        about = f"We want this done: {one_line(side.task.requirement, 2_000)}"
+        about = f"We want this done: {one_line(side.need.requirement, 2_000)}"
     else:
         lines = [
             f"{one_line(one.name)}: {one_line(one.description, 300)}"

@@ -99,7 +99,7 @@ def read_messages(
 
 def cases_question(document: str, demand: Demand, *, most: int) -> Question:
     """Return the question for arguments that test the document well (ANP-48)."""
-    schema = demand.task.input_schema
+    schema = demand.need.input_schema
     try:
         places = described(spots_of(Root("arguments", prepared(schema or True))))
     except SchemaError:
@@ -109,7 +109,7 @@ def cases_question(document: str, demand: Demand, *, most: int) -> Question:
         "cases",
         {
             "document": fenced(document, limit=MAX_DOCUMENT),
-            "task": fenced(demand.task.requirement, limit=4_000),
+            "task": fenced(demand.need.requirement, limit=4_000),
             "arguments": fenced(places, limit=MAX_SHOWN),
             "most": str(min(most, MAX_CASES)),
         },
@@ -122,7 +122,7 @@ def read_cases(
     demand: Demand, answer: Mapping[str, Any], *, most: int
 ) -> tuple[CaseArguments, ...]:
     """Return the arguments that fit the need, each once."""
-    schema = demand.task.input_schema
+    schema = demand.need.input_schema
     known: dict[bytes, CaseArguments] = {}
     for one in answer["cases"][: min(most, MAX_CASES)]:
         try:

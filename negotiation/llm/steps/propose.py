@@ -69,20 +69,20 @@ MAX_TOKENS: Final = 2_500
 
 def needs_model(demand: Demand) -> bool:
     """Return whether a model can add anything to the data of the caller."""
-    task = demand.task
-    if OTHER_FORMAT.search(task.requirement) or OWN_CODES.search(task.requirement):
+    need = demand.need
+    if OTHER_FORMAT.search(need.requirement) or OWN_CODES.search(need.requirement):
         return True
-    if NAME_ONLY.fullmatch(task.requirement.strip()):
+    if NAME_ONLY.fullmatch(need.requirement.strip()):
         return False
     # Without data and schemas the need consists of words only, which the provider reads
     # anyway; it can then choose the response's fields from those it has.
-    told = task.input_schema is not None or bool(demand.arguments)
-    return task.output_schema is None and told
+    told = need.input_schema is not None or bool(demand.arguments)
+    return need.output_schema is None and told
 
 
 def propose_question(demand: Demand) -> Question:
     """Return the question for the parts of a document."""
-    task = demand.task
+    need = demand.need
     given = _given(demand)
     field = record(
         path=TEXT,
@@ -95,13 +95,13 @@ def propose_question(demand: Demand) -> Question:
     return ask_with(
         "propose",
         {
-            "task": fenced(task.requirement, limit=8_000),
+            "task": fenced(need.requirement, limit=8_000),
             "given": fenced(_words("input", given), limit=12_000),
             "wanted": (
                 "(nothing is said: list the fields of the response)"
-                if task.output_schema is None
+                if need.output_schema is None
                 else "(settled: `response` stays empty)\n"
-                + fenced(_words("output", task.output_schema), limit=12_000)
+                + fenced(_words("output", need.output_schema), limit=12_000)
             ),
             "hints": hint_words(demand.hints),
         },
@@ -133,12 +133,12 @@ def read_proposal(
     Raises:
         DocumentError: The caller's own schemas cannot be put into a document.
     """
-    task = demand.task
-    wanted = task.output_schema
+    need = demand.need
+    wanted = need.output_schema
     if wanted is None:
         wanted = _schema(answer["response"])
     given = _given(demand)
-    requirement = _requirement(task.requirement, answer["requirement"])
+    requirement = _requirement(need.requirement, answer["requirement"])
     if answer["format"] != "json":
         # JSON for the same values is better than no proposal; the peer may counter.
         with contextlib.suppress(DocumentError):
@@ -147,13 +147,13 @@ def read_proposal(
             return text, codec if isinstance(codec, str) else ""
     errors = _errors(answer["errors"])
     text = render_document(requirement, given, wanted, errors=errors)
-    return with_base(text, task.requirement, held), ""
+    return with_base(text, need.requirement, held), ""
 
 
 def _given(demand: Demand) -> Schema:
-    task = demand.task
-    if task.input_schema is not None:
-        return task.input_schema
+    need = demand.need
+    if need.input_schema is not None:
+        return need.input_schema
     # The data at hand determines its shape, not the model.
     return closed(infer_schema(demand.arguments))
 

@@ -91,15 +91,15 @@ def reply_form(document: Document, demand: Demand) -> ReplyForm:
     """
     frame = frame_form(document, Role.REQUESTER)
     layout = frame.layout
-    task = demand.task
-    inferred = task.input_schema is None
+    need = demand.need
+    inferred = need.input_schema is None
     try:
         given = prepared(
             closed(infer_schema(demand.arguments))
-            if task.input_schema is None
-            else task.input_schema
+            if need.input_schema is None
+            else need.input_schema
         )
-        wanted = prepared(True if task.output_schema is None else task.output_schema)
+        wanted = prepared(True if need.output_schema is None else need.output_schema)
     except SchemaError as exc:
         raise DocumentError(f"the task's schema cannot be used: {exc}") from None
     return ReplyForm(
@@ -146,13 +146,13 @@ def reply_question(
     # If the caller gave a schema, the data of one call adds nothing, and it is the
     # caller's own.
     data = "(not shown: the schema of the arguments says what they are)"
-    if form.demand.task.input_schema is None:
+    if form.demand.need.input_schema is None:
         shown = canonical_json(form.demand.arguments).decode("utf-8")
         data = fenced(shown, limit=MAX_DATA)
     return ask_with(
         "reply",
         {
-            "task": fenced(form.demand.task.requirement, limit=4_000),
+            "task": fenced(form.demand.need.requirement, limit=4_000),
             "data": data,
             "document": document_words(form.document),
             "arguments": fenced(described(form.arguments.spots), limit=MAX_TEXT),
@@ -207,7 +207,7 @@ def read_reply(
     )
     if isinstance(gained, list):
         reasons += gained
-    name = form.demand.task.requirement.strip()
+    name = form.demand.need.requirement.strip()
     names = [name] if NAME.fullmatch(name) else ["call"]
     action = None
     try:

@@ -86,7 +86,7 @@ def test_a_call_sends_what_was_typed_and_prints_the_whole_answer(
     assert json.loads(capsys.readouterr().out) == answer
     assert api.body() == {
         "peer": "ws://x/",
-        "task": {
+        "need": {
             "requirement": "add",
             "input_schema": {"type": "object"},
             "output_schema": None,

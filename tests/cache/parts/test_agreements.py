@@ -104,7 +104,7 @@ def test_what_does_not_belong_together_is_not_stored(store: Store) -> None:
         (DOCUMENT, PROVIDER_HALF, AGREEMENT),
         (replace(DOCUMENT, text="changed"), HALF, AGREEMENT),
         (DOCUMENT, replace(HALF, source="\ud800"), AGREEMENT),
-        (DOCUMENT, HALF, replace(AGREEMENT, task_key=None)),
+        (DOCUMENT, HALF, replace(AGREEMENT, need_key=None)),
     ):
         with pytest.raises(RecordError):
             store.save_agreement(*trio_)

@@ -119,10 +119,10 @@ def test_the_same_code_twice_is_one_revision(store: Store) -> None:
 def test_a_requester_half_goes_to_the_task_it_is_for(store: Store) -> None:
     made = of_peer(OTHER, HALF)
     [taken] = store.save_import(DOCUMENT, [part(IMPORTED_REQUESTER, OTHER, made)])
-    assert [one.task_key for one in taken.agreements] == [made.task_key]
-    assert made.task_key is not None
+    assert [one.need_key for one in taken.agreements] == [made.need_key]
+    assert made.need_key is not None
     [found] = store.agreements(
-        made.own_did, OTHER, AgreementRole.REQUESTER, made.task_key
+        made.own_did, OTHER, AgreementRole.REQUESTER, made.need_key
     )
     assert (found.revision, found.state) == (1, AgreementState.ACTIVE)
 
@@ -131,9 +131,9 @@ def test_a_requester_half_also_takes_over_the_other_tasks_of_the_peer(
     store: Store,
 ) -> None:
     store.save_agreement(DOCUMENT, HALF, AGREEMENT)
-    made = replace(of_peer(PEER, HALF), task_key="2" * 64)
+    made = replace(of_peer(PEER, HALF), need_key="2" * 64)
     [taken] = store.save_import(DOCUMENT, [part(IMPORTED_REQUESTER, PEER, made)])
-    assert {one.task_key for one in taken.agreements} == {"1" * 64, "2" * 64}
+    assert {one.need_key for one in taken.agreements} == {"1" * 64, "2" * 64}
     assert {one.revision for one in taken.agreements} == {2}
     # The old revision stays: nobody is served with it, so nobody has to be kept off.
     assert [half.state for half in store.halves(DOCUMENT.hash)] == [

@@ -228,7 +228,7 @@ def test_pruning_drops_agreement_half_and_text_together(store: Store) -> None:
 
 def test_a_half_and_its_text_stay_with_what_still_uses_them(store: Store) -> None:
     both(store)
-    second = replace(AGREEMENT, task_key="2" * 64, created=2000.0)
+    second = replace(AGREEMENT, need_key="2" * 64, created=2000.0)
     store.save_agreement(DOCUMENT, HALF, second)
     done = store.prune(old, unused, keep=frozenset(), dry_run=False)
     [ours, theirs, half] = done
@@ -237,7 +237,7 @@ def test_a_half_and_its_text_stay_with_what_still_uses_them(store: Store) -> Non
     assert isinstance(half.record, HalfRecord)
     assert half.record.role is AgreementRole.PROVIDER
     assert store.document(DOCUMENT.hash) is not None
-    assert [one.task_key for one in store.all_agreements()] == ["2" * 64]
+    assert [one.need_key for one in store.all_agreements()] == ["2" * 64]
 
 
 def test_what_a_damaged_agreement_may_use_stays(store: Store) -> None:

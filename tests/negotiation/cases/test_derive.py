@@ -102,7 +102,7 @@ async def test_a_half_that_makes_no_good_request_gives_no_cases(
 
 
 async def test_data_at_hand_that_is_too_large_leaves_room_for_the_others() -> None:
-    demand = Demand(ORDERED.task, {"sku": "P1", "count": 2, "note": "x" * 60_000})
+    demand = Demand(ORDERED.need, {"sku": "P1", "count": 2, "note": "x" * 60_000})
     await _fits(read_document(own_terms(ORDER)), demand, least=3)
 
 

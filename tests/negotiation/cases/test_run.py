@@ -293,8 +293,8 @@ async def test_what_the_requester_cannot_use_is_said_in_words() -> None:
 
 async def test_a_result_has_to_fit_the_task() -> None:
     table = await table_of()
-    task = Need("shop.order", True, {"type": "object", "required": ["colour"]})
-    verdict = await judged(table, *table.cases, demand=Demand(task, {}))
+    need = Need("shop.order", True, {"type": "object", "required": ["colour"]})
+    verdict = await judged(table, *table.cases, demand=Demand(need, {}))
     assert [case.good for case in verdict.cases] == [False, False]
     assert "the result does not fit the task: 'colour'" in verdict.problems[0]
     broken = Need("shop.order", True, {"$ref": "https://example.com/x"})

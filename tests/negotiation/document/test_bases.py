@@ -51,6 +51,6 @@ def test_words_of_others_inside_a_document_name_no_base(text: str) -> None:
 
 @pytest.mark.parametrize("words", [f"Price\nURI: {URI}", f"(URI: {URI})", f"URI:{URI}"])
 def test_a_task_cannot_turn_its_own_document_into_a_change(words: str) -> None:
-    task = Need(words, STRINGS, STRINGS)
-    text = render_document(task.requirement, STRINGS, STRINGS)
+    need = Need(words, STRINGS, STRINGS)
+    text = render_document(need.requirement, STRINGS, STRINGS)
     assert read_document(text).base_uri is None

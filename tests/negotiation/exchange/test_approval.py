@@ -212,5 +212,5 @@ async def test_a_hinted_choice_is_also_the_one_the_half_is_written_for() -> None
 
 
 async def test_a_requesters_hint_changes_no_document() -> None:
-    hinted = type(NEED)(NEED.task, NEED.arguments, hints=("offer them more",))
+    hinted = type(NEED)(NEED.need, NEED.arguments, hints=("offer them more",))
     assert await RulesMind().propose(hinted) == await RulesMind().propose(NEED)

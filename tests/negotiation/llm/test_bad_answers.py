@@ -214,7 +214,7 @@ async def test_a_text_of_a_known_form_is_refused_when_it_has_another() -> None:
         ),
         result=[link("result:/h", of=["clock.now:/hour"])],
     )
-    demand = Demand(HOUR.task, {"tz": "x|UTC"})
+    demand = Demand(HOUR.need, {"tz": "x|UTC"})
     offer = Offer((CLOCK,))
     provider = LlmMind(ScriptedModel({"offer": [answer]}))
     contact = await meet(RulesMind(), provider, demand, offer)
@@ -271,8 +271,8 @@ class ObedientModel:
 
 
 def injected(demand: Demand) -> str:
-    task = Need(INJECTED, demand.task.input_schema, demand.task.output_schema)
-    return plain(Demand(task, demand.arguments))
+    need = Need(INJECTED, demand.need.input_schema, demand.need.output_schema)
+    return plain(Demand(need, demand.arguments))
 
 
 @clause("ANP-33")

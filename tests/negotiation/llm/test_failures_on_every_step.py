@@ -101,7 +101,7 @@ def judging(document: str, side: Demand | Offer) -> Run:
 async def proposing(mind: LlmMind) -> str:
     text = await mind.propose(PROSE)
     document = read_document(text)
-    assert document.requirement.startswith(PROSE.task.requirement)
+    assert document.requirement.startswith(PROSE.need.requirement)
     assert isinstance(document.input_schema, dict)
     assert list(document.input_schema["properties"]) == ["artikel"]
     return text

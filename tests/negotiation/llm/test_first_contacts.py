@@ -491,9 +491,9 @@ async def test_the_requester_alone_has_a_model(name: str) -> None:
     short = kind.tools[0].name
     demand = Demand(
         Need(
-            f"{kind.demand.task.requirement} (`{short}`)",
-            kind.demand.task.input_schema,
-            kind.demand.task.output_schema,
+            f"{kind.demand.need.requirement} (`{short}`)",
+            kind.demand.need.input_schema,
+            kind.demand.need.output_schema,
         ),
         kind.demand.arguments,
     )
@@ -538,9 +538,9 @@ async def test_the_second_contact_asks_nothing() -> None:
 async def test_what_schemas_alone_decide_costs_no_call() -> None:
     model = ScriptedModel()
     (tool, *_) = CHINESE.tools
-    task = Need("books.lookup", tool.input_schema, tool.output_schema)
+    need = Need("books.lookup", tool.input_schema, tool.output_schema)
     one, two = (AutoMind(RulesMind(), LlmMind(model)) for _ in range(2))
-    demand = Demand(task, {"title": "红楼梦"})
+    demand = Demand(need, {"title": "红楼梦"})
     contact = await meet(one, two, demand, CHINESE.offer)
     result = await contact.call({"title": "红楼梦"}, CHINESE.run, CHINESE.offer)
     assert result["price_fen"] == 5980

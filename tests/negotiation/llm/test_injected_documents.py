@@ -241,19 +241,19 @@ class ObedientModel:
 
 def need_of(text: str, *, hints: tuple[str, ...] = ()) -> Demand:
     """Return a need in the words of an injected text."""
-    task = Need(text, HOUR.task.input_schema, HOUR.task.output_schema)
-    return Demand(task, HOUR.arguments, hints)
+    need = Need(text, HOUR.need.input_schema, HOUR.need.output_schema)
+    return Demand(need, HOUR.arguments, hints)
 
 
 def candidates(text: str) -> dict[str, str]:
     """Return documents that hold an injected text in all their places."""
     field = {"type": "string", "description": text, "title": text, "default": text}
     other = {"type": "object", "properties": {text[:60]: field, "tz": field}}
-    task = Need(text, strict(tz=field), strict(h={"type": "integer"}, note=field))
+    need = Need(text, strict(tz=field), strict(h={"type": "integer"}, note=field))
     line = " ".join(text.split())
     return {
         "in the requirement": plain(need_of(text)),
-        "in descriptions": plain(Demand(task, {"tz": "UTC"})),
+        "in descriptions": plain(Demand(need, {"tz": "UTC"})),
         "in names": plain(Demand(Need("Hour", other, strict(h=field)), {"tz": "UTC"})),
         "in prose": f"{text}\n",
         "in options": OPTIONS.replace("Price of an article", line).replace(

@@ -97,8 +97,8 @@ async def answer(half: InProcessHalf, data: bytes, output: Any) -> tuple[Any, An
 
 @clause("ANP-35")
 async def test_both_halves_speak_the_seeds_protocol() -> None:
-    task = Need("product_info", None, {"properties": {"price": {}}})
-    caller = requester(SEED, Demand(task, {"product-id": "P12345"}))
+    need = Need("product_info", None, {"properties": {"price": {}}})
+    caller = requester(SEED, Demand(need, {"product-id": "P12345"}))
     request = await caller.encode_request("m1", {"product-id": "P12345"})
     assert json.loads(request) == {
         "messageId": "m1",

@@ -79,19 +79,19 @@ async def test_a_proposal_states_need_means_and_format() -> None:
 
 
 def test_equal_tasks_give_equal_bytes_whatever_the_data() -> None:
-    task = Need("x", obj({"a": STRING}, "a"), obj({"b": STRING}))
+    need = Need("x", obj({"a": STRING}, "a"), obj({"b": STRING}))
     other = Need(
-        "x", dict(reversed(obj({"a": STRING}, "a").items())), task.output_schema
+        "x", dict(reversed(obj({"a": STRING}, "a").items())), need.output_schema
     )
-    one, two = propose(Demand(task, {"a": "1"})), propose(Demand(other, {"a": "22"}))
-    assert need_key(task) == need_key(other)
+    one, two = propose(Demand(need, {"a": "1"})), propose(Demand(other, {"a": "22"}))
+    assert need_key(need) == need_key(other)
     assert document_hash(one) == document_hash(two)
 
 
 async def test_a_task_whose_schema_is_over_the_limits_cannot_be_proposed() -> None:
-    task = Need("x", {"$ref": "http://example.com/"})
+    need = Need("x", {"$ref": "http://example.com/"})
     with pytest.raises(MindError, match="not local"):
-        await RulesMind().propose(Demand(task, {}))
+        await RulesMind().propose(Demand(need, {}))
 
 
 @pytest.mark.parametrize(
@@ -291,11 +291,11 @@ def test_the_data_must_keep_the_limits_of_the_request_format() -> None:
 
 
 def test_a_tasks_own_schemas_bind_what_it_accepts() -> None:
-    task = Need(
+    need = Need(
         "x", obj({"time": STRING}, "time"), obj({"price": {"type": "number"}}, "price")
     )
     text = own_terms(tool("a.b", obj({"Time": STRING}, "Time")))
-    demand = Demand(task, {"time": "x"})
+    demand = Demand(need, {"time": "x"})
     verdict = judge_reply(text, demand, (propose(demand),))
     assert isinstance(verdict, Reject)
     assert (

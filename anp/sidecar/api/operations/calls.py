@@ -28,7 +28,7 @@ __all__ = ["Call", "CallBody", "CallOperations"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeedBody:
-    """A task with schemas (DESIGN.md, Tasks and schemas)."""
+    """A task with schemas (DESIGN.md, Needs and schemas)."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -51,8 +51,8 @@ class CallBody:
     peer: PeerName
     "Name, DID, URL or `URL#DID`."
 
-    task: LongText | NeedBody
-    "A text, the name of a `[[task]]`, or an object."
+    need: LongText | NeedBody
+    "A text, the name of a `[[need]]`, or an object."
 
     input: dict[str, Any] = field(default_factory=dict)
     "The data."
@@ -83,7 +83,7 @@ class Call:
     id: str
     state: CallState
     peer: str
-    task: str
+    need: str
     created: float
     "Seconds since 1970."
 
@@ -106,7 +106,7 @@ class Call:
             cls,
             call,
             peer=call.request.peer,
-            task=call.request.task.requirement,
+            need=call.request.need.requirement,
             problem=None if call.error is None else problem_of(call.error),
         )
 
@@ -184,15 +184,15 @@ class CallOperations:
         return self._desk.find(request.path_params["id"])
 
     def _request(self, body: CallBody) -> CallRequest:
-        task = asdict(body.task) if isinstance(body.task, NeedBody) else body.task
+        need = asdict(body.need) if isinstance(body.need, NeedBody) else body.need
         return CallRequest(
             peer=body.peer,
-            task=need_of(self._daemon.config, task),
+            need=need_of(self._daemon.config, need),
             arguments=body.input,
             timeout=body.timeout,
             trust_first_use=body.trust_first_use,
             mode=Mode(body.mode),
-            protocol=body.protocol or protocol_of(self._daemon.config, task),
+            protocol=body.protocol or protocol_of(self._daemon.config, need),
         )
 
 

@@ -123,7 +123,7 @@ class Info:
     "The mind that negotiates."
 
     extensions: Sequence[str]
-    tasks: Sequence[NamedNeed]
+    needs: Sequence[NamedNeed]
     address_book: Sequence[BookEntry]
     links: Count
     "Connections to peers that are open."
@@ -188,7 +188,7 @@ class DaemonOperations:
             peers_policy=daemon.config.peers_policy,
             mind=daemon.minds.name,
             extensions=extensions(daemon.config),
-            tasks=[view_of(NamedNeed, task) for task in daemon.config.task],
+            needs=[view_of(NamedNeed, need) for need in daemon.config.need],
             address_book=[view_of(BookEntry, peer) for peer in daemon.config.peer],
             links=daemon.links.open_links,
             sandbox=SandboxLevel(

@@ -96,7 +96,7 @@ class Negotiation:
     role: AgreementRole
     "Our side."
 
-    task: dict[str, Any] | None
+    need: dict[str, Any] | None
     "The task, if we are the caller."
 
     about: str
@@ -360,8 +360,8 @@ def _shown(words: Sequence[StandingRecord]) -> list[OwnerWord]:
 
 def _about(record: NegotiationRecord) -> str:
     """Return what was wanted, in the words of whoever wants it; empty if unknown."""
-    if record.task is not None:
-        return str(record.task["requirement"])
+    if record.need is not None:
+        return str(record.need["requirement"])
     for turn in record.turns:
         if turn["direction"] == "received" and turn["candidate"]:
             return _requirement(turn["candidate"][:MAX_HEAD])

@@ -45,7 +45,7 @@ TEXT_OUTPUT: dict[str, Any] = {
     "properties": {"text": {"type": "string"}},
     "required": ["text"],
 }
-'Output schema of a tool that gives none (DESIGN.md, "Tasks and schemas").'
+'Output schema of a tool that gives none (DESIGN.md, "Needs and schemas").'
 
 MAX_PAGES = 64
 "Pages of a tool list that are read; a list that never ends must not hang us."
@@ -147,7 +147,7 @@ class McpAttachment(Supervised):
         return self._output(tool, result)
 
     def _output(self, tool: str, result: CallToolResult) -> dict[str, Any]:
-        """Return a tool's output by the rules of DESIGN.md, "Tasks and schemas"."""
+        """Return a tool's output by the rules of DESIGN.md, "Needs and schemas"."""
         texts = [block.text for block in result.content if block.type == "text"]
         text = "\n".join(texts)
         if result.is_error:

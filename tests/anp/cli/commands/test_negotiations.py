@@ -23,7 +23,7 @@ VIEW: dict[str, Any] = {
     "own_did": "did:key:zOwn",
     "peer": "did:key:zPeer",
     "role": "provider",
-    "task": None,
+    "need": None,
     "outcome": "rejected",
     "running": False,
     "waiting": False,

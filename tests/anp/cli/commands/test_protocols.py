@@ -35,7 +35,7 @@ AGREEMENT = {
     "hash": HASH,
     "role": "requester",
     "peer": "did:key:zPeer",
-    "task": EVIL,
+    "need": EVIL,
     "origin": "model",
     "model": EVIL,
     "state": "failed",

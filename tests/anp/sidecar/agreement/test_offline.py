@@ -74,10 +74,10 @@ async def test_what_a_bundle_says_of_its_tests_cannot_break_the_import(
     value: Any,
 ) -> None:
     for tests in ({"cases": value}, value if isinstance(value, dict) else {}):
-        task = Need("double", NUMBER)
-        found = await likely_arguments(DOCUMENT, task, tests, VALIDATOR)
+        need = Need("double", NUMBER)
+        found = await likely_arguments(DOCUMENT, need, tests, VALIDATOR)
         assert type(found["number"]) is int
-        for side in (OFFER, Demand(task, found)):
+        for side in (OFFER, Demand(need, found)):
             half = HalfSource(REQUESTER, "hand-written")
             trial = HalfTrial(half, DOCUMENT, InProcessHalf(REQUESTER), VALIDATOR)
             retried = await retry_cases(tests, side, trial)
@@ -106,5 +106,5 @@ async def test_without_a_schema_of_the_task_the_document_tells_the_data() -> Non
 
 
 async def test_without_any_hint_the_data_is_an_empty_object() -> None:
-    task = Need("double", False)
-    assert await likely_arguments(DOCUMENT, task, {}, VALIDATOR) == {}
+    need = Need("double", False)
+    assert await likely_arguments(DOCUMENT, need, {}, VALIDATOR) == {}

@@ -36,7 +36,7 @@ from tests.clauses import clause
 NEED = Demand(Need("add"), {"a": 1})
 MINE = propose(NEED)
 THEIRS = propose(Demand(Need("add"), {"a": "x"}))
-SUBJECT = need_key(NEED.task)
+SUBJECT = need_key(NEED.need)
 HALF = HalfSource("def handle_request(data): ...\n", "rules", ("shop.add",))
 
 

@@ -33,7 +33,7 @@ def test_a_protocol_known_by_its_uri_keeps_the_model_that_wrote_our_half() -> No
     assert (half.origin, half.model) == ("model", "some-model")
     assert half.hash == agreement.hash == document.hash
     assert agreement.tests["consensus"] == uri
-    assert agreement.task_key == need_key(TASK)
+    assert agreement.need_key == need_key(TASK)
     assert (agreement.role, agreement.state) == (
         AgreementRole.REQUESTER,
         AgreementState.ACTIVE,
@@ -47,14 +47,14 @@ def test_a_provider_stores_the_schemas_of_what_its_half_calls_and_no_task_key() 
         Offer((TWICE, OTHER)),
         own_did="did:key:zOwn",
         peer_did="did:key:zPeer",
-        task=None,
+        need=None,
         negotiation_id="0123456789abcdef",
         begins=AgreementState.ACTIVE,
         created=5.0,
     )
     assert half.capabilities == {"m.twice": schema_hash(TWICE)}
     assert half.negotiation_id == agreement.negotiation_id == "0123456789abcdef"
-    assert (half.role, agreement.task_key) == (AgreementRole.PROVIDER, None)
+    assert (half.role, agreement.need_key) == (AgreementRole.PROVIDER, None)
 
 
 def test_a_requester_begins_with_tests_and_another_peer_with_a_clean_record() -> None:
@@ -64,7 +64,7 @@ def test_a_requester_begins_with_tests_and_another_peer_with_a_clean_record() ->
         Demand(TASK, {}),
         own_did="did:key:zOwn",
         peer_did="did:key:zPeer",
-        task={"requirement": "twice", "input_schema": None, "output_schema": None},
+        need={"requirement": "twice", "input_schema": None, "output_schema": None},
         negotiation_id="0123456789abcdef",
         begins=AgreementState.TESTING,
         created=5.0,

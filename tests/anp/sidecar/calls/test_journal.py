@@ -14,7 +14,7 @@ from anp.sidecar.calls.events import EventHub
 from anp.sidecar.calls.journal import CallDesk, KeptCall
 from negotiation.need import Need
 
-REQUEST = CallRequest(peer="p", task=Need("t"), arguments={})
+REQUEST = CallRequest(peer="p", need=Need("t"), arguments={})
 
 
 def result(output: Any) -> CallResult:

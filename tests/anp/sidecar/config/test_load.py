@@ -87,9 +87,9 @@ def test_without_a_given_home_files_count_from_etc_to_here(tmp_path: Path) -> No
 
 
 def test_stronger_files_change_single_keys_and_whole_arrays(tmp_path: Path) -> None:
-    weak = '[listen]\nport = 1\nhost = "::1"\n[[task]]\nname = "a"\nrequirement = "x"\n'
+    weak = '[listen]\nport = 1\nhost = "::1"\n[[need]]\nname = "a"\nrequirement = "x"\n'
     (tmp_path / "strong.toml").write_text(
-        '[listen]\nport = 2\n[[task]]\nname = "b"\nrequirement = "y"\n'
+        '[listen]\nport = 2\n[[need]]\nname = "b"\nrequirement = "y"\n'
     )
     (tmp_path / "anpd.toml").write_text(weak)
     config = load_config(
@@ -99,7 +99,7 @@ def test_stronger_files_change_single_keys_and_whole_arrays(tmp_path: Path) -> N
         environ={},
     )
     assert (config.listen.port, config.listen.host) == (2, "::1")
-    assert [task.name for task in config.task] == ["b"]
+    assert [need.name for need in config.need] == ["b"]
 
 
 def test_a_config_file_that_was_named_must_exist(tmp_path: Path) -> None:
@@ -118,11 +118,11 @@ MISTAKES = {
     '[listen]\nport = "x"': "listen.port should be an integer, got 'x'",
     "[listen]\nport = 65536": "listen.port",
     "listen = 3": "listen should be a table",
-    "task = 3": "task should be an array",
+    "need = 3": "need should be an array",
     '[policy]\npeers = "all"': "should be 'any' or 'listed', got 'all'",
-    '[[task]]\nname = "x"': "task[0].requirement is missing",
-    '[[task]]\nname = "x"\nrequirment = "y"': "did you mean task[0].requirement?",
-    '[[task]]\nname = "x y"\nrequirement = "y"': "task[0].name",
+    '[[need]]\nname = "x"': "need[0].requirement is missing",
+    '[[need]]\nname = "x"\nrequirment = "y"': "did you mean need[0].requirement?",
+    '[[need]]\nname = "x y"\nrequirement = "y"': "need[0].name",
     '[[peer]]\nname = "x"': "write did, url or both",
     '[[peer]]\nname = "x"\nurl = "http://x"': "peer[0].url",
     '[[attach]]\nname = "x"\nkind = "mcp"': "command is missing",
@@ -153,8 +153,8 @@ def test_a_mistake_names_its_line(tmp_path: Path) -> None:
 
 
 def test_two_entries_of_one_name_are_a_mistake(tmp_path: Path) -> None:
-    entry = '[[task]]\nname = "a"\nrequirement = "x"\n'
-    with pytest.raises(ConfigError, match=r"two \[\[task\]\] are called a"):
+    entry = '[[need]]\nname = "a"\nrequirement = "x"\n'
+    with pytest.raises(ConfigError, match=r"two \[\[need\]\] are called a"):
         load(tmp_path, entry * 2)
 
 
@@ -271,7 +271,7 @@ def test_the_file_of_init_shows_the_true_defaults(tmp_path: Path) -> None:
 )
 @given(
     st.dictionaries(
-        st.sampled_from(["listen", "policy", "task", "llm", "x"]) | st.text(max_size=5),
+        st.sampled_from(["listen", "policy", "need", "llm", "x"]) | st.text(max_size=5),
         st.recursive(
             st.integers() | st.text(max_size=8) | st.booleans() | st.floats(),
             lambda inner: (

@@ -67,8 +67,8 @@ def minds(
 
 def ware(words: str) -> str:
     """Return a document that needs the model, with words of a peer in it."""
-    task = Need(f"Cost: {words}", strict(ware=TEXT), strict(cost={"type": "number"}))
-    return plain(Demand(task, {"ware": "A1"}))
+    need = Need(f"Cost: {words}", strict(ware=TEXT), strict(cost={"type": "number"}))
+    return plain(Demand(need, {"ware": "A1"}))
 
 
 def answers(value: Any) -> Any:
@@ -138,7 +138,7 @@ def record(**fields: Any) -> NegotiationRecord:
         "id": "0123456789abcdef",
         "peer_did": ALICE,
         "role": AgreementRole.PROVIDER,
-        "task": None,
+        "need": None,
         "turns": (),
         "outcome": "agreed",
         "reason": "",

@@ -61,7 +61,7 @@ export async function showOne(did, { tell, reload }) {
       found.state === "blocked" ? null : button("Block", () => say("block", "The peer is blocked."), "danger"),
       h("span", { id: "peer-problem", class: "wrong", role: "alert" })),
     section("Agreements", table("Agreements", ["Document", "Task", "State", "Our side", "Calls"],
-      protocols.filter((one) => one.peer === found.did).map((one) => [h("a", { href: `#/protocols/${one.hash}` }, short(one.hash)), one.task ? words(one.task, 80) : "–", chip(one.state), one.role, number(one.uses)]), "None.")),
+      protocols.filter((one) => one.peer === found.did).map((one) => [h("a", { href: `#/protocols/${one.hash}` }, short(one.hash)), one.need ? words(one.need, 80) : "–", chip(one.state), one.role, number(one.uses)]), "None.")),
     section("Negotiations", table("Negotiations", ["Negotiation", "Outcome", "Our side", "Rounds", "Started"],
       negotiations.filter((one) => one.peer === found.did).slice(0, 50).map((one) => [h("a", { href: `#/negotiations/${one.id}` }, one.about ? words(one.about, 80) : short(one.id, 10)), chip(one.waiting ? "waiting" : one.outcome), one.role, number(one.rounds), when(one.started)]), "None.")),
   ];
