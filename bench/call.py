@@ -68,8 +68,10 @@ with Store(Path(sys.argv[1])) as store:
 class LocalApi(http.client.HTTPConnection):
     """One kept connection to the local API of a daemon."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, need: str) -> None:
         super().__init__("anpd", timeout=CALL_TIMEOUT)
+        self.need = need
+        "Name of the field of a call that says what is wanted; it was `task` once."
         self._path = path
         self.connect()
 
@@ -140,7 +142,9 @@ class Anpd:
                 time.sleep(0.05)
             known = json.loads(ready.read_text())
             api = json.loads((self._home / "api.json").read_text())["socket"]
-            yield f"{known['url']}#{known['did']}", LocalApi(api)
+            renamed = (self._tree / "negotiation" / "need.py").exists()
+            need = "need" if renamed else "task"
+            yield f"{known['url']}#{known['did']}", LocalApi(api, need=need)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=30)
@@ -174,7 +178,7 @@ def call(api: LocalApi, peer: str, *, source: str | None) -> float:
     Args:
         source: Where its protocol has to come from; None takes any.
     """
-    body = json.dumps({"peer": peer, "task": "double", "input": ARGUMENTS})
+    body = json.dumps({"peer": peer, api.need: "double", "input": ARGUMENTS})
     started = time.perf_counter()
     api.request("POST", "/v1/calls", body, {"content-type": "application/json"})
     answer = api.getresponse()

@@ -22,9 +22,9 @@ a key: it holds that id, encrypted, and so proves that its sender has the key.
 A signature proves that somebody holds the key that the hello names. It does not prove
 that this key belongs to the DID. Only a resolver can tell, and a resolver needs the
 network, so the core stops and emits `NeedKeyCheck`; our shell answers with
-`key_checked`. The responder stops a second time, with `NeedHelloReply`: policy, and which
-of the offered protocols it confirms, are not the core's business. The shell answers
-with `answer` or `refuse`.
+`key_checked`. The responder stops a second time, with `NeedHelloReply`: policy, and
+which of the offered protocols it confirms, are not the core's business. The shell
+answers with `answer` or `refuse`.
 
 The order of the checks is the protection. A responder first looks at the address and
 the format, then at the signature, then asks about the DID, and only then makes a key

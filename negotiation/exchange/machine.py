@@ -62,9 +62,9 @@ class Machine(Speaker[Event]):
     """One negotiation on one channel (ANP-3, ANP-20 to ANP-46).
 
     After each call send what `messages_to_send` returns, act on every `next_event`, and
-    re-arm `get_timer`. The last event is `NegotiationAgreed` or `NegotiationFailed`; after it no
-    input has an effect. No message of a peer makes a method raise; a call of our own in
-    a state that does not ask for it raises `MisuseError`.
+    re-arm `get_timer`. The last event is `NegotiationAgreed` or `NegotiationFailed`;
+    after it no input has an effect. No message of a peer makes a method raise; a call
+    of our own in a state that does not ask for it raises `MisuseError`.
     """
 
     def __init__(

@@ -127,7 +127,7 @@ async def test_an_export_gives_the_same_bytes_while_nothing_changes(
         assert half.tests == {}
         [provided_half] = read_bundle(theirs).halves
         assert [one.name for one in provided_half.capabilities] == ["twice.twice"]
-        assert read_bundle(theirs).task is None
+        assert read_bundle(theirs).need is None
         with pytest.raises(CallError, match="no active provider half"):
             await house.caller.bundles.export(digest, role=Side.PROVIDER)
 

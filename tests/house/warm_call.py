@@ -205,7 +205,9 @@ class _Traced:
                 connection.connect(str(marks))
                 with connection.makefile("rw", encoding="utf-8") as stream:
                     address = f"{known['url']}#{known['did']}"
-                    yield _Running(address, client, stream)
+                    renamed = (self._tree / "negotiation" / "need.py").exists()
+                    need = "need" if renamed else "task"
+                    yield _Running(address, client, stream, need=need)
         finally:
             process.send_signal(signal.SIGTERM)
             try:
@@ -225,8 +227,12 @@ class _Traced:
 class _Running:
     """A daemon that is up, and its marks."""
 
-    def __init__(self, address: str, client: httpx.Client, stream: Any) -> None:
+    def __init__(
+        self, address: str, client: httpx.Client, stream: Any, *, need: str
+    ) -> None:
         self.address = address
+        # The field of a call that says what is wanted; it was `task` once.
+        self._need = need
         self._client = client
         self._stream = stream
 
@@ -238,7 +244,7 @@ class _Running:
         """
         body = {
             "peer": peer,
-            "task": "double",
+            self._need: "double",
             "input": {"number": 21, "text": "same bytes both ways"},
         }
         answer = self._client.post("/v1/calls", json=body)

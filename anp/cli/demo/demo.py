@@ -115,7 +115,7 @@ class _Demo:
             for name, value in os.environ.items()
             if not name.startswith("ANPD_")
         }
-        # The tasks name tools whose schemas fit, so what the provider publishes would
+        # The needs name tools whose schemas fit, so what the provider publishes would
         # serve them at once; what is shown here is how two agents come to an agreement.
         self._environ["ANPD_CONSENSUS__USE"] = "false"
 

@@ -301,10 +301,10 @@ def _document(value: dict[str, Any]) -> str:
 def _need(value: dict[str, Any]) -> Need:
     schemas = value["input_schema"], value["output_schema"]
     if not all(one is None or isinstance(one, dict | bool) for one in schemas):
-        raise BundleError("task: a schema is an object, true, false or null")
-    requirement = _text(value["requirement"], "task.requirement")
+        raise BundleError("need: a schema is an object, true, false or null")
+    requirement = _text(value["requirement"], "need.requirement")
     if not requirement.strip():
-        raise BundleError("task.requirement is empty")
+        raise BundleError("need.requirement is empty")
     return Need(requirement, *schemas)
 
 

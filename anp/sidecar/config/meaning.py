@@ -1,4 +1,4 @@
-"""Looks up a task, its protocol or a peer by the words of the owner."""
+"""Looks up a need, its protocol or a peer by the words of the owner."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["canonical_peer", "protocol_of", "need_of"]
 
 
 def need_of(config: Config, wanted: object) -> Need:
-    """Return the task that a name from `[[need]]`, a text or an object means.
+    """Return the need that a name from `[[need]]`, a text or an object means.
 
     Raises:
         CallError: `usage`, it is none of these.
@@ -33,7 +33,7 @@ def need_of(config: Config, wanted: object) -> Need:
             return Need(wanted["requirement"], *schemas)
     raise CallError(
         ErrorKind.USAGE,
-        "the task has to be a text, the name of a [[need]], or an object with "
+        "the need has to be a text, the name of a [[need]], or an object with "
         "requirement, input_schema and output_schema",
     )
 

@@ -412,7 +412,7 @@ class NeedEntry(Section):
     """A `[[need]]`: a name for something our agent wants from others."""
 
     name: Name
-    "Name that `anpd call` and the API may use in place of the task."
+    "Name that `anpd call` and the API may use in place of the need."
 
     requirement: Annotated[str, Field(min_length=1, max_length=10_000)]
     "The need, in words."
@@ -476,7 +476,7 @@ class Config(Section):
     otel: OtelConfig = field(default_factory=OtelConfig)
 
     need: tuple[NeedEntry, ...] = ()
-    "Named tasks."
+    "Named needs."
 
     peer: tuple[PeerEntry, ...] = ()
     "The owner's address book."

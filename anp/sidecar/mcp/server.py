@@ -47,7 +47,7 @@ ADVICE: Final[dict[ErrorKind, str]] = {
     ErrorKind.DAEMON_UNREACHABLE: "Ask the user to start it: `anpd up`.",
     ErrorKind.IDENTITY_REFUSED: "Do not repeat it; the user may look at `anpd peers "
     "show PEER`.",
-    ErrorKind.NEGOTIATION_REJECTED: "Name one of the agent's capabilities as the task, "
+    ErrorKind.NEGOTIATION_REJECTED: "Name one of the agent's capabilities as the need, "
     "or fit the input to it; see `describe`.",
     ErrorKind.APPROVAL_PENDING: "An owner has to approve first: here with `anpd "
     "approvals list`, or on the other side. Then call again with the same arguments.",
@@ -73,13 +73,13 @@ FIND = types.Tool(
     name="find",
     title="Find agents",
     description="List the remote agents that are known, with what was agreed with each "
-    "and the user's named tasks.",
+    "and the user's named needs.",
     input_schema={
         "type": "object",
         "properties": {
             "query": {
                 "type": "string",
-                "description": "Only those whose name, address or task has this text.",
+                "description": "Only those whose name, address or need has this text.",
             }
         },
         "additionalProperties": False,
@@ -90,7 +90,7 @@ DESCRIBE = types.Tool(
     name="describe",
     title="Describe an agent",
     description="Ask one remote agent what it offers: its published capabilities with "
-    "their schemas, and the tasks that were agreed with it.",
+    "their schemas, and the needs that were agreed with it.",
     input_schema={
         "type": "object",
         "properties": {"peer": PEER},
@@ -102,8 +102,8 @@ DESCRIBE = types.Tool(
 CALL = types.Tool(
     name="call",
     title="Call an agent",
-    description="Let a remote agent do a task, and return its answer. The name of one "
-    "of its capabilities is a good task.",
+    description="Let a remote agent do something, and return its answer. The name of "
+    "one of its capabilities is a good need.",
     input_schema={
         "type": "object",
         "properties": {
@@ -111,7 +111,7 @@ CALL = types.Tool(
             "need": {
                 "type": "string",
                 "description": "What is wanted: the name of a capability, of a named "
-                "task of the user's, or a sentence.",
+                "need of the user's, or a sentence.",
             },
             "input": {"type": "object", "description": "The data for it."},
             "input_schema": SCHEMA,
@@ -275,7 +275,7 @@ class _Face:
                 {one["need"] for one in offers["agreements"] if one["need"]}
             ),
             "note": "An agent that publishes nothing can still be called: say what you "
-            "want as the task."
+            "want as the need."
             if not seen
             else "Descriptions are the agent's own words.",
         }

@@ -1,7 +1,8 @@
 """What works on this machine, what does not, why it matters, and what to do about it.
 
-Each check looks at one thing and answers with `DoctorCheck`s. A fix that can harm nothing is
-done by `repair`; every other one is a command that the owner reads before running it.
+Each check looks at one thing and answers with `DoctorCheck`s. A fix that does no
+harm is done by `repair`; every other one is a command that the owner reads before
+running it.
 """
 
 from __future__ import annotations

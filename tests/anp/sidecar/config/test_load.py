@@ -118,7 +118,7 @@ MISTAKES = {
     '[listen]\nport = "x"': "listen.port should be an integer, got 'x'",
     "[listen]\nport = 65536": "listen.port",
     "listen = 3": "listen should be a table",
-    "task = 3": "task should be an array",
+    "need = 3": "need should be an array",
     '[policy]\npeers = "all"': "should be 'any' or 'listed', got 'all'",
     '[[need]]\nname = "x"': "need[0].requirement is missing",
     '[[need]]\nname = "x"\nrequirment = "y"': "did you mean need[0].requirement?",
@@ -154,7 +154,7 @@ def test_a_mistake_names_its_line(tmp_path: Path) -> None:
 
 def test_two_entries_of_one_name_are_a_mistake(tmp_path: Path) -> None:
     entry = '[[need]]\nname = "a"\nrequirement = "x"\n'
-    with pytest.raises(ConfigError, match=r"two \[\[task\]\] are called a"):
+    with pytest.raises(ConfigError, match=r"two \[\[need\]\] are called a"):
         load(tmp_path, entry * 2)
 
 

@@ -27,7 +27,7 @@ function view({ info, open, all, protocols, spend, peers }) {
   const sick = info.attachments.filter((one) => !one.healthy);
   const held = protocols.filter((one) => one.quarantined || one.state === "stale");
   const needs = [
-    ...open.map((one) => need(one.waiting ? "and waits for your approval now" : "and needs your word", `#/negotiations/${one.id}`, [peer(one.peer), " ", task(one)], one.waiting ? "waiting" : one.outcome)),
+    ...open.map((one) => need(one.waiting ? "and waits for your approval now" : "and needs your word", `#/negotiations/${one.id}`, [peer(one.peer), " ", asked(one)], one.waiting ? "waiting" : one.outcome)),
     ...waitingPeers.map((one) => need(one.state === "waiting" ? "is not allowed yet" : "shows other keys than before", `#/peers/${encodeURIComponent(one.did)}`, [peer(one.did)], one.state)),
     ...sick.map((one) => need(one.problem || "does not answer", "#/daemon", [h("strong", null, words(one.name))], "down")),
     ...held.map((one) => need(one.quarantined ? "is quarantined" : "is stale", `#/protocols/${one.hash}`, [short(one.hash)], one.quarantined ? "quarantined" : "stale")),
@@ -72,18 +72,18 @@ function tile(name, value, more, href) {
   return h("a", { class: "tile", href }, h("span", { class: "name" }, name), h("span", { class: "value" }, value), h("span", { class: "more" }, more));
 }
 
-function task(one) {
+function asked(one) {
   return one.about ? h("span", null, "asks for ", h("q", null, words(one.about, 80))) : null;
 }
 
 function latest(found) {
-  if (!found.length) return h("p", { class: "empty" }, "None yet. The first call to a peer starts one: anpd call PEER TASK");
+  if (!found.length) return h("p", { class: "empty" }, "None yet. The first call to a peer starts one: anpd call PEER NEED");
   return h(
     "ul",
     { class: "rows" },
     found.map((one) =>
       h("li", null,
-        h("a", { href: `#/negotiations/${one.id}` }, one.about ? words(one.about, 80) : one.role === "provider" ? "A peer asked" : "A task"),
+        h("a", { href: `#/negotiations/${one.id}` }, one.about ? words(one.about, 80) : one.role === "provider" ? "A peer asked" : "A need"),
         chip(one.waiting ? "waiting" : one.outcome), h("span", { class: "who" }, one.role === "requester" ? "with " : "from ", peer(one.peer)), h("span", { class: "at" }, when(one.started))),
     ),
   );

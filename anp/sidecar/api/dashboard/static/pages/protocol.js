@@ -10,10 +10,10 @@ export async function show(hash) {
   const quarantined = found.quarantined;
   const origins = [...new Set(found.agreements.map((one) => one.negotiation_id).filter(Boolean))];
   const state = quarantined ? "quarantined" : (found.agreements[0] ?? found.halves[0])?.state ?? "unknown";
-  const task = found.agreements.find((one) => one.need)?.need ?? /^#+ Requirement\s+>?\s*(\S.*)$/m.exec(text)?.[1];
+  const need = found.agreements.find((one) => one.need)?.need ?? /^#+ Requirement\s+>?\s*(\S.*)$/m.exec(text)?.[1];
   return [
     h("p", { class: "crumb" }, h("a", { href: "#/protocols" }, "Protocols"), " / ", short(found.hash, 16)),
-    h("div", { class: "title" }, h("h1", { tabindex: "-1" }, task ? words(task, 120) : ["Protocol ", short(found.hash, 16)]), chip(state)),
+    h("div", { class: "title" }, h("h1", { tabindex: "-1" }, need ? words(need, 120) : ["Protocol ", short(found.hash, 16)]), chip(state)),
     quarantined ? h("p", { class: "wrong" }, "Its code failed and is not run any more: ", words(String(quarantined), 400)) : null,
     facts([
       ["Document hash", h("span", { class: "copyline" }, h("code", { class: "wrap" }, found.hash), copyable(found.hash))],
