@@ -114,6 +114,15 @@ class StoreBackend(Protocol):
         """
         ...
 
+    @property
+    def writes(self) -> int | None:
+        """Number of write transactions since it was opened.
+
+        While it stands still, every read gives what it gave before. None when other
+        daemons may write, too.
+        """
+        ...
+
     def changes(self, area: str) -> int:
         """Return a number that grows when another daemon changes a row of `area`.
 

@@ -319,6 +319,7 @@ class Daemon:
             negotiation_timeout=config.negotiation.timeout,
             observer=self.observer,
             uses=self.uses,
+            writes=lambda: self.store.writes,
         )
         self.events = EventHub()
         self.calls = CallDesk(self.caller.call, self.events)

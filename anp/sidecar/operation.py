@@ -62,6 +62,7 @@ async def _reload(daemon: Daemon) -> Reloaded:
     daemon.policy.rules = PeerRules.of(found.config)
     # Not what it says of publishing, but who may use us, may have changed.
     daemon.consensus.publishes = found.config.publishes
+    daemon.caller.forget_routes()
     daemon.keep_links()
     if daemon.on_config is not None:
         daemon.on_config(found.config)

@@ -47,6 +47,7 @@ class Database:
         self._lock_timeout = lock_timeout
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="anpd-store")
         self._cache: PlainCache | None = None
+        self._writes = 0
         self._seen: OrderedDict[str, float] = OrderedDict()
         "Names and the times at which they are forgotten, in the order of their entry."
         try:
@@ -70,6 +71,11 @@ class Database:
         """See `Backend.is_shared`."""
         return False
 
+    @property
+    def writes(self) -> int | None:
+        """See `Backend.writes`."""
+        return self._writes
+
     def read(self, work: Callable[[PlainCache], T]) -> T:
         """Return what `work` returns; StoreUnavailable if the database fails it."""
         cache = self._open_cache()
@@ -84,6 +90,8 @@ class Database:
                 with cache.transact():
                     return work(cache)
             finally:
+                # Counted also when it failed: too many is safe, too few is not.
+                self._writes += 1
                 cache.abandon_transaction()
 
         return self._in_thread(transact)

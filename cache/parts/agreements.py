@@ -94,6 +94,11 @@ class AgreementStore:
         """True when other daemons may use the same store."""
         return self._database.is_shared
 
+    @property
+    def writes(self) -> int | None:
+        """Number of write transactions so far; see `Backend.writes`."""
+        return self._database.writes
+
     def changes(self, area: str) -> int:
         """Return a number that grows when another daemon changes records of a kind.
 

@@ -134,6 +134,11 @@ class RedisDatabase:
 
         return self._in_thread(work)
 
+    @property
+    def writes(self) -> int | None:
+        """See `Backend.writes`; other daemons write here too."""
+        return None
+
     def changes(self, area: str) -> int:
         """See `Backend.changes`."""
         name = self._names.version(area)

@@ -451,14 +451,13 @@ class Binder:
         cost: Cost = NO_COST,
     ) -> Prepared:
         try:
-            message_id, data = await self._request(bound.protocol, demand.arguments)
+            return await BoundRequest.of(
+                bound, demand, source=source, uri=uri, cost=cost
+            )
         except NegotiationError as exc:
             raise CallError(
                 ErrorKind.GENERATED_CODE, f"our half cannot encode the input: {exc}"
             ) from exc
-        return BoundRequest(
-            bound, demand, message_id, data, source=source, uri=uri, cost=cost
-        )
 
 
 def _size_of(demand: Demand) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +15,9 @@ from pydantic import Field
 from anp.channel.channel import ChannelClosed
 from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
+from anp.sidecar.bound.requester import BoundRequester
 from anp.sidecar.calls.binder import Binder
-from anp.sidecar.calls.prepared import Outdated, Prepared
+from anp.sidecar.calls.prepared import BoundRequest, Outdated, Prepared
 from anp.sidecar.consensus.written import NotServed
 from anp.sidecar.halves.protocol import Answer
 from anp.sidecar.minds.cost import NO_COST, Cost
@@ -23,15 +25,20 @@ from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.usage import UseCounter, Way
 from cache.records.records import Count, Hash
+from negotiation.errors import NegotiationError
 from negotiation.mind import Demand
 from negotiation.natural import render_natural_request
-from negotiation.need import Need
+from negotiation.need import Need, need_key
 from negotiation.trial.acceptance import Validator
 
 __all__ = ["CallRequest", "CallResult", "Caller", "Mode"]
 
 GRACE = 5.0
 "Seconds beyond a negotiation's own time that a call waits for how it ended."
+
+
+MAX_ROUTES = 1_024
+"Ways of calls that are remembered; the one not used for longest goes."
 
 
 class Mode(StrEnum):
@@ -130,8 +137,35 @@ class CallResult:
     "The steps of the call, in order."
 
 
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """The way that the last call for a need took, while nothing has changed since."""
+
+    target: LinkTarget
+    "The peer, as it was found."
+
+    bound: BoundRequester
+    "The open channel."
+
+    writes: int
+    "`Store.writes` before the way was looked up."
+
+    def holds(self, writes: int | None) -> bool:
+        """True when a look-up would come to the same channel again."""
+        return (
+            self.writes == writes
+            and self.bound.alive
+            and not self.bound.channel.retired
+        )
+
+
 class Caller:
-    """Carries calls to peers and back."""
+    """Carries calls to peers and back.
+
+    A call whose need went to the same peer before goes out on the same channel without
+    any look-up, as long as the store was not written to and `forget_routes` was not
+    called. Where other daemons share the store, every call looks up.
+    """
 
     def __init__(
         self,
@@ -141,14 +175,26 @@ class Caller:
         validator: Validator,
         negotiation_timeout: float,
         uses: UseCounter,
+        writes: Callable[[], int | None],
         observer: Observer | None = None,
     ) -> None:
+        """Make the caller.
+
+        Args:
+            writes: Returns `Store.writes`.
+        """
         self._observer = observer or Observer()
         self._finder = finder
         self._binder = binder
         self._validator = validator
         self._negotiation_timeout = negotiation_timeout
         self._uses = uses
+        self._writes = writes
+        self._routes: dict[tuple[str, str], _Route] = {}
+
+    def forget_routes(self) -> None:
+        """Have every next call looked up anew; the configuration has changed."""
+        self._routes.clear()
 
     async def call(self, request: CallRequest) -> CallResult:
         """Carry one call to a peer and back.
@@ -178,13 +224,10 @@ class Caller:
         try:
             async with asyncio.timeout(request.timeout):
                 await self._check_need(request.need, request.arguments)
-                target = await self._finder.find(
-                    request.peer, trust_first_use=request.trust_first_use
-                )
                 if request.mode is Mode.NATURAL_LANGUAGE:
-                    result = await self._in_words(target, request, mark)
+                    result = await self._in_words(request, mark)
                 else:
-                    result = await self._through_protocol(target, request, mark)
+                    result = await self._through_protocol(request, mark)
         except TimeoutError:
             raise CallError(
                 ErrorKind.TIMEOUT,
@@ -206,16 +249,33 @@ class Caller:
         target = await self._finder.find(peer, trust_first_use=False)
         return await self._binder.ask(target, question)
 
+    async def _target(self, request: CallRequest) -> LinkTarget:
+        return await self._finder.find(
+            request.peer, trust_first_use=request.trust_first_use
+        )
+
     async def _through_protocol(
-        self, target: LinkTarget, request: CallRequest, mark: Callable[[str], None]
+        self, request: CallRequest, mark: Callable[[str], None]
     ) -> CallResult:
         demand = Demand(request.need, request.arguments)
+        key, writes = (request.peer, need_key(request.need)), self._writes()
+        route = self._routes.get(key)
+        prepared: Prepared | None = None
+        if route is not None and route.holds(writes) and request.protocol is None:
+            with contextlib.suppress(NegotiationError):
+                # Data that does not fit, or code that fails: the look-up decides.
+                prepared = await BoundRequest.of(route.bound, demand)
+        if prepared is not None and route is not None:
+            target = route.target
+        else:
+            target = await self._target(request)
         try:
-            # The negotiation's own limit is shorter, and ends it with a reason.
-            async with asyncio.timeout(self._negotiation_timeout + GRACE):
-                prepared = await self._binder.prepare(
-                    target, demand, mark, named=request.protocol
-                )
+            if prepared is None:
+                # The negotiation's own limit is shorter, and ends it with a reason.
+                async with asyncio.timeout(self._negotiation_timeout + GRACE):
+                    prepared = await self._binder.prepare(
+                        target, demand, mark, named=request.protocol
+                    )
             prepared, answer, cost = await self._exchange(
                 prepared, target, demand, request, mark
             )
@@ -229,6 +289,16 @@ class Caller:
             self._uses.count(way, prepared.protocol)
             raise
         self._uses.count(way, prepared.protocol, agreement)
+        # The newest stands last, so that the first is the one to go.
+        self._routes.pop(key, None)
+        if (
+            isinstance(prepared, BoundRequest)
+            and writes is not None
+            and request.protocol is None
+        ):
+            while len(self._routes) >= MAX_ROUTES:
+                del self._routes[next(iter(self._routes))]
+            self._routes[key] = _Route(target, prepared.bound, writes)
         mark("result")
         return CallResult(
             output=answer.result,
@@ -244,9 +314,10 @@ class Caller:
         )
 
     async def _in_words(
-        self, target: LinkTarget, request: CallRequest, mark: Callable[[str], None]
+        self, request: CallRequest, mark: Callable[[str], None]
     ) -> CallResult:
         """Ask in natural language, without a protocol (ANP-71, ANP-72)."""
+        target = await self._target(request)
         text = render_natural_request(request.need.requirement, request.arguments)
         for last in (False, True):
             asker = await self._binder.requesters.open_asker(target, mark)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
@@ -102,6 +103,30 @@ class BoundRequest(Prepared):
         self._message_id = message_id
         self._data = data
         self._arguments = _object(demand.arguments)
+
+    @classmethod
+    async def of(
+        cls,
+        bound: BoundRequester,
+        demand: Demand,
+        *,
+        source: str = "agreement",
+        uri: str | None = None,
+        cost: Cost = NO_COST,
+    ) -> BoundRequest:
+        """Have our code encode the data of a call for an open channel.
+
+        Raises:
+            NegotiationError: Our code fails, or the protocol does not take the data.
+        """
+        message_id = secrets.token_hex(8)
+        data = await bound.protocol.encode(message_id, _object(demand.arguments))
+        return cls(bound, demand, message_id, data, source=source, uri=uri, cost=cost)
+
+    @property
+    def bound(self) -> BoundRequester:
+        """The channel it goes out on."""
+        return self._bound
 
     @property
     def agreement(self) -> AgreementRecord:

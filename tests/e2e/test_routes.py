@@ -1,0 +1,87 @@
+"""The way of an earlier call is taken again only while nothing has changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from anp.errors import CallError, ErrorKind
+from anp.sidecar.peers.policy import PeerRules
+from cache.records.peers import PeerState
+from tests.e2e.house import House, house_in
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    async with house_in(tmp_path) as house:
+        await house.others_are_served()
+        await house.others_are_served()
+        yield house
+
+
+def look_ups(house: House, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that grows with each look-up of a peer."""
+    finder = house.caller.finder
+    find, found = finder.find, list[str]()
+
+    async def watched(peer: str, *, trust_first_use: bool) -> object:
+        found.append(peer)
+        return await find(peer, trust_first_use=trust_first_use)
+
+    monkeypatch.setattr(finder, "find", watched)
+    return found
+
+
+async def test_a_warm_call_looks_nothing_up(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = look_ups(house, monkeypatch)
+    result = await house.result("twice", {"number": 4})
+    assert (result.output, result.source) == ({"twice": 8}, "agreement")
+    assert not found
+
+
+async def test_a_blocked_peer_is_called_no_more(house: House) -> None:
+    did = house.provider.identities.canonical
+    house.caller.store.see_peer(
+        did, shown_did=did, now=time.time(), state=PeerState.BLOCKED
+    )
+    with pytest.raises(CallError) as error:
+        await house.others_are_served()
+    assert error.value.kind is ErrorKind.POLICY
+
+
+async def test_changed_settings_have_the_peer_looked_up_again(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon = house.caller
+    blocked = frozenset({house.provider.did})
+    daemon.policy.rules = PeerRules("any", blocked=blocked)
+    daemon.caller.forget_routes()
+    with pytest.raises(CallError, match="is blocked"):
+        await house.others_are_served()
+
+
+async def test_a_store_that_others_write_to_is_asked_on_every_call(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(house.caller.caller, "_writes", lambda: None)
+    found = look_ups(house, monkeypatch)
+    for _ in range(2):
+        await house.others_are_served()
+    assert len(found) == 2
+
+
+async def test_a_closed_channel_is_not_taken_again(house: House) -> None:
+    for route in house.caller.caller._routes.values():
+        await route.bound.channel.close("over")
+    await house.others_are_served()
+
+
+async def test_data_of_another_shape_goes_its_own_way(house: House) -> None:
+    with pytest.raises(CallError):
+        await house.call("twice", number="two")
+    await house.others_are_served()
