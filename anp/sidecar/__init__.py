@@ -1,6 +1,7 @@
 """The daemon, in rooms; the files beside them build, wire and watch it.
 
-* `daemon`: builds every part, wires them, and runs until it is told to stop.
+* `daemon`: has every part, starts them, and ends them.
+* `wiring`: builds the parts, group by group, from home and configuration.
 * `operation`: reads the owner's files again and puts into effect what can be.
 * `health`: tells whether the daemon can do its work.
 * `gauges`: figures that are read when somebody asks.

@@ -1,0 +1,424 @@
+"""Builds the parts of a daemon, group by group, from its home and configuration.
+
+Each function takes what the groups before it made and returns one frozen record. No
+part is started here: `Daemon.running` does that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from anp.channel.channel import Channel
+from anp.channel.core.events import NeedHelloAnswer
+from anp.channel.dialler import Dialler
+from anp.channel.keeper import PURPOSE, KeyKeeper
+from anp.channel.links import Links
+from anp.errors import PeerError
+from anp.identity.address import PeerAddress
+from anp.identity.book import AddressBook
+from anp.identity.dids import Identities, canonical_did
+from anp.identity.keys import PrivateKey
+from anp.identity.web.fetcher import Fetcher
+from anp.identity.web.resolver import WebResolver
+from anp.sidecar.agreement.agreement import Agreer
+from anp.sidecar.bound.base import BoundParts
+from anp.sidecar.bound.natural import Spokesman
+from anp.sidecar.bound.provider import ProviderParts
+from anp.sidecar.bound.repairer import Repairer
+from anp.sidecar.bound.requester import RequesterParts
+from anp.sidecar.bundles.bundles import Bundles
+from anp.sidecar.calls.acceptor import Acceptor
+from anp.sidecar.calls.binder import Binder
+from anp.sidecar.calls.caller import Caller
+from anp.sidecar.calls.candidates import CandidateFinder
+from anp.sidecar.config.offers import links_config, negotiation_limits, our_meta
+from anp.sidecar.config.settings import Config
+from anp.sidecar.consensus.builtin import written_protocols
+from anp.sidecar.consensus.folder import ConsensusFolder
+from anp.sidecar.consensus.registry import ConsensusDesk
+from anp.sidecar.consensus.written import Heard, WrittenParts
+from anp.sidecar.halves.workshop import Workshop
+from anp.sidecar.home.home import Home
+from anp.sidecar.minds.accounts import Spending
+from anp.sidecar.minds.afterwards import Afterwards
+from anp.sidecar.minds.minds import Minds
+from anp.sidecar.minds.models import make_endpoint, make_spending
+from anp.sidecar.offer.attached import Attaching
+from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
+from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.peers.finder import PeerFinder
+from anp.sidecar.peers.lists import PeerLists, guarded_getter, peer_getter
+from anp.sidecar.peers.pins import DidKeys, UrlPins
+from anp.sidecar.peers.policy import PeerPolicy, PeerRules
+from anp.sidecar.peers.web_identity import (
+    OwnWeb,
+    load_own_web,
+    make_fetcher,
+    make_identities,
+    make_resolver,
+    server_tls,
+)
+from anp.sidecar.telemetry.observer import Observer
+from anp.sidecar.telemetry.usage import UseCounter
+from anp.wire.messages import MetaProtocol
+from cache.opening import open_store
+from cache.parts.imports import Imported
+from cache.store import Store
+from negotiation.consensus.written import WrittenLimits
+from negotiation.exchange.dialogue import DialogueLimits
+from negotiation.llm.asking.endpoint import ModelEndpoint
+from negotiation.mind import Offer
+from sandbox.pool.pool import Sandbox, SandboxConfig
+from sandbox.pool.validation import SchemaValidator
+
+__all__ = [
+    "CallParts",
+    "CodeParts",
+    "MindParts",
+    "OfferParts",
+    "PeerParts",
+    "make_calls",
+    "make_code",
+    "make_minds",
+    "make_offer",
+    "make_peers",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PeerParts:
+    """Our identity, the store, and what is known of peers."""
+
+    key: PrivateKey
+    own_web: OwnWeb | None
+    "Our place on the web of DIDs, if we have one."
+
+    identities: Identities
+    store: Store
+    fetcher: Fetcher
+    "Fetches URLs that peers name."
+
+    did_keys: DidKeys
+    web: WebResolver
+    policy: PeerPolicy
+    book: AddressBook
+
+
+def make_peers(home: Home, config: Config) -> PeerParts:
+    """Load or create our key, open the store, and read the address book."""
+    key_file = config.identity.key_file or home.key_file
+    key = (
+        PrivateKey.load(key_file) if key_file.exists() else PrivateKey.create(key_file)
+    )
+    own_web = load_own_web(home, config, key)
+    identities = make_identities(key, config, own_web)
+    store = open_store(
+        config.cache.path or home.store,
+        url=config.cache.url,
+        prefix=config.cache.prefix,
+        ca_file=config.cache.ca_file,
+        owner=identities.canonical,
+    )
+    fetcher, did_keys = make_fetcher(config.fetch), DidKeys(store)
+    return PeerParts(
+        key=key,
+        own_web=own_web,
+        identities=identities,
+        store=store,
+        fetcher=fetcher,
+        did_keys=did_keys,
+        web=WebResolver(fetcher, pins=did_keys),
+        policy=PeerPolicy(store, PeerRules.of(config)),
+        book=AddressBook(
+            [PeerAddress(p.name, p.did, p.url) for p in config.peer], UrlPins(store)
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CodeParts:
+    """Everything that runs or checks the code of protocols."""
+
+    sandbox: Sandbox
+    validator: SchemaValidator
+    workshop: Workshop
+
+
+def make_code(config: Config, observer: Observer) -> CodeParts:
+    """Set up the sandbox and the workers that judge schemas."""
+    sandbox = Sandbox(
+        SandboxConfig(
+            max_workers=config.sandbox.max_workers,
+            memory=config.sandbox.memory,
+            required_level=config.sandbox.level,
+        ),
+        on_run=observer.sandbox_run,
+    )
+    validator = SchemaValidator()
+    workshop = Workshop(sandbox, validator, deadline=config.sandbox.call_timeout)
+    return CodeParts(sandbox, validator, workshop)
+
+
+@dataclass(frozen=True, slots=True)
+class MindParts:
+    """Everything that decides in negotiations, and its money."""
+
+    spending: Spending
+    endpoint: ModelEndpoint | None
+    "The language model; None when the owner set none."
+
+    minds: Minds
+    agreer: Agreer
+    "Negotiates on a channel."
+
+
+def make_minds(
+    config: Config, peers: PeerParts, code: CodeParts, observer: Observer
+) -> MindParts:
+    """Set up the model, its accounts, and the negotiations that use it."""
+    spending = make_spending(peers.store, config, observer)
+    endpoint = make_endpoint(config.llm, code.validator.validate)
+    minds = Minds(
+        config.negotiation.mind,
+        endpoint=endpoint,
+        spending=spending,
+        is_listed=peers.policy.is_listed,
+    )
+    agreer = Agreer(
+        store=peers.store,
+        workshop=code.workshop,
+        think=minds.think,
+        limits=negotiation_limits(config),
+        own_did=peers.identities.canonical,
+        approve=config.negotiation.approve,
+        approval_wait=config.negotiation.approval_wait,
+        observer=observer,
+    )
+    return MindParts(spending, endpoint, minds, agreer)
+
+
+@dataclass(frozen=True, slots=True)
+class OfferParts:
+    """What peers can use of us, and the protocols that we know without negotiation."""
+
+    exposure: Exposure
+    attaching: Attaching
+    capability_calls: CapabilityCalls
+    bundles: Bundles
+    consensus: ConsensusDesk
+    heard: Heard
+    "Events and notices of peers that no call waits for."
+
+
+def make_offer(
+    home: Home,
+    config: Config,
+    peers: PeerParts,
+    code: CodeParts,
+    minds: MindParts,
+    observer: Observer,
+    *,
+    in_use: Callable[[Sequence[Imported]], Awaitable[None]],
+) -> OfferParts:
+    """Set up attachments, exposure, bundles and consensus protocols.
+
+    Args:
+        in_use: Told what a bundle brought, to end what it replaces.
+    """
+    exposure, own_did = Exposure(), peers.identities.canonical
+    bundles = Bundles(
+        store=peers.store,
+        workshop=code.workshop,
+        exposure=exposure,
+        own_did=own_did,
+        in_use=in_use,
+    )
+
+    async def fetch_document(uri: str, max_size: int) -> bytes:
+        """Fetch the document of a protocol that the owner pinned by its hash."""
+        return (await peers.fetcher.fetch(uri, max_size=max_size)).body
+
+    consensus = ConsensusDesk(
+        folder=ConsensusFolder(
+            config.consensus.directory or home.consensus,
+            store=peers.store,
+            fetch=fetch_document,
+        ),
+        order=config.consensus.order,
+        written=written_protocols(envelope=config.consensus.envelope),
+        publishes=config.publishes,
+        approve=config.negotiation.approve,
+        store=peers.store,
+        exposure=exposure,
+        bundles=bundles,
+        workshop=code.workshop,
+        mind=lambda: minds.minds.think(own_did, ours=True).mind,
+    )
+    return OfferParts(
+        exposure=exposure,
+        attaching=Attaching(home, exposure, max_calls=config.limits.max_calls),
+        capability_calls=CapabilityCalls(
+            exposure, code.validator, timeout=config.call.timeout, observer=observer
+        ),
+        bundles=bundles,
+        consensus=consensus,
+        heard=Heard(),
+    )
+
+
+@dataclass(slots=True)
+class _Gate:
+    """Stands in for the acceptor until it is built; links come first."""
+
+    observer: Observer
+    acceptor: Acceptor | None = None
+
+    async def answer_hello(self, hello: NeedHelloAnswer) -> MetaProtocol:
+        assert self.acceptor is not None
+        if self.observer.flights.closed:
+            # Unanswered until its link ends: to the peer we are away, not unwilling.
+            await asyncio.Event().wait()
+        try:
+            return await self.acceptor.answer_hello(hello)
+        except PeerError:
+            self.observer.handshake("provider", "refused")
+            raise
+
+    async def serve_channel(self, channel: Channel) -> None:
+        assert self.acceptor is not None
+        if not channel.resumed:
+            self.observer.handshake("provider", "ok")
+        await self.acceptor.serve_channel(channel)
+
+
+@dataclass(frozen=True, slots=True)
+class CallParts:
+    """Links, and the calls over them in both directions."""
+
+    links: Links
+    acceptor: Acceptor
+    "Serves the channels that peers open."
+
+    peer_lists: PeerLists
+    candidates: CandidateFinder
+    binder: Binder
+    finder: PeerFinder
+    caller: Caller
+
+
+def make_calls(
+    config: Config,
+    peers: PeerParts,
+    code: CodeParts,
+    minds: MindParts,
+    offer: OfferParts,
+    observer: Observer,
+    uses: UseCounter,
+) -> CallParts:
+    """Set up links, and who carries calls from and to peers."""
+    store, own_did, think = peers.store, peers.identities.canonical, minds.minds.think
+    meta, gate = partial(our_meta, config), _Gate(observer)
+    links = Links(
+        links_config(config),
+        identities=peers.identities,
+        resolver=make_resolver(peers.web),
+        dialler=Dialler(tls=peers.fetcher.tls, addresses=peers.fetcher.addresses),
+        server_tls=server_tls(config),
+        acceptor=gate,
+        on_handshake=partial(observer.handshake, "requester"),
+        keeper=KeyKeeper(
+            store,
+            peers.key.derive(PURPOSE),
+            enabled=config.channels.resumption,
+            max_counter=config.channels.renew_messages,
+        ),
+    )
+    dialogue = DialogueLimits(
+        message_timeout=config.negotiation.message_timeout,
+        cases_timeout=config.negotiation.timeout / 2,
+    )
+    bound = BoundParts(
+        workshop=code.workshop,
+        store=store,
+        repairer=Repairer(store, code.workshop, own_did=own_did),
+        afterwards=Afterwards(store, think),
+        limits=dialogue,
+    )
+    written = WrittenParts(
+        validator=code.validator,
+        dialogue=dialogue,
+        limits=WrittenLimits(
+            answer_timeout=config.call.timeout,
+            max_served=config.limits.max_calls,
+            max_message=MAX_VALUES,
+        ),
+        said=offer.heard.said,
+    )
+    gate.acceptor = acceptor = Acceptor(
+        exposure=offer.exposure,
+        policy=peers.policy,
+        store=store,
+        agreer=minds.agreer,
+        parts=ProviderParts(
+            common=bound,
+            capabilities=offer.capability_calls,
+            offered=lambda: Offer(offer.exposure.offered()),
+            max_calls=config.limits.max_calls,
+            used=uses.count,
+        ),
+        spokesman=Spokesman(offer.exposure, offer.capability_calls, think),
+        consensus=offer.consensus,
+        written=written,
+        answer=meta,
+    )
+    peer_lists = PeerLists(
+        lifetime=config.consensus.list_lifetime,
+        get=peer_getter(peers.fetcher.tls),
+        guarded_get=guarded_getter(peers.fetcher),
+    )
+    candidates = CandidateFinder(
+        desk=offer.consensus,
+        lists=peer_lists,
+        store=store,
+        workshop=code.workshop,
+        think=think,
+        enabled=config.consensus.use,
+    )
+
+    async def remember(channel: Channel) -> None:
+        peer = canonical_did(channel.peer_did, channel.peer_key)
+        await peers.policy.remember(peer, shown_did=channel.peer_did)
+
+    binder = Binder(
+        links=links,
+        store=store,
+        agreer=minds.agreer,
+        parts=RequesterParts(bound, config.call.timeout),
+        written=written,
+        candidates=candidates,
+        own_did=own_did,
+        offer=meta,
+        remember=remember,
+        test_cases=config.negotiation.test_cases,
+        shares_agreements=config.policy.share_agreements,
+    )
+    finder = PeerFinder(
+        peers.book,
+        peers.policy.is_blocked,
+        web=peers.web,
+        tls=peers.fetcher.tls,
+        has_link=links.has_link,
+    )
+    caller = Caller(
+        finder=finder,
+        binder=binder,
+        validator=code.validator,
+        negotiation_timeout=config.negotiation.timeout,
+        observer=observer,
+        uses=uses,
+        writes=lambda: store.writes,
+    )
+    return CallParts(links, acceptor, peer_lists, candidates, binder, finder, caller)
