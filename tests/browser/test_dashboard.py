@@ -103,7 +103,7 @@ async def test_a_negotiation_is_watched_live_and_its_rounds_are_compared(
         timeline = page.get_by_role("list").filter(has=page.locator(".theirs"))
         await expect(timeline.locator(".theirs")).to_have_count(1)
         await expect(timeline.locator(".ours")).to_have_count(1)
-        await expect(page.get_by_text("Our mind wants changes")).to_be_visible()
+        await expect(page.get_by_text("Our side wants changes")).to_be_visible()
         await page.evaluate("window.stayed = true")
         await peer.send_meta(candidate(2, order("few"), "I would rather have texts"))
         await expect(timeline.locator(".theirs")).to_have_count(2)
@@ -114,9 +114,9 @@ async def test_a_negotiation_is_watched_live_and_its_rounds_are_compared(
     assert await page.evaluate("window.stayed") is True
     # The diff of two rounds of the person's choice.
     await page.get_by_label("From", exact=True).select_option(
-        label="Round 0 · the peer's"
+        label="Proposal 0 · the peer's"
     )
-    await page.get_by_label("To", exact=True).select_option(label="Round 1 · ours")
+    await page.get_by_label("To", exact=True).select_option(label="Proposal 1 · ours")
     diff = page.locator(".diff")
     await expect(diff.locator("caption")).to_contain_text("removed")
     assert await diff.locator("td.text.old").count() > 0
@@ -139,21 +139,21 @@ async def test_an_approval_is_decided_and_the_protocol_can_be_read(
     context, seen = browser
     page = await enter(context, stage.link(stage.provider))
     call = stage.call("place_order", amount=7, label="chairs")
-    need = page.locator(".needs li", has_text="waits for your approval now")
+    need = page.locator(".needs li", has_text="waits for your decision now")
     await need.get_by_role("link", name="Open").click()
     await expect(page.get_by_text("Waits for your decision")).to_be_visible()
-    await expect(page.get_by_text("Our code for it may call:")).to_contain_text(
+    await expect(page.get_by_text("Our code for it may call these capabilities:")).to_contain_text(
         "place.place_order"
     )
     # By keyboard alone, as a person without a mouse does it.
     await page.get_by_label("Accept", exact=True).focus()
     await page.keyboard.press("Space")
-    await page.get_by_label("Note (may be empty)").focus()
+    await page.get_by_label("Note (optional)").focus()
     await page.keyboard.type("good for both")
     await page.keyboard.press("Tab")
-    await expect(page.get_by_role("button", name="Accept the document")).to_be_focused()
+    await expect(page.get_by_role("button", name="Accept the proposal")).to_be_focused()
     await page.keyboard.press("Enter")
-    await expect(page.locator(".toast")).to_contain_text("Your decision was taken")
+    await expect(page.locator(".toast")).to_contain_text("Your decision was stored")
     out, err = call.communicate(timeout=60)
     assert call.returncode == 0, err
     assert json.loads(out)["output"] == {"total": 21, "label": "chairs"}
@@ -161,14 +161,14 @@ async def test_an_approval_is_decided_and_the_protocol_can_be_read(
     await expect(page.locator("#main")).to_contain_text("good for both")
     # The protocol that came of it: document, code, tests, provenance.
     await page.locator(".facts").get_by_role("link", name=re.compile("…")).last.click()
-    document = page.get_by_role("region", name="Document")
+    document = page.get_by_role("region", name="Protocol text")
     await expect(document).to_contain_text("place_order")
-    code = page.get_by_role("region", name="Code of the provider half")
+    code = page.get_by_role("region", name="Code for the provider")
     await expect(code).to_contain_text("def handle_request(data)")
     await expect(page.get_by_text("SHA-256 of this code")).to_contain_text(
         re.compile("[0-9a-f]{64}")
     )
-    await expect(page.locator(".card", has_text="Our provider half")).to_contain_text(
+    await expect(page.locator(".card", has_text="Our code for the provider")).to_contain_text(
         "passed"
     )
     await expect(
@@ -186,9 +186,9 @@ async def test_an_approval_is_rejected_with_a_note_that_the_caller_reads(
     row = page.locator("tbody tr", has_text="waiting")
     await row.get_by_role("link", name="stock_level").click()
     await page.get_by_label("Reject", exact=True).check()
-    await page.get_by_label("Note (may be empty)").fill("ask again on Monday")
-    await page.get_by_role("button", name="Reject the document").click()
-    await expect(page.locator(".toast")).to_contain_text("Your decision was taken")
+    await page.get_by_label("Note (optional)").fill("ask again on Monday")
+    await page.get_by_role("button", name="Reject the proposal").click()
+    await expect(page.locator(".toast")).to_contain_text("Your decision was stored")
     out, _ = call.communicate(timeout=60)
     assert call.returncode == 6
     assert "ask again on Monday" in out
@@ -204,18 +204,18 @@ async def test_an_ended_negotiation_is_rescued_by_an_edit_and_a_hint(
     where = f"#/negotiations/{newest[0]['id']}"
     page = await enter(context, stage.link(stage.caller), where)
     await page.get_by_label("Edit and send").check()
-    field = page.get_by_label("The document as you want it")
+    field = page.get_by_label("Your protocol text")
     await expect(field).to_have_value(re.compile("place_order"))
     await field.fill("no document")
-    await page.get_by_role("button", name="Send your document").click()
+    await page.get_by_role("button", name="Send your text").click()
     await expect(page.get_by_role("alert")).to_contain_text("cannot be used")
     await field.fill(order(1))
-    await page.get_by_role("button", name="Send your document").click()
+    await page.get_by_role("button", name="Send your text").click()
     await expect(page.locator(".toast")).to_contain_text("next negotiation")
-    await page.get_by_text("Leave a hint for our side").click()
-    await page.get_by_label("For our own mind").fill("use place_order")
-    await page.get_by_role("button", name="Leave the hint").click()
-    await expect(page.locator(".toast")).to_contain_text("The hint was left")
+    await page.get_by_text("Give a hint to our side").click()
+    await page.get_by_label("For our rules or model").fill("use place_order")
+    await page.get_by_role("button", name="Give the hint").click()
+    await expect(page.locator(".toast")).to_contain_text("The hint was stored")
     said_ = stage.caller.ok("negotiations", "decisions", "--json").json()["decisions"]
     assert {one["verdict"] for one in said_ if one["used"] is None} >= {"edit", "hint"}
 
@@ -239,7 +239,7 @@ async def test_markup_and_hidden_characters_of_a_peer_do_nothing_but_show(
     await expect(main.locator(".mark", has_text="ESC").first).to_be_visible()
     # Every other place that shows it.
     await page.get_by_label("From", exact=True).select_option(value="-1")
-    await expect(page.get_by_role("region", name=re.compile("Round"))).to_contain_text(
+    await expect(page.get_by_role("region", name=re.compile("Proposal"))).to_contain_text(
         "<img src=x"
     )
     for section in ("", "approvals", "negotiations", "peers", "protocols"):

@@ -44,7 +44,7 @@ let current = null;
 
 export function tell(text) {
   said.textContent = "";
-  // Said anew even if it is the same text.
+  // Cleared first, so that a screen reader reads the same text again.
   requestAnimationFrame(() => (said.textContent = text));
 }
 
@@ -63,7 +63,7 @@ async function open({ focus = true } = {}) {
     const view = await show(found, {
       tell,
       reload: () => current === mine && open({ focus: false }),
-      // What a page wants to hear: its own refresh, run once for many events.
+      // Registers the refresh of a page, run once for many events.
       watch: (types, refresh) => (mine.onEvent = gathered(types, refresh)),
       put: (...children) => current === mine && replace(main, ...children),
     });
@@ -73,7 +73,7 @@ async function open({ focus = true } = {}) {
   } catch (problem) {
     if (current !== mine) return;
     if (problem instanceof Problem && problem.status === 401) return signedOut();
-    replace(main, page("This cannot be shown", h("p", { class: "wrong", role: "alert" }, problem.message), button("Try again", () => open())));
+    replace(main, page("This page cannot be shown", h("p", { class: "wrong", role: "alert" }, problem.message), button("Try again", () => open())));
   } finally {
     main.removeAttribute("aria-busy");
   }
@@ -136,7 +136,7 @@ async function countOpen() {
   const { negotiations: open } = await get("/v1/negotiations?open=1");
   const now = open.filter((one) => one.waiting).length;
   const badge = document.querySelector('#rail a[data-section="approvals"] .badge');
-  replace(badge, open.length ? [String(open.length), h("span", { class: "hidden" }, ` wait for you, ${now} now`)] : null);
+  replace(badge, open.length ? [String(open.length), h("span", { class: "hidden" }, ` wait for your decision, ${now} of them now`)] : null);
   badge.classList.toggle("now", now > 0);
 }
 
@@ -147,7 +147,7 @@ function signedOut() {
     main,
     page(
       "Sign in",
-      h("p", null, "This page needs a link that is good for one browser, once. Type this in a terminal on the daemon's machine, and open the link it prints:"),
+      h("p", null, "You sign in with a link that works once. Type this command in a terminal on the daemon's machine, and open the link that it prints:"),
       h("pre", { class: "block command" }, "anpd dashboard"),
       h("p", { class: "note" }, "A sign-in lasts 12 hours and ends when the daemon stops."),
     ),
@@ -165,7 +165,7 @@ async function signOut() {
 async function signIn() {
   const match = /^#code=([\w-]+)$/.exec(location.hash);
   if (!match) return;
-  // Out of the address and the history before anything else: the code is a key.
+  // The code is a key, so it leaves the address and the history before anything else.
   history.replaceState(null, "", "/#/");
   try {
     await post("/dashboard/session", { code: match[1] });

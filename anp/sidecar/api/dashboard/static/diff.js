@@ -99,10 +99,10 @@ export function totals(made) {
 export function comparison(before, after, { left, right }) {
   const made = rows(before, after);
   if (made === null) {
-    return h("p", { class: "note" }, "These two texts are too long or too different to be compared line by line.");
+    return h("p", { class: "note" }, "These two texts are too long or too different to be compared line by line. Choose one of them alone to read it.");
   }
   const { added, removed } = totals(made);
-  if (!added && !removed) return h("p", { class: "empty" }, "No difference: both documents are the same, byte for byte.");
+  if (!added && !removed) return h("p", { class: "empty" }, "No difference: both protocol texts are the same, byte for byte.");
   const body = h("tbody");
   for (const stretch of stretches(made)) {
     if (stretch.folded) body.append(fold(stretch.rows));

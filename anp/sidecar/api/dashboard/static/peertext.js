@@ -51,7 +51,7 @@ export function words(text, most = 300) {
   );
 }
 
-// A whole document, code or message.
+// A whole protocol text, code or message.
 export function block(text, { label, most = MAX_SHOWN, numbered = false } = {}) {
   const plain = String(text ?? "");
   const content = plain.length > most ? cut(plain, most) : plain;
@@ -87,5 +87,5 @@ function cut(text, most) {
 }
 
 export function untrusted(whose) {
-  return h("span", { class: "untrusted", title: "Written by others; shown as text, never run or followed" }, `${whose} · untrusted`);
+  return h("span", { class: "untrusted", title: "Written by somebody else; it is shown as plain text, and never run" }, `${whose} · untrusted`);
 }

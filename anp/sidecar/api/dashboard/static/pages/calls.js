@@ -9,8 +9,8 @@ export async function show(_, { watch, put }) {
     const { calls } = await get("/v1/calls");
     return page(
       "Calls",
-      h("p", { class: "lead" }, "What your agent asked of peers lately. A result is kept for an hour, in memory."),
-      table("Calls", ["Task", "State", "Peer", "Way", "Took", "Began", "Answer"], calls.map(row), "No call lately. Make one: anpd call PEER TASK -d JSON"),
+      h("p", { class: "lead" }, "The latest calls of your agent to peers. A result is kept in memory for an hour."),
+      table("Calls", ["Need", "State", "Peer", "Protocol", "Took", "Started", "Answer"], calls.map(row), "No calls in the last hour. Make one with: anpd call PEER NEED -d JSON"),
     );
   };
   watch(["call"], async () => put(await draw()));
@@ -30,7 +30,7 @@ function row(one) {
     called(one),
     [result ? (result.protocol ? h("a", { href: `#/protocols/${result.protocol}` }, result.source.replaceAll("_", " "), " ", short(result.protocol, 8)) : result.source.replaceAll("_", " ")) : "–",
       ...one.negotiations.slice(-1).map((id) => h("div", null, h("a", { href: `#/negotiations/${id}` }, "negotiation")))],
-    result ? lasting(result.ms / 1000) : one.ended ? lasting(one.ended - one.created) : "under way",
+    result ? lasting(result.ms / 1000) : one.ended ? lasting(one.ended - one.created) : "running",
     when(one.created),
     result
       ? h("details", null, h("summary", null, "Show"), block(JSON.stringify(result.output, null, 2), { label: "Answer of the peer" }))

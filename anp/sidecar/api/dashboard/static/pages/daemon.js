@@ -15,7 +15,7 @@ export async function show(_, { watch, put }) {
         ["Home", h("code", { class: "wrap" }, info.home)],
         ["Started", when(info.started)],
         ["Version", info.version],
-        ["Mind", info.mind],
+        ["Decided by", info.mind],
       ]),
       section("Health", parts(health)),
       section("Attachments", table("Attachments", ["Name", "Kind", "Health", "Capabilities", "Exposed"],
@@ -23,14 +23,14 @@ export async function show(_, { watch, put }) {
           h("strong", null, words(one.name)), one.kind,
           [chip(one.healthy ? "healthy" : "down"), one.problem ? h("div", { class: "note" }, words(one.problem)) : null],
           number(one.capabilities), one.expose.length ? one.expose.map((name) => [name === "*" ? "all" : h("code", null, words(name)), " "]) : "nothing",
-        ]), "Nothing is attached. Attach your agent: anpd attach mcp -- COMMAND")),
-      section("Capabilities", table("Capabilities", ["Name", "What it does", "Peers may use it", "Hints", "Schemas"],
+        ]), "Nothing is attached. Attach your agent with: anpd attach mcp -- COMMAND")),
+      section("Capabilities", table("Capabilities", ["Name", "Description", "Exposed to peers", "Hints", "Schemas"],
         capabilities.map((one) => [
           h("code", null, words(one.name)), words(one.description, 160), one.exposed ? chip("exposed", "good") : chip("not exposed"),
-          [one.read_only ? "read-only" : "may change things", one.idempotent ? ", idempotent" : ""],
+          [one.read_only ? "read-only" : "may have side effects", one.idempotent ? ", idempotent" : ""],
           h("details", null, h("summary", null, "Show"), block(JSON.stringify({ input: one.input_schema, output: one.output_schema }, null, 2), { label: `Schemas of ${one.name}` })),
-        ]), "None.")),
-      section(`Sandbox: ${info.sandbox.level}`, table("Layers of the sandbox", ["Layer", "State", "Why"],
+        ]), "There are no capabilities, because nothing is attached.")),
+      section(`Sandbox: ${info.sandbox.level}`, table("Layers of the sandbox", ["Layer", "State", "Reason"],
         info.sandbox.layers.map((one) => [one.name, one.active ? chip("active") : chip("off", "calm"), one.reason ? words(one.reason) : "–"]), "")),
     );
   };
@@ -41,7 +41,7 @@ export async function show(_, { watch, put }) {
 function parts(health) {
   const rows = Object.entries(health.parts ?? {}).map(([name, part]) => [name, chip(part.state), words(part.text)]);
   return [
-    table("Parts of the daemon", ["Part", "State", "What was found"], rows, "Nothing is known."),
-    h("p", { class: "note" }, "Type ", h("code", null, "anpd doctor"), " in a terminal for every check, and how to fix what is wrong."),
+    table("Parts of the daemon", ["Part", "State", "Finding"], rows, "The daemon reported no parts."),
+    h("p", { class: "note" }, "Type ", h("code", null, "anpd doctor"), " in a terminal for all checks, each with the command that repairs a fault."),
   ];
 }

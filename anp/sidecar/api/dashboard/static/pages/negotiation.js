@@ -1,4 +1,4 @@
-// One negotiation: followed live, compared round by round, and decided.
+// One negotiation: its messages live, its proposals compared, and the owner's decision.
 import { get, post } from "../api.js";
 import { comparison, rows, totals } from "../diff.js";
 import { button, chip, facts, h, page, replace, section, table } from "../dom.js";
@@ -6,13 +6,13 @@ import { count, lasting, number, peer, short, when } from "../format.js";
 import { block, untrusted, words } from "../peertext.js";
 
 export async function show(id, { tell, watch, put, reload }) {
-  // What the person chose or wrote stays while new rounds arrive.
+  // The choices and texts of the person stay while new messages arrive.
   const kept = { left: null, right: null, verdict: null, note: "", document: null, hint: "", open: new Set() };
   let turns = -1;
   const draw = async () => {
     const found = await get(`/v1/negotiations/${encodeURIComponent(id)}`);
     const more = turns >= 0 && found.turns.length > turns;
-    if (more) tell(`${count(found.turns.length - turns, "new message")}; outcome: ${found.waiting ? "waits for you" : found.outcome}`);
+    if (more) tell(`${count(found.turns.length - turns, "new message")}; outcome: ${found.waiting ? "waits for your decision" : found.outcome}`);
     turns = found.turns.length;
     return view(found, kept, { tell, reload });
   };
@@ -36,17 +36,18 @@ function view(found, kept, tools) {
     h("div", { class: "title" }, h("h1", { tabindex: "-1" }, title), chip(found.waiting ? "waiting" : found.outcome)),
     found.reason ? h("p", { class: found.outcome === "agreed" ? "lead" : "wrong" }, words(found.reason, 600)) : null,
     facts([
-      [found.role === "requester" ? "We ask" : "We are asked by", peer(found.peer)],
+      ["Peer", peer(found.peer)],
+      ["Our role", found.role],
       ["Started", h("span", null, when(found.started), `, ${took}`)],
-      ["Rounds", number(found.rounds)],
-      ["Model calls of ours", number(found.model_calls)],
-      ["Agreed document", found.hash ? h("a", { href: `#/protocols/${found.hash}` }, short(found.hash)) : null],
+      ["Proposals", number(found.rounds)],
+      ["Our model calls", number(found.model_calls)],
+      ["Agreed protocol", found.hash ? h("a", { href: `#/protocols/${found.hash}` }, short(found.hash)) : null],
       ["Tests", found.agreement || found.tests ? testLine(found.agreement?.tests ?? found.tests) : null],
     ]),
     decide(found, documents, kept, tools),
-    section("What was said", timeline(found, documents, kept)),
-    documents.length ? section("Documents", compare(documents, kept)) : null,
-    found.exchanges.length ? section("Our model", exchanges(found.exchanges)) : null,
+    section("Messages", timeline(found, documents, kept)),
+    documents.length ? section("Proposals", compare(documents, kept)) : null,
+    found.exchanges.length ? section("Our model calls", exchanges(found.exchanges)) : null,
     said(found),
   ];
 }
@@ -55,7 +56,7 @@ function testLine(tests) {
   return Object.entries(tests).filter(([, value]) => typeof value !== "object").map(([name, value]) => `${name}: ${value}`).join(", ");
 }
 
-// Every document that was on the table, in order, each once.
+// Every proposal in order, each text once.
 function documentsOf(found) {
   const made = [];
   const put = (text, label, whose, turn) => {
@@ -63,7 +64,7 @@ function documentsOf(found) {
   };
   found.turns.forEach((turn, at) => {
     const ours = turn.direction === "sent";
-    put(turn.candidate, `Round ${turn.sequence_id} · ${ours ? "ours" : "the peer's"}`, ours ? "ours" : "peer", at);
+    put(turn.candidate, `Proposal ${turn.sequence_id} · ${ours ? "ours" : "the peer's"}`, ours ? "ours" : "peer", at);
   });
   if (found.pending) put(found.pending.document, `For your approval · ${found.pending.ours ? "ours" : "the peer's"}`, found.pending.ours ? "ours" : "peer", null);
   return made;
@@ -71,9 +72,9 @@ function documentsOf(found) {
 
 function timeline(found, documents, kept) {
   const entries = inOrder(found);
-  if (!entries.length) return h("p", { class: "empty" }, found.running ? "Nothing yet." : "Nothing was said.");
+  if (!entries.length) return h("p", { class: "empty" }, found.running ? "No messages yet." : "No messages were sent.");
   const lines = entries.map(({ verdict, turn, at, seconds }, place) => (verdict ? thought(verdict, seconds, entries[place + 1]?.turn) : message(turn, at, documents, kept)));
-  if (found.running) lines.push(h("li", { class: "waiting" }, h("span", { class: "dot" }), h("p", null, found.waiting ? "Waits for your word." : "Goes on…")));
+  if (found.running) lines.push(h("li", { class: "waiting" }, h("span", { class: "dot" }), h("p", null, found.waiting ? "Waits for your decision." : "Running…")));
   return h("ol", { class: "timeline" }, lines);
 }
 
@@ -91,9 +92,9 @@ function inOrder(found) {
 }
 
 function thought(verdict, seconds, next) {
-  // What we told the peer next says it already.
+  // Our next message to the peer has the same reason already.
   const told = next?.direction === "sent" && next.summary.includes(verdict.reason);
-  const who = verdict.by === "owner" ? "You" : "Our mind";
+  const who = verdict.by === "owner" ? "You" : verdict.by === "tests" ? "Earlier test cases" : "Our side";
   const did = { propose: "wrote a proposal", accept: "accepted", counter: "wants changes", reject: "rejected" }[verdict.verdict] ?? verdict.verdict;
   return h(
     "li",
@@ -117,7 +118,7 @@ function message(turn, at, documents, kept) {
       "p",
       { class: "head" },
       h("strong", null, ours ? "We" : "The peer"),
-      ` ${turn.status === "negotiating" ? (place < 0 ? "said" : at ? "countered" : "proposed") : ""} `,
+      ` ${turn.status === "negotiating" ? (place < 0 ? "answered" : at ? "made another proposal" : "made a proposal") : ""} `,
       turn.status === "negotiating" ? null : chip(turn.status, { accepted: "good", rejected: "bad" }[turn.status]),
       change ? h("span", { class: "change" }, h("span", { class: "plus" }, `+${change.added}`), " ", h("span", { class: "minus" }, `−${change.removed}`), h("span", { class: "hidden" }, " lines")) : null,
       h("span", { class: "at" }, lasting(turn.seconds)),
@@ -137,7 +138,7 @@ function compare(documents, kept) {
   const area = h("div");
   const pick = (id, label, chosen, none) =>
     h("div", null, h("label", { for: id }, label), h("select", { id, onchange: draw },
-      none ? h("option", { value: "-1" }, "nothing (whole document)") : null,
+      none ? h("option", { value: "-1" }, "nothing (show the whole text)") : null,
       documents.map((one, at) => {
         const option = h("option", { value: at }, one.label);
         option.selected = at === chosen;
@@ -169,11 +170,11 @@ function decide(found, documents, kept, tools) {
   return h(
     "section",
     { class: `decide ${found.waiting ? "now" : ""}` },
-    h("h2", null, found.waiting ? "Waits for your decision" : open ? "You can decide" : "You can step in"),
+    h("h2", null, found.waiting ? "Waits for your decision" : open ? "Your decision for the next negotiation" : "Actions"),
     open ? [
       h("p", null, found.waiting
-        ? `${found.pending?.ours ? "Our document" : "The peer's document"} is agreed only with your word. Read it below first.`
-        : "Your word stands for seven days and is used by the next negotiation about this with this peer."),
+        ? `${found.pending?.ours ? "Our proposal" : "The peer's proposal"} needs your decision. Read it below first.`
+        : "This negotiation has ended. Your decision is stored for seven days and used once, by the next such negotiation with this peer."),
       found.pending?.half ? half(found.pending.half) : null,
       decisionForm(found, documents, kept, tools, known),
     ] : null,
@@ -185,8 +186,8 @@ function decide(found, documents, kept, tools) {
 function half(pending) {
   const may = pending.capabilities ?? [];
   return h("div", null,
-    h("p", null, "Our code for it may call: ", may.length ? may.map((name, at) => [at ? ", " : "", h("code", null, words(name))]) : "nothing", "."),
-    h("details", null, h("summary", null, `The code (${pending.origin})`), block(pending.text, { label: "Code of our half", numbered: true })));
+    h("p", null, "Our code for it may call these capabilities: ", may.length ? may.map((name, at) => [at ? ", " : "", h("code", null, words(name))]) : "nothing", "."),
+    h("details", null, h("summary", null, `Our code, written by: ${pending.origin}`), block(pending.text, { label: "Our code", numbered: true })));
 }
 
 function decisionForm(found, documents, kept, tools, known) {
@@ -194,15 +195,15 @@ function decisionForm(found, documents, kept, tools, known) {
   kept.document ??= found.pending?.document ?? documents.at(-1)?.text ?? "";
   const note = h("textarea", { id: "decide-note", rows: "2", maxlength: "4000", value: kept.note, oninput: (event) => (kept.note = event.target.value) });
   const text = h("textarea", { id: "decide-document", rows: "16", spellcheck: "false", class: "code", value: kept.document, oninput: (event) => (kept.document = event.target.value) });
-  const edited = h("label", { class: "field" }, h("span", null, "The document as you want it"), text);
+  const edited = h("label", { class: "field" }, h("span", null, "Your protocol text"), text);
   const send = h("button", { type: "submit", class: "primary" }, "Decide");
   const explain = h("span", { class: "note", id: "decide-explain" });
   const set = (verdict) => {
     kept.verdict = verdict;
     edited.hidden = verdict !== "edit";
-    send.textContent = { accept: "Accept the document", reject: "Reject the document", edit: "Send your document" }[verdict] ?? "Decide";
+    send.textContent = { accept: "Accept the proposal", reject: "Reject the proposal", edit: "Send your text" }[verdict] ?? "Decide";
     send.disabled = !verdict;
-    explain.textContent = { accept: "The code is still checked and limited to what you expose.", reject: "The peer reads your note as the reason.", edit: "Your text goes out in place of the document." }[verdict] ?? "";
+    explain.textContent = { accept: "The code is still checked, and limited to the capabilities that you expose.", reject: "The peer reads your note as the reason.", edit: "Your text is sent in place of the proposal." }[verdict] ?? "";
   };
   const radios = choices.map(([value, label]) =>
     h("label", { class: "choice" }, h("input", { type: "radio", name: "verdict", id: `decide-${value}`, value, checked: kept.verdict === value, onchange: () => set(value) }), h("span", null, label)));
@@ -215,14 +216,14 @@ function decisionForm(found, documents, kept, tools, known) {
         const body = { verdict: kept.verdict, note: kept.note };
         if (kept.verdict === "edit") body.document = text.value;
         send.disabled = true;
-        const done = await act(tools, `/v1/negotiations/${found.id}/decision`, body, "Your decision was taken.");
+        const done = await act(tools, `/v1/negotiations/${found.id}/decision`, body, "Your decision was stored.");
         if (done) [kept.note, kept.verdict, kept.document] = ["", null, null];
         send.disabled = false;
       },
     },
     h("fieldset", null, h("legend", null, "Your decision"), radios),
     edited,
-    h("label", { class: "field" }, h("span", null, "Note (may be empty)"), note),
+    h("label", { class: "field" }, h("span", null, "Note (optional)"), note),
     h("p", { class: "actions" }, send, " ", explain),
   );
 }
@@ -232,18 +233,18 @@ function hintForm(found, kept, tools) {
   return h(
     "details",
     { class: "hint", open: Boolean(kept.hint) },
-    h("summary", null, "Leave a hint for our side"),
+    h("summary", null, "Give a hint to our side"),
     h(
       "form",
       {
         class: "inline",
         onsubmit: async (event) => {
           event.preventDefault();
-          if (await act(tools, `/v1/negotiations/${found.id}/hint`, { text: field.value }, "The hint was left.")) kept.hint = "";
+          if (await act(tools, `/v1/negotiations/${found.id}/hint`, { text: field.value }, "The hint was stored.")) kept.hint = "";
         },
       },
-      h("label", { class: "field" }, h("span", null, "For our own mind; never sent to the peer"), field),
-      h("button", { type: "submit" }, "Leave the hint"),
+      h("label", { class: "field" }, h("span", null, "For our rules or model; never sent to the peer"), field),
+      h("button", { type: "submit" }, "Give the hint"),
     ),
   );
 }
@@ -251,7 +252,7 @@ function hintForm(found, kept, tools) {
 async function act({ tell, reload }, path, body, done) {
   try {
     const said = await post(path, body);
-    const later = said?.applied === "next negotiation" ? " It counts in the next negotiation." : "";
+    const later = said?.applied === "next negotiation" ? " It is used in the next negotiation." : "";
     await reload();
     notice(done + later, "fine");
     tell(done + later);
@@ -278,8 +279,8 @@ function exchanges(found) {
 }
 
 function said(found) {
-  const all = [...found.hints.map((text) => ["hint", words(text), "–", "given to our mind"]),
-    ...(found.decisions ?? []).map((one) => [one.verdict, one.note ? words(one.note) : "–", when(one.created), one.used_by ? "used" : h("span", null, "waits until ", when(one.expires))])];
+  const all = [...found.hints.map((text) => ["hint", words(text), "–", "given to our rules or model"]),
+    ...(found.decisions ?? []).map((one) => [one.verdict, one.note ? words(one.note) : "–", when(one.created), one.used_by ? "used" : h("span", null, "stored until ", when(one.expires))])];
   if (!all.length) return null;
-  return section("Your words", table("Your words", ["Word", "Note", "Said", "State"], all.map(([word, ...rest]) => [chip(word), ...rest]), ""));
+  return section("Your decisions", table("Your decisions", ["Decision", "Note", "Made", "State"], all.map(([word, ...rest]) => [chip(word), ...rest]), ""));
 }

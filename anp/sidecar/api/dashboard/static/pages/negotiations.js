@@ -4,7 +4,7 @@ import { chip, h, page, table } from "../dom.js";
 import { count, lasting, number, peer, when } from "../format.js";
 import { words } from "../peertext.js";
 
-const COLUMNS = ["About", "Outcome", "Peer", "Our side", "Rounds", "Model calls", "Took", "Started"];
+const COLUMNS = ["Need", "Outcome", "Peer", "Our role", "Proposals", "Our model calls", "Took", "Started"];
 
 export async function show(_, { watch, put }) {
   const draw = async () => {
@@ -12,8 +12,8 @@ export async function show(_, { watch, put }) {
     const running = negotiations.filter((one) => one.running).length;
     return page(
       "Negotiations",
-      h("p", { class: "lead" }, negotiations.length ? `${count(negotiations.length, "negotiation")}, ${number(running)} running. Open one to follow it live.` : ""),
-      table("Negotiations", COLUMNS, negotiations.map(row), "No negotiation yet. The first call to a peer starts one: anpd call PEER TASK"),
+      h("p", { class: "lead" }, negotiations.length ? `${count(negotiations.length, "negotiation")}, ${number(running)} running. Open one to see its messages live.` : ""),
+      table("Negotiations", COLUMNS, negotiations.map(row), "There are no negotiations yet. The first call to a peer starts one: anpd call PEER NEED"),
     );
   };
   watch(["negotiation"], async () => put(await draw()));
@@ -23,24 +23,24 @@ export async function show(_, { watch, put }) {
 export async function showOpen(_, { watch, put }) {
   const draw = async () => {
     const [{ negotiations }, { decisions }] = await Promise.all([get("/v1/negotiations?open=1"), get("/v1/decisions")]);
-    const words_ = decisions.filter((one) => one.verdict !== "offer");
+    const made = decisions.filter((one) => one.verdict !== "offer");
     return page(
       "Approvals",
-      h("p", { class: "lead" }, "Negotiations that wait for your word now, and those that ended without an agreement and that your word can rescue."),
-      table("Negotiations that wait for you", COLUMNS, negotiations.map(row), "Nothing waits for you."),
-      h("h2", null, "What you said"),
+      h("p", { class: "lead" }, "Negotiations that wait for your decision now, and those that ended without an agreement, for which a decision now is used next time."),
+      table("Negotiations that wait for you", COLUMNS, negotiations.map(row), "No negotiation waits for your decision."),
+      h("h2", null, "Your decisions"),
       table(
         "Your decisions",
-        ["Word", "About", "Peer", "Note", "Said", "Counts"],
-        words_.map((one) => [
+        ["Decision", "Negotiation", "Peer", "Note", "Made", "State"],
+        made.map((one) => [
           chip(one.verdict),
-          one.negotiation_id ? h("a", { href: `#/negotiations/${one.negotiation_id}` }, "its negotiation") : "–",
+          one.negotiation_id ? h("a", { href: `#/negotiations/${one.negotiation_id}` }, "open") : "–",
           peer(one.peer_did),
           one.note ? words(one.note) : "–",
           when(one.created),
-          one.used ? h("span", null, "used ", when(one.used)) : one.expires * 1000 < Date.now() ? "lapsed" : h("span", null, "until ", when(one.expires)),
+          one.used ? h("span", null, "used ", when(one.used)) : one.expires * 1000 < Date.now() ? "expired, not used" : h("span", null, "stored until ", when(one.expires)),
         ]),
-        "Nothing yet.",
+        "You have made no decisions yet.",
       ),
     );
   };
@@ -49,7 +49,7 @@ export async function showOpen(_, { watch, put }) {
 }
 
 function row(one) {
-  const title = one.about ? words(one.about, 100) : one.role === "provider" ? "A peer asked" : one.id;
+  const title = one.about ? words(one.about, 100) : one.role === "provider" ? "Proposal from a peer" : one.id;
   return [
     h("a", { class: "first", href: `#/negotiations/${one.id}` }, title),
     [chip(one.waiting ? "waiting" : one.outcome)],

@@ -1,4 +1,4 @@
-// What needs the owner, what goes on, and how the daemon is doing.
+// The first page: things that need the owner, counts, the latest negotiations and the daemon.
 import { get } from "../api.js";
 import { chip, facts, h, page, section } from "../dom.js";
 import { copyable, count, lasting, number, peer, short, when } from "../format.js";
@@ -27,8 +27,8 @@ function view({ info, open, all, protocols, spend, peers }) {
   const sick = info.attachments.filter((one) => !one.healthy);
   const held = protocols.filter((one) => one.quarantined || one.state === "stale");
   const needs = [
-    ...open.map((one) => need(one.waiting ? "and waits for your approval now" : "and needs your word", `#/negotiations/${one.id}`, [peer(one.peer), " ", asked(one)], one.waiting ? "waiting" : one.outcome)),
-    ...waitingPeers.map((one) => need(one.state === "waiting" ? "is not allowed yet" : "shows other keys than before", `#/peers/${encodeURIComponent(one.did)}`, [peer(one.did)], one.state)),
+    ...open.map((one) => need(why(one), `#/negotiations/${one.id}`, [peer(one.peer), " ", asked(one)], one.waiting ? "waiting" : one.outcome)),
+    ...waitingPeers.map((one) => need(one.state === "waiting" ? "is not allowed yet" : "has other keys than before", `#/peers/${encodeURIComponent(one.did)}`, [peer(one.did)], one.state)),
     ...sick.map((one) => need(one.problem || "does not answer", "#/daemon", [h("strong", null, words(one.name))], "down")),
     ...held.map((one) => need(one.quarantined ? "is quarantined" : "is stale", `#/protocols/${one.hash}`, [short(one.hash)], one.quarantined ? "quarantined" : "stale")),
   ];
@@ -38,30 +38,35 @@ function view({ info, open, all, protocols, spend, peers }) {
   return page(
     "Overview",
     section(
-      "Needs you",
-      needs.length ? h("ul", { class: "needs" }, needs) : h("p", { class: "empty fine" }, "Nothing waits for you."),
+      "Needs your attention",
+      needs.length ? h("ul", { class: "needs" }, needs) : h("p", { class: "empty fine" }, "Nothing needs your attention."),
     ),
     h(
       "div",
       { class: "tiles" },
-      tile("Protocols", number(active.length), `${count(uses, "call")} without a model`, "#/protocols"),
+      tile("Active agreements", number(active.length), `${count(uses, "call")} without a model`, "#/protocols"),
       tile("Negotiations", number(all.length), `${number(running.length)} running`, "#/negotiations"),
       tile("Model calls today", number(spend.total.calls), spend.model ? `${number(spend.total.input_tokens + spend.total.output_tokens)} tokens` : "no model is set", "#/spend"),
-      tile("Open links", number(info.links), count(peers.length, "known peer"), "#/peers"),
+      tile("Open connections", number(info.links), count(peers.length, "known peer"), "#/peers"),
     ),
     section("Latest negotiations", latest(all.slice(0, 6))),
     section(
       "This daemon",
       facts([
         ["Address for peers", h("span", { class: "copyline" }, h("code", { class: "wrap" }, info.address), copyable(info.address))],
-        ["Mind", info.mind],
-        ["Who may use it", info.peers_policy === "any" ? "any peer that proves its identity" : "listed peers only"],
+        ["Decided by", info.mind],
+        ["Peers that may use it", info.peers_policy === "any" ? "any peer that proves its identity" : "listed peers only"],
         ["Sandbox", info.sandbox.level],
         ["Running for", lasting(Date.now() / 1000 - info.started)],
         ["Version", info.version],
       ]),
     ),
   );
+}
+
+function why(one) {
+  if (one.waiting) return one.about ? "and waits for your decision now" : "waits for your decision now";
+  return "– ended without an agreement; you can decide for the next time";
 }
 
 function need(why, href, what, state) {
@@ -77,13 +82,13 @@ function asked(one) {
 }
 
 function latest(found) {
-  if (!found.length) return h("p", { class: "empty" }, "None yet. The first call to a peer starts one: anpd call PEER NEED");
+  if (!found.length) return h("p", { class: "empty" }, "There are no negotiations yet. The first call to a peer starts one: anpd call PEER NEED");
   return h(
     "ul",
     { class: "rows" },
     found.map((one) =>
       h("li", null,
-        h("a", { href: `#/negotiations/${one.id}` }, one.about ? words(one.about, 80) : one.role === "provider" ? "A peer asked" : "A need"),
+        h("a", { href: `#/negotiations/${one.id}` }, one.about ? words(one.about, 80) : one.role === "provider" ? "Proposal from a peer" : "A need"),
         chip(one.waiting ? "waiting" : one.outcome), h("span", { class: "who" }, one.role === "requester" ? "with " : "from ", peer(one.peer)), h("span", { class: "at" }, when(one.started))),
     ),
   );

@@ -20,7 +20,7 @@ export async function show(_, { watch, put }) {
           when(one.first_seen),
           when(one.last_seen),
         ]),
-        "Nobody yet. A peer is known once it proved its identity here, or you called it.",
+        "There are no known peers yet. A peer is known after it proved its identity here, or after you called it.",
       ),
     );
   };
@@ -31,7 +31,7 @@ export async function show(_, { watch, put }) {
 export async function showOne(did, { tell, reload }) {
   const [{ peers }, { protocols }, { negotiations }] = await Promise.all([get("/v1/peers"), get("/v1/protocols"), get("/v1/negotiations")]);
   const found = peers.find((one) => one.did === did || one.aliases.includes(did));
-  if (!found) return page("Peer", h("p", { class: "empty" }, "Nothing is known of ", short(did, 40), "."));
+  if (!found) return page("Peer", h("p", { class: "empty" }, "The daemon knows no peer ", short(did, 40), "."));
   const say = async (word, done) => {
     try {
       await post(`/v1/peers/${word}`, { peer: found.did });
@@ -46,7 +46,7 @@ export async function showOne(did, { tell, reload }) {
     h("p", { class: "crumb" }, h("a", { href: "#/peers" }, "Peers")),
     h("div", { class: "title" }, h("h1", { tabindex: "-1" }, found.names.length ? words(found.names[0]) : "Peer"), chip(found.state)),
     found.changed_keys.length
-      ? h("p", { class: "wrong" }, "This peer shows other keys than before and is refused until you trust them. Ask its owner first, then type: ", h("code", { class: "wrap" }, `anpd peers trust ${found.did}`))
+      ? h("p", { class: "wrong" }, "This peer has other keys than before and is refused until you trust them. Ask its owner first, then type: ", h("code", { class: "wrap" }, `anpd peers trust ${found.did}`))
       : null,
     facts([
       ["DID", h("span", { class: "copyline" }, h("code", { class: "wrap" }, words(found.did, 2000)), copyable(found.did))],
@@ -60,9 +60,9 @@ export async function showOne(did, { tell, reload }) {
       " ",
       found.state === "blocked" ? null : button("Block", () => say("block", "The peer is blocked."), "danger"),
       h("span", { id: "peer-problem", class: "wrong", role: "alert" })),
-    section("Agreements", table("Agreements", ["Document", "Task", "State", "Our side", "Calls"],
-      protocols.filter((one) => one.peer === found.did).map((one) => [h("a", { href: `#/protocols/${one.hash}` }, short(one.hash)), one.need ? words(one.need, 80) : "–", chip(one.state), one.role, number(one.uses)]), "None.")),
-    section("Negotiations", table("Negotiations", ["Negotiation", "Outcome", "Our side", "Rounds", "Started"],
-      negotiations.filter((one) => one.peer === found.did).slice(0, 50).map((one) => [h("a", { href: `#/negotiations/${one.id}` }, one.about ? words(one.about, 80) : short(one.id, 10)), chip(one.waiting ? "waiting" : one.outcome), one.role, number(one.rounds), when(one.started)]), "None.")),
+    section("Agreements", table("Agreements", ["Protocol", "Need", "State", "Our role", "Calls"],
+      protocols.filter((one) => one.peer === found.did).map((one) => [h("a", { href: `#/protocols/${one.hash}` }, short(one.hash)), one.need ? words(one.need, 80) : "–", chip(one.state), one.role, number(one.uses)]), "There are no agreements with this peer.")),
+    section("Negotiations", table("Negotiations", ["Negotiation", "Outcome", "Our role", "Proposals", "Started"],
+      negotiations.filter((one) => one.peer === found.did).slice(0, 50).map((one) => [h("a", { href: `#/negotiations/${one.id}` }, one.about ? words(one.about, 80) : short(one.id, 10)), chip(one.waiting ? "waiting" : one.outcome), one.role, number(one.rounds), when(one.started)]), "There are no negotiations with this peer.")),
   ];
 }

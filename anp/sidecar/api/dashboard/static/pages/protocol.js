@@ -14,26 +14,26 @@ export async function show(hash) {
   return [
     h("p", { class: "crumb" }, h("a", { href: "#/protocols" }, "Protocols"), " / ", short(found.hash, 16)),
     h("div", { class: "title" }, h("h1", { tabindex: "-1" }, need ? words(need, 120) : ["Protocol ", short(found.hash, 16)]), chip(state)),
-    quarantined ? h("p", { class: "wrong" }, "Its code failed and is not run any more: ", words(String(quarantined), 400)) : null,
+    quarantined ? h("p", { class: "wrong" }, "Its code failed and is not run any more. Reason: ", words(String(quarantined), 400)) : null,
     facts([
-      ["Document hash", h("span", { class: "copyline" }, h("code", { class: "wrap" }, found.hash), copyable(found.hash))],
-      ["Came from", origins.length ? origins.map((id, at) => [at ? ", " : "", h("a", { href: `#/negotiations/${id}` }, "negotiation ", short(id, 8))]) : "an import or the owner"],
+      ["Hash", h("span", { class: "copyline" }, h("code", { class: "wrap" }, found.hash), copyable(found.hash))],
+      ["Origin", origins.length ? origins.map((id, at) => [at ? ", " : "", h("a", { href: `#/negotiations/${id}` }, "negotiation ", short(id, 8))]) : "an import, or code of the owner"],
     ]),
     section(
       "Agreements",
       table(
         "Agreements",
-        ["Peer", "Our side", "State", "Revision", "Samples", "Calls", "Last used", "Agreed"],
+        ["Peer", "Our role", "State", "Revision", "Samples", "Calls", "Last used", "Agreed"],
         found.agreements.map((one) => [peer(one.peer), one.role, chip(one.state), number(one.revision), one.samples ?? "–", number(one.uses), when(one.last_used), when(one.created)]),
-        "With nobody yet.",
+        "There is no agreement about it yet.",
       ),
     ),
-    section("Document", h("p", { class: "note" }, untrusted("agreed with a peer"), " The exact text that both sides hashed."), block(text, { label: "Document", numbered: true })),
-    section("Code", found.halves.length
+    section("Protocol text", h("p", { class: "note" }, untrusted("agreed with a peer"), " Both sides have this text, byte for byte."), block(text, { label: "Protocol text", numbered: true })),
+    section("Our code", found.halves.length
       ? found.halves.map(half)
-      : h("p", { class: "empty" }, "We hold no code for it: it is spoken by trusted code of the daemon.")),
+      : h("p", { class: "empty" }, "There is no generated code for it, because it is a built-in protocol.")),
     section("Tests", tests(found)),
-    section("Runs since the daemon started", runs(found.runs, "Calls"), runs(found.trials, "Trials", "Trials feed broken messages on purpose: errors among them are as they should be.")),
+    section("Runs since the daemon started", runs(found.runs, "Calls"), runs(found.trials, "Trials", "Trials are checks with broken messages; errors among them are expected.")),
   ];
 }
 
@@ -42,10 +42,10 @@ function half(one, at) {
   return h(
     "details",
     { class: "exchange", open: at === 0 },
-    h("summary", null, `${one.role === "requester" ? "Requester" : "Provider"} half, revision ${one.revision} `, chip(one.state), h("span", { class: "at" }, `by ${one.origin}, `, when(one.created))),
-    h("p", null, "May call: ", may.length ? may.map((name, index) => [index ? ", " : "", h("code", null, words(name))]) : "nothing", ". Runs in the sandbox."),
+    h("summary", null, `Code for the ${one.role}, revision ${one.revision} `, chip(one.state), h("span", { class: "at" }, `by ${one.origin}, `, when(one.created))),
+    h("p", null, "Capabilities that it may call: ", may.length ? may.map((name, index) => [index ? ", " : "", h("code", null, words(name))]) : "nothing", ". It runs in the sandbox."),
     one.source_hash ? h("p", { class: "note" }, "SHA-256 of this code: ", h("code", { class: "wrap" }, one.source_hash)) : digest(one.source),
-    block(one.source, { label: `Code of the ${one.role} half`, numbered: true }),
+    block(one.source, { label: `Code for the ${one.role}`, numbered: true }),
   );
 }
 
@@ -64,8 +64,8 @@ function tests(found) {
     const plain = Object.entries(results).filter(([, value]) => typeof value !== "object" || value === null);
     const deep = Object.entries(results).filter(([, value]) => typeof value === "object" && value !== null);
     return h("div", { class: "card" },
-      h("p", null, h("strong", null, `Our ${one.role} half`), one.peer ? [" with ", peer(one.peer)] : ""),
-      plain.length ? facts(plain.map(([name, value]) => [name.replaceAll("_", " "), typeof value === "string" ? chip(value) : String(value)])) : h("p", { class: "empty" }, "Nothing is recorded."),
+      h("p", null, h("strong", null, `Our code for the ${one.role}`), one.peer ? [" with ", peer(one.peer)] : ""),
+      plain.length ? facts(plain.map(([name, value]) => [name.replaceAll("_", " "), typeof value === "string" ? chip(value) : String(value)])) : h("p", { class: "empty" }, "No results are recorded."),
       deep.map(([name, value]) => h("details", null, h("summary", null, name.replaceAll("_", " ")), block(JSON.stringify(value, null, 2), { label: name }))));
   });
 }
@@ -77,5 +77,5 @@ function runs(run, title, note) {
     h("p", null, h("strong", null, title), " ", outcomes.map(([name, value]) => [chip(name, name === "ok" ? "good" : note ? "calm" : "bad"), ` ${number(value)} `])),
     note ? h("p", { class: "note" }, note) : null,
     run.failures.length ? h("details", null, h("summary", null, `Latest failures (${run.failures.length})`), block(JSON.stringify(run.failures, null, 2), { label: "Failures" })) : null,
-    run.log ? h("details", null, h("summary", null, "What its code printed"), block(run.log, { label: "Output" })) : null);
+    run.log ? h("details", null, h("summary", null, "Output of the code"), block(run.log, { label: "Output" })) : null);
 }

@@ -1,4 +1,4 @@
-// Every protocol we agreed or hold.
+// All agreements, and code that serves any peer.
 import { get } from "../api.js";
 import { chip, h, page, table } from "../dom.js";
 import { count, number, peer, short, when } from "../format.js";
@@ -9,10 +9,10 @@ export async function show(_, { watch, put }) {
     const { protocols } = await get("/v1/protocols");
     return page(
       "Protocols",
-      h("p", { class: "lead" }, protocols.length ? `${count(protocols.length, "agreement")}. A call under one of them needs no model.` : ""),
+      h("p", { class: "lead" }, protocols.length ? `${count(protocols.length, "agreement")}. A call under an agreement needs no model.` : ""),
       table(
         "Protocols",
-        ["Document", "Task", "State", "Peer", "Our half", "Calls", "Last used", "Agreed"],
+        ["Protocol", "Need", "State", "Peer", "Our role", "Calls", "Last used", "Agreed"],
         protocols.map((one) => [
           h("a", { class: "first", href: `#/protocols/${one.hash}` }, short(one.hash)),
           one.need ? words(one.need, 80) : "–",
@@ -23,7 +23,7 @@ export async function show(_, { watch, put }) {
           when(one.last_used),
           when(one.created),
         ]),
-        "No protocol yet. The first call to a peer negotiates one: anpd call PEER TASK",
+        "There are no agreements yet. The first call to a peer negotiates one: anpd call PEER NEED",
       ),
     );
   };

@@ -1,4 +1,4 @@
-// What was spent on models: by day, by peer, by purpose, and against the limits.
+// Model calls and tokens by day, peer and purpose, and the limits.
 import { get } from "../api.js";
 import { chip, h, page, section, table } from "../dom.js";
 import { lasting, money, number, peer, when } from "../format.js";
@@ -20,14 +20,14 @@ export async function show(_, { reload }) {
   return page(
     "Spend",
     h("div", { class: "pickers" }, h("div", null, h("label", { for: "spend-days" }, "Show"), picker)),
-    h("p", { class: "lead" }, found.model ? ["Model ", h("code", null, words(found.model)), ". "] : "No model is set; rules cost nothing. ", `${number(found.total.calls)} model calls and ${number(found.total.input_tokens + found.total.output_tokens)} tokens since ${found.since}${found.priced ? `, ${money(found.total.cost)} in all` : ""}.`),
-    section("By day", chart(found.days), table("Spend by day", ["Day", ...columns], sumByDay(found.days).map((one) => [one.day, ...amounts(one)]), "Nothing was spent.")),
-    section("By peer", table("Spend by peer", ["Peer", ...columns], found.peers.map((one) => [one.peer === "-" ? "nobody" : peer(one.peer), ...amounts(one)]), "Nothing was spent.")),
-    section("By purpose", table("Spend by purpose", ["Purpose", ...columns], found.steps.map((one) => [one.step.replaceAll("_", " "), ...amounts(one)]), "Nothing was spent.")),
-    section("Limits today", h("p", { class: "note" }, `Accounts start anew at ${found.until}.`), table("Limits", ["Account", "Model calls", "Tokens"],
-      found.accounts.map((one) => [account(one.account), bar(one.calls, one.calls_limit, "model calls"), bar(one.input_tokens + one.output_tokens + one.held_tokens, one.tokens_limit, "tokens")]), "Nothing was spent today.")),
+    h("p", { class: "lead" }, found.model ? ["Model ", h("code", null, words(found.model)), ". "] : "No model is set, so nothing is spent: rules cost nothing. ", `${number(found.total.calls)} model calls and ${number(found.total.input_tokens + found.total.output_tokens)} tokens since ${found.since}${found.priced ? `, ${money(found.total.cost)} in all` : ""}.`),
+    section("By day", chart(found.days), table("Spend by day", ["Day", ...columns], sumByDay(found.days).map((one) => [one.day, ...amounts(one)]), "No model was called in these days.")),
+    section("By peer", table("Spend by peer", ["Peer", ...columns], found.peers.map((one) => [one.peer === "-" ? "no peer" : peer(one.peer), ...amounts(one)]), "No model was called in these days.")),
+    section("By purpose", table("Spend by purpose", ["Purpose", ...columns], found.steps.map((one) => [one.step.replaceAll("_", " "), ...amounts(one)]), "No model was called in these days.")),
+    section("Limits today", h("p", { class: "note" }, `The counts of today end at ${found.until}.`), table("Limits", ["Budget", "Model calls", "Tokens"],
+      found.accounts.map((one) => [account(one.account), bar(one.calls, one.calls_limit, "model calls"), bar(one.input_tokens + one.output_tokens + one.held_tokens, one.tokens_limit, "tokens")]), "No model was called today.")),
     section("Latest model calls", table("Latest model calls", ["When", "Purpose", "Peer", "Outcome", "Tokens", "Took"],
-      found.calls.slice(0, 50).map((one) => [when(one.at), one.step.replaceAll("_", " "), one.peer ? peer(one.peer) : "–", chip(one.outcome), `${number(one.input_tokens)} + ${number(one.output_tokens)}${one.estimated ? " (estimated)" : ""}`, lasting(one.ms / 1000)]), "None.")),
+      found.calls.slice(0, 50).map((one) => [when(one.at), one.step.replaceAll("_", " "), one.peer ? peer(one.peer) : "–", chip(one.outcome), `${number(one.input_tokens)} + ${number(one.output_tokens)}${one.estimated ? " (estimated)" : ""}`, lasting(one.ms / 1000)]), "No model was called.")),
   );
 }
 
