@@ -24,12 +24,26 @@ __all__ = [
 ]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Data = Annotated[str, typer.Option("--data", "-d", help="JSON, @file or - for stdin.")]
-Hash = Annotated[str, typer.Argument(metavar="HASH", help="Or its beginning.")]
+Data = Annotated[
+    str, typer.Option("--data", "-d", help="JSON, @FILE, or - for standard input.")
+]
+Hash = Annotated[
+    str,
+    typer.Argument(
+        metavar="HASH", help="Hash of the protocol, or its first characters."
+    ),
+]
 Host = Annotated[str | None, typer.Option(help="Address to listen on.")]
-Id = Annotated[str, typer.Argument(metavar="ID", help="Beginning of its id.")]
-Note = Annotated[str, typer.Option(help="Why; a rejection passes it on to the peer.")]
-Port = Annotated[int | None, typer.Option(help="Port; 0 takes a free one.")]
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="Id of the negotiation, or its first characters."
+    ),
+]
+Note = Annotated[str, typer.Option(help="Reason; the peer reads it if you reject.")]
+Port = Annotated[
+    int | None, typer.Option(help="Port to listen on; 0 takes a free one.")
+]
 
 
 def read_input(file: str, *, most: int) -> bytes:
@@ -53,7 +67,7 @@ def read_data(text: str) -> Any:
     """Return the JSON that an option gives: itself, `@file`, or `-` for stdin.
 
     Raises:
-        CallError: `usage`, it is none or cannot be read.
+        CallError: `usage`, it is not JSON or cannot be read.
     """
     if text == "-":
         text = sys.stdin.read()
@@ -67,9 +81,9 @@ def read_data(text: str) -> Any:
         return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as exc:
         raise CallError(
-            ErrorKind.USAGE, f"the data is no JSON: {exc}; give -d '{{\"key\": 1}}'"
+            ErrorKind.USAGE, f"the data is not JSON: {exc}; give -d '{{\"key\": 1}}'"
         ) from exc
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")

@@ -142,9 +142,9 @@ async def test_an_approval_is_decided_and_the_protocol_can_be_read(
     need = page.locator(".needs li", has_text="waits for your decision now")
     await need.get_by_role("link", name="Open").click()
     await expect(page.get_by_text("Waits for your decision")).to_be_visible()
-    await expect(page.get_by_text("Our code for it may call these capabilities:")).to_contain_text(
-        "place.place_order"
-    )
+    await expect(
+        page.get_by_text("Our code for it may call these capabilities:")
+    ).to_contain_text("place.place_order")
     # By keyboard alone, as a person without a mouse does it.
     await page.get_by_label("Accept", exact=True).focus()
     await page.keyboard.press("Space")
@@ -168,9 +168,9 @@ async def test_an_approval_is_decided_and_the_protocol_can_be_read(
     await expect(page.get_by_text("SHA-256 of this code")).to_contain_text(
         re.compile("[0-9a-f]{64}")
     )
-    await expect(page.locator(".card", has_text="Our code for the provider")).to_contain_text(
-        "passed"
-    )
+    await expect(
+        page.locator(".card", has_text="Our code for the provider")
+    ).to_contain_text("passed")
     await expect(
         page.get_by_role("link", name=re.compile("negotiation"))
     ).to_be_visible()
@@ -239,9 +239,9 @@ async def test_markup_and_hidden_characters_of_a_peer_do_nothing_but_show(
     await expect(main.locator(".mark", has_text="ESC").first).to_be_visible()
     # Every other place that shows it.
     await page.get_by_label("From", exact=True).select_option(value="-1")
-    await expect(page.get_by_role("region", name=re.compile("Proposal"))).to_contain_text(
-        "<img src=x"
-    )
+    await expect(
+        page.get_by_role("region", name=re.compile("Proposal"))
+    ).to_contain_text("<img src=x")
     for section in ("", "approvals", "negotiations", "peers", "protocols"):
         await page.goto(f"{page.url.partition('#')[0]}#/{section}")
         await expect(heading(page)).to_be_visible()

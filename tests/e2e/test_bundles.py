@@ -453,7 +453,7 @@ def test_the_commands_carry_a_protocol_to_daemons_that_never_met(
         theirs.write_text(second.ok("protocols", "export", agreed["hash"]).stdout)
     with third.up(), fourth.up():
         told = third.ok("protocols", "import", str(ours), "--peer", fourth.address)
-        assert "requester half, revision 1" in told.stdout
+        assert "code for the requester, revision 1" in told.stdout
         found = fourth.ok("protocols", "import", str(theirs), "--json").json()
         assert found["hash"] == agreed["hash"]
         called = third.ok("call", fourth.address, "add_two", "-d", '{"number": 5}')

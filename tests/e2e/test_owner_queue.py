@@ -223,7 +223,7 @@ def test_a_pending_approval_is_told_to_the_caller_and_taken_up_later(
     offers = [n["rounds"] for n in listed(caller)]
     assert offers == [1, 1, 1]
     texts = {
-        caller.ok("negotiations", "show", n["id"], "--document").stdout
+        caller.ok("negotiations", "show", n["id"], "--text").stdout
         for n in listed(caller)
     }
     assert len(texts) == 1, "the same bytes were offered again"

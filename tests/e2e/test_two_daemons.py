@@ -110,7 +110,7 @@ def test_the_shown_document_has_the_hash_it_is_shown_under(
     call = ("call", provider.address, function.name, "-d", data, "--json")
     digest = caller.ok(*call).json()["protocol"]
     for daemon in pair:
-        text = daemon.ok("protocols", "show", digest, "--document").stdout
+        text = daemon.ok("protocols", "show", digest, "--text").stdout
         assert hashlib.sha256(text.encode()).hexdigest() == digest
 
 

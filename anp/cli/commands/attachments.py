@@ -31,9 +31,15 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-attach_app = typer.Typer(no_args_is_help=True, help="Attach what the agent can do.")
-attachments_app = typer.Typer(no_args_is_help=True, help="What is attached.")
-capabilities_app = typer.Typer(no_args_is_help=True, help="What peers can be offered.")
+attach_app = typer.Typer(
+    no_args_is_help=True, help="Attach the programs of your agent."
+)
+attachments_app = typer.Typer(
+    no_args_is_help=True, help="Attached programs: list, remove."
+)
+capabilities_app = typer.Typer(
+    no_args_is_help=True, help="Attached capabilities: list, show, test."
+)
 
 Fields = dict[str, Any]
 "Fields of an `AttachmentSpec`."
@@ -108,11 +114,16 @@ class _Option:
     help: str
 
 
-NAME = _Option("--name", "name", TEXT, "First half of the capabilities' names.")
-EXPOSE = _Option(
-    "--expose", "expose", NAMES, "Capability that peers may use; '*' is all."
+NAME = _Option(
+    "--name",
+    "name",
+    TEXT,
+    "Name of the attachment, which is the first part of its capabilities' names.",
 )
-ENV = _Option("--env", "env", PAIRS, "K=V for the child.")
+EXPOSE = _Option(
+    "--expose", "expose", NAMES, "Capability that peers may call; '*' is all."
+)
+ENV = _Option("--env", "env", PAIRS, "NAME=VALUE for the environment of the command.")
 CAPABILITIES = _Option(
     "--capabilities", "capabilities", DECLARED, "JSON file with a list of capabilities."
 )
@@ -124,7 +135,9 @@ ACCESS = (
     _Option(
         "--ca-file", "ca_file", PATH, "Certificates (PEM) trusted besides the system's."
     ),
-    _Option("--allow-http", "allow_http", YES, "Secrets may go over plain http."),
+    _Option(
+        "--allow-http", "allow_http", YES, "Allow to send secrets over plain http."
+    ),
 )
 HINTS = (
     _Option("--read-only", "read_only", NAMES, "Capability that changes nothing."),
@@ -193,7 +206,7 @@ def _mcp(
     """Attach an MCP server: a command (stdio) or a URL (streamable HTTP)."""
     if command[0].startswith(("http://", "https://")):
         if len(command) > 1:
-            raise CallError(ErrorKind.USAGE, "a URL takes no further words")
+            raise CallError(ErrorKind.USAGE, "a URL takes no further arguments")
         if fields["env"]:
             raise CallError(ErrorKind.USAGE, "--env is for a command, not for a URL")
         _url(command[0], fields)
@@ -230,16 +243,18 @@ def _http(
     *(NAME, EXPOSE, *ACCESS, *HINTS),
 )
 def _callback(
-    url: Annotated[str, typer.Argument(help="Where the agent takes calls by POST.")],
+    url: Annotated[
+        str, typer.Argument(help="URL of the agent, which takes calls by POST.")
+    ],
     fields: Fields,
 ) -> None:
-    """Attach an agent that takes calls at a URL of its own."""
+    """Attach an agent that takes calls at a URL."""
     _url(url, fields)
 
 
 @_kind(
     "a2a",
-    _Option("--endpoint", "endpoint", TEXT, "Where calls go, if on another host."),
+    _Option("--endpoint", "endpoint", TEXT, "URL for calls, if it is on another host."),
     *(NAME, EXPOSE, *ACCESS, *HINTS),
 )
 def _a2a(
@@ -285,7 +300,7 @@ def _url(url: str, fields: Fields) -> None:
         raise CallError(ErrorKind.USAGE, f"the url: {exc}") from None
     if is_loopback(host) or host.replace(".", "").isdigit() or ":" in host:
         raise CallError(
-            ErrorKind.USAGE, f"{host} gives no name; choose one with --name"
+            ErrorKind.USAGE, f"no name can be made from {host}; choose one with --name"
         )
     fields["name"] = _name(host.removeprefix("www.").partition(".")[0])
 
@@ -334,12 +349,13 @@ def _attach(settings: Settings, as_json: bool, fields: Fields) -> None:
     if problem is not None:
         detail = (
             f"{spec.name} is saved but does not start, so it offers nothing: "
-            f"{problem}; put that right, `anpd doctor` shows how it is"
+            f"{problem}; correct that, then check it with `anpd doctor`"
         )
         raise typer.Exit(fail(settings, ErrorKind.CONFIGURATION, detail, **answer))
     told = [f"attached {spec.name}"]
     told += [
-        f"  {name:<40} {'exposed' if name in exposed else 'hidden'}" for name in found
+        f"  {name:<40} {'exposed' if name in exposed else 'not exposed'}"
+        for name in found
     ]
     if not exposed:
         again = _command(home.path, replace(spec, expose=("*",)))
@@ -378,12 +394,12 @@ def _command(home: Path, spec: AttachmentSpec) -> str:
 
 @attachments_app.command("list")
 def list_attachments(context: typer.Context, as_json: Json = False) -> None:
-    """List what is attached and how it is doing."""
+    """List the attachments and their states."""
     found = client_of(context).get("/v1/info")["attachments"]
     columns: dict[str, Column] = {
         "NAME": "name",
         "KIND": "kind",
-        "HEALTH": lambda each: "well" if each["healthy"] else "DOWN",
+        "HEALTH": lambda each: "ok" if each["healthy"] else "DOWN",
         "CAPABILITIES": "capabilities",
         "EXPOSED": lambda each: each["expose"] or "none",
         "PROBLEM": lambda each: each["problem"] or "",
@@ -396,15 +412,15 @@ def list_attachments(context: typer.Context, as_json: Json = False) -> None:
 
 @attachments_app.command("remove")
 def remove(context: typer.Context, name: str, as_json: Json = False) -> None:
-    """Take an attachment away again."""
+    """Remove an attachment."""
     from anp.sidecar.attachments import remove_attachment
 
     home, _ = home_of(context.obj)
     if not remove_attachment(home.attachments, name):
         raise CallError(
             ErrorKind.USAGE,
-            f"{home.attachments} has no attachment {name}; one in the configuration "
-            "is removed there",
+            f"{home.attachments} has no attachment {name}; if it is in the "
+            "configuration, remove it there",
         )
     daemon = _tell_daemon(home)
     print_one(
@@ -424,7 +440,7 @@ def _tell_daemon(home: Home) -> str:
 
 @capabilities_app.command("list")
 def list_capabilities(context: typer.Context, as_json: Json = False) -> None:
-    """List every attached capability."""
+    """List the capabilities of all attachments."""
     found = client_of(context).get("/v1/capabilities")
     columns: dict[str, Column] = {
         "CAPABILITY": "name",

@@ -1,4 +1,4 @@
-"""config: what is set, where it may be set, and whether it is sound."""
+"""config: the settings, their files and their errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 @config_app.command("show")
 def show_config(context: typer.Context, as_json: Json = False) -> None:
-    """Show every setting that counts, defaults included, without secrets."""
+    """Show every setting in effect, defaults included, without secrets."""
     shown = _shown(load_settings(context.obj))
     print_one(shown, _told(shown), as_json=as_json)
 
@@ -50,14 +50,14 @@ def _told(shown: dict[str, Any]) -> Iterator[str]:
 
 @config_app.command("check")
 def check_config(context: typer.Context, as_json: Json = False) -> None:
-    """Read the configuration, and say what is wrong with it."""
+    """Check the configuration, and print the first error."""
     load_settings(context.obj)
-    print_one({"ok": True}, ["the configuration is sound"], as_json=as_json)
+    print_one({"ok": True}, ["the configuration has no errors"], as_json=as_json)
 
 
 @config_app.command("path")
 def config_path(context: typer.Context, as_json: Json = False) -> None:
-    """List the files that are read, weakest first, and which of them there are."""
+    """List the configuration files, weakest first, and which of them exist."""
     from anp.sidecar.config.load import config_files
 
     settings: Settings = context.obj

@@ -1,4 +1,4 @@
-"""init, up, call, demo: the daemon and what it does."""
+"""init, up, call, demo: the daemon and its calls."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ def up(
     host: Host = None,
     port: Port = None,
     ready_file: Annotated[
-        Path | None, typer.Option(help="Gets url and did as JSON when ready.")
+        Path | None,
+        typer.Option(
+            help="File that gets url and did as JSON when the daemon is ready."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -114,9 +117,16 @@ def up(
 def call(
     context: typer.Context,
     peer: Annotated[str, typer.Argument(help="Name, DID, URL or URL#DID.")],
-    need: Annotated[str, typer.Argument(help="What is wanted, or a [[need]]'s name.")],
+    need: Annotated[
+        str,
+        typer.Argument(
+            help="The need in words, a capability, or the name of a [[need]]."
+        ),
+    ],
     data: Data = "{}",
-    timeout: Annotated[float | None, typer.Option(help="Seconds in all.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds for the whole call.")
+    ] = None,
     input_schema: Annotated[Path | None, typer.Option()] = None,
     output_schema: Annotated[Path | None, typer.Option()] = None,
     trust_first_use: Annotated[bool, typer.Option("--trust-first-use")] = False,
@@ -124,15 +134,16 @@ def call(
         str, typer.Option(help="auto, protocol or natural-language.")
     ] = "auto",
     protocol: Annotated[
-        str | None, typer.Option(help="URI of a consensus protocol to offer first.")
+        str | None,
+        typer.Option(help="URI of the published or built-in protocol to use."),
     ] = None,
     idempotency_key: Annotated[
         str | None,
-        typer.Option(help="A call repeated with it gets the first one's result."),
+        typer.Option(help="A repeated call with the same key gets the first result."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Call a peer."""
+    """Call a peer, and negotiate a protocol first if there is none."""
     wanted: str | dict[str, Any] = need
     if input_schema or output_schema:
         wanted = {
@@ -168,9 +179,11 @@ def call(
 def demo(
     context: typer.Context,
     as_json: Json = False,
-    keep: Annotated[bool, typer.Option(help="Keep the temporary homes.")] = False,
+    keep: Annotated[
+        bool, typer.Option(help="Keep the temporary homes of the two daemons.")
+    ] = False,
 ) -> None:
-    """Let two agents meet on this machine."""
+    """Run two daemons on this machine that negotiate and call each other."""
     from anp.cli.demo.demo import run_demo
 
     run_demo(as_json=as_json, keep=keep)

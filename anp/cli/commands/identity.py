@@ -1,4 +1,4 @@
-"""identity: who we are, and our place on the web of DIDs."""
+"""identity: our DIDs, their documents and keys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-identity_app = typer.Typer(no_args_is_help=True, help="Who we are.")
+identity_app = typer.Typer(
+    no_args_is_help=True, help="The DIDs and keys of this daemon."
+)
 
 METHOD_LINE = re.compile(r'(?m)^method = "did:[a-z]+"')
 
@@ -37,22 +39,27 @@ def register(app: typer.Typer) -> None:
 def create(
     context: typer.Context,
     domain: Annotated[str, typer.Argument(help="Host name of the web server.")],
-    port: Annotated[int | None, typer.Option(help="Its port, if not 443.")] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port of the web server, if not 443.")
+    ] = None,
     path: Annotated[
-        str, typer.Option(help="Who on that host, such as user:alice.")
+        str, typer.Option(help="Path on that host, such as user:alice.")
     ] = "",
     url: Annotated[
         str | None, typer.Option(help="Our WebSocket URL; default wss://DOMAIN:PORT/.")
     ] = None,
     key: Annotated[
-        str, typer.Option(help="ed25519 binds a path to a key; p256 binds none.")
+        str,
+        typer.Option(
+            help="Key of the DID: ed25519 puts it into the path, p256 does not."
+        ),
     ] = "ed25519",
     replace: Annotated[
         bool, typer.Option("--replace", help="Write a new document over the old one.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Make a did:wba and its document, and say where to publish it."""
+    """Make a did:wba and its DID document, and print where to publish it."""
     from anp.identity.address import normalise_url
     from anp.identity.public_keys import KeyKind
     from anp.identity.web.own_document import (
@@ -118,9 +125,9 @@ def create(
     ]
     if binding is not None and did.path:
         told += [
-            f"The DID stands and falls with {home.binding_key}; it is needed for new "
-            "documents only",
-            "and may be kept elsewhere.",
+            f"Keep {home.binding_key}: without it no new document of this DID can be "
+            "signed.",
+            "The daemon does not need it, so it may be kept on another machine.",
         ]
     print_one(answer, told, as_json=as_json)
 
@@ -149,14 +156,14 @@ def show(context: typer.Context, as_json: Json = False) -> None:
 
 @identity_app.command("rotate")
 def rotate(context: typer.Context) -> None:
-    """Say how the key of our identity is changed; no command does it by itself yet."""
+    """Print the steps that change the key of our identity."""
     from anp.identity.web_dids import is_web_did
 
     _, identities, own = _identities(context.obj)
     if own is None or not is_web_did(identities.primary.did):
         raise CallError(
             ErrorKind.USAGE,
-            f"{identities.primary.did} is its key, so another key is another "
+            f"{identities.primary.did} is made of its key, so another key is another "
             "identity: `anpd identity create DOMAIN` makes a did:wba, whose key can "
             "be changed",
         )
@@ -167,7 +174,7 @@ def rotate(context: typer.Context) -> None:
         steps.append(f"--port {own.did.port}")
     if own.did.binding is not None:
         steps.append(f"--path {':'.join(own.did.path[:-1])}")
-        word = "peers take the new key, since the one in the path signs for it"
+        word = "peers accept the new key, because the key in the path signs for it"
     else:
         if own.did.path:
             steps.append(f"--path {':'.join(own.did.path)}")
@@ -185,7 +192,7 @@ def rotate(context: typer.Context) -> None:
 
 @identity_app.command("export")
 def export(context: typer.Context) -> None:
-    """Print the DID document that is to be published; it holds no secret."""
+    """Print the DID document for publishing; it holds no secret."""
     _, _, own = _identities(context.obj)
     if own is None:
         raise CallError(
@@ -199,10 +206,10 @@ def export(context: typer.Context) -> None:
 @identity_app.command("verify")
 def verify(
     context: typer.Context,
-    did: Annotated[str, typer.Argument(help="Anybody's did:wba or did:web, or ours.")],
+    did: Annotated[str, typer.Argument(help="Any did:wba or did:web.")],
     as_json: Json = False,
 ) -> None:
-    """Resolve a DID as a peer would, and say what its document gives."""
+    """Resolve a DID as a peer would, and print the keys and addresses."""
     from anp.identity.web.resolver import WebResolver
     from anp.identity.web_dids import is_web_did, parse_web_did
     from anp.sidecar.peers.web_identity import make_fetcher

@@ -1,4 +1,4 @@
-"""tap, negotiations watch, and what a long call shows: live events as lines."""
+"""tap, negotiations watch, and the progress of a call: live events as lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 
 def tap(context: typer.Context, as_json: Json = False) -> None:
-    """Show what happens in the daemon, live, until Ctrl-C."""
+    """Print the events of the daemon as they happen, until Ctrl-C."""
     client = client_of(context)
     _print(client.events("/v1/events"), as_json=as_json)
 
@@ -32,7 +32,11 @@ def tap(context: typer.Context, as_json: Json = False) -> None:
 def watch_negotiations(
     context: typer.Context,
     negotiation: Annotated[
-        str, typer.Argument(metavar="[ID]", help="Beginning of its id; all without.")
+        str,
+        typer.Argument(
+            metavar="[ID]",
+            help="Id of one negotiation, or its first characters; all without it.",
+        ),
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -86,7 +90,7 @@ def line_of(event: dict[str, Any]) -> str | None:
             return f"{data['ms'] / 1000:6.2f} s  {data['what']}"
         case "negotiation.turn":
             who = "we" if data["direction"] == "sent" else "the peer"
-            words = [f"round {data['round']}", who, data["status"]]
+            words = [f"proposal {data['round']}", who, data["status"]]
             if data["lines_added"] or data["lines_removed"]:
                 words.append(f"+{data['lines_added']} -{data['lines_removed']} lines")
             if data["summary"]:
@@ -94,7 +98,9 @@ def line_of(event: dict[str, Any]) -> str | None:
             words.append(f"{data['seconds']:.2f} s, {data['tokens']} tokens")
             return f"          {', '.join(words)}"
         case "negotiation.waiting":
-            return f"          waits for your word: anpd approvals show {data['id']}"
+            return (
+                f"          waits for your decision: anpd approvals show {data['id']}"
+            )
         case "call.waiting":
             return f"          {data['detail']}"
     return None

@@ -1,4 +1,4 @@
-"""negotiations and approvals: the way to protocols, and the owner's word on them."""
+"""negotiations and approvals: negotiations, and the owner's decisions about them."""
 
 from __future__ import annotations
 
@@ -25,18 +25,20 @@ from anp.errors import CallError, ErrorKind
 __all__ = ["changes", "negotiations_app", "next_steps", "register"]
 
 MAX_FILE = 1024 * 1024
-"Largest edited document that is read, in bytes; a daemon takes far less."
+"Largest edited protocol text that is read, in bytes; a daemon takes far less."
 
 MAX_DIFF_LINES = 4_000
-"Most lines of two documents that are compared; comparing more takes very long."
+"Most lines of two texts that are compared; comparing more takes very long."
 
 SPEAKERS = {"owner": "you", "tests": "earlier test cases"}
-"Names of those who judge a document besides our mind."
+"Sources of decisions besides the rules or the model of our side."
 
 negotiations_app = typer.Typer(
-    no_args_is_help=True, help="How protocols came about, and what waits for you."
+    no_args_is_help=True, help="Negotiations, and your decisions about them."
 )
-approvals_app = typer.Typer(no_args_is_help=True, help="What waits for your word.")
+approvals_app = typer.Typer(
+    no_args_is_help=True, help="Negotiations that wait for your decision."
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -49,7 +51,7 @@ def register(app: typer.Typer) -> None:
 def list_negotiations(
     context: typer.Context,
     open_only: Annotated[
-        bool, typer.Option("--open", help="Only those that wait for you.")
+        bool, typer.Option("--open", help="Only those that wait for your decision.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -61,7 +63,7 @@ def list_negotiations(
         "STARTED": lambda one: when(one["started"]),
         "ROLE": "role",
         "OUTCOME": "outcome",
-        "ROUNDS": "rounds",
+        "PROPOSALS": "rounds",
         "PEER": "peer",
         "REASON": "reason",
     }
@@ -70,7 +72,7 @@ def list_negotiations(
 
 @approvals_app.command("list")
 def list_approvals(context: typer.Context, as_json: Json = False) -> None:
-    """List the negotiations that wait for you."""
+    """List the negotiations that wait for your decision."""
     found = client_of(context).get("/v1/approvals")
     columns: dict[str, Column] = {
         "ID": "id",
@@ -85,7 +87,7 @@ def list_approvals(context: typer.Context, as_json: Json = False) -> None:
 
 @approvals_app.command("show")
 def show_approval(context: typer.Context, approval: Id, as_json: Json = False) -> None:
-    """Show what is to be approved, with the whole negotiation."""
+    """Show a negotiation that waits for your decision, with all its messages."""
     show_negotiation(context, approval, as_json=as_json)
 
 
@@ -93,7 +95,7 @@ def show_approval(context: typer.Context, approval: Id, as_json: Json = False) -
 def accept_approval(
     context: typer.Context, approval: Id, note: Note = "", as_json: Json = False
 ) -> None:
-    """Accept the document that waits."""
+    """Accept the proposal that waits for your decision."""
     _say(context, f"approvals/{segment(approval)}/accept", {"note": note}, as_json)
 
 
@@ -101,7 +103,7 @@ def accept_approval(
 def reject_approval(
     context: typer.Context, approval: Id, note: Note = "", as_json: Json = False
 ) -> None:
-    """Reject the document that waits."""
+    """Reject the proposal that waits for your decision."""
     _say(context, f"approvals/{segment(approval)}/reject", {"note": note}, as_json)
 
 
@@ -109,19 +111,20 @@ def reject_approval(
 def show_negotiation(
     context: typer.Context,
     negotiation: Id,
-    document: Annotated[
+    text: Annotated[
         bool,
-        typer.Option("--document", help="Only the last document, to be edited."),
+        typer.Option("--text", help="Only the text of the last proposal, to edit it."),
     ] = False,
     model: Annotated[
-        bool, typer.Option("--model", help="What our model was asked, and said.")
+        bool,
+        typer.Option("--model", help="The questions to our model, and its answers."),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show one negotiation in order, with a diff between consecutive documents."""
+    """Show the messages of a negotiation in order, with a diff between proposals."""
     found = client_of(context).get(f"/v1/negotiations/{segment(negotiation)}")
-    if document:
-        print_bytes(_last_document(found).encode())
+    if text:
+        print_bytes(_last_text(found).encode())
     elif model:
         print_one(None, _exchanges(found), as_json=False)
     else:
@@ -130,9 +133,9 @@ def show_negotiation(
 
 
 def _exchanges(found: dict[str, Any]) -> Iterator[str]:
-    """Tell what our model was asked and what it said, in order."""
+    """Give the questions to our model and its answers, in order."""
     if not found["exchanges"]:
-        yield "no model was asked on our side"
+        yield "our side asked no model in this negotiation"
     for number, exchange in enumerate(found["exchanges"], 1):
         yield (
             f"== {number}. {exchange['step']}: {exchange['outcome']}, "
@@ -151,11 +154,12 @@ def cancel_negotiation(
     context: typer.Context,
     negotiation: Id,
     reason: Annotated[
-        str, typer.Option(help="Why, for the record; the peer does not see it.")
+        str,
+        typer.Option(help="Reason for your own record; it is not sent to the peer."),
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """End a running negotiation; the peer is told."""
+    """End a running negotiation; the peer learns that it was ended."""
     path = f"/v1/negotiations/{segment(negotiation)}/cancel"
     done = client_of(context).post(path, {"reason": reason})
     print_one(done, [f"negotiation {done['id']} is being ended"], as_json=as_json)
@@ -165,10 +169,12 @@ def cancel_negotiation(
 def hint_negotiation(
     context: typer.Context,
     negotiation: Id,
-    text: Annotated[str, typer.Argument(help="Your words, for your side alone.")],
+    text: Annotated[
+        str, typer.Argument(help="The hint; it is never sent to the peer.")
+    ],
     as_json: Json = False,
 ) -> None:
-    """Give our mind a hint for the next round, or for the next such negotiation."""
+    """Give a hint to the rules or model of our side; it is used once."""
     _say(context, f"negotiations/{segment(negotiation)}/hint", {"text": text}, as_json)
 
 
@@ -177,17 +183,20 @@ def decide_negotiation(
     context: typer.Context,
     negotiation: Id,
     verdict: Annotated[
-        str, typer.Argument(metavar="VERDICT", help="accept, reject or edit.")
+        str, typer.Argument(metavar="DECISION", help="accept, reject or edit.")
     ],
     file: Annotated[
-        str | None, typer.Option(help="The edited document; - is standard input.")
+        str | None, typer.Option(help="The edited protocol text; - is standard input.")
     ] = None,
     note: Note = "",
     as_json: Json = False,
 ) -> None:
-    """Accept or reject a document, or send one that you edited (ANP-34)."""
+    """Accept or reject the last proposal, or send an edited one (ANP-34)."""
     if (verdict == "edit") != (file is not None):
-        raise CallError(ErrorKind.USAGE, "edit needs --file, and nothing else takes it")
+        raise CallError(
+            ErrorKind.USAGE,
+            "`edit` needs --file FILE; `accept` and `reject` take no --file",
+        )
     body: dict[str, Any] = {"verdict": verdict, "note": note}
     if file is not None:
         body["document"] = _read(file)
@@ -196,15 +205,15 @@ def decide_negotiation(
 
 @negotiations_app.command("decisions")
 def list_decisions(context: typer.Context, as_json: Json = False) -> None:
-    """List what you said that waits for a negotiation, or was used by one."""
+    """List your decisions and hints, stored and used ones."""
     found = client_of(context).get("/v1/decisions")
     columns: dict[str, Column] = {
-        "SAID": "verdict",
-        "ABOUT": "negotiation_id",
+        "DECISION": "verdict",
+        "NEGOTIATION": "negotiation_id",
         "ROLE": "role",
-        "DOCUMENT": lambda word: (word["hash"] or "-")[:12],
-        "UNTIL": lambda word: when(word["expires"]),
-        "USED": lambda word: word["used_by"] or "-",
+        "PROTOCOL": lambda one: (one["hash"] or "-")[:12],
+        "STORED UNTIL": lambda one: when(one["expires"]),
+        "USED BY": lambda one: one["used_by"] or "-",
         "PEER": "peer_did",
         "NOTE": "note",
     }
@@ -212,7 +221,7 @@ def list_decisions(context: typer.Context, as_json: Json = False) -> None:
 
 
 def changes(before: str, after: str) -> list[str]:
-    """Return a unified diff between two documents, or all of the second one."""
+    """Return a unified diff between two protocol texts, or all of the second one."""
     old, new = before.splitlines(), after.splitlines()
     if not old or len(old) + len(new) > MAX_DIFF_LINES:
         return [f"  {line}" for line in new]
@@ -230,7 +239,7 @@ def next_steps(found: dict[str, Any], command: str) -> list[str]:
     decide = f"{ours} decide {name}"
     if found["waiting"]:
         return [
-            f"{decide} accept            # it waits for you now",
+            f"{decide} accept            # it waits for your decision",
             f"{decide} reject --note TEXT",
             f"{decide} edit --file FILE",
         ]
@@ -244,12 +253,12 @@ def next_steps(found: dict[str, Any], command: str) -> list[str]:
     )
     if found["pending"] or received:
         steps += [
-            f"{decide} accept            # next time",
+            f"{decide} accept            # used by the next such negotiation",
             f"{decide} reject --note TEXT",
         ]
     if received or found["role"] == "requester":
         steps += [
-            f"{ours} show {name} --document > FILE",
+            f"{ours} show {name} --text > FILE",
             f"{decide} edit --file FILE  # after your changes",
             f"{ours} hint {name} TEXT",
         ]
@@ -275,7 +284,8 @@ def _told(found: dict[str, Any], command: str) -> Iterator[Line]:
         ("peer", found["peer"]),
         ("need", need),
         ("started", f"{when(found['started'])}{took}"),
-        ("rounds", f"{found['rounds']}, model calls of ours: {found['model_calls']}"),
+        ("proposals", found["rounds"]),
+        ("model calls", found["model_calls"]),
         ("agreed", found["hash"]),
         ("tests", ", ".join(checks)),
         ("test cases", cases),
@@ -290,7 +300,7 @@ def _told(found: dict[str, Any], command: str) -> Iterator[Line]:
         yield ""
         at = when(found["started"] + seconds)
         if "verdict" in entry:
-            who = SPEAKERS.get(entry["by"], "our mind")
+            who = SPEAKERS.get(entry["by"], "our side")
             yield f"{at}  {who}: {entry['verdict']} {entry['hash'][:12]}"
             yield from _indented(entry["reason"].splitlines())
             continue
@@ -304,28 +314,28 @@ def _told(found: dict[str, Any], command: str) -> Iterator[Line]:
     pending = found["pending"]
     if pending:
         yield ""
-        what = "our document" if pending["ours"] else "the peer's document"
-        yield f"waits for your word: {what} {pending['hash'][:12]}"
+        what = "our proposal" if pending["ours"] else "the peer's proposal"
+        yield f"waits for your decision: {what} {pending['hash'][:12]}"
         half = pending["half"]
         if half:
             calls = ", ".join(half["capabilities"]) or "nothing"
-            yield f"    our code for it ({half['origin']}) may call: {calls}"
+            yield f"    our code for it, by {half['origin']}, may call: {calls}"
         if pending["document"] != before:
             yield from _indented(changes(before, pending["document"]))
     yield ""
     if found["reason"]:
         yield "reason", " ".join(found["reason"].split())
-    for word in found.get("decisions", []):
-        use = f"used by {word['used_by']}" if word["used_by"] else "waits"
-        note = f": {word['note']}" if word["note"] else ""
-        said = f"{when(word['created'])} {word['verdict']}{note}"
-        yield "said", f"{said} ({use}, until {when(word['expires'])})"
+    for one in found.get("decisions", []):
+        until = f"stored until {when(one['expires'])}"
+        use = f"used by {one['used_by']}" if one["used_by"] else until
+        note = f": {one['note']}" if one["note"] else ""
+        yield "decision", f"{when(one['created'])} {one['verdict']}{note} ({use})"
     for number, step in enumerate(next_steps(found, command)):
-        yield "what now" if number == 0 else "", step
+        yield "next" if number == 0 else "", step
 
 
 def _in_order(found: dict[str, Any]) -> Iterator[tuple[float, dict[str, Any]]]:
-    """Give turns, and before each turn the verdicts that led to it, with their time."""
+    """Give the messages, and before each one the decisions that led to it."""
     verdicts = [*found["verdicts"]]
     for number, turn in enumerate([*found["turns"], None]):
         while verdicts and (turn is None or verdicts[0]["turn"] <= number):
@@ -340,7 +350,7 @@ def _indented(lines: list[str]) -> list[str]:
 
 
 def _with_changes(found: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer with a diff in each turn that brought a new document."""
+    """Return the answer with a diff in each message that has a new proposal."""
     before, turns = "", []
     for turn in found["turns"]:
         candidate = turn["candidate"]
@@ -350,28 +360,28 @@ def _with_changes(found: dict[str, Any]) -> dict[str, Any]:
     return {**found, "turns": turns}
 
 
-def _last_document(found: dict[str, Any]) -> str:
+def _last_text(found: dict[str, Any]) -> str:
     candidates = [turn["candidate"] for turn in found["turns"] if turn["candidate"]]
     if found["pending"]:
         candidates.append(found["pending"]["document"])
     if not candidates:
-        raise CallError(ErrorKind.USAGE, f"negotiation {found['id']} has no document")
+        raise CallError(ErrorKind.USAGE, f"negotiation {found['id']} has no proposal")
     return str(candidates[-1])
 
 
 def _say(
     context: typer.Context, path: str, body: dict[str, Any], as_json: bool
 ) -> None:
-    """Pass on the owner's word, and tell where it went."""
+    """Send a decision or a hint, and tell its effect."""
     done = client_of(context).post(f"/v1/{path}", body)
-    word = done["decision"]
-    if word is None:
-        told = "done: it goes into the negotiation that is running"
+    kept = done["decision"]
+    if kept is None:
+        told = "done: the running negotiation uses it now"
     else:
-        who = "asks again" if word["role"] == "provider" else "is called again"
+        event = "calls again" if kept["role"] == "provider" else "is called again"
         told = (
-            f"kept: {word['verdict']} counts once, when {word['peer_did']} {who}, "
-            f"until {when(word['expires'])}"
+            f"stored until {when(kept['expires'])}: {kept['verdict']} is used once, "
+            f"when {kept['peer_did']} {event}"
         )
     print_one(done, [told], as_json=as_json)
 
@@ -380,7 +390,7 @@ def _read(file: str) -> str:
     try:
         return read_input(file, most=MAX_FILE).decode("utf-8")
     except UnicodeDecodeError:
-        raise CallError(ErrorKind.USAGE, f"{file} is not UTF-8") from None
+        raise CallError(ErrorKind.USAGE, f"{file} is not text in UTF-8") from None
 
 
 def _command(settings: Settings) -> str:

@@ -43,7 +43,7 @@ def reload(context: typer.Context, as_json: Json = False) -> None:
     found = client_of(context).post("/v1/reload")
     names = ", ".join(found["attachments"]) or "none"
     told = [
-        ("attachments", f"started anew: {names}"),
+        ("attachments", f"restarted: {names}"),
         ("in effect", ", ".join(found["applied"]) or "no other setting"),
     ]
     print_one(found, told, as_json=as_json)
@@ -53,10 +53,12 @@ def reload(context: typer.Context, as_json: Json = False) -> None:
 
 def health(
     context: typer.Context,
-    live: Annotated[bool, typer.Option("--live", help="Only whether it runs.")] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Check only that the daemon runs.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Ask a daemon how it is; 0 when it can take calls, for probes."""
+    """Check a daemon: exit code 0 if it can take calls, otherwise 4."""
     home, _ = home_of(context.obj)
     status, found = _ask(home, "/livez" if live else "/readyz")
     parts = found.get("parts", {}).items()
@@ -65,7 +67,7 @@ def health(
     if status != 200:
         raise CallError(
             ErrorKind.DAEMON_UNREACHABLE,
-            f"the daemon of {home.path} runs and is not ready; see above",
+            f"the daemon of {home.path} is not ready; its parts are listed above",
         )
 
 
@@ -97,17 +99,22 @@ def dashboard(context: typer.Context, as_json: Json = False) -> None:
     print_one(made, [made["link"]], as_json=as_json)
     if not as_json:
         minutes = f"{made['expires_in'] / 60:.0f} minutes"
-        progress(f"good once, for {minutes}; the browser stays signed in for 12 h")
+        progress(
+            f"it works once, within {minutes}; the browser stays signed in for 12 h"
+        )
 
 
 def doctor(
     context: typer.Context,
     fix: Annotated[
-        bool, typer.Option("--fix", help="Do what is safe: modes, leftovers.")
+        bool,
+        typer.Option(
+            "--fix", help="Carry out the harmless repairs: file modes, leftover files."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say what works here, what not, why it matters, and how to fix it.
+    """Check this machine, the home and the daemon, and print a repair for each fault.
 
     Ends with 0 when nothing is bad, else with 3; warnings are not bad.
     """
@@ -145,11 +152,11 @@ def doctor(
     print_one(answer, told, as_json=as_json)
     if any(check.level is Level.BAD for check in checks):
         hint = "" if fix or not any(c.can_fix for c in looked) else "; try --fix"
-        raise ConfigError(f"doctor found a problem; see above{hint}")
+        raise ConfigError(f"doctor found a fault, marked BAD above{hint}")
 
 
 def _running(home: Home) -> tuple[list[DoctorCheck], dict[str, Any] | None]:
-    """Return what a running daemon says of itself."""
+    """Return the facts and checks of a running daemon."""
     from anp.sidecar.process.doctor import DoctorCheck, Level
 
     try:
@@ -168,8 +175,8 @@ def _running(home: Home) -> tuple[list[DoctorCheck], dict[str, Any] | None]:
                 name=name,
                 level=Level.BAD,
                 text=str(attached["problem"] or "it does not answer"),
-                why="its capabilities are offered to nobody until it starts",
-                fix="start it by hand to see its own words, then `anpd reload`",
+                why="its capabilities are not offered until it starts",
+                fix="start it by hand to see its messages, then run `anpd reload`",
             )
         )
     return checks, info
@@ -188,7 +195,7 @@ async def _isolation() -> list[DoctorCheck]:
                 name="isolation",
                 level=Level.BAD,
                 text=str(exc),
-                why="no protocol can be spoken without workers",
+                why="no protocol can be used without workers",
                 fix="anpd --debug up shows why the fork server does not start",
             )
         ]
@@ -199,7 +206,7 @@ async def _isolation() -> list[DoctorCheck]:
             name="isolation",
             level=Level.WARNING if reduced else Level.OK,
             text=f"{isolation.level}: {said}",
-            why="code of a model runs only where the kernel can lock it in"
+            why="code of a model runs only where the kernel can isolate it"
             if reduced
             else "",
             fix="Linux 3.17 or later with seccomp, also inside the container; or "

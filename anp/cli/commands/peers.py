@@ -1,4 +1,4 @@
-"""peers: who we know and what they may."""
+"""peers: known peers and their rights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from anp.errors import CallError
 
 __all__ = ["register"]
 
-peers_app = typer.Typer(no_args_is_help=True, help="Who we know and what they may.")
+peers_app = typer.Typer(no_args_is_help=True, help="Known peers and their rights.")
 
 
 def register(app: typer.Typer) -> None:
@@ -38,9 +38,9 @@ def list_peers(context: typer.Context, as_json: Json = False) -> None:
         for key in peer["changed_keys"]
         for line in (
             "",
-            f"WARNING: {peer['did']} came with another key and was refused:",
+            f"WARNING: {peer['did']} used another key than before and was refused:",
             f"  {key}",
-            "  if its owner confirms it by another way, run",
+            "  if its owner confirms the new key in another way, run",
             f"  anpd peers trust {peer['did']}",
         )
     ]
@@ -49,7 +49,7 @@ def list_peers(context: typer.Context, as_json: Json = False) -> None:
 
 @peers_app.command("show")
 def show_peer(context: typer.Context, peer: str, as_json: Json = False) -> None:
-    """Show one peer, and what it offers us."""
+    """Show one peer, and the capabilities it offers us."""
     client = client_of(context)
     found = client.get("/v1/peers/show", peer=peer)
     try:
@@ -63,7 +63,7 @@ def show_peer(context: typer.Context, peer: str, as_json: Json = False) -> None:
 
 @peers_app.command("allow")
 def allow_peer(context: typer.Context, peer: str, as_json: Json = False) -> None:
-    """Let a peer use what is exposed."""
+    """Let a peer call the exposed capabilities."""
     _tell(context, "allow", peer, as_json)
 
 
@@ -75,23 +75,23 @@ def block_peer(context: typer.Context, peer: str, as_json: Json = False) -> None
 
 @peers_app.command("trust")
 def trust_peer(context: typer.Context, peer: str, as_json: Json = False) -> None:
-    """Take the changed key of a peer as its own, in place of those it had."""
+    """Accept the changed key of a peer in place of its former keys."""
     _tell(context, "trust", peer, as_json)
 
 
 @peers_app.command("forget")
 def forget_peer(context: typer.Context, peer: str, as_json: Json = False) -> None:
-    """Forget a peer and where it was met; agreements stay."""
+    """Delete a peer and its addresses; agreements stay."""
     _tell(context, "forget", peer, as_json)
 
 
 @peers_app.command("heard")
 def heard(
     context: typer.Context,
-    after: Annotated[int, typer.Option(help="Only what has a higher number.")] = 0,
+    after: Annotated[int, typer.Option(help="Only entries with a higher number.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """List what peers told unasked: events, notices, announcements."""
+    """List messages of peers that answer no call: events, notices, announcements."""
     found = client_of(context).get("/v1/heard", after=str(after))
     # As JSON, so that nothing a peer says can steer the terminal.
     columns: dict[str, Column] = {
@@ -109,7 +109,7 @@ def heard(
 def ask_peer(
     context: typer.Context, peer: str, question: str, as_json: Json = False
 ) -> None:
-    """Ask a peer about its protocols, in words."""
+    """Ask a peer a question in words about its protocols."""
     body = {"peer": peer, "question": question}
     found = client_of(context).post("/v1/peers/ask", body)
     print_one(found, [found["answer"]], as_json=as_json)
@@ -121,7 +121,7 @@ def _tell(context: typer.Context, verb: str, peer: str, as_json: bool) -> None:
 
 
 def _known(found: dict[str, Any]) -> list[Line]:
-    """Tell what is known of a peer."""
+    """Give the facts about a peer."""
     return [
         (name, when(value) if name.endswith("_seen") else value)
         for name, value in found.items()
@@ -129,7 +129,7 @@ def _known(found: dict[str, Any]) -> list[Line]:
 
 
 def _offered(offers: dict[str, Any]) -> Iterator[Line]:
-    """Tell what a peer offers us, and what was agreed with it."""
+    """List the capabilities a peer offers, and the agreements with it."""
     if "problem" in offers:
         yield "offers", f"unknown: {offers['problem']}"
         return
@@ -139,7 +139,7 @@ def _offered(offers: dict[str, Any]) -> Iterator[Line]:
         for capability in protocol["capabilities"]
     }
     if not offers["publishes"]:
-        yield "offers", "it publishes nothing; call it with what you want"
+        yield "offers", "it publishes nothing; call it with a task in words"
     for name, description in sorted(names.items()):
         yield "offers", f"{name:<32} {' '.join(description.split())[:72]}"
     for agreement in offers["agreements"]:

@@ -1,4 +1,4 @@
-"""protocols revoke|test|export|publish and the like: what the owner does with them."""
+"""protocols revoke|test|export|publish and more: changes to agreed protocols."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Peer = Annotated[
 ]
 Uri = Annotated[
     str,
-    typer.Option(help="A URI of yours, of this version alone; it is never fetched."),
+    typer.Option(help="Your URI for exactly this version; it is never fetched."),
 ]
 
 MAX_DIFF_LINES: Final = 20_000
@@ -33,7 +33,16 @@ MAX_DIFF_LINES: Final = 20_000
 UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 "Seconds of each unit of an age."
 
-PLURALS: Final = {"agreement": "agreements", "half": "halves", "document": "texts"}
+NOUNS: Final = {
+    "agreement": "agreement",
+    "half": "code of",
+    "document": "protocol text",
+}
+PLURALS: Final = {
+    "agreement": "agreements",
+    "half": "revisions of code",
+    "document": "protocol texts",
+}
 
 ROLES: Final = ("requester", "provider")
 
@@ -48,16 +57,18 @@ def revoke(
     context: typer.Context,
     digest: Hash,
     peer: Peer = "",
-    reason: Annotated[str, typer.Option(help="For yourself; it is never sent.")] = "",
+    reason: Annotated[
+        str, typer.Option(help="Reason for your own record; it is never sent.")
+    ] = "",
     as_json: Json = False,
 ) -> None:
-    """Take a protocol back: close its channels, decline it, agree it no more."""
+    """Stop a protocol: close its channels, decline it, never agree on it again."""
     body = {"peer": peer, "reason": reason}
     found = client_of(context).post(
         f"/v1/protocols/{segment(digest)}/revoke", _given(body)
     )
     short = found["hash"][:12]
-    what = "revoked" if found["revoked"] else "was revoked before"
+    what = "is revoked" if found["revoked"] else "was revoked before"
     told = [
         f"{short} {what} {_whom(found)}; {found['channels_closed']} channels closed",
         f"to allow it again: anpd protocols approve {short}",
@@ -69,7 +80,7 @@ def revoke(
 def approve(
     context: typer.Context, digest: Hash, peer: Peer = "", as_json: Json = False
 ) -> None:
-    """Allow what you revoked, what is in quarantine, or what waits for your word."""
+    """End a revocation or quarantine, or accept in a negotiation that waits."""
     found = client_of(context).post(
         f"/v1/protocols/{segment(digest)}/approve", _given({"peer": peer})
     )
@@ -77,23 +88,23 @@ def approve(
     if found["revocation_ended"]:
         told.append(f"{short} may be used again {_whom(found)}")
     if found["quarantine_ended"]:
-        told.append(f"{short} is out of quarantine")
+        told.append(f"{short} is no longer quarantined")
     told += [
-        f"negotiation {name} has your word; the next call goes on with it"
+        f"negotiation {name} is accepted; the next call goes on with it"
         for name in found["negotiations_accepted"]
     ]
     nothing = [
-        f"nothing held {short} back {_whom(found)}",
-        f"what it is: anpd protocols show {short}",
+        f"{short} needed no approval {_whom(found)}",
+        f"its state: anpd protocols show {short}",
     ]
     print_one(found, told or nothing, as_json=as_json)
 
 
 @protocols_app.command("release")
 def release_protocol(context: typer.Context, digest: Hash) -> None:
-    """Use a quarantined protocol again, or have one whose cases failed agreed anew."""
+    """End a quarantine, or agree again on a protocol whose test cases failed."""
     found = client_of(context).post(f"/v1/protocols/{segment(digest)}/release", {})
-    what = "released" if found["released"] else "was not held back"
+    what = "is released" if found["released"] else "was neither quarantined nor failed"
     print_one(found, [f"{found['hash'][:12]} {what}"], as_json=False)
 
 
@@ -102,7 +113,10 @@ def run_tests(
     context: typer.Context,
     digest: Hash,
     peer: Annotated[
-        str, typer.Option(help="With this peer, over the wire; else by ourselves.")
+        str,
+        typer.Option(
+            help="Test with this peer, over the wire; without it, only our own code."
+        ),
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -117,8 +131,8 @@ def run_tests(
         short = found["hash"][:12]
         raise CallError(
             ErrorKind.GENERATED_CODE,
-            f"the tests of {short} failed; it is still used: `anpd protocols revoke "
-            f"{short}` ends that",
+            f"the tests of {short} failed; it is still used; to stop that, run: anpd "
+            f"protocols revoke {short}",
         )
 
 
@@ -128,10 +142,10 @@ def diff(
     one: Annotated[
         str, typer.Argument(metavar="A", help="HASH, HASH:ROLE or HASH:ROLE:REVISION.")
     ],
-    other: Annotated[str, typer.Argument(metavar="B", help="The same.")],
+    other: Annotated[str, typer.Argument(metavar="B", help="As A.")],
     as_json: Json = False,
 ) -> None:
-    """Compare two documents, or two halves or revisions of one, line by line."""
+    """Compare two protocol texts, or two revisions of code, line by line."""
     client = client_of(context)
     (old_name, old), (new_name, new) = _text(client, one), _text(client, other)
     lines = changes(old, new, names=(old_name, new_name))
@@ -144,12 +158,14 @@ def diff(
 def prune(
     context: typer.Context,
     older_than: Annotated[
-        str, typer.Option(help="Unused, failed, stale or revoked since: 90d, 12h, 2w.")
+        str, typer.Option(help="Least age, such as 90d, 12h or 2w.")
     ] = "90d",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Drop nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only list; delete nothing.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Drop what was not used for long; never what is in use or published."""
+    """Delete agreements, code and texts that were not used for long."""
     found = client_of(context).post(
         "/v1/protocols/prune",
         {"older_than": seconds_of(older_than), "dry_run": dry_run},
@@ -164,18 +180,23 @@ def export_protocol(
     role: Annotated[
         str, typer.Option(help="requester or provider; both when left out.")
     ] = "",
-    peer: Annotated[str, typer.Option(help="The peer whose revision is meant.")] = "",
+    peer: Annotated[
+        str, typer.Option(help="Export the revision that this peer uses.")
+    ] = "",
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="A file; else stdout.")
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="File to write; without it, standard output."
+        ),
     ] = None,
     with_did: Annotated[
-        bool, typer.Option("--with-did", help="Say in it who exported it.")
+        bool, typer.Option("--with-did", help="Add the DID of this daemon.")
     ] = False,
     without_tests: Annotated[
         bool, typer.Option("--without-tests", help="Leave out tests and their data.")
     ] = False,
 ) -> None:
-    """Write a protocol and our halves of it into a bundle."""
+    """Write a protocol and our code for it into a bundle."""
     options = {"role": role, "peer": peer, "did": "1" if with_did else ""}
     options["tests"] = "0" if without_tests else ""
     data = client_of(context).get_bytes(
@@ -191,28 +212,28 @@ def export_protocol(
 @protocols_app.command("import")
 def import_protocol(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A bundle; - for stdin.")],
+    file: Annotated[Path, typer.Argument(help="A bundle; - is standard input.")],
     peer: Annotated[
         str, typer.Option(help="Only for this peer: name, DID or URL#DID.")
     ] = "",
     role: Annotated[
-        str, typer.Option(help="Only this half: requester or provider.")
+        str, typer.Option(help="Only the code for this role: requester or provider.")
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """Try the halves of a bundle, and use them from the next channel on."""
+    """Check the code of a bundle, and use it from the next channel on."""
     from anp.sidecar.bundles.format import MAX_BUNDLE
 
     data = read_input(str(file), most=MAX_BUNDLE)
     options = _given({"role": role, "peer": peer})
     found = client_of(context).post_bytes("/v1/protocols/import", data, **options)
     told = [
-        f"imported {found['hash'][:12]}, {half['role']} half, revision "
-        f"{half['revision']}, for {', '.join(half['peers']) or 'any peer'}"
+        f"imported {found['hash'][:12]}, code for the {half['role']}, revision "
+        f"{half['revision']}, used with {', '.join(half['peers']) or 'any peer'}"
         for half in found["halves"]
     ]
     told.append(
-        "calls in flight end with the code they began with; new ones use this one"
+        "calls in flight end with the code they began with; new calls use this code"
     )
     print_one(found, told, as_json=as_json)
 
@@ -222,29 +243,29 @@ def publish(
     context: typer.Context,
     digest: Hash,
     uri: Uri,
-    version: Annotated[str, typer.Option(help="For people.")] = "1.0",
-    summary: Annotated[str, typer.Option(help="One line for people.")] = "",
+    version: Annotated[str, typer.Option(help="Version, shown to people.")] = "1.0",
+    summary: Annotated[str, typer.Option(help="Description in one line.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Put an agreed protocol under a URI, so that others need not negotiate."""
+    """Publish an agreed protocol under a URI, so that peers need not negotiate."""
     found = client_of(context).post(
         "/v1/consensus/publish",
         {"protocol": digest, "uri": uri, "version": version, "summary": summary},
     )
     where = (
-        "in the list that peers read"
+        "it is in the list that peers read"
         if found["listed"]
-        else "served to who names it; the list is off (consensus.publish)"
+        else "served to peers that name the URI; the list is off (consensus.publish)"
     )
-    told = f"{found['hash'][:12]} is {found['uri']} now, {where}"
+    told = f"{found['hash'][:12]} is published as {found['uri']}; {where}"
     print_one(found, [told], as_json=as_json)
 
 
 @protocols_app.command("unpublish")
 def unpublish(context: typer.Context, uri: Uri, as_json: Json = False) -> None:
-    """Take a URI back; agreements that came of it stay."""
+    """Withdraw a URI; agreements that used it stay."""
     found = client_of(context).post("/v1/consensus/unpublish", {"uri": uri})
-    told = f"{found['uri']} is taken back; {found['hash'][:12]} stays agreed"
+    told = f"{found['uri']} is withdrawn; agreements on {found['hash'][:12]} stay"
     print_one(found, [told], as_json=as_json)
 
 
@@ -252,13 +273,13 @@ def seconds_of(age: str) -> float:
     """Return the seconds of an age such as `90d`.
 
     Raises:
-        CallError: `usage`, it is none.
+        CallError: `usage`, it is not an age.
     """
     match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)([smhdw])", age.strip())
     if match is None:
         raise CallError(
             ErrorKind.USAGE,
-            f"{age[:40]!r} is no age: write a number and s, m, h, d or w, such as 90d",
+            f"{age[:40]!r} is no age; write a number and s, m, h, d or w, such as 90d",
         )
     return float(match[1]) * UNITS[match[2]]
 
@@ -277,17 +298,17 @@ def changes(old: str, new: str, *, names: tuple[str, str]) -> list[str]:
         raise CallError(
             ErrorKind.USAGE,
             f"the two have over {MAX_DIFF_LINES} lines; write them into files with "
-            "`anpd protocols show HASH --document` and compare those",
+            "`anpd protocols show HASH --text` and compare those",
         )
     return list(difflib.unified_diff(before, after, *names, lineterm=""))
 
 
 def _text(client: Client, wanted: str) -> tuple[str, str]:
-    """Return a name and the text of a document or half."""
+    """Return a name and the content of a protocol text or of code."""
     prefix, *rest = wanted.removeprefix("sha256:").split(":")
     if not rest:
         data = client.get_bytes(f"/v1/protocols/{segment(prefix)}/document")
-        return f"{prefix[:12]} document", data.decode("utf-8", errors="replace")
+        return f"{prefix[:12]} text", data.decode("utf-8", errors="replace")
     if rest[0] not in ROLES or len(rest) > 2 or not all(r.isdigit() for r in rest[1:]):
         raise CallError(
             ErrorKind.USAGE,
@@ -305,19 +326,19 @@ def _text(client: Client, wanted: str) -> tuple[str, str]:
     if half is None:
         raise CallError(
             ErrorKind.USAGE,
-            f"there is no such {rest[0]} half of {prefix[:12]}; revisions held here: "
-            f"{known}",
+            f"there is no such revision of the {rest[0]}'s code of {prefix[:12]}; "
+            f"revisions here: {known}",
         )
     short = found["hash"][:12]
     return f"{short} {rest[0]} revision {half['revision']}", str(half["source"])
 
 
 def _runs(runs: list[dict[str, Any]]) -> Iterator[str]:
-    """Tell how the test cases went with each half."""
+    """Give the results of the test cases, for each revision of our code."""
     for run in runs:
         yield (
-            f"{'passed' if run['passed'] else 'FAILED'} {run['role']} half, revision "
-            f"{run['revision']}, {run['peer'] or 'any peer'}: {run['mode']}, "
+            f"{'passed' if run['passed'] else 'FAILED'} code for the {run['role']}, "
+            f"revision {run['revision']}, {run['peer'] or 'any peer'}: {run['mode']}, "
             f"{run['cases']} cases"
         )
         for one in run["results"]:
@@ -329,13 +350,13 @@ def _runs(runs: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _pruned(found: dict[str, Any], older_than: str) -> Iterator[str]:
-    """Tell what was dropped, or would be."""
-    verb = "would drop" if found["dry_run"] else "dropped"
+    """List the entries that were deleted, or would be."""
+    verb = "would delete" if found["dry_run"] else "deleted"
     for removed in found["removed"]:
         of_whom = [removed["role"] or "", _revision(removed), removed["peer"] or ""]
         what = " ".join(part for part in of_whom if part)
         yield (
-            f"{verb} {removed['kind']} {removed['hash'][:12]} "
+            f"{verb} {NOUNS[removed['kind']]} {removed['hash'][:12]} "
             f"{what}: {removed['why']} ({removed['bytes']} bytes)"
         )
     counts = Counter(found["counts"])
@@ -343,7 +364,7 @@ def _pruned(found: dict[str, Any], older_than: str) -> Iterator[str]:
     if left > 0:
         yield f"and {left} more"
     if not counts:
-        yield f"nothing is older than {older_than} and unused"
+        yield f"nothing unused is older than {older_than}"
         return
     kinds = ", ".join(
         f"{n} {PLURALS.get(name, name)}" for name, n in sorted(counts.items())

@@ -1,4 +1,4 @@
-"""protocols list|show|usage|published: agreed protocols, and how they do."""
+"""protocols list|show|usage|published: agreed protocols and their states."""
 
 from __future__ import annotations
 
@@ -14,20 +14,27 @@ from anp.cli.output import Column, Line, print_bytes, print_list, print_one, whe
 __all__ = ["WHY_UNUSED", "protocols_app"]
 
 WHY_UNUSED = {
-    "failed": "its agreed test cases fail with this peer, so it is not used",
-    "testing": "its test cases came to no end yet, so it is not used",
+    "failed": "an agreed test case failed with this peer, so it is not used",
+    "testing": "its test cases are not finished yet, so it is not used",
 }
 "States of agreements that are not used because of their test cases."
 
-protocols_app = typer.Typer(no_args_is_help=True, help="What was agreed with whom.")
+protocols_app = typer.Typer(
+    no_args_is_help=True, help="Agreed protocols: list, show, revoke, test, export."
+)
 
 
 @protocols_app.command("list")
 def list_protocols(
     context: typer.Context,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 100,
+    limit: Annotated[
+        int, typer.Option(min=1, max=1000, help="Most entries in a page.")
+    ] = 100,
     after: Annotated[
-        str, typer.Option(help="Go on there; the end of a page says where.")
+        str,
+        typer.Option(
+            help="Start after this place, which the page before printed at its end."
+        ),
     ] = "",
     peer: Annotated[str, typer.Option(help="Only with this peer.")] = "",
     role: Annotated[str, typer.Option(help="requester or provider.")] = "",
@@ -69,14 +76,14 @@ def list_protocols(
     notes.append(usage_line(page["usage"]))
     if more is not None:
         again = "".join(f"--{name} {said} " for name, said in options.items() if said)
-        notes.append(f"there are more: anpd protocols list {again}--after '{more}'")
+        notes.append(f"next page: anpd protocols list {again}--after '{more}'")
     answer = {"protocols": found, "next": more, "usage": page["usage"]}
     print_list(answer, found, columns, as_json=as_json, notes=notes)
 
 
 @protocols_app.command("published")
 def published(context: typer.Context, as_json: Json = False) -> None:
-    """List the protocols that are known by a URI, and which peers are shown."""
+    """List the protocols that are known by a URI: published and built-in ones."""
     found = client_of(context).get("/v1/consensus")
     columns: dict[str, Column] = {
         "HASH": lambda one: one["hash"][:12],
@@ -88,14 +95,14 @@ def published(context: typer.Context, as_json: Json = False) -> None:
         "URI": "uri",
         "SUMMARY": lambda one: one["problem"] or one["summary"],
     }
-    off = "the list is not served; consensus.publish = true serves it to anybody"
+    off = "peers cannot read this list; set consensus.publish = true to serve it"
     notes = [] if found["publishes"] else [off]
     print_list(found, found["protocols"], columns, as_json=as_json, notes=notes)
 
 
 @protocols_app.command("usage")
 def usage(context: typer.Context, as_json: Json = False) -> None:
-    """Say how many calls needed a negotiation, and how many did not."""
+    """Count the calls with and without a negotiation."""
     found = client_of(context).get("/v1/protocols/usage")
     told = [
         usage_line(found),
@@ -131,16 +138,16 @@ def usage_line(usage: dict[str, Any]) -> str:
 def show_protocol(
     context: typer.Context,
     digest: Hash,
-    document: Annotated[
-        bool, typer.Option("--document", help="The agreed text, byte for byte.")
+    text: Annotated[
+        bool, typer.Option("--text", help="The protocol text, byte for byte.")
     ] = False,
-    code: Annotated[bool, typer.Option("--code", help="Our halves.")] = False,
+    code: Annotated[bool, typer.Option("--code", help="Our code for it.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show one protocol."""
     client = client_of(context)
     path = f"/v1/protocols/{segment(digest)}"
-    if document:
+    if text:
         print_bytes(client.get_bytes(f"{path}/document"))
         return
     found = client.get(path)
@@ -148,9 +155,9 @@ def show_protocol(
 
 
 def _source(found: dict[str, Any]) -> Iterator[str]:
-    """Give the code of our halves."""
+    """Give our code for each role."""
     for half in found["halves"]:
-        yield f"# {half['role']} half, revision {half['revision']}"
+        yield f"# code for the {half['role']}, revision {half['revision']}"
         yield from half["source"].split("\n")
 
 
@@ -173,18 +180,18 @@ def _told(found: dict[str, Any]) -> Iterator[Line]:
     short = found["hash"][:12]
     if any(agreement["state"] == "failed" for agreement in found["agreements"]):
         yield ""
-        yield f"to have it agreed anew at once: anpd protocols release {short}"
+        yield f"to agree on it again at once: anpd protocols release {short}"
     if found["quarantined"]:
         yield ""
         yield f"quarantined: {found['quarantined']}"
     if found["quarantined"] or found["revocations"]:
         yield f"to use it again: anpd protocols approve {short}"
     yield ""
-    yield f"more: anpd protocols show {short} --document | --code"
+    yield f"more: anpd protocols show {short} --text | --code"
 
 
 def _agreement(agreement: dict[str, Any]) -> Iterator[Line]:
-    """Tell what was settled with one peer, and how it does."""
+    """Give the facts of one agreement."""
     for name in ("role", "peer", "need", "state", "samples", "uses"):
         yield name, agreement[name]
     yield "created", when(agreement["created"])
@@ -202,13 +209,13 @@ def _agreement(agreement: dict[str, Any]) -> Iterator[Line]:
 
 
 def _half(half: dict[str, Any]) -> Iterator[str]:
-    """Tell where a half came from."""
+    """Give the origin and the rights of our code for one role."""
     calls = ", ".join(half["capabilities"]) or "no capability"
     by = half["origin"] + (f" {half['model']}" if half["model"] else "")
     yield (
-        f"{half['role']} half, revision {half['revision']}, {half['state']}, by "
-        f"{by}, {when(half['created'])}, {half['agreements']} agreements, "
-        f"calls {calls}"
+        f"code for the {half['role']}, revision {half['revision']}, {half['state']}, "
+        f"by {by}, {when(half['created'])}, {half['agreements']} agreements, "
+        f"may call {calls}"
     )
     if half["reason"]:
         yield f"  {half['state']}: {half['reason']}"
@@ -223,16 +230,16 @@ def _half(half: dict[str, Any]) -> Iterator[str]:
             for name, value in claims.items()
             if isinstance(value, str | float)
         )
-        yield f"  which says of itself: {said}"
+        yield f"  claims of the bundle: {said}"
 
 
 def _runs(what: str, runs: dict[str, Any]) -> Iterator[str]:
-    """Tell the outcomes since the daemon started, and the latest failures."""
+    """Give the outcomes since the daemon started, and the latest failures."""
     if not runs["outcomes"]:
         return
     counts = ", ".join(f"{name} {n}" for name, n in sorted(runs["outcomes"].items()))
     yield ""
-    yield f"{what} since the start: {counts}"
+    yield f"{what} since the daemon started: {counts}"
     for failure in runs["failures"]:
         where = f" line {failure['line']}" if "line" in failure else ""
         place = failure.get("function", failure["stage"])
@@ -241,5 +248,5 @@ def _runs(what: str, runs: dict[str, Any]) -> Iterator[str]:
             yield f"    line {finding['line']}: {finding['reason']}"
             yield f"      {finding['source'].strip()}"
     if runs["log"]:
-        yield "  printed, the end:"
+        yield "  last lines of its output:"
         yield from (f"    {line}" for line in runs["log"].splitlines()[-10:])

@@ -37,7 +37,7 @@ def serve_mcp(
     context: typer.Context,
     peer: Annotated[
         list[str] | None,
-        typer.Option(help="Make a tool of each capability this peer publishes."),
+        typer.Option(help="Make a tool of each capability that this peer publishes."),
     ] = None,
 ) -> None:
     """Serve MCP on stdio, for the configuration of an MCP client."""

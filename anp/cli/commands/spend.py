@@ -1,4 +1,4 @@
-"""spend: what models cost, by day, account, peer and step."""
+"""spend: model calls, tokens and cost by day, peer and step."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def register(app: typer.Typer) -> None:
 
 def spend(
     context: typer.Context,
-    days: Annotated[int, typer.Option(help="Days, today being the last.")] = 7,
+    days: Annotated[int, typer.Option(help="Number of days up to today.")] = 7,
     as_json: Json = False,
 ) -> None:
-    """Say what was spent on models; a day is one of UTC."""
+    """Show model calls, tokens and cost by day (UTC), peer and step."""
     found = client_of(context).get("/v1/spend", days=str(days))
     print_one(found, _told(found), as_json=as_json)
 
@@ -49,7 +49,7 @@ def _told(found: dict[str, Any]) -> Iterator[str]:
         )
     missing = total["calls"] - found["ledger_calls"]
     if missing > 0:
-        yield f"{missing} calls are under way or no longer in the ledger"
+        yield f"{missing} calls are still running or no longer in the ledger"
     if not priced:
         yield "for money: set llm.price_input and llm.price_output"
 

@@ -71,15 +71,17 @@ class Timeline(DemoObserver):
             style="bold",
         )
         for half in imported["halves"]:
-            self._row("imported", f"{half['role']} half, revision {half['revision']}")
+            self._row(
+                "imported", f"code for the {half['role']}, revision {half['revision']}"
+            )
 
     def repaired(self, known: Mapping[str, Any]) -> None:
         """Show which revision is in use now."""
         for agreement in known["agreements"]:
             self._row(
                 "in use",
-                f"{agreement['role']} half, revision {agreement['revision']}: the "
-                "answer was encoded again, the capability not called again",
+                f"code for the {agreement['role']}, revision {agreement['revision']}: "
+                "the answer was encoded again, the capability not called again",
             )
 
     def end(self, calls: Sequence[Mapping[str, Any]]) -> None:
@@ -109,7 +111,7 @@ def _protocol(result: Mapping[str, Any]) -> str:
         repair = f", repaired in {messages} messages" if messages else ""
         return f"{short}, from an earlier agreement{repair}"
     rounds = result["rounds"]
-    text = f"{short}, {rounds} round{'s' * (rounds != 1)}, {messages} messages"
+    text = f"{short}, {rounds} proposal{'s' * (rounds != 1)}, {messages} messages"
     checks = _checks(result["tests"])
     return f"{text}, module checks: {checks}" if checks else text
 

@@ -117,12 +117,12 @@ def test_an_answer_that_is_no_problem_document_is_unexpected(
     assert anpd(home, "peers", "list") == 1
 
 
-def test_a_document_goes_to_stdout_byte_for_byte(
+def test_a_text_goes_to_stdout_byte_for_byte(
     home: Home, api: FakeApi, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     text = "# 协议\r\n\x1b no newline".encode()
     api.answers["/v1/protocols/abab/document"] = httpx.Response(200, content=text)
-    assert anpd(home, "protocols", "show", "abab", "--document") == 0
+    assert anpd(home, "protocols", "show", "abab", "--text") == 0
     assert capfdbinary.readouterr().out == text
 
 

@@ -114,7 +114,7 @@ def test_a_wrong_command_line_is_one_line_and_two(
     [
         ["call", "ws://127.0.0.1:1/", "a task"],
         ["capabilities", "list"],
-        ["protocols", "show", "ab", "--document"],
+        ["protocols", "show", "ab", "--text"],
         ["negotiations", "list"],
         ["peers", "block", "x"],
     ],

@@ -57,7 +57,7 @@ def test_import_posts_the_bytes_of_the_file(
     assert api.asked[-1].content == BUNDLE
     assert api.asked[-1].headers["content-type"] == "application/json"
     told = capsys.readouterr().out
-    assert "provider half, revision 2, for any peer" in told
+    assert "code for the provider, revision 2, used with any peer" in told
     assert "did:key:z<1b>" in told
 
 

@@ -98,7 +98,7 @@ def test_show_tells_it_in_order_with_what_changed_and_what_can_be_done(
     for text in ("they mean the shop", "-two", "+<1b>[2Jthree", "<1b>[31mno"):
         assert text in out
     first, verdict, second = (
-        out.index(text) for text in ("the peer: negot", "our mind: counter", "we: nego")
+        out.index(text) for text in ("the peer: negot", "our side: counter", "we: nego")
     )
     assert first < verdict < second
     assert f"anpd --home {home.path} negotiations decide n1 accept" in out
@@ -113,10 +113,10 @@ def test_show_as_json_has_a_diff_in_each_turn(
     assert "-two" in turns[1]["diff"]
 
 
-def test_the_last_document_is_printed_to_be_edited(
+def test_the_last_text_is_printed_to_be_edited(
     home: Home, api: FakeApi, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    assert anpd(home, "show", "n1", "--document") == 0
+    assert anpd(home, "show", "n1", "--text") == 0
     assert capfdbinary.readouterr().out == b"one\n\x1b[2Jthree"
 
 
@@ -135,7 +135,7 @@ def test_a_decision_sends_what_was_typed_and_the_file_as_it_is(
     api.answers["/v1/negotiations/n1/decision"] = httpx.Response(200, json=answer)
     assert anpd(home, "decide", "n1", "edit", "--file", str(file), "--note", "so") == 0
     assert api.body() == {"verdict": "edit", "note": "so", "document": "ä\n"}
-    assert "counts once" in capsys.readouterr().out
+    assert "edit is used once" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_list_asks_for_the_open_ones_only_when_told(
     assert "rejected" in capsys.readouterr().out
 
 
-def test_documents_that_are_too_long_are_not_compared() -> None:
+def test_texts_that_are_too_long_are_not_compared() -> None:
     before = "\n".join(["x"] * MAX_DIFF_LINES)
     assert changes(before, "y") == ["  y"]
     assert changes("x\n", "y\n") == ["@@ -1 +1 @@", "-x", "+y"]
@@ -169,7 +169,7 @@ def test_documents_that_are_too_long_are_not_compared() -> None:
 @pytest.mark.parametrize(
     ("changed", "step"),
     [
-        ({"waiting": True, "running": True}, "waits for you now"),
+        ({"waiting": True, "running": True}, "waits for your decision"),
         ({"running": True}, "negotiations cancel n1"),
         ({"outcome": "agreed", "hash": HASH}, "protocols show abababababab"),
         ({"role": "requester"}, "call PEER TASK"),

@@ -174,12 +174,12 @@ def test_revoke_and_approve_send_what_was_typed(
     assert anpd(home, "protocols", "approve", "ab") == 0
     assert api.body() == {}
     out = capsys.readouterr().out
-    assert "out of quarantine" in out
-    assert "negotiation n1 has your word" in out
+    assert "no longer quarantined" in out
+    assert "negotiation n1 is accepted" in out
     nothing = {**back, "quarantine_ended": False, "negotiations_accepted": []}
     answer(api, "/ab/approve", nothing)
     assert anpd(home, "protocols", "approve", "ab") == 0
-    assert "nothing held" in capsys.readouterr().out
+    assert "needed no approval" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
@@ -200,9 +200,7 @@ def test_a_failed_test_has_an_exit_code_of_its_own(
     assert api.body() == {"peer": "shop"}
 
 
-def test_diff_compares_documents_and_halves(
-    home: Home, api: FakeApi, capsys: Output
-) -> None:
+def test_diff_compares_texts_and_code(home: Home, api: FakeApi, capsys: Output) -> None:
     for name, text in (("aa", f"one\n{EVIL}\n"), ("bb", "two\nsame\n")):
         api.answers[f"/v1/protocols/{name}/document"] = httpx.Response(
             200, content=text.encode()
@@ -224,7 +222,7 @@ def test_diff_compares_documents_and_halves(
     assert anpd(home, "protocols", "diff", "ab:requester", halves[0]) == 0
     assert "are the same" in capsys.readouterr().out
     assert anpd(home, "protocols", "diff", "ab:requester:9", halves[0]) == 2
-    assert "revisions held here: 1, 2" in capsys.readouterr().err
+    assert "revisions here: 1, 2" in capsys.readouterr().err
     assert anpd(home, "protocols", "diff", "ab:nobody", halves[0]) == 2
 
 
@@ -257,7 +255,7 @@ def test_prune_says_what_and_how_much(home: Home, api: FakeApi, capsys: Output) 
     assert anpd(home, "protocols", "prune", "--older-than", "2w", "--dry-run") == 0
     assert api.body() == {"older_than": 14 * 86_400.0, "dry_run": True}
     out = capsys.readouterr().out
-    assert "would drop agreement" in out
+    assert "would delete agreement" in out
     assert "failed 99 d ago (700 bytes)" in out
     assert "and 2 more" in out
     assert "1 agreements, 2 halfs: 900 bytes" not in out

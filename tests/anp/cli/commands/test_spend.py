@@ -33,7 +33,7 @@ def test_spend_shows_days_peers_steps_and_what_is_left(
     assert lines[1].split() == ["2026-03-01", "5", "3600", "900", "1.0"]
     assert ["judge", "2", "1200", "300", "0.125"] in [line.split() for line in lines]
     assert "  owner: 3 of 100 calls, 1540 of 1000000 tokens" in lines
-    assert "9 calls are under way or no longer in the ledger" in lines
+    assert "9 calls are still running or no longer in the ledger" in lines
 
 
 def test_without_prices_no_money_is_shown(
@@ -103,7 +103,7 @@ def test_config_check_and_path(plain_home: Home, capsys: Output) -> None:
     assert anpd(plain_home, "config", "check") == 0
     assert anpd(plain_home, "config", "path") == 0
     assert capsys.readouterr().out.splitlines() == [
-        "the configuration is sound",
+        "the configuration has no errors",
         f"absent  {plain_home.config_file}",
     ]
     plain_home.config_file.write_text("[budget]\nday_call = 3\n")
