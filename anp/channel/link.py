@@ -146,7 +146,7 @@ class Link:
         """Read and write until the connection ends."""
         writer = asyncio.create_task(self._write())
         timers = asyncio.create_task(self._watch_timer())
-        reason = "link lost"
+        reason = "connection lost"
         try:
             async for text in self._connection:
                 self._core.receive_text(text, now=read_clocks())
@@ -156,7 +156,7 @@ class Link:
                     self._settled.clear()
                     await self._settled.wait()
         except ConnectionClosed as exc:
-            reason = f"link lost: {exc}"
+            reason = f"connection lost: {exc}"
             if exc.sent and exc.sent.code in FAULT_CODES and not exc.rcvd_then_sent:
                 # The library refused a message before the core could see it.
                 self._fault(f"{exc.sent.code}", exc.sent.reason)
@@ -183,7 +183,7 @@ class Link:
                 answer in time, or the link was lost (`peer_unreachable`).
         """
         if not self.alive:
-            raise CallError(ErrorKind.PEER_UNREACHABLE, "the link was lost")
+            raise CallError(ErrorKind.PEER_UNREACHABLE, "the connection was lost")
         session_id = self._core.open_channel(
             identity, peer_did, meta, now=read_clocks()
         )
@@ -232,12 +232,12 @@ class Link:
             PeerError: It cannot be taken up, or the link was lost.
         """
         if not self.alive:
-            raise PeerError(ErrorCode.NOT_ALLOWED, "the link was lost")
+            raise PeerError(ErrorCode.NOT_ALLOWED, "the connection was lost")
         channel = await self.keys.resume(taken)
         if not self.alive:
-            self._core.leave_channel(channel.id, "the link was lost")
+            self._core.leave_channel(channel.id, "the connection was lost")
             await self._pump()
-            raise PeerError(ErrorCode.NOT_ALLOWED, "the link was lost")
+            raise PeerError(ErrorCode.NOT_ALLOWED, "the connection was lost")
         return channel
 
     async def send_frame(self, channel_id: str, frame: Frame) -> str:
@@ -331,7 +331,9 @@ class Link:
                 self._due(channel_id)
             case ResumptionRefused(channel_id, code):
                 logger.info(
-                    "key not resumed link=%s code=%s: asking anew", self.name, int(code)
+                    "key not resumed connection=%s code=%s: asking anew",
+                    self.name,
+                    int(code),
                 )
                 self._refused_keys.add(channel_id)
                 self._due(channel_id)
@@ -365,14 +367,14 @@ class Link:
         self.faults += 1
         if self.faults <= MAX_LOGGED_FAULTS:
             logger.warning(
-                "peer fault link=%s code=%s detail=%s", self.name, code, detail
+                "peer fault connection=%s code=%s detail=%s", self.name, code, detail
             )
 
     def _ignored(self, event: FrameIgnored) -> None:
         self.ignored += 1
         if event.count == 1:
             logger.warning(
-                "frame ignored link=%s channel=%s not_common=%s",
+                "frame ignored connection=%s channel=%s not_common=%s",
                 self.name,
                 event.channel_id,
                 event.capability,
@@ -400,11 +402,13 @@ class Link:
                 opened.peer_did, opened.key_id, opened.public_key
             )
         except PeerError as exc:
-            logger.warning("channel given up link=%s reason=%s", self.name, exc.detail)
+            logger.warning(
+                "channel given up connection=%s reason=%s", self.name, exc.detail
+            )
             await channel.close("the key is not the one we know", code=exc.code)
         except Exception:
             # The channel goes on; the next one has the key remembered.
-            logger.exception("a key was not remembered link=%s", self.name)
+            logger.exception("a key was not remembered connection=%s", self.name)
 
     async def _answer_hello(self, event: NeedHelloAnswer) -> None:
         try:
@@ -438,9 +442,9 @@ class Link:
         self._on_peer(self, event)
         self._spawn(self._accepted(channel))
         for remark in event.peer_meta.remarks:
-            logger.info("hello remark link=%s remark=%s", self.name, remark)
+            logger.info("hello remark connection=%s remark=%s", self.name, remark)
         logger.info(
-            "channel opened link=%s role=%s peer=%s",
+            "channel opened connection=%s role=%s peer=%s",
             self.name,
             event.role,
             event.peer_did,
@@ -462,7 +466,7 @@ class Link:
         try:
             await self._acceptor.serve_channel(channel)
         except Exception:
-            logger.exception("serving a channel failed link=%s", self.name)
+            logger.exception("serving a channel failed connection=%s", self.name)
             await channel.close("internal error")
 
     def _refused(self, event: HandshakeRefused) -> None:

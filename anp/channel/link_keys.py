@@ -123,7 +123,7 @@ class LinkKeys:
                 now=monotonic(),
             )
             if not self._core.resume(core_channel, now=read_clocks()):
-                raise PeerError(ErrorCode.NOT_ALLOWED, "the link was lost")
+                raise PeerError(ErrorCode.NOT_ALLOWED, "the connection was lost")
         except BaseException:
             keeper.left(opened, leave)
             raise
@@ -153,7 +153,7 @@ class LinkKeys:
             try:
                 last = await self._keeper.claim(channel.opened, event.counter)
             except PeerError as exc:
-                logger.warning("key given up link=%s reason=%s", self.name, exc.detail)
+                logger.warning("key given up connection=%s reason=%s", self.name, exc.detail)
         self._core.claimed(event.channel_id, last, now=read_clocks())
         await self._pump()
 
@@ -170,7 +170,9 @@ class LinkKeys:
             )
         except Exception:
             # The link reads nothing until this is answered, whatever went wrong.
-            logger.exception("a kept key could not be taken up link=%s", self.name)
+            logger.exception(
+                "a kept key could not be taken up connection=%s", self.name
+            )
             self._refuse(
                 event, PeerError(ErrorCode.INVALID_DECRYPTION_KEY, "an error of ours")
             )

@@ -282,7 +282,7 @@ class Links:
         if target.url is None:
             raise CallError(
                 ErrorKind.PEER_UNREACHABLE,
-                f"no address is known for {target.did} and it has no link to us; "
+                f"no address is known for {target.did} and it has no connection to us; "
                 "give one as ws://host:port/#did",
             )
         connection = await self._dialler.dial(
@@ -317,7 +317,11 @@ class Links:
 
     async def _run(self, link: Link) -> None:
         self._links.add(link)
-        logger.info("link opened link=%s links=%d", link.name, len(self._links))
+        logger.info(
+            "connection opened connection=%s connections=%d",
+            link.name,
+            len(self._links),
+        )
         try:
             await link.run()
         finally:
@@ -325,7 +329,7 @@ class Links:
             for did in [d for d, known in self._by_peer.items() if known is link]:
                 del self._by_peer[did]
             logger.info(
-                "link closed link=%s faults=%d ignored=%d",
+                "connection closed connection=%s faults=%d ignored=%d",
                 link.name,
                 link.faults,
                 link.ignored,
@@ -352,9 +356,9 @@ class Links:
                 target = await find()
                 link = self._find(target.did) or await self._greet(target, meta())
                 await link.wait_ended()
-                logger.info("kept link is down peer=%s", name)
+                logger.info("kept connection is down peer=%s", name)
             except AnpError as exc:
-                logger.info("kept link is down peer=%s reason=%s", name, exc)
+                logger.info("kept connection is down peer=%s reason=%s", name, exc)
             if time.monotonic() - began > self._config.max_backoff:
                 tries = 0
             await asyncio.sleep(
@@ -371,9 +375,11 @@ class Links:
         """Make ourselves known to a peer, and return the link."""
         channel = await self.open_channel(target, meta)
         link = self._find(target.did)
-        await channel.close("only the link is kept")
+        await channel.close("only the connection is kept")
         if link is None:
-            raise CallError(ErrorKind.PEER_UNREACHABLE, "the link was lost at once")
+            raise CallError(
+                ErrorKind.PEER_UNREACHABLE, "the connection was lost at once"
+            )
         return link
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

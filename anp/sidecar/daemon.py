@@ -141,8 +141,8 @@ class Daemon:
             yield
 
     def keep_links(self) -> None:
-        """Keep a link open to each peer that has `keep_link`, and to no other."""
-        wanted = {peer.name for peer in self.config.peer if peer.keep_link}
+        """Keep a connection to each peer with `keep_connection`, and to no other."""
+        wanted = {peer.name for peer in self.config.peer if peer.keep_connection}
         for name in self._kept.keys() - wanted:
             self._kept.pop(name)()
         for name in wanted - self._kept.keys():

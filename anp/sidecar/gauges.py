@@ -40,7 +40,7 @@ def watch_daemon(
         served = sick["healthy",] > 0 or sick["sick",] == 0
         return float(links.listening and served and not observer.flights.closed)
 
-    metrics.watch("anpd_links", lambda: {(): links.open_links})
+    metrics.watch("anpd_connections", lambda: {(): links.open_links})
     metrics.watch("anpd_channels", lambda: {(): links.open_channels})
     metrics.watch("anpd_attachments", attachments)
     metrics.watch("anpd_calls_in_flight", lambda: {(): observer.flights.count})

@@ -182,7 +182,7 @@ def make_minds(
     spending = make_spending(peers.store, config, observer)
     endpoint = make_endpoint(config.llm, code.validator.validate)
     minds = Minds(
-        config.negotiation.mind,
+        config.negotiation.decided_by,
         endpoint=endpoint,
         spending=spending,
         is_listed=peers.policy.is_listed,

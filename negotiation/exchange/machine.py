@@ -266,7 +266,7 @@ class Machine(Speaker[Event]):
         """End because nothing can be sent or received any more."""
         if self._state not in END_STATES:
             self._outgoing.clear()
-            self._end(FailureKind.LINK_LOST, "the link was lost", by_peer=False)
+            self._end(FailureKind.LINK_LOST, "the connection was lost", by_peer=False)
 
     # The peer's messages.
 

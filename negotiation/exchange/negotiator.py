@@ -276,7 +276,7 @@ class _Negotiation:
                 if self._machine.ready:
                     # The peer did not learn that our code is ready, so nothing is
                     # agreed.
-                    reason = "the link was lost with the last message"
+                    reason = "the connection was lost with the last message"
                     self._end(FailureKind.LINK_LOST, reason, by_peer=False)
                 self._machine.link_lost(now=self._clock())
                 return

@@ -128,7 +128,7 @@ async def test_an_export_gives_the_same_bytes_while_nothing_changes(
         [provided_half] = read_bundle(theirs).halves
         assert [one.name for one in provided_half.capabilities] == ["twice.twice"]
         assert read_bundle(theirs).need is None
-        with pytest.raises(CallError, match="no active provider half"):
+        with pytest.raises(CallError, match="no active code for the provider"):
             await house.caller.bundles.export(digest, role=Side.PROVIDER)
 
 
@@ -294,7 +294,7 @@ def outside(bundle: Bundle) -> Bundle:
 @pytest.mark.parametrize(
     ("change", "kind", "words"),
     [
-        (lying, ErrorKind.GENERATED_CODE, "provider half is not fit for use"),
+        (lying, ErrorKind.GENERATED_CODE, "provider's code failed its checks"),
         (outside, ErrorKind.GENERATED_CODE, "os may not be imported"),
         (elsewhere("gone.gone"), ErrorKind.POLICY, "gone.gone is not attached"),
         (other_schema, ErrorKind.POLICY, "twice.twice has other schemas here"),
@@ -330,7 +330,7 @@ async def test_a_requester_half_needs_somebody_to_call(tmp_path: Path) -> None:
         bundles = new.caller.bundles
         with pytest.raises(CallError, match="say with --peer"):
             await bundles.take_in(ours)
-        with pytest.raises(CallError, match="the bundle has no provider half"):
+        with pytest.raises(CallError, match="the bundle has no code for the provider"):
             await bundles.take_in(ours, role=Side.PROVIDER)
         with pytest.raises(CallError, match="names no task"):
             await bundles.take_in(

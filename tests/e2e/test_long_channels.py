@@ -114,7 +114,9 @@ def test_a_daemon_without_an_address_is_called_over_the_link_that_it_keeps(
     hub.start()
     port = hub.port
     with (hidden.home / "anpd.toml").open("a") as file:
-        file.write(peer_entry(name="hub", did=hub.did, url=hub.url, keep_link=True))
+        file.write(
+            peer_entry(name="hub", did=hub.did, url=hub.url, keep_connection=True)
+        )
     hidden.start()
     try:
         call_kept(hub, "shy", 3)

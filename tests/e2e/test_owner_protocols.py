@@ -74,7 +74,7 @@ async def test_what_the_provider_revoked_is_declined_and_not_agreed_anew(
             assert "wrong prices" not in error.detail
         [listed] = (await ask(house.provider, ""))["protocols"]
         assert listed["state"] == "revoked"
-        assert listed["reason"] == "taken back by you for all: wrong prices"
+        assert listed["reason"] == "revoked by you for all: wrong prices"
         # Other protocols between the two go on.
         assert await house.call("count", step=1) == {"calls": 1, "step": 1}
         back = await ask(house.provider, f"/{digest[:12]}/approve", {})
@@ -487,18 +487,18 @@ def test_revocations_outlive_a_restart_and_commands_say_when_no_daemon_runs(
         with provider.up(port=port):
             assert caller.run(*call).code == 6
             shown = provider.ok("protocols", "show", digest[:10]).stdout
-            assert "taken back by you for all: <1b>[31mno" in shown
+            assert "revoked by you for all: <1b>[31mno" in shown
             listed = provider.ok("protocols", "list", "--state", "revoked").stdout
             assert digest[:12] in listed
             told = provider.ok("protocols", "approve", digest[:10]).stdout
             assert "may be used again" in told
             assert caller.ok(*call).json()["output"] == {"twice": 4}
             assert provider.ok("protocols", "test", digest[:10]).stdout.startswith(
-                "passed provider half"
+                "passed code for the provider"
             )
             halves = [f"{digest[:10]}:provider", f"{digest[:10]}:provider:1"]
             assert "are the same" in provider.ok("protocols", "diff", *halves).stdout
-            assert "nothing is older" in provider.ok("protocols", "prune").stdout
+            assert "nothing unused is older" in provider.ok("protocols", "prune").stdout
         with provider.up(port=port):
             assert caller.ok(*call).json()["output"] == {"twice": 4}
             usage = caller.ok("protocols", "usage", "--json").json()

@@ -127,7 +127,7 @@ async def test_failures_are_listed_with_reasons_and_rescued_after_restarts(
     pair: tuple[Anpd, Anpd], tmp_path: Path
 ) -> None:
     caller, provider = pair
-    configure(provider, max_rounds=2, message_timeout=1.0)
+    configure(provider, max_proposals=2, message_timeout=1.0)
     start(pair, tmp_path)
     amount, label = random.randint(1, 10**6), "x"
     bad = propose(Demand(Need("place_order"), {"amount": "many", "label": label}))
@@ -317,7 +317,7 @@ def test_a_decision_about_nothing_says_so_in_one_line(
         (("decide", agreed, "accept"), "ended in an agreement"),
         (("decide", "nothing", "accept"), "no negotiation begins with"),
         (("decide", agreed, "edit"), "--file"),
-        (("decide", agreed, "edit", "--file", str(bad)), "edited document"),
+        (("decide", agreed, "edit", "--file", str(bad)), "edited protocol text"),
         (("decide", agreed, "perhaps"), "accept, reject or edit"),
         (("cancel", agreed), "does not run"),
         (("hint", agreed, " "), "the hint is empty"),

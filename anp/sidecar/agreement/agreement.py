@@ -318,7 +318,7 @@ class Agreer:
         ended = channel.ended
         if ended is not None:
             # The link ends whoever serves on it.
-            reason = f"the link was lost: {ended.detail}"
+            reason = f"the connection was lost: {ended.detail}"
             await self._finish(case, str(FailureKind.LINK_LOST), reason, None)
         else:
             await self._finish(case, "cancelled", _given_up(exc), None)
@@ -333,7 +333,7 @@ class Agreer:
             await case.offer_again(word_id=secrets.token_hex(8))
             error = CallError(
                 ErrorKind.APPROVAL_PENDING,
-                "the peer's owner has to approve this protocol first; ask again "
+                "the peer's owner has to approve this protocol first; call again "
                 f"later, the same text is offered then (negotiation {name})",
                 retry_after=RETRY_AFTER,
             )
@@ -341,7 +341,7 @@ class Agreer:
             outcome = APPROVAL_PENDING
             error = CallError(
                 ErrorKind.APPROVAL_PENDING,
-                f"approve = {self.desk.rule!r} wants your word first: `anpd "
+                f"approve = {self.desk.rule!r} needs your decision first: run `anpd "
                 f"negotiations show {name}`, then `anpd negotiations decide {name} "
                 "accept`, and call again",
                 retry_after=RETRY_AFTER,

@@ -252,7 +252,8 @@ class OwnerDesk:
         decision = replace(decision, note=_checked_note(decision.note))
         if (decision.said == "edit") != (decision.document is not None):
             raise CallError(
-                ErrorKind.USAGE, "edit, and only edit, needs the edited document"
+                ErrorKind.USAGE,
+                "an edit needs the edited protocol text; accept and reject take none",
             )
         if decision.document is not None:
             await asyncio.to_thread(check_edit, decision.document)

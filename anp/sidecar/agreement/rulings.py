@@ -142,7 +142,7 @@ def check_edit(text: str) -> None:
         problem = str(exc)
     if problem is not None:
         raise CallError(
-            ErrorKind.USAGE, f"the edited document cannot be used: {problem}"
+            ErrorKind.USAGE, f"the edited protocol text cannot be used: {problem}"
         )
 
 
@@ -189,8 +189,8 @@ def standing_of(
         if record.subject is None:
             raise CallError(
                 ErrorKind.USAGE,
-                f"the peer of negotiation {record.id} proposed nothing, so there is "
-                "nothing that an edited document could answer",
+                f"the peer of negotiation {record.id} made no proposal, so there is "
+                "nothing that an edited protocol text could answer",
             )
         return StandingRecord(
             **made,
@@ -202,8 +202,8 @@ def standing_of(
     if target is None:
         raise CallError(
             ErrorKind.USAGE,
-            f"negotiation {record.id} has no document of the peer to {decision.said}; "
-            "`decide … edit --file FILE` sends one of yours next time",
+            f"negotiation {record.id} has no proposal of the peer to {decision.said}; "
+            "`decide … edit --file FILE` sends a text of yours next time",
         )
     about = digest_of(target.document)
     if decision.said == "reject":

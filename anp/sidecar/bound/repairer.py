@@ -93,7 +93,7 @@ class Repairer:
                 self._store_revision, document, side, written, peer_did, agreement
             )
         logger.info(
-            "half repaired hash=%s role=%s revision=%d",
+            "code repaired hash=%s role=%s revision=%d",
             half.hash[:12],
             half.role,
             repaired[0].revision,

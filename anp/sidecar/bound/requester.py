@@ -323,7 +323,7 @@ class BoundRequester(BoundChannel):
             logger.info("request lost with its channel peer=%s", self._peer)
         except (NegotiationError, FrameTooLarge) as exc:
             self._end_call(
-                exchange, f"the repaired half cannot encode the input: {exc}"
+                exchange, f"the repaired code cannot encode the input: {exc}"
             )
 
     def message_refused(self, reference: str, reason: str) -> None:

@@ -147,7 +147,7 @@ class Bundles:
         bundle = await asyncio.to_thread(read_bundle, data)
         halves = [half for half in bundle.halves if role in {None, half.role}]
         if not halves:
-            raise CallError(ErrorKind.USAGE, f"the bundle has no {role} half")
+            raise CallError(ErrorKind.USAGE, f"the bundle has no code for the {role}")
         if await asyncio.to_thread(self._store.is_revoked, bundle.hash):
             raise CallError(
                 ErrorKind.POLICY, f"document {bundle.hash[:12]} was revoked by you"
@@ -174,7 +174,7 @@ class Bundles:
             raise CallError(ErrorKind.POLICY, f"not imported: {exc}") from exc
         for one in imported:
             logger.info(
-                "half imported hash=%s role=%s revision=%d agreements=%d",
+                "code imported hash=%s role=%s revision=%d agreements=%d",
                 one.half.hash[:12],
                 one.half.role,
                 one.half.revision,
@@ -198,14 +198,14 @@ class Bundles:
             if not known and peer_did is None:
                 raise CallError(
                     ErrorKind.USAGE,
-                    "no agreement here is on this document, so say with --peer whom "
-                    "the requester half is for",
+                    "no agreement here is about this protocol text; name the peer for "
+                    "which the requester's code is used with --peer",
                 )
             if not known and need is None:
                 raise CallError(
                     ErrorKind.USAGE,
-                    "the bundle names no task, so no call would find its requester "
-                    "half; export it where it is used",
+                    "the bundle names no task, so no call would use its requester's "
+                    "code; export it from a daemon that calls with it",
                 )
         if peer_did is None or (half.role is Role.REQUESTER and need is None):
             return None
@@ -233,10 +233,12 @@ class Bundles:
         """
         problems = self._unfit(half.capabilities)
         if problems:
-            hint = "" if alone else "; --role requester takes the other half alone"
+            hint = (
+                "" if alone else "; --role requester imports only the requester's code"
+            )
             raise CallError(
                 ErrorKind.POLICY,
-                f"the provider half cannot serve here: {'; '.join(problems)}{hint}",
+                f"the provider's code cannot be used here: {'; '.join(problems)}{hint}",
             )
 
     def _unfit(self, wanted: Sequence[BundledCapability]) -> list[str]:
@@ -293,7 +295,7 @@ class Bundles:
             shown = "; ".join(problems[:MAX_SHOWN])[:1000]
             raise CallError(
                 ErrorKind.GENERATED_CODE,
-                f"the {half.role} half is not fit for use: {shown}{more}",
+                f"the {half.role}'s code failed its checks: {shown}{more}",
             )
         tests: dict[str, Any] = {"acceptance": "passed"}
         if cases is not None:

@@ -77,12 +77,12 @@ class BundleExport:
             )
             created = max(created, half.created)
         if not halves:
-            what = "half" if role is None else f"{role} half"
+            what = "code" if role is None else f"code for the {role}"
             whom = "" if peer_did is None else f" for {peer_did}"
             raise CallError(
                 ErrorKind.USAGE,
-                f"no active {what} of {digest[:12]}{whom} is held here; "
-                f"`anpd protocols show {digest[:12]}` shows what is",
+                f"no active {what} of {digest[:12]}{whom} is in use here; "
+                f"`anpd protocols show {digest[:12]}` shows all code",
             )
         did = self._own_did if with_did else None
         return render_bundle(Bundle(document.text, need, tuple(halves), created, did))
@@ -96,8 +96,8 @@ class BundleExport:
         if len(revisions) > 1 and peer_did is None:
             raise CallError(
                 ErrorKind.USAGE,
-                f"{len(revisions)} revisions of the {role} half of {digest[:12]} are "
-                "in use; name the peer whose it is with --peer",
+                f"{len(revisions)} revisions of the {role}'s code of {digest[:12]} "
+                "are in use; name the peer that uses the wanted one with --peer",
             )
         active = [
             half
@@ -119,7 +119,7 @@ class BundleExport:
                 why = "has other schemas now" if capability else "is not attached"
                 raise CallError(
                     ErrorKind.USAGE,
-                    f"the half calls {name}, which {why}, so its schemas cannot be "
+                    f"the code calls {name}, which {why}, so its schemas cannot be "
                     "put into a bundle",
                 )
             found.append(

@@ -224,7 +224,7 @@ class Binder:
                 bound, demand, source="consensus", uri=selected.uri
             )
         except BaseException:
-            await channel.close("our half cannot be used")
+            await channel.close("our code cannot be used")
             raise
 
     async def _keep(
@@ -279,7 +279,7 @@ class Binder:
         try:
             protocol = await self._loaded(half, agreement.peer_did)
         except CallError:
-            await channel.close("our half cannot be used")
+            await channel.close("our code cannot be used")
             raise
         return BoundRequester(
             channel,
@@ -422,7 +422,7 @@ class Binder:
             return await self._protocol(half, peer_did)
         except (HalfError, DocumentError) as exc:
             raise CallError(
-                ErrorKind.GENERATED_CODE, f"our half cannot be loaded: {exc}"
+                ErrorKind.GENERATED_CODE, f"our code cannot be loaded: {exc}"
             ) from exc
 
     # Channels.
@@ -456,7 +456,7 @@ class Binder:
             )
         except NegotiationError as exc:
             raise CallError(
-                ErrorKind.GENERATED_CODE, f"our half cannot encode the input: {exc}"
+                ErrorKind.GENERATED_CODE, f"our code cannot encode the input: {exc}"
             ) from exc
 
 

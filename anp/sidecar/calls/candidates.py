@@ -261,8 +261,8 @@ class CandidateFinder:
         if made is None:
             raise CallError(
                 ErrorKind.GENERATED_CODE,
-                f"there is no half here that speaks {uri[:200]!r} for this task: its "
-                "document does not fit the task, is revoked, or cannot be had",
+                f"there is no code here for {uri[:200]!r} and this task: its protocol "
+                "text does not fit the task, is revoked, or cannot be fetched",
             )
         return made
 
@@ -304,7 +304,7 @@ class CandidateFinder:
                 text, demand, mind=mind, name=_occasion()
             )
         except (HalfError, MindError, NegotiationError) as exc:
-            logger.info("no half for protocol uri=%s reason=%r", uri, str(exc)[:200])
+            logger.info("no code for protocol uri=%s reason=%r", uri, str(exc)[:200])
             return None
         return DocumentCandidate(uri, text, half)
 

@@ -262,7 +262,7 @@ class Requesters:
 
 async def _end(session: BoundRequester) -> None:
     await session.wait_idle()
-    await session.channel.close("stale: another revision of our half is in use")
+    await session.channel.close("stale: another revision of our code is in use")
 
 
 def _key(agreement: AgreementRecord) -> tuple[str, str, int]:

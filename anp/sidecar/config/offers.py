@@ -59,7 +59,7 @@ def links_config(config: Config) -> LinksConfig:
             max_payload=config.limits.max_payload,
             max_channels=config.limits.max_channels,
         ),
-        max_links=config.limits.max_links,
+        max_links=config.limits.max_connections,
     )
 
 
@@ -73,5 +73,5 @@ def negotiation_limits(config: Config) -> NegotiationLimits:
         answer_timeout=(
             config.llm.timeout if config.llm.model is not None else ANSWER_TIMEOUT
         ),
-        max_rounds=config.negotiation.max_rounds,
+        max_rounds=config.negotiation.max_proposals,
     )

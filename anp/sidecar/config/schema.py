@@ -30,7 +30,7 @@ DEFAULT_TAIL = """\
 # name = "shop"
 # did = "did:key:z…"
 # url = "ws://127.0.0.1:8766/"
-# keep_link = false
+# keep_connection = false
 
 # [[need]]
 # name = "product"

@@ -146,20 +146,20 @@ class FetchConfig(Section):
 class NegotiationConfig(Section):
     """Agreeing on protocols."""
 
-    mind: Literal["auto", "rules", "llm"] = "auto"
-    "Mind that decides; auto is rules first, then the model if there is one."
+    decided_by: Literal["auto", "rules", "llm"] = "auto"
+    "Rules or model; auto is rules first, then the model if there is one."
 
     timeout: Seconds = 120.0
     "Seconds for a whole negotiation."
 
     codegen_timeout: Seconds = 60.0
-    "Seconds for writing and checking a half."
+    "Seconds for writing and checking our code."
 
     message_timeout: Seconds = 60.0
     "Seconds to wait for the peer's next message."
 
-    max_rounds: Annotated[int, Field(ge=1, le=10)] = 10  # ANP-23, ANP-Q24
-    "Most `negotiating` messages of both sides together."
+    max_proposals: Annotated[int, Field(ge=1, le=10)] = 10  # ANP-23, ANP-Q24
+    "Most proposals in one negotiation, both sides together."
 
     test_cases: bool = True  # ANP-48
     "Test a new protocol with the peer before its first use."
@@ -263,7 +263,7 @@ class ConsensusConfig(Section):
     "Look at the protocols that a peer publishes before negotiating with it."
 
     envelope: bool = True
-    "Speak the message envelope, for capabilities by name, in calls out and in."
+    "Use the message envelope, for capabilities by name, in both directions."
 
     publish: Annotated[bool | None, example(True)] = None
     "Serve our list to anybody who asks; default is yes where any peer may use us."
@@ -294,7 +294,7 @@ class SandboxSettings(Section):
     'Least isolation for code of a model; code of rules also runs at "reduced".'
 
     call_timeout: Seconds = 2.0
-    "Seconds of its own time that a half may take for one call."
+    "Seconds of its own time that generated code may take for one call."
 
     memory: Bytes = 256 * 1024 * 1024
     "Address space of a worker, in bytes."
@@ -361,11 +361,11 @@ class LimitsConfig(Section):
     max_payload: Bytes = MAX_PAYLOAD
     "Largest protocol data that we send in one frame to peers without our extensions."
 
-    max_links: Annotated[int, Field(ge=1, le=100_000)] = 256
-    "Links that peers may open."
+    max_connections: Annotated[int, Field(ge=1, le=100_000)] = 256
+    "Connections that peers may open."
 
     max_channels: Annotated[int, Field(ge=1, le=10_000)] = 64
-    "Channels on one link."
+    "Channels on one connection."
 
     max_calls: Annotated[int, Field(ge=1, le=10_000)] = 64
     "Calls that run in one attachment at a time."
@@ -404,7 +404,7 @@ class OtelConfig(Section):
     "`service.name` of the spans."
 
     sample: Share = 1.0
-    "Part of the traces that begin here and are kept; a caller's own word is stronger."
+    "Part of the traces that begin here and are kept; a caller's choice is stronger."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -415,7 +415,7 @@ class NeedEntry(Section):
     "Name that `anpd call` and the API may use in place of the need."
 
     requirement: Annotated[str, Field(min_length=1, max_length=10_000)]
-    "The need, in words."
+    "The task in words."
 
     input_schema: Mapping[str, Any] | None = None
     "JSON Schema of the arguments, if the caller is firm about them."
@@ -424,7 +424,7 @@ class NeedEntry(Section):
     "JSON Schema of the result."
 
     protocol: ProtocolUri | None = None
-    "URI of the consensus protocol to offer for it."
+    "URI of the published or built-in protocol to offer for it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -440,8 +440,8 @@ class PeerEntry(Section):
     url: Annotated[str, Field(pattern=r"^wss?://\S+$")] | None = None
     "Its address."
 
-    keep_link: bool = False
-    "Keep a link open, so that the peer can call us without an address of ours."
+    keep_connection: bool = False
+    "Keep a connection open, so that the peer can call us without an address of ours."
 
     policy: Literal["allow", "block"] = "allow"
     "Permission of this peer to use us."

@@ -152,7 +152,7 @@ class ConsensusDesk:
             try:
                 found = await self.folder.text(entry, bundles)
                 if found is None:
-                    problems[entry.uri] = "its document is not here"
+                    problems[entry.uri] = "its protocol text is not here"
                     continue
                 text, kind = found
                 registry.add(
@@ -252,8 +252,8 @@ class ConsensusDesk:
         if not any(half.role is AgreementRole.PROVIDER for half in halves):
             raise CallError(
                 ErrorKind.POLICY,
-                f"{record.hash[:12]} has no provider half here, so nobody could call "
-                "it; publish it where it is served",
+                f"{record.hash[:12]} has no provider's code here, so no peer could "
+                "call it; publish it from the daemon that serves it",
             )
         protocol = ConsensusProtocol(
             uri, version, record.text, CodeKind.AGREED, summary, published=True

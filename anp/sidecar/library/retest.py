@@ -82,7 +82,7 @@ class TestRun:
         elif self.results:
             outcome = f"{len(self.results)} test cases passed"
         else:
-            outcome = "the half passes; no test cases are kept"
+            outcome = "the code passed its checks; no test cases are kept"
         return {
             "at": self.at,
             "mode": self.mode,
@@ -157,8 +157,8 @@ class Retester:
         if not runs:
             raise CallError(
                 ErrorKind.USAGE,
-                f"no half of {digest[:12]} is in use here; "
-                f"`anpd protocols show {digest[:12]}` tells why",
+                f"no code of {digest[:12]} is in use here; "
+                f"`anpd protocols show {digest[:12]}` shows the reason",
             )
         return [await self._kept(run) for run in runs]
 
@@ -197,7 +197,7 @@ class Retester:
                 raise CallError(
                     ErrorKind.USAGE,
                     f"no agreed test cases are kept for {digest[:12]}; without --peer "
-                    "our halves are tried by themselves",
+                    "only our own code is tested",
                 )
             document = read_document(text)
             demand = await self._demand(document, agreement)

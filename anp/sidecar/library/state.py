@@ -70,22 +70,22 @@ def standing_of(
     if revocation is not None or AgreementState.REVOKED in {state, half}:
         whom = "for this peer" if revocation and revocation.peer_did else "for all"
         said = f": {revocation.reason}" if revocation and revocation.reason else ""
-        return ProtocolStanding("revoked", f"taken back by you {whom}{said}")
+        return ProtocolStanding("revoked", f"revoked by you {whom}{said}")
     if quarantined is not None:
         return ProtocolStanding("quarantined", quarantined)
     if state is AgreementState.FAILED:
-        words = in_words(tests or {}) or "its test cases fail with this peer"
+        words = in_words(tests or {}) or "a test case failed with this peer"
         return ProtocolStanding("failed", words)
     if state is AgreementState.TESTING:
-        return ProtocolStanding("testing", "its test cases came to no end yet")
+        return ProtocolStanding("testing", "its test cases are not finished yet")
     if half is None:
-        return ProtocolStanding("stale", "our half is not there any more")
+        return ProtocolStanding("stale", "our code for it was deleted")
     if state is AgreementState.STALE:
         return ProtocolStanding(
-            "stale", "another one took its place, or you released it"
+            "stale", "another one replaced it, or you released it"
         )
     if half is not AgreementState.ACTIVE:
-        return ProtocolStanding("stale", "an import took the place of our half")
+        return ProtocolStanding("stale", "an import replaced our code for it")
     if unfit is not None:
         return ProtocolStanding("stale", unfit)
     return ProtocolStanding("active", "")

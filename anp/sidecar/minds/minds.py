@@ -80,7 +80,7 @@ class Minds:
         """
         if kind == "llm" and endpoint is None:
             raise ConfigError(
-                'negotiation.mind: "llm" needs llm.model; set it, or write "auto"'
+                'negotiation.decided_by: "llm" needs llm.model; set it, or write "auto"'
             )
         self._kind = kind
         self._endpoint = endpoint if kind != "rules" else None

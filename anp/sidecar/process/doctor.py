@@ -36,7 +36,7 @@ LEAST_DISK = 100 * 1024 * 1024
 "Free bytes below which agreements may soon not be kept."
 
 LEAST_FILES = 1024
-"Open files a daemon with many links needs; each link and worker takes some."
+"Open files a daemon with many connections needs; each one and each worker takes some."
 
 RELEASED = 1_793_000_000.0
 "No clock can be right that shows a time before this release, in seconds since 1970."
@@ -240,7 +240,8 @@ def _files() -> DoctorCheck:
         name="open files",
         level=Level.WARNING,
         text=f"at most {soft}",
-        why="every link, worker and attachment takes some; without, links are refused",
+        why="each connection, worker and attachment needs some; without them, new "
+        "connections are refused",
         fix=f"ulimit -n {min(LEAST_FILES, hard)}, or LimitNOFILE= of the service",
     )
 
@@ -335,7 +336,7 @@ def _otel(config: Config) -> Iterator[DoctorCheck]:
         name="traces",
         level=Level.BAD,
         text="otel.enabled is set, but the SDK is not installed",
-        why="the daemon does not start, rather than trace nothing without a word",
+        why="the daemon does not start, because no trace would be sent",
         fix="pipx inject anpd 'anpd[otel]', or otel.enabled = false",
     )
 

@@ -88,15 +88,15 @@ FAMILIES: Final[tuple[Family, ...]] = (
         },
     ),
     Family(
-        name="anpd_negotiation_rounds",
+        name="anpd_negotiation_proposals",
         kind="histogram",
-        text="Candidates on the table in a negotiation.",
+        text="Proposals in one negotiation, both sides together.",
         buckets=ROUNDS,
     ),
     Family(
         name="anpd_protocol_lookups_total",
         kind="counter",
-        text="What was found for a call out: an agreement, a protocol by URI, nothing.",
+        text="Protocols found for outgoing calls: an agreement, one by URI, or none.",
         labels={"result": ("agreement", "consensus", "miss")},
     ),
     Family(
@@ -155,7 +155,9 @@ FAMILIES: Final[tuple[Family, ...]] = (
         text="Seconds of one run of generated code, capability calls included.",
         buckets=SHORT,
     ),
-    Family(name="anpd_links", kind="gauge", text="Links that are up."),
+    Family(
+        name="anpd_connections", kind="gauge", text="Open connections to other daemons."
+    ),
     Family(name="anpd_channels", kind="gauge", text="Channels that are open."),
     Family(
         name="anpd_attachments",

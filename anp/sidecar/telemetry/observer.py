@@ -148,7 +148,7 @@ class Observer:
                 self.metrics.count(
                     "anpd_negotiations_total", role=role, outcome=seen.outcome
                 )
-                self.metrics.observe("anpd_negotiation_rounds", seen.rounds)
+                self.metrics.observe("anpd_negotiation_proposals", seen.rounds)
                 span.set_attribute("anp.outcome", seen.outcome)
                 span.set_attribute("anp.rounds", seen.rounds)
 

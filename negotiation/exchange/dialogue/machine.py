@@ -163,7 +163,7 @@ class Dialogue(Speaker[DialogueEvent]):
         """End because nothing can be sent or received; no further event follows."""
         if not self._ended:
             self._outgoing.clear()
-            self._close("the link was lost")
+            self._close("the connection was lost")
 
     def start_tests(self, text: str, *, now: float) -> None:
         """Propose test cases; ends in `CasesAgreed` or `CasesSkipped` (ANP-Q9).

@@ -166,7 +166,7 @@ def test_hints_come_oldest_first_and_only_for_their_subject() -> None:
     ("record", "decision", "what"),
     [
         (NEGOTIATION, Decision("accept"), "ended in an agreement"),
-        (replace(FAILED, turns=()), Decision("accept"), "no document of the peer"),
+        (replace(FAILED, turns=()), Decision("accept"), "no proposal of the peer"),
         (
             replace(FAILED, turns=(), subject=None),
             Decision("edit", MINE),

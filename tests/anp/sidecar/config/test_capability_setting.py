@@ -60,7 +60,7 @@ def test_an_unknown_name_of_our_own_is_a_mistake_of_one_line(
     tmp_path: Path, value: str, words: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        loaded(tmp_path, f"[negotiation]\nmax_rounds = 3\ncapabilities = {value}\n")
+        loaded(tmp_path, f"[negotiation]\nmax_proposals = 3\ncapabilities = {value}\n")
     line = str(caught.value)
     assert line.startswith("config: negotiation.capabilities")
     assert words in line

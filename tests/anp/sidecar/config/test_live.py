@@ -47,12 +47,12 @@ def test_a_live_setting_counts_at_once() -> None:
 
 def test_any_other_setting_stays_as_it_was_and_is_named() -> None:
     new = changed(
-        limits=replace(Config().limits, max_links=7),
+        limits=replace(Config().limits, max_connections=7),
         policy=replace(Config().policy, peers="listed", share_agreements=True),
     )
     found = changes(Config(), new)
     assert found.applied == ("policy.peers",)
-    assert found.restart == ("policy.share_agreements", "limits.max_links")
+    assert found.restart == ("policy.share_agreements", "limits.max_connections")
     assert found.config.limits == Config().limits
     assert found.config.policy.peers == "listed"
     assert not found.config.policy.share_agreements

@@ -110,11 +110,11 @@ def test_a_config_file_that_was_named_must_exist(tmp_path: Path) -> None:
 
 
 MISTAKES = {
-    "[negotiation]\nmax_round = 3": "did you mean negotiation.max_rounds?",
+    "[negotiation]\nmax_proposal = 3": "did you mean negotiation.max_proposals?",
     "[negotiaton]\ntimeout = 3": "did you mean negotiation?",
     "[negotiation]\ntimeout = -3": "greater than 0, got -3",
     "[negotiation]\ntimeout = inf": "got inf",
-    "[negotiation]\nmax_rounds = 11": "less than or equal to 10, got 11",
+    "[negotiation]\nmax_proposals = 11": "less than or equal to 10, got 11",
     '[listen]\nport = "x"': "listen.port should be an integer, got 'x'",
     "[listen]\nport = 65536": "listen.port",
     "listen = 3": "listen should be a table",
@@ -202,7 +202,7 @@ def test_attachments_and_peers_become_typed_entries(tmp_path: Path) -> None:
         [[peer]]
         name = "shop"
         did = "did:key:zabc"
-        keep_link = true
+        keep_connection = true
         [[attach]]
         kind = "mcp"
         name = "git"
@@ -212,7 +212,7 @@ def test_attachments_and_peers_become_typed_entries(tmp_path: Path) -> None:
         cwd = "work"
         """,
     )
-    assert config.peer[0].keep_link
+    assert config.peer[0].keep_connection
     assert config.attach == (
         AttachmentSpec(
             kind="mcp",

@@ -101,7 +101,7 @@ def test_the_weightier_reason_is_told() -> None:
         quarantined="3 workers",
         unfit="no tool",
     )
-    assert found.reason == "taken back by you for all: prices"
+    assert found.reason == "revoked by you for all: prices"
     found = standing_of(
         AgreementState.ACTIVE,
         half=AgreementState.ACTIVE,

@@ -36,13 +36,13 @@ def test_a_counter_is_read_back_with_its_labels() -> None:
 def test_a_histogram_counts_a_bound_as_below_it() -> None:
     metrics = Metrics()
     for value in (1.0, 1.1, 99.0):
-        metrics.observe("anpd_negotiation_rounds", value)
+        metrics.observe("anpd_negotiation_proposals", value)
     found = shown(metrics)
-    buckets = found["anpd_negotiation_rounds_bucket"]
+    buckets = found["anpd_negotiation_proposals_bucket"]
     assert buckets[("le", "1"),] == 1
     assert buckets[("le", "+Inf"),] == 3
-    assert found["anpd_negotiation_rounds_count"] == {(): 3.0}
-    assert found["anpd_negotiation_rounds_sum"][()] == pytest.approx(101.1)
+    assert found["anpd_negotiation_proposals_count"] == {(): 3.0}
+    assert found["anpd_negotiation_proposals_sum"][()] == pytest.approx(101.1)
 
 
 def test_a_value_that_the_table_does_not_have_becomes_other() -> None:
@@ -65,7 +65,7 @@ def test_a_value_that_the_table_does_not_have_becomes_other() -> None:
     [
         ("anpd_handshakes_total", {"role": "requester"}),
         ("anpd_handshakes_total", {"role": "a", "outcome": "b", "did": DID}),
-        ("anpd_links", {}),
+        ("anpd_connections", {}),
         ("anpd_nothing_total", {}),
     ],
 )

@@ -303,7 +303,7 @@ def test_a_verdict_that_nobody_asked_for_is_a_bug() -> None:
 def test_a_lost_link_skips_what_is_not_settled() -> None:
     machine = started()
     machine.link_lost(now=1.0)
-    assert events(machine) == [CasesSkipped("the link was lost", by_peer=False)]
+    assert events(machine) == [CasesSkipped("the connection was lost", by_peer=False)]
     agreed = started()
     agreed.receive_message(cases("accepted", ONE), now=0.0)
     events(agreed)

@@ -172,7 +172,7 @@ def test_long_words_are_cut() -> None:
 def test_a_lost_link_leaves_questions_unanswered() -> None:
     machine = asking()
     machine.link_lost(now=1.0)
-    assert events(machine) == [QuestionUnanswered(ID, "the link was lost")]
+    assert events(machine) == [QuestionUnanswered(ID, "the connection was lost")]
 
 
 # While negotiating.

@@ -478,7 +478,7 @@ def test_a_lost_link_ends_reports_and_repairs() -> None:
     machine.fault_judged(OurFault(("no",)), now=0.0)
     events(machine)
     machine.link_lost(now=1.0)
-    gone = "the link was lost"
+    gone = "the connection was lost"
     assert events(machine) == [
         RepairFailed(None, gone, by_peer=False),
         RepairFailed(ID, gone, by_peer=True),
