@@ -153,7 +153,9 @@ class LinkKeys:
             try:
                 last = await self._keeper.claim(channel.opened, event.counter)
             except PeerError as exc:
-                logger.warning("key given up connection=%s reason=%s", self.name, exc.detail)
+                logger.warning(
+                    "key given up connection=%s reason=%s", self.name, exc.detail
+                )
         self._core.claimed(event.channel_id, last, now=read_clocks())
         await self._pump()
 
