@@ -315,7 +315,7 @@ async def test_the_pages_look_well(stage: Stage) -> None:
     kept = stage.provider.ok("protocols", "list", "--json").json()["protocols"]
     agreed = kept[0]["hash"]
     met = stage.caller.ok("negotiations", "list", "--json").json()["negotiations"]
-    compared = next(one["id"] for one in met if one["rounds"] >= 3)
+    compared = next(one["id"] for one in met if one["proposals"] >= 3)
     async with raw_peer(stage.caller.url, stage.caller.did) as peer:
         await peer.open()
         await peer.send_meta(evil_candidate(0))

@@ -104,7 +104,7 @@ async def test_daemons_that_never_met_need_no_negotiation(tmp_path: Path) -> Non
             [listed], _ = library.page()
             assert listed.origin == "imported"
             shown = library.details(listed.hash)
-            assert [half.origin for half in shown.halves] == ["imported"]
+            assert [half.origin for half in shown.code] == ["imported"]
         # Nothing about the transport came along: the bundles are as they were.
         assert await caller.export(one.half.hash) != ours
         again = read_bundle(await caller.export(one.half.hash))

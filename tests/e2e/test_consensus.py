@@ -73,7 +73,7 @@ async def test_a_published_capability_is_called_without_any_negotiation(
     first = await call(house, "twice")
     assert first.output == {"twice": 42}
     assert (first.source, first.uri) == ("consensus", ENVELOPE_URI)
-    assert first.negotiation_messages == first.rounds == first.llm_calls == 0
+    assert first.negotiation_messages == first.proposals == first.llm_calls == 0
     second = await call(house, "please do twice with it")
     assert second.output == {"twice": 42}
     assert second.source == "consensus"

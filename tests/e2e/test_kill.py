@@ -135,7 +135,7 @@ def cut(proxy: Proxy, caller: Anpd) -> None:
     """End the links, so that the frames of the next call count from 0."""
     proxy.cut()
     limit = time.monotonic() + 30
-    while caller.ok("doctor", "--json").json()["info"]["links"]:
+    while caller.ok("doctor", "--json").json()["info"]["connections"]:
         assert time.monotonic() < limit, "a link stays"
 
 

@@ -114,7 +114,7 @@ async def test_a_client_finds_describes_and_calls(
         assert not called.is_error
         assert called.structured_content["output"] == {"twice": 42}
         assert called.structured_content["source"] == "negotiated"
-        assert any(line.startswith("round 1, we: negotiating") for line in said)
+        assert any(line.startswith("proposal 1, we: negotiating") for line in said)
         found = await client.call_tool("find", {"query": task})
         assert [one["peer"] for one in found.structured_content["agents"]] == [
             provider.did

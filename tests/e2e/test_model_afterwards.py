@@ -84,8 +84,8 @@ def steps(daemon: Daemon) -> list[str]:
     """Return what the owner sees that the model was asked, in order."""
     [record] = daemon.store.negotiations()
     shown = negotiation_view(NegotiationDetails, record, decisions=())
-    assert shown.model_calls == len(shown.exchanges)
-    return [one["step"] for one in shown.exchanges]
+    assert shown.model_calls == len(shown.model_requests)
+    return [one["step"] for one in shown.model_requests]
 
 
 @clause("ANP-9", "ANP-56", "ANP-60")

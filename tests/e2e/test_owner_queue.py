@@ -220,7 +220,7 @@ def test_a_pending_approval_is_told_to_the_caller_and_taken_up_later(
     assert call(pair, "place_order", amount=2, label="x").json()["output"] == {
         "total": 6
     }
-    offers = [n["rounds"] for n in listed(caller)]
+    offers = [n["proposals"] for n in listed(caller)]
     assert offers == [1, 1, 1]
     texts = {
         caller.ok("negotiations", "show", n["id"], "--text").stdout
@@ -297,7 +297,7 @@ def test_the_requesters_owner_is_asked_before_anything_is_proposed(
     pending = call(pair, "place_order", amount=1, label="x")
     assert pending.code == 7
     [waiting] = listed(caller, "--open")
-    assert waiting["rounds"] == 0, "nothing was sent"
+    assert waiting["proposals"] == 0, "nothing was sent"
     assert f"decide {waiting['id']} accept" in pending.stderr
     caller.ok("negotiations", "decide", waiting["id"], "accept")
     assert call(pair, "place_order", amount=1, label="x").code == 0

@@ -247,7 +247,7 @@ def test_the_sdk_calls_with_prose_and_accepts_our_counter(
     assert answer["messageId"] == "q1"
     assert answer["output"]["productName"] == "Écran 27 pouces"
     listed = daemon.ok("negotiations", "list", "--json").json()["negotiations"]
-    assert [item["rounds"] for item in listed] == [2]
+    assert [item["proposals"] for item in listed] == [2]
 
 
 def call(daemon: Anpd, peer: SdkPeer, product: str) -> Any:
@@ -298,7 +298,7 @@ def test_the_sdk_is_called_and_counters_with_schemas_that_we_accept(
     assert (agreed["accepted"], agreed["protocol"]) == (True, STRUCTURED)
     assert (asked["kind"], asked["product-id"]) == ("product-lookup", "P77")
     assert result["output"] == product
-    assert (result["source"], result["rounds"]) == ("negotiated", 2)
+    assert (result["source"], result["proposals"]) == ("negotiated", 2)
 
 
 @pytest.mark.slow
@@ -333,4 +333,4 @@ def test_the_sdk_is_called_and_counters_in_prose_which_we_counter_once(
     assert agreed["protocol"] not in {PROSE, STRUCTURED}
     assert asked["input"] == {"productId": "P77"}
     assert result["output"] == {"name": "Lamp", "price": 12}
-    assert (result["source"], result["rounds"]) == ("negotiated", 3)
+    assert (result["source"], result["proposals"]) == ("negotiated", 3)

@@ -142,7 +142,7 @@ def test_two_calls_in_opposite_directions_share_one_link(
     assert went.json()["output"] == {function.result: f"x-{2 * function.factor}"}
     assert came.json()["output"] == {other.result: "y-21"}
     for daemon in pair:
-        assert daemon.ok("doctor", "--json").json()["info"]["links"] == 1
+        assert daemon.ok("doctor", "--json").json()["info"]["connections"] == 1
 
 
 @pytest.mark.slow

@@ -90,7 +90,7 @@ def line_of(event: dict[str, Any]) -> str | None:
             return f"{data['ms'] / 1000:6.2f} s  {data['what']}"
         case "negotiation.turn":
             who = "we" if data["direction"] == "sent" else "the peer"
-            words = [f"proposal {data['round']}", who, data["status"]]
+            words = [f"proposal {data['proposal']}", who, data["status"]]
             if data["lines_added"] or data["lines_removed"]:
                 words.append(f"+{data['lines_added']} -{data['lines_removed']} lines")
             if data["summary"]:

@@ -63,7 +63,7 @@ def list_negotiations(
         "STARTED": lambda one: when(one["started"]),
         "ROLE": "role",
         "OUTCOME": "outcome",
-        "PROPOSALS": "rounds",
+        "PROPOSALS": "proposals",
         "PEER": "peer",
         "REASON": "reason",
     }
@@ -134,9 +134,9 @@ def show_negotiation(
 
 def _exchanges(found: dict[str, Any]) -> Iterator[str]:
     """Give the questions to our model and its answers, in order."""
-    if not found["exchanges"]:
+    if not found["model_requests"]:
         yield "our side asked no model in this negotiation"
-    for number, exchange in enumerate(found["exchanges"], 1):
+    for number, exchange in enumerate(found["model_requests"], 1):
         yield (
             f"== {number}. {exchange['step']}: {exchange['outcome']}, "
             f"{exchange['input_tokens']} + {exchange['output_tokens']} tokens, "
@@ -284,7 +284,7 @@ def _told(found: dict[str, Any], command: str) -> Iterator[Line]:
         ("peer", found["peer"]),
         ("need", need),
         ("started", f"{when(found['started'])}{took}"),
-        ("proposals", found["rounds"]),
+        ("proposals", found["proposals"]),
         ("model calls", found["model_calls"]),
         ("agreed", found["hash"]),
         ("tests", ", ".join(checks)),

@@ -230,7 +230,7 @@ def import_protocol(
     told = [
         f"imported {found['hash'][:12]}, code for the {half['role']}, revision "
         f"{half['revision']}, used with {', '.join(half['peers']) or 'any peer'}"
-        for half in found["halves"]
+        for half in found["code"]
     ]
     told.append(
         "calls in flight end with the code they began with; new calls use this code"
@@ -307,7 +307,7 @@ def _text(client: Client, wanted: str) -> tuple[str, str]:
     """Return a name and the content of a protocol text or of code."""
     prefix, *rest = wanted.removeprefix("sha256:").split(":")
     if not rest:
-        data = client.get_bytes(f"/v1/protocols/{segment(prefix)}/document")
+        data = client.get_bytes(f"/v1/protocols/{segment(prefix)}/text")
         return f"{prefix[:12]} text", data.decode("utf-8", errors="replace")
     if rest[0] not in ROLES or len(rest) > 2 or not all(r.isdigit() for r in rest[1:]):
         raise CallError(
@@ -316,13 +316,13 @@ def _text(client: Client, wanted: str) -> tuple[str, str]:
             "HASH:ROLE:REVISION",
         )
     found = client.get(f"/v1/protocols/{segment(prefix)}/code", role=rest[0])
-    revisions = {str(half["revision"]): half for half in found["halves"]}
+    revisions = {str(half["revision"]): half for half in found["code"]}
     known = ", ".join(revisions) or "none"
     if len(rest) == 2:
         half = revisions.get(str(int(rest[1][:9])))
     else:
-        used = [half for half in found["halves"] if half["agreements"]]
-        half = (used or found["halves"] or [None])[-1]
+        used = [half for half in found["code"] if half["agreements"]]
+        half = (used or found["code"] or [None])[-1]
     if half is None:
         raise CallError(
             ErrorKind.USAGE,

@@ -148,7 +148,7 @@ def show_protocol(
     client = client_of(context)
     path = f"/v1/protocols/{segment(digest)}"
     if text:
-        print_bytes(client.get_bytes(f"{path}/document"))
+        print_bytes(client.get_bytes(f"{path}/text"))
         return
     found = client.get(path)
     print_one(found, _source(found) if code else _told(found), as_json=as_json)
@@ -156,7 +156,7 @@ def show_protocol(
 
 def _source(found: dict[str, Any]) -> Iterator[str]:
     """Give our code for each role."""
-    for half in found["halves"]:
+    for half in found["code"]:
         yield f"# code for the {half['role']}, revision {half['revision']}"
         yield from half["source"].split("\n")
 
@@ -173,7 +173,7 @@ def _told(found: dict[str, Any]) -> Iterator[Line]:
     yield ""
     for agreement in found["agreements"]:
         yield from _agreement(agreement)
-    for half in found["halves"]:
+    for half in found["code"]:
         yield from _half(half)
     for what in ("runs", "trials"):
         yield from _runs(what, found[what])

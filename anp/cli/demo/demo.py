@@ -190,7 +190,7 @@ class _Demo:
         self._observer.stopped()
         [agreement] = [one for one in known["agreements"] if one["role"] == "provider"]
         [half] = [
-            one for one in known["halves"] if one["revision"] == agreement["revision"]
+            one for one in known["code"] if one["revision"] == agreement["revision"]
         ]
         return {"imported": imported, "calls": calls, "origin": half["origin"]}
 

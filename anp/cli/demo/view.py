@@ -70,7 +70,7 @@ class Timeline(DemoObserver):
             "third run: a bundle with a wrong field breaks the provider's module",
             style="bold",
         )
-        for half in imported["halves"]:
+        for half in imported["code"]:
             self._row(
                 "imported", f"code for the {half['role']}, revision {half['revision']}"
             )
@@ -110,8 +110,8 @@ def _protocol(result: Mapping[str, Any]) -> str:
     if result["source"] != "negotiated":
         repair = f", repaired in {messages} messages" if messages else ""
         return f"{short}, from an earlier agreement{repair}"
-    rounds = result["rounds"]
-    text = f"{short}, {rounds} proposal{'s' * (rounds != 1)}, {messages} messages"
+    proposals = result["proposals"]
+    text = f"{short}, {proposals} proposal{'s' * (proposals != 1)}, {messages} messages"
     checks = _checks(result["tests"])
     return f"{text}, module checks: {checks}" if checks else text
 

@@ -286,7 +286,7 @@ def turn_summary(record: NegotiationRecord) -> dict[str, Any]:
         "sequence_id": turn["sequence_id"],
         "summary": turn["summary"][:500],
         "seconds": turn["seconds"],
-        "round": sum(one["status"] == "negotiating" for one in record.turns),
+        "proposal": sum(one["status"] == "negotiating" for one in record.turns),
         "lines_added": (new - old).total(),
         "lines_removed": (old - new).total(),
         "tokens": sum(

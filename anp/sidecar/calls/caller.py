@@ -121,7 +121,7 @@ class CallResult:
     negotiation_messages: Count = 0
     "Meta messages of this call, both directions."
 
-    rounds: Count = 0
+    proposals: Count = 0
     "Candidates that were on the table."
 
     llm_calls: Count = 0
@@ -308,7 +308,7 @@ class Caller:
             negotiation_id=None if agreement is None else agreement.negotiation_id,
             uri=prepared.uri,
             negotiation_messages=cost.messages,
-            rounds=cost.rounds,
+            proposals=cost.rounds,
             llm_calls=cost.model_calls,
             cost=cost.money,
         )

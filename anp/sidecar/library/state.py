@@ -81,9 +81,7 @@ def standing_of(
     if half is None:
         return ProtocolStanding("stale", "our code for it was deleted")
     if state is AgreementState.STALE:
-        return ProtocolStanding(
-            "stale", "another one replaced it, or you released it"
-        )
+        return ProtocolStanding("stale", "another one replaced it, or you released it")
     if half is not AgreementState.ACTIVE:
         return ProtocolStanding("stale", "an import replaced our code for it")
     if unfit is not None:

@@ -30,7 +30,7 @@ __all__ = [
     "PAGE",
     "Agreement",
     "AgreementWithTests",
-    "Half",
+    "Code",
     "Library",
     "ProtocolDetails",
     "UsageCounts",
@@ -49,32 +49,32 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """A protocol as agreed with one peer, or our half of it that serves any peer."""
+    """A protocol as agreed with one peer, or our code for it that serves any peer."""
 
     hash: Hash
-    "SHA-256 of the document."
+    "SHA-256 of the protocol text."
 
     role: AgreementRole
-    "Our side."
+    "Our role."
 
     peer: str | None
-    "DID of the peer, in its canonical form; null when the half serves any peer."
+    "DID of the peer, in its canonical form; null when the code serves any peer."
 
     need: str | None
-    "The requirement that it was agreed for, as our caller wrote it."
+    "The requirement that it was agreed for, in the words of our caller."
 
     origin: Literal["rules", "model", "imported", "hand-written"] | None
-    "The writer of our half; null when the half is gone."
+    "The writer of our code; null when the code was deleted."
 
     model: str
-    "Name of the model that wrote our half; empty for other origins."
+    "Name of the model that wrote our code; empty for other origins."
 
     state: StateName
     reason: str
-    "In words, why it is not used; empty when it is."
+    "Reason why it is not used, in words; empty when it is used."
 
     samples: Literal["full", "partial", "none"] | None
-    "For how many of its schemas example messages could be made."
+    "The share of its schemas for which example messages could be made."
 
     uses: Count
     "Calls that went through it."
@@ -86,7 +86,7 @@ class Agreement:
     "Seconds since 1970."
 
     revision: Count
-    "Revision of our half."
+    "Revision of our code."
 
     negotiation_id: str | None
     cases: str
@@ -96,22 +96,22 @@ class Agreement:
     "The last run of its test cases: when, in which mode, with which outcome."
 
     quarantined: str | None
-    "In words, why its code may not run now."
+    "Reason why its code may not run now, in words."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreementWithTests(Agreement):
-    """An agreement, and everything that is kept of its tests."""
+    """An agreement with its kept tests."""
 
     tests: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Half:
-    """One revision of our code for one side of a protocol."""
+class Code:
+    """One revision of our code for one role of a protocol."""
 
     hash: Hash
-    "SHA-256 of the document."
+    "SHA-256 of the protocol text."
 
     role: AgreementRole
     revision: Count
@@ -134,7 +134,7 @@ class Half:
 
     negotiation_id: str | None
     reason: str
-    "In words, why it is not used; empty when it is."
+    "Reason why it is not used, in words; empty when it is used."
 
     agreements: Count
     "Agreements that use it."
@@ -145,19 +145,19 @@ class Half:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageCounts:
-    """Calls, counted by what they went through."""
+    """Counts of calls."""
 
     calls: Count
     "Calls of ours that went through protocols."
 
     agreement: Count
-    "Those through an earlier agreement."
+    "Calls through an earlier agreement."
 
     consensus: Count
-    "Those through a protocol that is known by its URI."
+    "Calls through a protocol that is known by its URI."
 
     negotiated: Count
-    "Those that negotiated first."
+    "Calls that negotiated first."
 
     hit_rate: float | None
     "Share of `calls` that needed no negotiation; null without calls."
@@ -191,7 +191,7 @@ class UsageCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revocation:
-    """The owner took a protocol back."""
+    """A revocation by the owner."""
 
     peer: str | None
     "The only peer that it holds for; null when it holds for all."
@@ -200,7 +200,7 @@ class Revocation:
     "Seconds since 1970."
 
     reason: str
-    "The owner's words; never sent."
+    "The owner's reason; never sent."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,13 +219,14 @@ class RunCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolDetails:
-    """Everything that is known about one document."""
+    """The facts about one protocol text."""
 
     hash: Hash
-    "SHA-256 of the document."
+    "SHA-256 of the protocol text."
 
     agreements: Sequence[Agreement]
-    halves: Sequence[Half]
+    code: Sequence[Code]
+    "Our code for it, every revision."
     tests: Sequence[dict[str, Any]]
     "The tests that are kept with each of `agreements`, in the same order."
 
@@ -235,11 +236,11 @@ class ProtocolDetails:
     "The URIs under which it is known."
 
     quarantined: str | None
-    "In words, why its code may not run now."
+    "Reason why its code may not run now, in words."
 
     runs: RunCounts
     trials: RunCounts
-    "Runs of halves before they were used."
+    "Runs of code before it was used."
 
 
 def view_of(cls: type[V], record: object, /, **more: Any) -> V:
@@ -356,7 +357,7 @@ class Library:
                 )
                 for record in agreements
             ],
-            halves=[self._half(half, agreements, revocations) for half in halves],
+            code=[self._half(half, agreements, revocations) for half in halves],
             tests=[record.tests for record in agreements],
             usage=UsageCounts.of(store.usage(digest)),
             revocations=[
@@ -444,7 +445,7 @@ class Library:
         half: HalfRecord,
         agreements: Sequence[AgreementRecord],
         revocations: Sequence[RevocationRecord],
-    ) -> Half:
+    ) -> Code:
         """Return a half with where it came from."""
         on_it = [
             one
@@ -458,7 +459,7 @@ class Library:
             claims = None
         state, reason = self._half_state(half, revocations)
         return view_of(
-            Half,
+            Code,
             half,
             state=state,
             reason=reason,

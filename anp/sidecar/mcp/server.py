@@ -399,7 +399,7 @@ def _progress_line(event: dict[str, Any]) -> str | None:
         case "negotiation.turn":
             who = "we" if data["direction"] == "sent" else "the peer"
             summary = f": {_quoted(data['summary'])}" if data["summary"] else ""
-            return f"round {data['round']}, {who}: {data['status']}{summary}"
+            return f"proposal {data['proposal']}, {who}: {data['status']}{summary}"
         case "negotiation.waiting":
             return "an owner is asked to approve"
     return None

@@ -150,7 +150,7 @@ class Observer:
                 )
                 self.metrics.observe("anpd_negotiation_proposals", seen.rounds)
                 span.set_attribute("anp.outcome", seen.outcome)
-                span.set_attribute("anp.rounds", seen.rounds)
+                span.set_attribute("anp.proposals", seen.rounds)
 
     @contextlib.contextmanager
     def tool(self, capability: str) -> Iterator[None]:

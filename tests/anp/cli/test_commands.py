@@ -121,7 +121,7 @@ def test_a_text_goes_to_stdout_byte_for_byte(
     home: Home, api: FakeApi, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     text = "# 协议\r\n\x1b no newline".encode()
-    api.answers["/v1/protocols/abab/document"] = httpx.Response(200, content=text)
+    api.answers["/v1/protocols/abab/text"] = httpx.Response(200, content=text)
     assert anpd(home, "protocols", "show", "abab", "--text") == 0
     assert capfdbinary.readouterr().out == text
 

@@ -33,7 +33,7 @@ class NeedBody:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     requirement: LongText
-    "The wish, in words."
+    "The task in words, or a capability's name."
 
     input_schema: dict[str, Any] | None = None
     "JSON Schema of the input."
@@ -64,13 +64,13 @@ class CallBody:
     "Seconds for negotiation and call together."
 
     idempotency_key: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    "A repeated request with this key gets the first result (SIDECAR.md, Operation)."
+    "A repeated request with this key gets the first result."
 
     trust_first_use: bool = False
-    "A first use over an unencrypted connection to another machine is allowed."
+    "Accept the key of an unknown peer over an unencrypted connection."
 
     protocol: Uri | None = None
-    "URI of a consensus protocol to offer first."
+    "URI of the published or built-in protocol to use."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class Call:
     "Seconds since 1970."
 
     next_attempt: float | None
-    "When it asks again, in seconds since 1970."
+    "Time of the next attempt, in seconds since 1970."
 
     negotiations: Sequence[str]
     "Ids of its negotiations."
@@ -165,17 +165,17 @@ class CallOperations:
 
     @get("/v1/calls/{id}", Call)
     async def get_call(self, request: Request) -> Call:
-        """Tell how a call is doing, with its result or problem."""
+        """Give the state of a call, with its result or problem."""
         return Call.of(self._find(request))
 
     @get("/v1/calls/{id}/events", EVENT_STREAM)
     async def watch_call(self, request: Request) -> Response:
-        """Follow a call from its beginning until it is over."""
+        """Stream the events of a call from its beginning to its end."""
         return event_stream(self._desk.watch(self._find(request)))
 
     @post("/v1/calls/{id}/cancel", Call, body=EmptyBody)
     async def cancel_call(self, request: Request, body: EmptyBody) -> Call:
-        """Take a call back; a negotiation that runs for it is ended."""
+        """Cancel a call; a negotiation that runs for it is ended."""
         call = self._find(request)
         await self._desk.cancel(call)
         return Call.of(call)

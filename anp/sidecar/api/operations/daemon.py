@@ -34,14 +34,14 @@ __all__ = ["DaemonOperations"]
 
 DAYS = Query(
     name="days",
-    text="Days, today being the last.",
+    text="Number of days up to today.",
     schema={"type": "integer", "minimum": 1, "maximum": MAX_DAYS, "default": 7},
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """The daemon's loop turns."""
+    """The daemon's event loop answers."""
 
     status: str = "ok"
 
@@ -65,12 +65,12 @@ class BookEntry:
 
 @dataclass(frozen=True, slots=True)
 class SandboxLayer:
-    """One of the fences around generated code."""
+    """One layer of the isolation of generated code."""
 
     name: str
     active: bool
     reason: str
-    "In words, what it is or why it is not there."
+    "Description, or the reason why it is off."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class AttachedAgent:
     kind: str
     healthy: bool
     problem: str | None
-    "In words, why it is not healthy."
+    "Reason why it is not healthy, in words."
 
     skipped: Sequence[str]
     "Tools that cannot be offered, each with the reason."
@@ -112,21 +112,21 @@ class Info:
     "The address to which peers connect."
 
     address: str
-    "The URL and the DID in one, as peers are given it."
+    "The URL and the DID in one, for use by peers."
 
     home: str
     started: float
     "Seconds since 1970."
 
     peers_policy: str
-    mind: str
-    "The mind that negotiates."
+    decided_by: str
+    "What decides in negotiations: `rules`, `auto` or `llm`."
 
     extensions: Sequence[str]
     needs: Sequence[NamedNeed]
     address_book: Sequence[BookEntry]
-    links: Count
-    "Connections to peers that are open."
+    connections: Count
+    "Open connections to peers."
 
     sandbox: SandboxLevel
     attachments: Sequence[AttachedAgent]
@@ -151,12 +151,12 @@ class DaemonOperations:
 
     @get("/livez", Alive)
     async def is_alive(self, request: Request) -> Alive:
-        """Tell that the loop turns; says nothing of anything else."""
+        """Answer while the event loop runs; nothing else is checked."""
         return Alive()
 
     @get("/readyz", Readiness, others={503: Readiness})
     async def is_ready(self, request: Request) -> Response:
-        """Tell whether calls can be taken, part by part."""
+        """Give the state of each part, and whether calls can be taken."""
         found = await readiness(self._daemon)
         return JsonAnswer(found, status_code=200 if found.ready else 503)
 
@@ -174,7 +174,7 @@ class DaemonOperations:
 
     @get("/v1/info", Info)
     async def get_info(self, request: Request) -> Info:
-        """Tell who this daemon is and how it is doing."""
+        """Give the identity and the state of this daemon."""
         daemon = self._daemon
         isolation = daemon.sandbox.isolation
         return Info(
@@ -186,11 +186,11 @@ class DaemonOperations:
             home=str(daemon.home.path),
             started=daemon.started,
             peers_policy=daemon.config.peers_policy,
-            mind=daemon.minds.name,
+            decided_by=daemon.minds.name,
             extensions=extensions(daemon.config),
             needs=[view_of(NamedNeed, need) for need in daemon.config.need],
             address_book=[view_of(BookEntry, peer) for peer in daemon.config.peer],
-            links=daemon.links.open_links,
+            connections=daemon.links.open_links,
             sandbox=SandboxLevel(
                 level=isolation.level,
                 layers=[SandboxLayer(*layer) for layer in isolation.layers],
@@ -211,7 +211,7 @@ class DaemonOperations:
 
     @get("/v1/spend", Spend, query=(DAYS,))
     async def get_spend(self, request: Request) -> Spend:
-        """Tell what models cost, by day, account, peer and step."""
+        """Give the model calls, tokens and costs by day, account, peer and step."""
         today = utc_day(time.time())
         since = first_day(today, integer_of(request, DAYS.name, 7))
         store, llm = self._daemon.store, self._daemon.config.llm
@@ -227,11 +227,11 @@ class DaemonOperations:
 
     @get("/v1/events", EVENT_STREAM, problems=(429,))
     async def watch_events(self, request: Request) -> Response:
-        """Follow what happens in the daemon, from now on."""
+        """Stream the events of the daemon from now on."""
         if self._daemon.events.is_full:
             raise ApiError(
                 429,
-                "too many watch already; close one",
+                "too many clients read events already; close one of them",
                 kind=ErrorKind.POLICY,
                 headers={"Retry-After": "10"},
             )

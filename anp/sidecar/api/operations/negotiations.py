@@ -1,4 +1,4 @@
-"""Negotiations in the local API, and the owner's word about them."""
+"""Negotiations in the local API, and the owner's decisions about them."""
 
 from __future__ import annotations
 
@@ -32,61 +32,61 @@ MAX_ABOUT = 400
 "Most characters of a peer's requirement in a list of negotiations."
 
 MAX_HEAD = 4_096
-"Characters of a document among which its requirement is looked for in a list."
+"Characters of a protocol text in which a list looks for its requirement."
 
-OPEN = switch("open", "1: only those that wait for the owner.")
+OPEN = switch("open", "1: only those that wait for the owner's decision.")
 Note = Annotated[str, Field(max_length=MAX_NOTE)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelBody:
-    """The end of a negotiation."""
+    """A negotiation is to be ended."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     reason: Note = ""
-    "Why, for the record."
+    "Reason for the record; it is not sent."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HintBody:
-    """Words for our mind."""
+    """A hint for the rules or model of our side."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     text: Annotated[str, Field(min_length=1, max_length=MAX_NOTE)]
-    "The words."
+    "The hint; it is never sent to the peer."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteBody:
-    """The owner's word without more."""
+    """An optional note with a decision."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     note: Note = ""
-    "Why; a rejection passes it on to the peer."
+    "Reason; the peer reads it if the decision is to reject."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionBody:
-    """The owner's word about a document (ANP-34)."""
+    """The owner's decision about a proposal (ANP-34)."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     verdict: Literal["accept", "reject", "edit"]
-    "The word."
+    "The decision."
 
     document: str | None = None
-    "The edited text; needed with `edit`, refused without."
+    "The edited protocol text; needed with `edit`, refused otherwise."
 
     note: Note = ""
-    "Why; a rejection passes it on to the peer."
+    "Reason; the peer reads it if the decision is to reject."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Negotiation:
-    """A negotiation, as it stands in a list."""
+    """A negotiation, as a list shows it."""
 
     id: str
     own_did: str | None
@@ -94,26 +94,26 @@ class Negotiation:
     "DID of the peer, in its canonical form."
 
     role: AgreementRole
-    "Our side."
+    "Our role."
 
     need: dict[str, Any] | None
-    "The task, if we are the caller."
+    "The need, if we are the requester."
 
     about: str
-    "The wish it is about, in the words of whoever has it; empty if unknown."
+    "The requirement, in the words of the requester; empty if unknown."
 
     outcome: str
     "`agreed`, `running`, or the kind of failure."
 
     running: bool
     waiting: bool
-    "True while it waits for the owner."
+    "True while it waits for the owner's decision."
 
     reason: str
-    "In words, why it failed."
+    "Reason of the failure, in words."
 
     hash: Hash | None
-    "SHA-256 of the agreed document."
+    "SHA-256 of the agreed protocol text."
 
     started: float
     "Seconds since 1970."
@@ -121,79 +121,79 @@ class Negotiation:
     ended: float | None
     "Seconds since 1970."
 
-    rounds: Count
-    "Documents that were proposed."
+    proposals: Count
+    "Proposals of both sides together."
 
     model_calls: Count
     "Model calls on our side."
 
     tests: dict[str, Any] | None
-    "Findings of the tests of our half."
+    "Results of the checks of our code."
 
     decision: dict[str, Any] | None
-    "The owner's word after its end."
+    "The owner's decision after its end."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnerWord:
-    """A word of the owner that waits for a negotiation, or was used by one."""
+class StoredDecision:
+    """A decision of the owner: stored for a negotiation, or used by one."""
 
     id: str
     peer_did: str
     role: AgreementRole
-    "Our side."
+    "Our role."
 
     verdict: Literal["accept", "reject", "edit", "hint", "offer"]
-    "The owner's; `offer` is the daemon's own: ask again with the same text."
+    "The decision; `offer` is the daemon's own: propose the same text again."
 
     created: float
     "Seconds since 1970."
 
     expires: float
-    "Seconds since 1970 from which on it counts no more."
+    "Time after which it is not used, in seconds since 1970."
 
     hash: Hash | None
-    "Hash of the document that is accepted, rejected, or to be proposed."
+    "Hash of the protocol text that is accepted, rejected, or to be proposed."
 
     document: str | None
-    "The text that is to be sent, if it is ours to send."
+    "The protocol text that is to be sent, if we have to send one."
 
     module: Hash | None
-    "Hash of the half's text that the owner was shown; null allows any that passes."
+    "Hash of the code that the owner was shown; null allows all code that passes."
 
     note: str
     negotiation_id: str | None
-    "The negotiation it was said about."
+    "The negotiation that it is about."
 
     used: float | None
-    "When it was taken, in seconds since 1970."
+    "Time of its use, in seconds since 1970."
 
     used_by: str | None
-    "The negotiation that took it."
+    "The negotiation that used it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NegotiationDetails(Negotiation):
-    """A negotiation with its transcript, its verdicts and the owner's words."""
+    """A negotiation with its messages and all decisions about it."""
 
     turns: Sequence[dict[str, Any]]
     "The messages, oldest first."
 
     verdicts: Sequence[dict[str, Any]]
-    "Each verdict on a document, of our mind or the owner, with its reason."
+    "Each decision about a proposal, by rules, model or owner, with its reason."
 
     hints: Sequence[str]
-    "The owner's words that our mind was given."
+    "The owner's hints that our rules or model were given."
 
-    exchanges: Sequence[dict[str, Any]]
+    model_requests: Sequence[dict[str, Any]]
     "Questions to our model and its answers, cut to a length for people."
 
     pending: dict[str, Any] | None
-    "The document and half that wait, or waited in vain, for the owner's approval."
+    "The protocol text and code that wait, or waited, for the owner's decision."
 
-    decisions: Sequence[OwnerWord]
+    decisions: Sequence[StoredDecision]
     agreement: AgreementWithTests | None = LEFT_OUT
-    "The agreement that came of it; null when it is not kept any more."
+    "The agreement that it led to; null when that was deleted."
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,26 +206,26 @@ class Negotiations:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnerWords:
-    """The owner's words that wait for a negotiation, or were used by one."""
+class StoredDecisions:
+    """The owner's decisions: stored ones, and those that were used."""
 
-    decisions: Sequence[OwnerWord]
+    decisions: Sequence[StoredDecision]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """The owner's word was taken."""
+class Decided:
+    """The effect of a decision or a hint."""
 
     applied: Literal["now", "next negotiation"]
-    decision: OwnerWord | None
-    "The word that waits for the next negotiation."
+    decision: StoredDecision | None
+    "The stored decision, if the next negotiation will use it."
 
     @classmethod
-    def of(cls, word: StandingRecord | None) -> Said:
-        """Return what became of the owner's word."""
+    def of(cls, word: StandingRecord | None) -> Decided:
+        """Return the effect of a decision."""
         if word is None:
             return cls("now", None)
-        return cls("next negotiation", view_of(OwnerWord, word))
+        return cls("next negotiation", view_of(StoredDecision, word))
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ class Cancelled:
 
 
 class NegotiationOperations:
-    """Operations on negotiations, approvals and the owner's words."""
+    """Operations on negotiations, approvals and the owner's decisions."""
 
     tag = "negotiations"
 
@@ -252,55 +252,55 @@ class NegotiationOperations:
 
     @get("/v1/negotiations/{prefix}", NegotiationDetails)
     async def get_negotiation(self, request: Request) -> NegotiationDetails:
-        """Show one negotiation with its transcript, verdicts and costs."""
+        """Show one negotiation with its messages, decisions and costs."""
         return await self._details(request)
 
     @post("/v1/negotiations/{prefix}/cancel", Cancelled, body=CancelBody)
     async def cancel_negotiation(self, request: Request, body: CancelBody) -> Cancelled:
-        """End a running negotiation; the peer is told."""
+        """End a running negotiation; the peer learns that it was ended."""
         prefix = request.path_params["prefix"]
         return Cancelled((await self._desk.cancel(prefix, body.reason)).id)
 
-    @post("/v1/negotiations/{prefix}/hint", Said, body=HintBody)
-    async def hint_negotiation(self, request: Request, body: HintBody) -> Said:
-        """Give our mind a hint for its next answer, or the next negotiation."""
+    @post("/v1/negotiations/{prefix}/hint", Decided, body=HintBody)
+    async def hint_negotiation(self, request: Request, body: HintBody) -> Decided:
+        """Give a hint to our rules or model; it is used once."""
         prefix = request.path_params["prefix"]
-        return Said.of(await self._desk.hint(prefix, body.text))
+        return Decided.of(await self._desk.hint(prefix, body.text))
 
-    @post("/v1/negotiations/{prefix}/decision", Said, body=DecisionBody)
-    async def decide_negotiation(self, request: Request, body: DecisionBody) -> Said:
-        """Accept or reject a document, or send an edited one."""
+    @post("/v1/negotiations/{prefix}/decision", Decided, body=DecisionBody)
+    async def decide_negotiation(self, request: Request, body: DecisionBody) -> Decided:
+        """Accept or reject a proposal, or send an edited one."""
         decision = Decision(body.verdict, body.document, body.note)
         return await self._decide(request, decision)
 
     @get("/v1/approvals", Negotiations, query=PAGE_QUERY)
     async def list_approvals(self, request: Request) -> Negotiations:
-        """List what waits for the owner's word."""
+        """List the negotiations that wait for the owner's decision."""
         return await self._page(request, open_only=True)
 
     @get("/v1/approvals/{prefix}", NegotiationDetails)
     async def get_approval(self, request: Request) -> NegotiationDetails:
-        """Show one."""
+        """Show one negotiation that waits for the owner's decision."""
         return await self._details(request)
 
-    @post("/v1/approvals/{prefix}/accept", Said, body=NoteBody)
-    async def accept_approval(self, request: Request, body: NoteBody) -> Said:
-        """Accept the document that waits."""
+    @post("/v1/approvals/{prefix}/accept", Decided, body=NoteBody)
+    async def accept_approval(self, request: Request, body: NoteBody) -> Decided:
+        """Accept the proposal that waits."""
         return await self._decide(request, Decision("accept", None, body.note))
 
-    @post("/v1/approvals/{prefix}/reject", Said, body=NoteBody)
-    async def reject_approval(self, request: Request, body: NoteBody) -> Said:
-        """Reject the document that waits."""
+    @post("/v1/approvals/{prefix}/reject", Decided, body=NoteBody)
+    async def reject_approval(self, request: Request, body: NoteBody) -> Decided:
+        """Reject the proposal that waits."""
         return await self._decide(request, Decision("reject", None, body.note))
 
-    @get("/v1/decisions", OwnerWords)
-    async def list_decisions(self, request: Request) -> OwnerWords:
-        """List what the owner said that waits for a negotiation, or was used."""
-        return OwnerWords(_shown(await self._desk.words()))
+    @get("/v1/decisions", StoredDecisions)
+    async def list_decisions(self, request: Request) -> StoredDecisions:
+        """List the owner's decisions, stored and used ones."""
+        return StoredDecisions(_shown(await self._desk.words()))
 
-    async def _decide(self, request: Request, decision: Decision) -> Said:
+    async def _decide(self, request: Request, decision: Decision) -> Decided:
         prefix = request.path_params["prefix"]
-        return Said.of(await self._desk.decide(prefix, decision))
+        return Decided.of(await self._desk.decide(prefix, decision))
 
     async def _page(self, request: Request, open_only: bool) -> Negotiations:
         found = await self._desk.negotiations(open_only=open_only)
@@ -328,6 +328,7 @@ class NegotiationOperations:
             record,
             waiting=waiting,
             decisions=_shown(words),
+            model_requests=record.exchanges,
             agreement=agreement,
         )
 
@@ -349,17 +350,17 @@ def negotiation_view(
         outcome=APPROVAL_PENDING if waiting else record.outcome,
         running=record.ended is None,
         waiting=waiting,
-        rounds=sum(turn.get("status") == "negotiating" for turn in record.turns),
+        proposals=sum(turn.get("status") == "negotiating" for turn in record.turns),
         **more,
     )
 
 
-def _shown(words: Sequence[StandingRecord]) -> list[OwnerWord]:
-    return [view_of(OwnerWord, word) for word in words]
+def _shown(words: Sequence[StandingRecord]) -> list[StoredDecision]:
+    return [view_of(StoredDecision, word) for word in words]
 
 
 def _about(record: NegotiationRecord) -> str:
-    """Return what was wanted, in the words of whoever wants it; empty if unknown."""
+    """Return the requirement, in the words of the requester; empty if unknown."""
     if record.need is not None:
         return str(record.need["requirement"])
     for turn in record.turns:
@@ -370,5 +371,5 @@ def _about(record: NegotiationRecord) -> str:
 
 @lru_cache(maxsize=1_000)
 def _requirement(head: str) -> str:
-    """Return the requirement at the head of a document; lists show many again."""
+    """Return the requirement in a protocol text; lists show many again."""
     return " ".join(read_requirement(head).split())[:MAX_ABOUT]

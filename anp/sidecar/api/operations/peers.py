@@ -1,4 +1,4 @@
-"""Peers in the local API: known, allowed, blocked, asked, and what they offer us."""
+"""Peers in the local API: known, allowed, blocked, asked, and their offers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Peer:
     "In its canonical form."
 
     state: PeerState
-    "The owner's word; `waiting` was turned away and may be allowed."
+    "The owner's decision; `waiting` was refused and may be allowed."
 
     first_seen: float
     "Seconds since 1970."
@@ -79,7 +79,7 @@ class Peer:
     "Its other DIDs of the same key."
 
     changed_keys: Sequence[str] = ()
-    "New keys that its DID document shows and that the owner has not trusted yet."
+    "New keys in its DID document that the owner has not trusted yet."
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Offers:
 
     protocols: Sequence[OfferedProtocol]
     agreements: Sequence[Agreement]
-    "Those in which we are the caller."
+    "Agreements in which we are the requester."
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class HeardEntries:
 
 @dataclass(frozen=True, slots=True)
 class RuledPeer:
-    """A peer and the owner's word about it."""
+    """A peer and the owner's decision about it."""
 
     did: str
     state: PeerState
@@ -176,12 +176,12 @@ class PeerOperations:
         did = await did_of(self._daemon, request.query_params["peer"])
         found = await asyncio.to_thread(self._daemon.store.peer, did)
         if found is None:
-            raise UnknownError(f"nothing is known of {did}")
+            raise UnknownError(f"the daemon knows no peer {did}")
         return found
 
     @get("/v1/peers/offers", Offers, query=(PEER,), problems=REACHING)
     async def get_offers(self, request: Request) -> Offers:
-        """Ask a peer what it publishes, and tell what was agreed with it."""
+        """List the protocols that a peer publishes, and the agreements with it."""
         peer = request.query_params["peer"]
         target = await self._daemon.finder.find(peer, trust_first_use=False)
         listing = await self._daemon.peer_lists.listing(target)
@@ -201,13 +201,13 @@ class PeerOperations:
 
     @get("/v1/heard", HeardEntries, query=(AFTER,))
     async def list_heard(self, request: Request) -> HeardEntries:
-        """List what peers told unasked: events, notices, announcements."""
+        """List messages of peers that answer no call, such as events and notices."""
         after = integer_of(request, AFTER.name, 0)
         return HeardEntries(self._daemon.heard.entries(after=after))
 
     @post("/v1/peers/allow", RuledPeer, body=PeerBody, problems=(404,))
     async def allow_peer(self, request: Request, body: PeerBody) -> RuledPeer:
-        """Let a peer use what is exposed."""
+        """Let a peer call the exposed capabilities."""
         return await self._rule(body.peer, PeerState.ALLOWED)
 
     @post("/v1/peers/block", RuledPeer, body=PeerBody, problems=(404,))
@@ -217,7 +217,7 @@ class PeerOperations:
 
     @post("/v1/peers/trust", TrustedPeer, body=PeerBody, problems=(404, 422))
     async def trust_peer(self, request: Request, body: PeerBody) -> TrustedPeer:
-        """Take the changed key of a peer as its own."""
+        """Accept the changed key of a peer in place of its former keys."""
         did = await did_of(self._daemon, body.peer)
         keys = await asyncio.to_thread(self._daemon.did_keys.trust, did)
         self._daemon.web.forget(did)
@@ -225,7 +225,7 @@ class PeerOperations:
 
     @post("/v1/peers/forget", ForgottenPeer, body=PeerBody, problems=(404,))
     async def forget_peer(self, request: Request, body: PeerBody) -> ForgottenPeer:
-        """Forget a peer and where it was met; agreements stay."""
+        """Delete a peer and its addresses; agreements stay."""
         did = await did_of(self._daemon, body.peer)
         dropped = await asyncio.to_thread(self._daemon.store.forget_peer, did)
         dropped += await asyncio.to_thread(self._daemon.did_keys.forget, did)
@@ -234,7 +234,7 @@ class PeerOperations:
 
     @post("/v1/peers/ask", PeerAnswer, body=AskBody, problems=REACHING)
     async def ask_peer(self, request: Request, body: AskBody) -> PeerAnswer:
-        """Ask a peer about its protocols, in words."""
+        """Ask a peer a question in words about its protocols."""
         answer = await self._daemon.caller.ask(body.peer, body.question)
         return PeerAnswer(body.peer, body.question, answer)
 

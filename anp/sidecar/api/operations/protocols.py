@@ -23,7 +23,7 @@ from anp.sidecar.library.views import (
     MAX_PAGE,
     PAGE,
     Agreement,
-    Half,
+    Code,
     Library,
     ProtocolDetails,
     UsageCounts,
@@ -46,7 +46,7 @@ MAX_AGE = 100 * 366 * 86_400.0
 
 ROLE = Query(
     name="role",
-    text="Only this half.",
+    text="Only the code for this role.",
     schema={"type": "string", "enum": [role.value for role in AgreementRole]},
 )
 REVISION = Query(
@@ -77,7 +77,7 @@ LIST_QUERY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AboutPeerBody:
-    """A protocol with everybody, or with one peer."""
+    """A protocol with all peers, or with one."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -87,7 +87,7 @@ class AboutPeerBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevokeBody:
-    """A protocol is taken back."""
+    """A protocol is to be revoked."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -95,12 +95,12 @@ class RevokeBody:
     "For this peer alone; null is for all."
 
     reason: Annotated[str, Field(max_length=MAX_REASON)] = ""
-    "Why, for the owner; never sent."
+    "Reason for the owner's record; it is never sent."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneBody:
-    """The age of what is to be dropped."""
+    """The age of entries that are to be deleted."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -108,12 +108,12 @@ class PruneBody:
     "Seconds since it was used or made."
 
     dry_run: bool = False
-    "Only say what would go."
+    "Only list the entries; delete nothing."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocols:
-    """A page of agreements and of halves for any peer, with the counts of all calls."""
+    """A page of agreements, and code for any peer, with the counts of all calls."""
 
     protocols: Sequence[Agreement]
     usage: UsageCounts
@@ -122,11 +122,11 @@ class Protocols:
 
 
 @dataclass(frozen=True, slots=True)
-class Halves:
-    """Our halves of a protocol."""
+class ProtocolCode:
+    """Our code for a protocol."""
 
     hash: Hash
-    halves: Sequence[Half]
+    code: Sequence[Code]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,15 +159,15 @@ class ProtocolTestRuns:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """A protocol that was held back can be used, or agreed, again."""
+    """A quarantine or the hour after a failed test case was ended."""
 
     hash: Hash
     released: bool
-    "False when it was not held back."
+    "False when there was nothing to end."
 
 
 class ProtocolOperations:
-    """Operations on one protocol or all of them, but those of bundles."""
+    """Operations on agreed protocols, without bundles and URIs."""
 
     tag = "protocols"
 
@@ -193,7 +193,7 @@ class ProtocolOperations:
 
     @get("/v1/protocols", Protocols, query=LIST_QUERY, problems=(404,))
     async def list_protocols(self, request: Request) -> Protocols:
-        """List agreements and halves for any peer, in pages."""
+        """List agreements, and code for any peer, in pages."""
         await self._daemon.uses.flush()
         query = request.query_params
         found, following = await asyncio.to_thread(
@@ -209,55 +209,55 @@ class ProtocolOperations:
 
     @get("/v1/protocols/usage", UsageCounts)
     async def get_usage(self, request: Request) -> UsageCounts:
-        """Count the calls by what they went through, all together."""
+        """Count the calls with and without a negotiation."""
         await self._daemon.uses.flush()
         return UsageCounts.of(await asyncio.to_thread(self._store.usage))
 
     @post("/v1/protocols/prune", Pruned, body=PruneBody)
     async def prune_protocols(self, request: Request, body: PruneBody) -> Pruned:
-        """Drop what was not used for long; never what is in use or published."""
+        """Delete agreements, code and texts that were not used for long."""
         await self._daemon.uses.flush()
         return await self._desk.prune(older_than=body.older_than, dry_run=body.dry_run)
 
     @get("/v1/protocols/{prefix}", ProtocolDetails)
     async def get_protocol(self, request: Request) -> ProtocolDetails:
-        """Tell everything known about an agreed protocol."""
+        """Show an agreed protocol."""
         shown = await self._details(request)
         named = self._daemon.consensus.registry.of_hash(shown.hash)
         return replace(shown, uris=[one.uri for one in named])
 
     @get(
-        "/v1/protocols/{prefix}/document",
+        "/v1/protocols/{prefix}/text",
         Media(text="The text.", media_type="text/markdown"),
     )
-    async def get_document(self, request: Request) -> Response:
-        """Give the agreed text, byte for byte."""
+    async def get_text(self, request: Request) -> Response:
+        """Give the protocol text, byte for byte."""
         prefix = request.path_params["prefix"]
         record = await asyncio.to_thread(self._store.document, prefix)
         if record is None:
             raise UnknownError(
-                f"no protocol's text begins with {prefix[:80]!r}; "
-                "`anpd protocols list` shows what there is"
+                f"no protocol text has a hash that begins with {prefix[:80]!r}; "
+                "`anpd protocols list` shows all hashes"
             )
         return Response(record.text.encode("utf-8"), media_type="text/markdown")
 
-    @get("/v1/protocols/{prefix}/code", Halves, query=(ROLE, REVISION))
-    async def get_code(self, request: Request) -> Halves:
-        """Give our halves: source, origin and what they may call."""
+    @get("/v1/protocols/{prefix}/code", ProtocolCode, query=(ROLE, REVISION))
+    async def get_code(self, request: Request) -> ProtocolCode:
+        """Give our code: source, origin and the capabilities that it may call."""
         query = request.query_params
         role, revision = query.get("role"), query.get("revision")
         shown = await self._details(request)
         halves = [
             half
-            for half in shown.halves
+            for half in shown.code
             if role in {None, half.role.value}
             and revision in {None, str(half.revision)}
         ]
-        return Halves(shown.hash, halves)
+        return ProtocolCode(shown.hash, halves)
 
     @get("/v1/protocols/{prefix}/tests", ProtocolTests)
     async def get_tests(self, request: Request) -> ProtocolTests:
-        """Give the tests of each agreement, and what came of them last."""
+        """Give the tests of each agreement, and their last results."""
         shown = await self._details(request)
         tests = [
             view_of(KeptTests, agreement, kept=kept)
@@ -274,7 +274,7 @@ class ProtocolOperations:
     async def test_protocol(
         self, request: Request, body: AboutPeerBody
     ) -> ProtocolTestRuns:
-        """Run the kept test cases again, by our halves alone or with a peer."""
+        """Run the kept test cases again, with our own code alone or with a peer."""
         prefix = request.path_params["prefix"]
         digest = await asyncio.to_thread(find_hash, self._store, prefix)
         peer_did = await self._peer(body.peer)
@@ -294,14 +294,14 @@ class ProtocolOperations:
 
     @post("/v1/protocols/{prefix}/approve", Approved, body=AboutPeerBody)
     async def approve_protocol(self, request: Request, body: AboutPeerBody) -> Approved:
-        """Take back a revocation or a quarantine, or give the word waited for."""
+        """End a revocation or quarantine, or accept in a negotiation that waits."""
         return await self._desk.approve(
             request.path_params["prefix"], peer_did=await self._peer(body.peer)
         )
 
     @post("/v1/protocols/{prefix}/revoke", Revoked, body=RevokeBody)
     async def revoke_protocol(self, request: Request, body: RevokeBody) -> Revoked:
-        """Take a protocol back: its channels close, it is refused from now on."""
+        """Revoke a protocol: its channels close, and it is refused from now on."""
         return await self._desk.revoke(
             request.path_params["prefix"],
             peer_did=await self._peer(body.peer),
@@ -310,7 +310,7 @@ class ProtocolOperations:
 
     @post("/v1/protocols/{prefix}/release", Released, body=EmptyBody)
     async def release_protocol(self, request: Request, body: EmptyBody) -> Released:
-        """Use a quarantined protocol again, or have one that failed agreed anew."""
+        """End a quarantine, or agree again on a protocol whose test cases failed."""
         prefix = request.path_params["prefix"]
         digest = await asyncio.to_thread(self._store.find_hash, prefix)
         failed = await asyncio.to_thread(self._store.release_failed, digest)

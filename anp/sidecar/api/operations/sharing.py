@@ -24,9 +24,9 @@ from negotiation.need import Role
 
 __all__ = ["SharingOperations"]
 
-HALF = replace(ROLE, text="Only this half; both when left out.")
-PEER = peer_query("The peer that is meant: name, DID or `URL#DID`.")
-WITH_DID = switch("did", "1: say who exported it.")
+HALF = replace(ROLE, text="Only the code for this role; both roles when left out.")
+PEER = peer_query("The peer: name, DID or `URL#DID`.")
+WITH_DID = switch("did", "1: add the DID of this daemon.")
 WITH_TESTS = switch("tests", "0: leave out the tests.")
 WRONG = (404, 409, 422, 424)
 "Problems of an operation on URIs."
@@ -34,7 +34,7 @@ WRONG = (404, 409, 422, 424)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishBody:
-    """An agreed protocol is put under a URI (ANP-95)."""
+    """An agreed protocol is to be published under a URI (ANP-95)."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -42,18 +42,18 @@ class PublishBody:
     "Its hash, or the beginning of it."
 
     uri: Uri
-    "A URI of the owner's, of this version alone."
+    "The owner's URI for exactly this version."
 
     version: Annotated[str, Field(max_length=64)] = "1.0"
-    "For people."
+    "Version, shown to people."
 
     summary: Annotated[str, Field(max_length=1024)] = ""
-    "One line for people."
+    "Description in one line."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnpublishBody:
-    """A URI is taken back."""
+    """A URI is to be withdrawn."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -62,8 +62,8 @@ class UnpublishBody:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedHalf:
-    """A half of a bundle that was tried and is used on new channels."""
+class ImportedCode:
+    """Code of a bundle that passed its checks and is used on new channels."""
 
     role: StoredRole
     revision: Count
@@ -75,15 +75,15 @@ class ImportedHalf:
     "DIDs of the peers whose agreements use it now."
 
     replaced: Sequence[int]
-    "Revisions that nobody is served with any more."
+    "Revisions that are no longer used."
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedBundle:
-    """The halves that were imported of a protocol."""
+    """The code that was imported for a protocol."""
 
     hash: Hash
-    halves: Sequence[ImportedHalf]
+    code: Sequence[ImportedCode]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,25 +91,25 @@ class KnownProtocols:
     """The protocols that are known by a URI."""
 
     publishes: bool
-    "True when peers are shown a list of those that are published."
+    "True when peers can read a list of the published ones."
 
     protocols: Sequence[KnownProtocol]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """A protocol was put under a URI."""
+    """A protocol was published under a URI."""
 
     uri: str
     hash: Hash
     version: str
     listed: bool
-    "True when any peer may see it; the owner may have said otherwise."
+    "True when it is in the list that peers can read."
 
 
 @dataclass(frozen=True, slots=True)
 class Unpublished:
-    """A URI was taken back."""
+    """A URI was withdrawn."""
 
     uri: str
     hash: Hash
@@ -131,14 +131,14 @@ class SharingOperations:
         problems=(404, 409, 424),
     )
     async def import_protocol(self, request: Request, body: bytes) -> ImportedBundle:
-        """Try the halves of a bundle, and use them on new channels."""
+        """Check the code of a bundle, and use it on new channels."""
         # As it came: a bundle is refused when a byte of it is off.
         imported = await self._daemon.bundles.take_in(
             body, role=_role(request), peer_did=await self._peer(request)
         )
         halves = [
             view_of(
-                ImportedHalf,
+                ImportedCode,
                 one.half,
                 capabilities=sorted(one.half.capabilities),
                 peers=sorted({made.peer_did for made in one.agreements}),
@@ -154,7 +154,7 @@ class SharingOperations:
         query=(HALF, PEER, WITH_DID, WITH_TESTS),
     )
     async def export_protocol(self, request: Request) -> Response:
-        """Write a protocol and our halves of it into a bundle."""
+        """Write a protocol and our code for it into a bundle."""
         query = request.query_params
         data = await self._daemon.bundles.export(
             request.path_params["prefix"],
@@ -167,13 +167,13 @@ class SharingOperations:
 
     @get("/v1/consensus", KnownProtocols)
     async def list_consensus(self, request: Request) -> KnownProtocols:
-        """List the protocols that are known by a URI, and what peers are shown."""
+        """List the protocols that are known by a URI: published and built-in ones."""
         shown = await self._daemon.consensus.shown()
         return KnownProtocols(self._daemon.config.publishes, shown)
 
     @post("/v1/consensus/publish", Published, body=PublishBody, problems=WRONG)
     async def publish_protocol(self, request: Request, body: PublishBody) -> Published:
-        """Put an agreed protocol under a URI, so that others need not negotiate."""
+        """Publish an agreed protocol under a URI, so that peers need not negotiate."""
         digest = await asyncio.to_thread(self._daemon.store.find_hash, body.protocol)
         entry = await self._daemon.consensus.publish(
             digest, body.uri, version=body.version, summary=body.summary
@@ -184,7 +184,7 @@ class SharingOperations:
     async def unpublish_protocol(
         self, request: Request, body: UnpublishBody
     ) -> Unpublished:
-        """Take a URI back; agreements that came of it stay."""
+        """Withdraw a URI; agreements that used it stay."""
         return view_of(Unpublished, await self._daemon.consensus.unpublish(body.uri))
 
     async def _peer(self, request: Request) -> str | None:

@@ -19,7 +19,7 @@ BUNDLE = b'{\n  "format": "anpd-bundle"\n}\n'
 EXPORT = f"/v1/protocols/{HASH}/export"
 IMPORTED = {
     "hash": HASH,
-    "halves": [
+    "code": [
         {"role": "provider", "revision": 2, "peers": []},
         {"role": "requester", "revision": 1, "peers": ["did:key:z\x1b"]},
     ],

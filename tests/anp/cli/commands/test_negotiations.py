@@ -31,7 +31,7 @@ VIEW: dict[str, Any] = {
     "hash": None,
     "started": 0.0,
     "ended": 2.5,
-    "rounds": 2,
+    "proposals": 2,
     "model_calls": 3,
     "tests": None,
     "decision": None,

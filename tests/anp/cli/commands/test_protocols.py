@@ -75,7 +75,7 @@ RUNS = {
 SHOWN: dict[str, Any] = {
     "hash": HASH,
     "agreements": [AGREEMENT],
-    "halves": [HALF],
+    "code": [HALF],
     "tests": [{}],
     "usage": USAGE,
     "uris": [EVIL],
@@ -202,7 +202,7 @@ def test_a_failed_test_has_an_exit_code_of_its_own(
 
 def test_diff_compares_texts_and_code(home: Home, api: FakeApi, capsys: Output) -> None:
     for name, text in (("aa", f"one\n{EVIL}\n"), ("bb", "two\nsame\n")):
-        api.answers[f"/v1/protocols/{name}/document"] = httpx.Response(
+        api.answers[f"/v1/protocols/{name}/text"] = httpx.Response(
             200, content=text.encode()
         )
     assert anpd(home, "protocols", "diff", "aa", "bb") == 0
@@ -212,7 +212,7 @@ def test_diff_compares_texts_and_code(home: Home, api: FakeApi, capsys: Output) 
     assert "\n+two\n" in out
     assert "<1b>[2J<202e>evil<d><7>" in out
     other = {**HALF, "revision": 2, "source": "# other\n", "agreements": 0}
-    answer(api, "/ab/code?role=requester", {"hash": HASH, "halves": [HALF, other]})
+    answer(api, "/ab/code?role=requester", {"hash": HASH, "code": [HALF, other]})
     halves = ["ab:requester:1", "ab:requester:2"]
     assert anpd(home, "protocols", "diff", *halves, "--json") == 0
     found = json.loads(capsys.readouterr().out)

@@ -170,7 +170,7 @@ def test_hints_come_oldest_first_and_only_for_their_subject() -> None:
         (
             replace(FAILED, turns=(), subject=None),
             Decision("edit", MINE),
-            "proposed nothing",
+            "made no proposal",
         ),
     ],
 )

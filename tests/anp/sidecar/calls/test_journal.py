@@ -23,7 +23,7 @@ def result(output: Any) -> CallResult:
         protocol=None,
         source="agreement",
         negotiation_messages=0,
-        rounds=0,
+        proposals=0,
         peer_did="did:key:zPeer",
         negotiation_id=None,
     )

@@ -15,7 +15,7 @@ export async function show(_, { watch, put }) {
         ["Home", h("code", { class: "wrap" }, info.home)],
         ["Started", when(info.started)],
         ["Version", info.version],
-        ["Decided by", info.mind],
+        ["Decided by", info.decided_by],
       ]),
       section("Health", parts(health)),
       section("Attachments", table("Attachments", ["Name", "Kind", "Health", "Capabilities", "Exposed"],

@@ -39,7 +39,7 @@ function view(found, kept, tools) {
       ["Peer", peer(found.peer)],
       ["Our role", found.role],
       ["Started", h("span", null, when(found.started), `, ${took}`)],
-      ["Proposals", number(found.rounds)],
+      ["Proposals", number(found.proposals)],
       ["Our model calls", number(found.model_calls)],
       ["Agreed protocol", found.hash ? h("a", { href: `#/protocols/${found.hash}` }, short(found.hash)) : null],
       ["Tests", found.agreement || found.tests ? testLine(found.agreement?.tests ?? found.tests) : null],
@@ -47,7 +47,7 @@ function view(found, kept, tools) {
     decide(found, documents, kept, tools),
     section("Messages", timeline(found, documents, kept)),
     documents.length ? section("Proposals", compare(documents, kept)) : null,
-    found.exchanges.length ? section("Our model calls", exchanges(found.exchanges)) : null,
+    found.model_requests.length ? section("Our model calls", exchanges(found.model_requests)) : null,
     said(found),
   ];
 }

@@ -55,7 +55,7 @@ function row(one) {
     [chip(one.waiting ? "waiting" : one.outcome)],
     peer(one.peer),
     one.role,
-    number(one.rounds),
+    number(one.proposals),
     number(one.model_calls),
     one.ended ? lasting(one.ended - one.started) : "running",
     when(one.started),

@@ -47,14 +47,14 @@ function view({ info, open, all, protocols, spend, peers }) {
       tile("Active agreements", number(active.length), `${count(uses, "call")} without a model`, "#/protocols"),
       tile("Negotiations", number(all.length), `${number(running.length)} running`, "#/negotiations"),
       tile("Model calls today", number(spend.total.calls), spend.model ? `${number(spend.total.input_tokens + spend.total.output_tokens)} tokens` : "no model is set", "#/spend"),
-      tile("Open connections", number(info.links), count(peers.length, "known peer"), "#/peers"),
+      tile("Open connections", number(info.connections), count(peers.length, "known peer"), "#/peers"),
     ),
     section("Latest negotiations", latest(all.slice(0, 6))),
     section(
       "This daemon",
       facts([
         ["Address for peers", h("span", { class: "copyline" }, h("code", { class: "wrap" }, info.address), copyable(info.address))],
-        ["Decided by", info.mind],
+        ["Decided by", info.decided_by],
         ["Peers that may use it", info.peers_policy === "any" ? "any peer that proves its identity" : "listed peers only"],
         ["Sandbox", info.sandbox.level],
         ["Running for", lasting(Date.now() / 1000 - info.started)],

@@ -6,10 +6,10 @@ import { block, untrusted, words } from "../peertext.js";
 
 export async function show(hash) {
   const found = await get(`/v1/protocols/${hash}`);
-  const text = await getText(`/v1/protocols/${found.hash}/document`);
+  const text = await getText(`/v1/protocols/${found.hash}/text`);
   const quarantined = found.quarantined;
   const origins = [...new Set(found.agreements.map((one) => one.negotiation_id).filter(Boolean))];
-  const state = quarantined ? "quarantined" : (found.agreements[0] ?? found.halves[0])?.state ?? "unknown";
+  const state = quarantined ? "quarantined" : (found.agreements[0] ?? found.code[0])?.state ?? "unknown";
   const need = found.agreements.find((one) => one.need)?.need ?? /^#+ Requirement\s+>?\s*(\S.*)$/m.exec(text)?.[1];
   return [
     h("p", { class: "crumb" }, h("a", { href: "#/protocols" }, "Protocols"), " / ", short(found.hash, 16)),
@@ -29,8 +29,8 @@ export async function show(hash) {
       ),
     ),
     section("Protocol text", h("p", { class: "note" }, untrusted("agreed with a peer"), " Both sides have this text, byte for byte."), block(text, { label: "Protocol text", numbered: true })),
-    section("Our code", found.halves.length
-      ? found.halves.map(half)
+    section("Our code", found.code.length
+      ? found.code.map(half)
       : h("p", { class: "empty" }, "There is no generated code for it, because it is a built-in protocol.")),
     section("Tests", tests(found)),
     section("Runs since the daemon started", runs(found.runs, "Calls"), runs(found.trials, "Trials", "Trials are checks with broken messages; errors among them are expected.")),
