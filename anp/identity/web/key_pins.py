@@ -87,6 +87,6 @@ def refusal(did: str, key: PublicKey) -> PeerError:
     """Return the refusal of a changed key, which names the way out."""
     return PeerError(
         ErrorCode.NOT_ALLOWED,
-        f"the key of {did} has changed to {key.multibase}; if its owner says so by "
-        f"another way, run `anpd peers trust {did}`",
+        f"the key of {did} has changed to {key.multibase}; if its owner confirms it "
+        f"in another way, run `anpd peers trust {did}`",
     )

@@ -26,10 +26,10 @@ WITH_BODY: Final = (413, 415)
 "Problems of any operation with a body besides."
 
 TAGS: Final = {
-    "calls": "Use peers.",
-    "negotiations": "How protocols come about, and what waits for the owner.",
-    "protocols": "What was agreed, and what is known under a URI.",
-    "peers": "Who we know, and what they may.",
+    "calls": "Calls of peers.",
+    "negotiations": "Negotiations, and the owner's decisions about them.",
+    "protocols": "Agreed protocols, and protocols that are known by a URI.",
+    "peers": "Known peers and their rights.",
     "daemon": "The daemon itself.",
 }
 SEGMENT: Final[dict[str, Any]] = {

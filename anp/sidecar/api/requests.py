@@ -111,7 +111,9 @@ def page_of(
     if after is not None:
         places = [place for place, entry in enumerate(entries) if key(entry) == after]
         if not places:
-            raise ApiError(400, "after: no such entry any more; begin again without it")
+            raise ApiError(
+                400, "after: that entry no longer exists; begin again without `after`"
+            )
         start = places[0] + 1
     page = entries[start : start + limit]
     more = start + limit < len(entries)

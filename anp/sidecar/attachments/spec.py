@@ -188,7 +188,7 @@ are posted to; `a2a`: the agent card, or the agent's host."
                 not source.startswith(SOURCES) or not source.partition(":")[2]
             ):
                 raise self._wrong(
-                    "a secret stands in the environment or in a file: write env:NAME "
+                    "a secret belongs into the environment or a file: write env:NAME "
                     "or file:PATH in its place"
                 )
         if self.bearer and self.basic:
@@ -341,5 +341,5 @@ def _read(path: Path) -> Any:
         return parse(data.decode())
     except (ValueError, RecursionError) as exc:
         raise ConfigError(
-            f"attachments: not valid {kind}: {exc}; correct it or attach anew ({path})"
+            f"attachments: not valid {kind}: {exc}; correct it, then reload ({path})"
         ) from exc

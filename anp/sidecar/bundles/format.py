@@ -183,12 +183,12 @@ def read_bundle(data: bytes) -> Bundle:
         raise BundleError(f"no bundle: {exc}") from None
     if not fits:
         raise BundleError(
-            "the bundle's checksum does not fit: it was damaged or edited; export anew"
+            "the bundle's checksum is wrong: it is damaged or edited; export it again"
         )
     if not same:
         raise BundleError(
             "the bundle is not written as export writes it: its blanks, line ends or "
-            "order of fields were changed; export anew"
+            "order of fields were changed; export it again"
         )
     return _bundle(_object(value, _BUNDLE, "the bundle"))
 

@@ -274,7 +274,7 @@ class Binder:
             raise CallError(
                 ErrorKind.NEGOTIATION_REJECTED,
                 f"the peer declines {agreement.hash[:12]} now; its owner may have "
-                "revoked it, or a schema has changed; a call negotiates anew",
+                "revoked it, or a schema has changed; a call negotiates again",
             )
         try:
             protocol = await self._loaded(half, agreement.peer_did)

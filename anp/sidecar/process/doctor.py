@@ -1,8 +1,7 @@
-"""What works on this machine, what does not, why it matters, and what to do about it.
+"""Checks of this machine, the home and its settings, with a repair for each fault.
 
-Each check looks at one thing and answers with `DoctorCheck`s. A fix that does no
-harm is done by `repair`; every other one is a command that the owner reads before
-running it.
+Each check looks at one thing and returns `DoctorCheck`s. `repair` carries out harmless
+fixes; every other fix is a command that the owner reads before running it.
 """
 
 from __future__ import annotations
@@ -141,19 +140,19 @@ def _home(home: Home) -> Iterator[DoctorCheck]:
         yield DoctorCheck(
             name="home",
             level=Level.BAD if mode & 0o022 else Level.WARNING,
-            text=f"{home.path} has mode {mode:o}: others can look into it",
-            why="who can write here can replace the key and the commands we start",
+            text=f"{home.path} has mode {mode:o}: other users can read it",
+            why="a user who can write here can replace the key and our commands",
             fix=f"chmod 700 {shlex.quote(str(home.path))}",
             mode=(home.path, 0o700),
         )
     else:
-        yield DoctorCheck(name="home", text=f"{home.path}, for its owner alone")
+        yield DoctorCheck(name="home", text=f"{home.path}, readable by its owner only")
     if home.api_file.exists() and not home.is_running():
         yield DoctorCheck(
             name="leftover",
             level=Level.WARNING,
-            text=f"{home.api_file} names a daemon that is gone",
-            why="it was killed; clients notice, and the next `up` replaces the file",
+            text=f"{home.api_file} names a daemon that no longer runs",
+            why="the daemon was killed; the next `anpd up` replaces the file",
             fix=f"rm {shlex.quote(str(home.api_file))}",
             leftover=home.api_file,
         )
@@ -173,10 +172,10 @@ def _identity(home: Home, config: Config | None) -> Iterator[DoctorCheck]:
         yield DoctorCheck(
             name="identity",
             level=Level.BAD,
-            text=f"{path} has mode {mode:o}: others can read the key",
-            why="who has the key is you; the daemon does not start with it",
-            fix=f"chmod 600 {shlex.quote(str(path))}; if others were here, make "
-            "another identity",
+            text=f"{path} has mode {mode:o}: other users can read the key",
+            why="its reader can act as you; the daemon does not start like this",
+            fix=f"chmod 600 {shlex.quote(str(path))}; if another user may have "
+            "read it, make a new identity",
             mode=(path, 0o600),
         )
         return
@@ -201,7 +200,7 @@ def _clock(clock: Clock) -> DoctorCheck:
         return DoctorCheck(
             name="clock",
             level=Level.BAD,
-            text=f"it shows {shown} UTC, which is over",
+            text=f"it shows {shown} UTC, which is in the past",
             why="peers refuse proofs that are too old or too new",
             fix="sudo timedatectl set-ntp true",
         )
@@ -209,11 +208,11 @@ def _clock(clock: Clock) -> DoctorCheck:
         return DoctorCheck(
             name="clock",
             level=Level.WARNING,
-            text="the system does not keep it in step with the world's",
+            text="the system does not synchronise it",
             why=f"peers refuse proofs when it is wrong by more than {MAX_SKEW:g} s",
             fix="sudo timedatectl set-ntp true",
         )
-    kept = "kept in step" if clock.synchronised else "not known whether kept in step"
+    kept = "synchronised" if clock.synchronised else "synchronisation is not known"
     return DoctorCheck(name="clock", text=kept)
 
 
@@ -227,7 +226,7 @@ def _disk(home: Home) -> DoctorCheck:
         name="disk",
         level=Level.WARNING,
         text=text,
-        why="agreements that cannot be kept are negotiated again, and paid for again",
+        why="agreements that cannot be stored are negotiated and paid for again",
         fix="free some space, or set cache.path to a larger disk",
     )
 
@@ -258,7 +257,7 @@ def _store(home: Home, config: Config) -> DoctorCheck:
             level=Level.BAD,
             text=str(exc),
             why="agreements are kept there, so the daemon does not start without it",
-            fix="start the server, or set cache.url right (docs/fleets.md)",
+            fix="start the server, or correct cache.url (docs/fleets.md)",
         )
     if not said:
         return DoctorCheck(name="store", text=str(cache.shown_url))
@@ -280,7 +279,7 @@ def _model(config: Config) -> Iterator[DoctorCheck]:
         name="model",
         level=Level.BAD,
         text=text,
-        why="the daemon does not start while the key it was told of is missing",
+        why="the daemon does not start while the configured key is missing",
         fix="set llm.api_key_env or llm.api_key_file (docs/model.md)",
     )
 
@@ -301,8 +300,8 @@ def _port(home: Home, config: Config) -> Iterator[DoctorCheck]:
             name="port",
             level=Level.BAD,
             text=f"cannot listen on {listen.host}:{listen.port}: {exc.strerror}",
-            why="peers could not reach us, so `anpd up` ends at once",
-            fix=f"ss -ltnp 'sport = :{listen.port}' shows who has it; or "
+            why="peers could not connect, so `anpd up` ends at once",
+            fix=f"ss -ltnp 'sport = :{listen.port}' shows the program that uses it; or "
             "`anpd up --port 0`",
         )
         return
@@ -320,7 +319,7 @@ def _tls(config: Config) -> Iterator[DoctorCheck]:
             level=Level.BAD,
             text=str(exc),
             why="without it the port cannot speak https and wss",
-            fix="write listen.tls_cert and listen.tls_key anew",
+            fix="correct listen.tls_cert and listen.tls_key",
         )
         return
     yield DoctorCheck(name="certificate", text=str(config.listen.tls_cert))
@@ -349,8 +348,8 @@ def _attachments(home: Home, config: Config) -> Iterator[DoctorCheck]:
             name="attachments",
             level=Level.BAD,
             text=str(exc),
-            why="the daemon does not start while one of the files is broken",
-            fix="mend or remove that file, and attach again",
+            why="the daemon does not start while one of the files has an error",
+            fix="correct or remove that file, and attach again",
         )
         return
     for spec in specs:
@@ -360,13 +359,13 @@ def _attachments(home: Home, config: Config) -> Iterator[DoctorCheck]:
                 name=f"attach {spec.name}",
                 level=Level.BAD,
                 text=problem,
-                why="its capabilities are offered to nobody until it starts",
-                fix=f"install it, or attach {spec.name} again with the right place",
+                why="its capabilities are not offered until it starts",
+                fix=f"install it, or attach {spec.name} again with the right path",
             )
         elif not spec.expose:
             yield DoctorCheck(
                 name=f"attach {spec.name}",
-                text="nothing of it is exposed, so peers cannot use it",
+                text="none of its capabilities is exposed, so peers cannot call it",
             )
 
 

@@ -161,7 +161,7 @@ class CallOperations:
             return _accepted(call)
         if call.error is not None:
             return problem_response(problem_of(call.error))
-        raise CallError(ErrorKind.INTERRUPTED, f"the call {call.id} goes on")
+        raise CallError(ErrorKind.INTERRUPTED, f"the call {call.id} still runs")
 
     @get("/v1/calls/{id}", Call)
     async def get_call(self, request: Request) -> Call:
