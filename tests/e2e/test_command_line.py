@@ -49,7 +49,7 @@ def test_a_task_nobody_can_serve(daemon: Anpd, tmp_path: Path) -> None:
 
 
 def test_input_that_is_no_json(daemon: Anpd) -> None:
-    check(daemon.run("call", daemon.address, "x", "-d", "{bad"), 2, "no JSON")
+    check(daemon.run("call", daemon.address, "x", "-d", "{bad"), 2, "not JSON")
 
 
 def test_input_that_is_no_object(daemon: Anpd) -> None:

@@ -263,7 +263,7 @@ def next_steps(found: dict[str, Any], command: str) -> list[str]:
             f"{ours} hint {name} TEXT",
         ]
     if steps and found["role"] == "requester":
-        steps.append(f"{command} call PEER TASK         # to negotiate again")
+        steps.append(f"{command} call PEER NEED         # to negotiate again")
     return steps
 
 

@@ -139,7 +139,7 @@ def _offered(offers: dict[str, Any]) -> Iterator[Line]:
         for capability in protocol["capabilities"]
     }
     if not offers["publishes"]:
-        yield "offers", "it publishes nothing; call it with a task in words"
+        yield "offers", "it publishes nothing; call it with a need in words"
     for name, description in sorted(names.items()):
         yield "offers", f"{name:<32} {' '.join(description.split())[:72]}"
     for agreement in offers["agreements"]:

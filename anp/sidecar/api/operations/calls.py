@@ -28,12 +28,12 @@ __all__ = ["Call", "CallBody", "CallOperations"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeedBody:
-    """A task with schemas (DESIGN.md, Needs and schemas)."""
+    """A need with schemas."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     requirement: LongText
-    "The task in words, or a capability's name."
+    "The need in words, or a capability's name."
 
     input_schema: dict[str, Any] | None = None
     "JSON Schema of the input."
