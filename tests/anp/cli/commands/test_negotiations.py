@@ -172,7 +172,7 @@ def test_texts_that_are_too_long_are_not_compared() -> None:
         ({"waiting": True, "running": True}, "waits for your decision"),
         ({"running": True}, "negotiations cancel n1"),
         ({"outcome": "agreed", "hash": HASH}, "protocols show abababababab"),
-        ({"role": "requester"}, "call PEER TASK"),
+        ({"role": "requester"}, "call PEER NEED"),
     ],
 )
 def test_the_next_steps_are_those_that_are_possible(
