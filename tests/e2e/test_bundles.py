@@ -328,7 +328,7 @@ async def test_a_requester_half_needs_somebody_to_call(tmp_path: Path) -> None:
         assert taken.half.revision == 2
     async with house_in(tmp_path / "two") as new:
         bundles = new.caller.bundles
-        with pytest.raises(CallError, match="say with --peer"):
+        with pytest.raises(CallError, match="name with --peer the peer"):
             await bundles.take_in(ours)
         with pytest.raises(CallError, match="the bundle has no code for the provider"):
             await bundles.take_in(ours, role=Side.PROVIDER)

@@ -198,8 +198,8 @@ class Bundles:
             if not known and peer_did is None:
                 raise CallError(
                     ErrorKind.USAGE,
-                    "no agreement here is about this protocol text; name the peer for "
-                    "which the requester's code is used with --peer",
+                    "no agreement here is about this protocol text; name with "
+                    "--peer the peer that is called with the requester's code",
                 )
             if not known and need is None:
                 raise CallError(

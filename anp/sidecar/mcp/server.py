@@ -328,7 +328,7 @@ def _tool_of(capability: dict[str, Any], slug: str, peer_did: str) -> types.Tool
         schema = {"type": "object"}
     return types.Tool(
         name=name,
-        description=f"Description by the remote agent {peer_did}: {words}",
+        description=f"The remote agent {peer_did} gives this description: {words}",
         input_schema=schema,
         annotations=types.ToolAnnotations(
             title=f"{slug}: {_quoted(capability['name'])}",
