@@ -328,7 +328,6 @@ class NegotiationOperations:
             record,
             waiting=waiting,
             decisions=_shown(words),
-            model_requests=record.exchanges,
             agreement=agreement,
         )
 
@@ -342,6 +341,8 @@ def negotiation_view(
         waiting: It runs and waits for the owner at this moment.
         more: Fields that are not in the record.
     """
+    if cls is NegotiationDetails:
+        more["model_requests"] = record.exchanges
     return view_of(
         cls,
         record,
