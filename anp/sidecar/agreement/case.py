@@ -93,12 +93,12 @@ class Case:
 
     @property
     def asks_owner(self) -> bool:
-        """Whether documents of this negotiation may need the owner's approval."""
+        """True if documents of this negotiation may need the owner's approval."""
         return self._rule != "never"
 
     @property
     def waiting(self) -> bool:
-        """Whether the owner is asked at this moment."""
+        """True while the negotiation waits for the owner's answer."""
         return self._asked is not None
 
     @property

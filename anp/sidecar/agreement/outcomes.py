@@ -1,4 +1,4 @@
-"""What came of agreed test cases, and for how long a text that failed is refused. Pure.
+"""Results of agreed test cases, and how long a failed text is refused. Pure.
 
 A text whose cases failed between two sides is not agreed by them again for a while:
 minds without randomness would come to the same text, and every call would negotiate
@@ -51,14 +51,14 @@ class FailedText:
     """A text that is refused because its cases failed."""
 
     agreement: AgreementRecord
-    "What had been settled."
+    "The agreement that the text was settled with."
 
     until: float
     "Seconds since 1970 from which on it may be agreed again."
 
     @property
     def again(self) -> bool:
-        """Whether our mind came to it once more since."""
+        """True if our mind has come to the same text once more since then."""
         return AGAIN in _cases(self.agreement.tests)
 
     def for_peer(self, *, now: float) -> str:

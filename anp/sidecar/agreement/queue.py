@@ -34,7 +34,7 @@ MAX_LISTED = 1000
 
 
 class OwnerDesk:
-    """What the owner sees of negotiations, and how their word reaches them (ANP-34)."""
+    """Shows negotiations to the owner and takes the owner's answers to them (ANP-34)."""
 
     def __init__(self, store: Store, *, approve: str, approval_wait: float) -> None:
         """Make the desk.

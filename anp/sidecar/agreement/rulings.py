@@ -1,4 +1,4 @@
-"""What the owner's word means for a negotiation, decided from records alone. Pure.
+"""Derives from records what the owner's word means for a negotiation. Pure.
 
 A word is a `StandingRecord`: a verdict, an edited text or a hint, for one peer and one
 document or subject, used once, for seven days (DESIGN.md, Negotiation, "The owner").
@@ -64,12 +64,12 @@ EDIT_SUMMARY = "The owner of this agent edited the document; the whole text is n
 "Modification summary of an edited candidate without a note (ANP-29)."
 
 Said = Literal["accept", "reject", "edit"]
-"What an owner can say about a negotiation."
+"The answers that an owner can give about a negotiation."
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the owner said, checked."""
+    """An answer of the owner about a negotiation, checked."""
 
     said: Said
     "Accept, reject, or send the edited text."

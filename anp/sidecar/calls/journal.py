@@ -51,7 +51,7 @@ AGAIN_AFTER: Final = (60.0, 300.0, 900.0, 3_600.0)
 
 
 class CallState(StrEnum):
-    """How a call is doing."""
+    """The state of a call."""
 
     RUNNING = "running"
     "It is under way."
@@ -94,7 +94,7 @@ class KeptCall:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will come."""
+        """True once the call has ended, so that its state stays as it is."""
         return self.ended is not None
 
 

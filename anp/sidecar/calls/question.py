@@ -25,7 +25,7 @@ __all__ = ["ask_peer"]
 logger = logging.getLogger(__name__)
 
 CAPABILITY = "naturalLanguageNegotiation"
-"What both hellos have to list (ANP-81)."
+"The capability that both hellos have to list (ANP-81)."
 
 
 async def ask_peer(channel: Channel, question: str, limits: DialogueLimits) -> str:

@@ -61,7 +61,7 @@ ADVICE: Final[dict[ErrorKind, str]] = {
     ErrorKind.PEER_UNREACHABLE: "The agent is away; try again later.",
     ErrorKind.LOCAL_RESOURCE: "Ask the user to run `anpd doctor`.",
 }
-"What a model can do about a failure, by its kind."
+"Advice to a model after a failure, by the failure's kind."
 
 PEER: Final = {
     "type": "string",

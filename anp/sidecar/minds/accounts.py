@@ -57,7 +57,6 @@ class Exchanged:
     """One request to the model and its answer, for whoever shows them to the owner."""
 
     question: Question
-    "What was asked."
 
     request: ModelRequest
     "The messages as they were sent."
@@ -66,10 +65,10 @@ class Exchanged:
     "The model's words, if there were any."
 
     outcome: str
-    "What came of it, as in the ledger."
+    "The outcome of the request, as written in the ledger."
 
     usage: Usage
-    "What it counts for."
+    "The model calls and tokens it is charged with."
 
     ms: float
     "Milliseconds it took."
@@ -274,7 +273,7 @@ class Spender:
         self._purse = Purse()
         self._money = 0.0
         self.exhausted = ""
-        "Which budget had no room for a request, in words for the owner; else empty."
+        "Names the budget that had no room for a request, for the owner; else empty."
 
     @property
     def calls(self) -> int:

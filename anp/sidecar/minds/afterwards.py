@@ -1,4 +1,4 @@
-"""What our mind is asked after a negotiation: repairs, faults, questions, test cases.
+"""Questions to our mind after a negotiation: repairs, faults, answers, test cases.
 
 Each gets a mind with an account of its own, as a negotiation does. What the model was
 asked joins the record of the negotiation that the protocol came from, where the owner

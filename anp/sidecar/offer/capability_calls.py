@@ -51,7 +51,7 @@ class CapabilityCalls:
         self._timeout = timeout
 
     def is_repeatable(self, name: str) -> bool:
-        """Whether a second call of `name` does no more than the first."""
+        """True if a second call of `name` does no more than the first."""
         capability = self._exposure.capability(name)
         return capability is not None and (
             capability.read_only or capability.idempotent

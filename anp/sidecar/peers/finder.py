@@ -1,4 +1,4 @@
-"""Who is meant by PEER, and where: address book, pins, and a first look."""
+"""Finds a peer's DID and address in the address book, the pins, or by a first look."""
 
 from __future__ import annotations
 

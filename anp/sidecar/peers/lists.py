@@ -65,7 +65,7 @@ class FetchedPage:
 
 
 UNANSWERED: Final = (FetchError, ListingError, TimeoutError)
-"What a fetch from a peer may end with."
+"The exceptions of a fetch from a peer that fails."
 
 Get = Callable[[str, int, str], Awaitable[FetchedPage]]
 "Fetches a URL: most bytes of the body, and an `ETag` known already or an empty text."
@@ -120,7 +120,7 @@ def guarded_getter(fetcher: Fetcher) -> Get:
 
 @dataclass(slots=True)
 class _Kept:
-    """What is known of one peer's list."""
+    """One peer's list as it was read last."""
 
     listing: ProtocolListing | None
     etag: str

@@ -1,4 +1,4 @@
-"""What the store pins of peers: the DID behind a URL, and the keys of a DID."""
+"""Pins of peers in the store: the DID behind a URL, and the keys of a DID."""
 
 from __future__ import annotations
 

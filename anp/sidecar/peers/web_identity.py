@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 MEDIA_TYPE = "application/json"
-"What our document is served as; the SDK takes no other."
+"Media type our document is served with; ANP's SDK takes no other."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class OwnWeb:
     "The DID."
 
     identity: LocalIdentity
-    "Who signs our hellos."
+    "The DID with the key that signs our hellos."
 
     url: str | None
     "Our WebSocket URL by the document."

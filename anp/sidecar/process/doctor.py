@@ -1,4 +1,4 @@
-"""What works on this machine, what does not, why it matters, and what to do about it.
+"""Checks this machine: finds problems, says why they matter and how to mend them.
 
 Each check looks at one thing and answers with `DoctorCheck`s. A fix that does no
 harm is done by `repair`; every other one is a command that the owner reads before
@@ -46,7 +46,7 @@ MAX_SKEW = 60.0
 
 
 class Level(StrEnum):
-    """How bad it is."""
+    """The severity of a finding."""
 
     OK = "ok"
     "It works."
@@ -60,19 +60,18 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorCheck:
-    """What one look found."""
+    """The finding of one check."""
 
     name: str
-    "What was looked at."
+    "The thing that was looked at."
 
     text: str
-    "What was found."
+    "The finding, in words."
 
     level: Level = Level.OK
-    "How bad it is."
 
     why: str = ""
-    "What comes of it, if it is not good."
+    "The consequences, if it is not good."
 
     fix: str = ""
     "A command, or what to write where."
@@ -85,7 +84,7 @@ class DoctorCheck:
 
     @property
     def can_fix(self) -> bool:
-        """Whether `repair` can do something about it."""
+        """True if `repair` can mend it."""
         return self.mode is not None or self.leftover is not None
 
 

@@ -1,4 +1,4 @@
-"""What a service manager is told (the protocol of sd_notify), if there is one."""
+"""Reports the daemon's state to a service manager, if there is one (sd_notify)."""
 
 from __future__ import annotations
 

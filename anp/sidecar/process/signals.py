@@ -1,4 +1,4 @@
-"""What signals mean to a daemon: stop, stop at once, read the configuration again."""
+"""Reacts to signals: stop, stop at once, read the configuration again."""
 
 from __future__ import annotations
 

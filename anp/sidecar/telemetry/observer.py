@@ -67,10 +67,9 @@ class CallSeen:
     "Its span."
 
     source: str = "none"
-    "What it went through; see the labels of `anpd_calls_total`."
+    "The way it took; see the labels of `anpd_calls_total`."
 
     outcome: str = "ok"
-    "How it ended."
 
 
 @dataclass(slots=True)
@@ -81,7 +80,6 @@ class NegotiationSeen:
     "Its span."
 
     outcome: str = "unexpected"
-    "How it ended."
 
     rounds: int = 0
     "Candidates that were on the table."
@@ -98,7 +96,7 @@ class Observer:
         self._tracer = maker.get_tracer("anpd", daemon_version())
         self.flights = Flights()
         self.model_answers = True
-        "Whether the last request to the model got an answer; also before the first."
+        "False if the last request to the model got no answer; True before the first."
 
     @contextlib.contextmanager
     def call_out(self, peer: str, *, mode: str) -> Iterator[CallSeen]:

@@ -23,7 +23,7 @@ FLUSH_INTERVAL: Final = 5.0
 
 
 class Way(StrEnum):
-    """How a call went; the names of the counts in a `UsageRecord`."""
+    """The way a call took; also the names of the counts in a `UsageRecord`."""
 
     AGREEMENT = "agreement"
     CONSENSUS = "consensus"
@@ -34,7 +34,7 @@ class Way(StrEnum):
 
 
 class UseCounter:
-    """How many calls went which way, for each document and in all.
+    """Counts the calls that went each way, for each document and in all.
 
     One write for all calls of `FLUSH_INTERVAL` seconds, whatever their number.
     """
