@@ -110,7 +110,7 @@ class CallError(AnpError):
 
 
 class UnknownError(CallError):
-    """A request names something that does not exist, such as a negotiation or a peer."""
+    """The request names something that does not exist, such as a peer."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(ErrorKind.USAGE, detail)

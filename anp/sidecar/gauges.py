@@ -21,7 +21,7 @@ def watch_daemon(
     isolation: Callable[[], str],
     reload_failed: Callable[[], bool],
 ) -> None:
-    """Have the gauges read from the parts of a daemon.
+    """Register the functions that read the gauges from the parts of a daemon.
 
     Args:
         started: When the daemon began, in seconds since the epoch.

@@ -31,7 +31,7 @@ MAX_DIFF_LINES = 4_000
 "Most lines of two documents that are compared; comparing more takes very long."
 
 SPEAKERS = {"owner": "you", "tests": "earlier test cases"}
-"Names of those who judge a document besides our mind."
+"Names for the judges of a document other than our mind."
 
 negotiations_app = typer.Typer(
     no_args_is_help=True, help="How protocols came about, and what waits for you."

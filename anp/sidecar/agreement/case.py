@@ -1,4 +1,4 @@
-"""One running negotiation as the owner sees it, and the mind that heeds their words."""
+"""A running negotiation with its record, and a mind that follows the owner's words."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ MAX_HINTS = 16
 "Most hints that count in one negotiation; the newest ones do."
 
 NO_VERDICT = {ErrorKind.TIMEOUT, ErrorKind.PEER_UNREACHABLE, ErrorKind.INTERRUPTED}
-"Kinds of ends that say nothing about a document."
+"Failures that say nothing about the quality of the document."
 
 MAX_REASON = 2_000
 "Most characters of a reason that the record of a verdict keeps."
 
 
 class Case:
-    """One negotiation that runs: its record, and what the owner says meanwhile."""
+    """A running negotiation: its record, and the owner's words about it meanwhile."""
 
     def __init__(
         self,
@@ -228,7 +228,7 @@ class Case:
         return self.record.hints
 
     async def give_back_after(self, exc: BaseException) -> None:
-        """Let the words we took wait again, if no verdict came of them."""
+        """Put the owner's words back for the next negotiation, if they had no use."""
         said_something = isinstance(exc, CallError) and exc.kind not in NO_VERDICT
         if said_something or self.record.agreed:
             return
@@ -237,7 +237,7 @@ class Case:
         self._taken.clear()
 
     async def offer_again(self, *, word_id: str) -> None:
-        """Keep our last candidate, so that the same bytes are offered when asked."""
+        """Keep our last candidate, to be proposed byte for byte the next time."""
         document = next(
             (
                 str(turn["candidate"])
@@ -391,7 +391,7 @@ class GuidedMind:
         self._replaced = False
 
     async def propose(self, demand: Demand) -> str:
-        """Return the owner's text for this task, or the mind's."""
+        """Return the owner's text for this need, or the mind's."""
         text = await self._case.proposal(demand)
         if text is None:
             text = await self._mind.propose(

@@ -1,4 +1,4 @@
-"""The owner's queue: negotiations that run, wait or failed, and what the owner says."""
+"""The owner's queue: running, waiting and failed negotiations, and answers to them."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ MAX_LISTED = 1000
 
 
 class OwnerDesk:
-    """Shows negotiations to the owner and takes the owner's answers to them (ANP-34)."""
+    """Shows negotiations to the owner and takes the owner's answers (ANP-34)."""
 
     def __init__(self, store: Store, *, approve: str, approval_wait: float) -> None:
-        """Make the desk.
+        """Make the queue.
 
         Args:
             approve: When the owner is asked: `never`, `first-use`, `side-effects` or
@@ -49,11 +49,11 @@ class OwnerDesk:
         self._approval_wait = approval_wait
         self._cases: dict[str, Case] = {}
         self.on_event: Callable[[str, dict[str, Any]], None] = _nobody
-        "Told of every negotiation: what happened, and about which."
+        "Called with the type and the data of every event of a negotiation."
 
     @property
     def rule(self) -> str:
-        """When the owner is asked."""
+        """The cases in which the owner is asked, such as `first-use`."""
         return self._approve
 
     @property
@@ -295,7 +295,7 @@ def turn_summary(record: NegotiationRecord) -> dict[str, Any]:
 
 
 def _nobody(event_type: str, data: dict[str, Any]) -> None:
-    """Stand in while nobody watches."""
+    """Ignore an event, while nobody watches."""
 
 
 def _checked_note(text: str) -> str:

@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 APPROVAL_PENDING = "approval-pending"
-"First line of a rejection that means: ask again later; and the outcome it gives us."
+"First line of a rejection that means 'ask again later', and our outcome for it."
 
 PEER_APPROVAL_PENDING = "peer-approval-pending"
 "Outcome when the other side's owner is asked; ours has nothing to do."
@@ -119,7 +119,7 @@ def pending_reason() -> str:
 def subject_of_candidate(candidate: str) -> str:
     """Return what a peer's first candidate is about, as 64 hex characters.
 
-    The provider never learns the task, so it is the requirement in the text, or the
+    The provider never learns the need, so it is the requirement in the text, or the
     text itself when it names none.
     """
     requirement = " ".join(read_requirement(candidate).split())

@@ -47,7 +47,7 @@ class DocumentCandidate:
 
 
 AgreedRecords = tuple[DocumentRecord, HalfRecord, AgreementRecord]
-"In the order in which the store takes them."
+"The records of one agreement, in the order in which the store takes them."
 
 
 def negotiated(
@@ -66,7 +66,7 @@ def negotiated(
 
     Args:
         side: Ours; a provider's half may call what it names of it.
-        task: As the negotiation's record has it.
+        need: As the negotiation's record has it.
         created: Now, in seconds since the epoch.
     """
     if isinstance(side, Demand):

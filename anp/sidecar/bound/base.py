@@ -192,7 +192,7 @@ class BoundChannel(Answers):
 
     @abstractmethod
     def _ours(self, exchange: Exchange) -> bytes | None:
-        """Return the message of an exchange that our half made, if it has."""
+        """Return the message that our half made in an exchange, or None."""
 
     async def _differences(self, exchange: Exchange) -> list[str]:
         """Return the differences of our message from an agreed test case."""

@@ -1,4 +1,4 @@
-"""Bundles out and in: one agreed protocol as a file (docs/bundles.md).
+"""Exports and imports bundles: one agreed protocol as a file (docs/bundles.md).
 
 What comes in is tried like any other half, and stored as imported, whoever the bundle
 says wrote it: so it needs the full isolation, and rules are not believed by their name.
@@ -59,7 +59,7 @@ MAX_SHOWN: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """A half that passed."""
+    """An imported half that passed its trial."""
 
     samples: Samples
     "Share of the schemas that could be sampled."

@@ -1,4 +1,4 @@
-"""Writes what was agreed into a bundle (docs/bundles.md)."""
+"""Writes an agreed protocol into a bundle (docs/bundles.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from negotiation.need import Need, Role, schema_hash
 __all__ = ["CLAIMS", "BundleExport", "active_agreements"]
 
 CLAIMS = "imported"
-"Where the `tests` of an agreement keep the words of the bundle it came from."
+"Key in an agreement's `tests` for the statements of the bundle it came from."
 
 
 def active_agreements(

@@ -53,7 +53,7 @@ _BUNDLE: Final = frozenset(
     {"format", "version", "document", "need", "halves", "provenance", "sha256"}
 )
 _DOCUMENT: Final = frozenset({"text", "sha256", "request_schema", "response_schema"})
-_TASK: Final = frozenset({"requirement", "input_schema", "output_schema"})
+_NEED: Final = frozenset({"requirement", "input_schema", "output_schema"})
 _HALF: Final = frozenset(
     {"role", "origin", "source", "sha256", "capabilities", "tests"}
 )
@@ -272,7 +272,7 @@ def _bundle(value: dict[str, Any]) -> Bundle:
     origin = _object(value["provenance"], _PROVENANCE, "provenance")
     return Bundle(
         text=text,
-        need=None if need is None else _need(_object(need, _TASK, "need")),
+        need=None if need is None else _need(_object(need, _NEED, "need")),
         halves=found,
         created=_seconds(origin["created"], "provenance.created"),
         did=None if origin["did"] is None else _did(origin["did"], "provenance.did"),

@@ -1,4 +1,4 @@
-"""Finds or makes the protocol for a task, and a channel that is bound to it."""
+"""Finds or makes the protocol for a need, and a channel that is bound to it."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Binder:
     ) -> Prepared:
         """Make a request ready in a protocol that takes it, negotiating if needed.
 
-        Calls for the same task at the same time make one negotiation.
+        Calls for the same need at the same time make one negotiation.
 
         Args:
             named: A consensus protocol that the caller wants, by its URI.
@@ -133,7 +133,7 @@ class Binder:
     def does_not_serve(
         self, target: LinkTarget, prepared: Prepared, demand: Demand
     ) -> None:
-        """Remember that a consensus protocol does not know what a task wants."""
+        """Remember that a consensus protocol does not know what a need asks for."""
         if prepared.uri is not None:
             self._candidates.does_not_serve(target, prepared.uri, demand)
 
@@ -167,7 +167,7 @@ class Binder:
         named: str | None,
         mark: Callable[[str], None],
     ) -> Prepared | Channel | None:
-        """Offer the protocols that serve a task (ANP-92).
+        """Offer the protocols that serve a need (ANP-92).
 
         Returns:
             A request made ready; or the channel on which the peer selected none, to
@@ -309,7 +309,7 @@ class Binder:
         *,
         only: str | None = None,
     ) -> Prepared | Channel | None:
-        """Try the agreements for a task, the newest first.
+        """Try the agreements for a need, the newest first.
 
         Args:
             only: Only agreements on the document with this hash.

@@ -1,4 +1,4 @@
-"""Calls out: our agent uses peers."""
+"""Carries calls of our agent to peers."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class CallRequest:
     "URI of a consensus protocol that is wanted, or None for whatever serves."
 
     on_progress: Callable[[str, float], None] | None = None
-    "Told what was reached, and the milliseconds until then."
+    "Called after each step, with the step and the milliseconds until then."
 
 
 @dataclass(frozen=True, slots=True)

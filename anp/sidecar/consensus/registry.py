@@ -48,7 +48,7 @@ REFRESH_INTERVAL: Final = 5.0
 "Seconds for which our own list is served before it is looked at again."
 
 Serves = Callable[[str, str | None], Awaitable[HalfRecord | None]]
-"The half that serves a hash to a peer now; to anybody when no peer is named."
+"Returns the half that serves a hash to a peer now, or to anybody."
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class KnownProtocol:
 
 
 class ConsensusDesk:
-    """Keeps the registry, and everything that makes an entry of it usable."""
+    """Keeps the protocols known by URI, and prepares our halves of them."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class ConsensusDesk:
         workshop: Workshop,
         mind: Callable[[], Mind],
     ) -> None:
-        """Make the desk; `load` reads what the owner put into the folder.
+        """Make the registry; `load` reads the owner's folder.
 
         Args:
             folder: Holds the owner's entries and bundles.
@@ -222,7 +222,7 @@ class ConsensusDesk:
         return self._pages
 
     async def settle(self) -> None:
-        """Wait until what is under way (halves, the list) is done."""
+        """Wait for the work in progress on halves and on the list."""
         while self._work is not None and not self._work.done():
             await asyncio.wait([self._work])
 

@@ -73,7 +73,7 @@ class LoadedHalf:
 
 @dataclass(frozen=True, slots=True)
 class HalfTrial:
-    """A half that is loaded to be tried, and not to be used."""
+    """A half that is loaded for a trial, and for nothing else."""
 
     half: HalfSource
     "Its source."
@@ -99,7 +99,7 @@ class HalfTrial:
 
 
 MoreChecks = Callable[[HalfTrial], Awaitable[tuple[str, ...]]]
-"Returns what else is wrong with a half that passed its check, in words."
+"Returns further faults of a half that passed its check, in words."
 
 
 class Workshop:

@@ -20,7 +20,7 @@ DAY: Final = 86_400.0
 "Seconds."
 
 DEFAULT_AGE: Final = 90 * DAY
-"Seconds for which nothing was done with what is dropped."
+"Seconds without use after which a record may be dropped."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

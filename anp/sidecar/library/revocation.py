@@ -109,7 +109,7 @@ class Pruned:
 
 
 class ProtocolDesk:
-    """Carries out what the owner says, and tells what came of it.
+    """Carries out the owner's word about protocols, and returns its effects.
 
     What is said is on disk before anything is closed, so it outlives the daemon.
     """

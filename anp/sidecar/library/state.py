@@ -1,4 +1,4 @@
-"""The state of a protocol with a peer, and in words why it is not used. Pure."""
+"""The state of a protocol with a peer, with the reason if it is not used. Pure."""
 
 from __future__ import annotations
 

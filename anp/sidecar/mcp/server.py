@@ -164,7 +164,7 @@ class _PeerTool:
     "Name of the capability."
 
     tool: types.Tool
-    "As clients see it."
+    "The MCP tool that clients see."
 
 
 class _Face:

@@ -1,4 +1,4 @@
-"""Money for the model: the accounts of the day, and who pays for which request.
+"""Budgets for the model: the accounts of the day, and the payer of each request.
 
 `Spending` keeps the accounts, and each negotiation gets a `Spender`: a `Model` that
 reserves before every request and settles after it. A spender for a peer is made where
@@ -74,7 +74,7 @@ class Exchanged:
     "Milliseconds it took."
 
     def shown(self) -> dict[str, Any]:
-        """Return it as the record of a negotiation keeps it, cut to a length."""
+        """Return the exchange for the record of a negotiation, cut to a length."""
         return {
             "step": self.question.step,
             "messages": [

@@ -43,7 +43,7 @@ class Bill:
 
 
 class Afterwards:
-    """Gives minds for what comes after a negotiation."""
+    """Gives minds for repairs, questions and test cases after a negotiation."""
 
     def __init__(self, store: Store, think: Think) -> None:
         self._store = store

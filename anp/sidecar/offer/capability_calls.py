@@ -35,7 +35,7 @@ def max_output(max_payload: int) -> int:
 
 
 class CapabilityCalls:
-    """Calls what is exposed, and nothing else."""
+    """Calls exposed capabilities, and no others."""
 
     def __init__(
         self,

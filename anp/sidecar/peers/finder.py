@@ -54,7 +54,7 @@ class PeerFinder:
         self._tls = tls
 
     async def find(self, peer: str, *, trust_first_use: bool) -> LinkTarget:
-        """Return whom `peer` means.
+        """Return the DID and the address of a peer.
 
         Args:
             peer: Name, DID, URL or `URL#DID`.
@@ -93,7 +93,7 @@ class PeerFinder:
     async def _by_document(
         self, address: PeerAddress, unknown: CallError
     ) -> LinkTarget:
-        """Return where a DID's own document says that it is.
+        """Return the address that a DID's own document names.
 
         Nothing is pinned: the document says it anew each time, and whoever answers has
         to prove the DID.

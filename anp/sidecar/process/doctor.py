@@ -107,7 +107,7 @@ def examine(
 
 
 def repair(checks: Iterable[DoctorCheck]) -> list[str]:
-    """Do what is safe; return what was done, in words.
+    """Carry out the safe fixes; return them in words.
 
     Raises:
         ConfigError: The system does not allow it.

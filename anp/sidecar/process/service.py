@@ -31,11 +31,11 @@ class ServiceManager:
         self._tell("RELOADING=1", f"MONOTONIC_USEC={usec}")
 
     def stopping(self, status: str) -> None:
-        """Say that nothing new is taken."""
+        """Report that the daemon is stopping."""
         self._tell("STOPPING=1", f"STATUS={status}")
 
     async def keep_alive(self) -> None:
-        """Say again and again that the loop turns, where a watchdog waits for it."""
+        """Report regularly that the event loop runs, if the manager has a watchdog."""
         while self._watchdog is not None:
             self._tell("WATCHDOG=1")
             await asyncio.sleep(self._watchdog / 2)

@@ -244,7 +244,7 @@ class Metrics:
         found[values].observe(value)
 
     def watch(self, name: str, read: Callable[[], Mapping[Values, float]]) -> None:
-        """Have a gauge read when somebody asks: its label values, each with a number.
+        """Register a function that reads a gauge: its label values, each with a number.
 
         Raises:
             LocalError: There is no such gauge.

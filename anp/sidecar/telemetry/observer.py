@@ -195,7 +195,7 @@ class Observer:
             span.set_attribute(f"gen_ai.usage.{kind}_tokens", tokens)
 
     def looked_up(self, result: str) -> None:
-        """Count what was found for a call of ours."""
+        """Count a search for a protocol for a call of ours, by its result."""
         self.metrics.count("anpd_protocol_lookups_total", result=result)
 
     def handshake(self, role: str, outcome: str) -> None:

@@ -86,7 +86,7 @@ class _File:
 
 
 class Dashboard:
-    """Serves the pages, and says whose browser may use the API."""
+    """Serves the pages, and lets browsers that are signed in use the API."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -19,7 +19,7 @@ from anp.sidecar.api.requests import EmptyBody, LongText, PeerName, Uri
 from anp.sidecar.api.table import STRICT, get, post
 from anp.sidecar.calls.caller import CallRequest, CallResult, Mode
 from anp.sidecar.calls.journal import CallState, KeptCall
-from anp.sidecar.config.meaning import need_of, protocol_of
+from anp.sidecar.config.lookup import need_of, protocol_of
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import view_of
 
@@ -28,7 +28,7 @@ __all__ = ["Call", "CallBody", "CallOperations"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeedBody:
-    """A task with schemas (DESIGN.md, Needs and schemas)."""
+    """A need with schemas (DESIGN.md, Needs and schemas)."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 

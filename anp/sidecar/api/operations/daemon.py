@@ -48,7 +48,7 @@ class Alive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedNeed:
-    """A task of the configuration."""
+    """A need of the configuration."""
 
     name: str
     requirement: str

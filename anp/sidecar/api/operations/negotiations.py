@@ -97,7 +97,7 @@ class Negotiation:
     "Our side."
 
     need: dict[str, Any] | None
-    "The task, if we are the caller."
+    "The need, if we are the caller."
 
     about: str
     "The wish it is about, in the words of whoever has it; empty if unknown."
