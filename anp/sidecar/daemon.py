@@ -168,7 +168,7 @@ class Daemon:
         """Close channels on halves that an import replaced, after calls in flight.
 
         Args:
-            imported: What was stored, of one document.
+            imported: The stored halves, all of one document.
         """
         for one in imported:
             if one.half.role is AgreementRole.PROVIDER:

@@ -137,7 +137,7 @@ class Agreer:
         """Make the part that negotiates.
 
         Args:
-            approve: When the owner is asked (see `OwnerDesk`).
+            approve: The rule for asking the owner (see `OwnerDesk`).
             approval_wait: Seconds a negotiation waits for the owner, at most.
             think: Gives a mind for a role, a peer and a negotiation.
         """

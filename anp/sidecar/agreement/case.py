@@ -110,7 +110,7 @@ class Case:
                 return word.hash, half
         return None
 
-    # What the owner says.
+    # The owner's words.
 
     def decide(self, decision: Decision) -> None:
         """Answer the question that waits.
@@ -141,7 +141,7 @@ class Case:
         if not self._stop.done():
             self._stop.set_result(reason)
 
-    # What the negotiation says.
+    # Reports of the negotiation.
 
     def turn(self, turn: Turn) -> None:
         """Keep one turn of the transcript."""
@@ -285,7 +285,7 @@ class Case:
 
         Args:
             half: Our half for it, if there is one.
-            seconds: How long the peer can be kept waiting.
+            seconds: Time for which the peer can be kept waiting.
         """
         if not await self._is_needed(document, half):
             return Accept()

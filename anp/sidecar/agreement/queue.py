@@ -40,8 +40,8 @@ class OwnerDesk:
         """Make the queue.
 
         Args:
-            approve: When the owner is asked: `never`, `first-use`, `side-effects` or
-                `always`.
+            approve: The rule for asking the owner: `never`, `first-use`,
+                `side-effects` or `always`.
             approval_wait: Seconds a negotiation waits for the owner, at most.
         """
         self._store = store
@@ -116,7 +116,7 @@ class OwnerDesk:
         known = await asyncio.to_thread(self._store.agreements_of, half.hash)
         return any(one.peer_did == peer_did and one.role is half.role for one in known)
 
-    # What the owner sees.
+    # Views for the owner.
 
     async def negotiations(self, *, open_only: bool = False) -> list[NegotiationRecord]:
         """Return negotiations, the running ones first, then the newest.
@@ -183,7 +183,7 @@ class OwnerDesk:
             if negotiation_id in {word.negotiation_id, word.used_by}
         ]
 
-    # What the owner says.
+    # The owner's words.
 
     async def cancel(self, prefix: str, reason: str) -> NegotiationRecord:
         """End a running negotiation; the peer is told that, not why.

@@ -233,7 +233,7 @@ def answer_for(
     """Return the newest word that answers the peer's candidate, or None.
 
     Args:
-        words: What waits, newest first.
+        words: The waiting words of the owner, newest first.
         sent: Hashes of the candidates that we sent in this negotiation.
     """
     digest = digest_of(candidate)

@@ -90,7 +90,7 @@ def make_app(
     """Return the API of `daemon` as an ASGI application behind one door.
 
     Args:
-        door: What a request has to show; None is the Unix socket's.
+        door: The conditions for requests; None is for the Unix socket.
         dashboard: Makes the links to its pages.
         more: Routes that are no operations: the MCP face, the dashboard, metrics.
     """

@@ -163,7 +163,7 @@ class Bundles:
         for half, agreement in zip(halves, made, strict=True):
             tried = await self._try(bundle, half, peer_did, agreement)
             part = self._part(bundle, half, agreement, tried, peer_did, now)
-            # Which bytes it came from, for the owner who wants to know.
+            # The hash of the bundle, for the owner who asks for the source.
             name = hashlib.sha256(data).hexdigest()
             parts.append(replace(part, half=replace(part.half, bundle=name)))
         try:

@@ -70,7 +70,7 @@ class BundleExport:
             if agreement is not None and agreement.need is not None:
                 need = Need(**agreement.need)
             tests = dict(agreement.tests) if agreement and with_tests else {}
-            # What an earlier bundle said would pile up from daemon to daemon.
+            # Statements of earlier bundles would pile up from daemon to daemon.
             tests.pop(CLAIMS, None)
             halves.append(
                 BundledHalf(one, half.source, half.origin, self._schemas(half), tests)

@@ -71,7 +71,7 @@ class Binder:
         """Make the binder.
 
         Args:
-            shares_agreements: Whether an agreement made with one peer is offered to
+            shares_agreements: True if an agreement made with one peer is offered to
                 another one (ANP-86).
         """
         self._links = links
@@ -105,7 +105,7 @@ class Binder:
 
         Args:
             named: A consensus protocol that the caller wants, by its URI.
-            consensus: Whether consensus protocols may be offered.
+            consensus: True if consensus protocols may be offered.
 
         Raises:
             CallError: There is none.
@@ -113,7 +113,7 @@ class Binder:
         key = need_key(demand.need)
         lock = self._locks.setdefault((target.did, key), asyncio.Lock())
         if named is not None and self._candidates.is_misfit(target, named, demand):
-            # What was agreed in its place is used, or negotiated now.
+            # An agreement made in its place is used, or one is negotiated now.
             named, consensus = None, False
         async with lock:
             found: Prepared | Channel | None = None

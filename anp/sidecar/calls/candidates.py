@@ -137,7 +137,7 @@ class CandidateFinder:
         """Remember that a protocol does not know what a need asks for at a peer."""
         key = need_key(demand.need)
         self._misfits.note(target.did, uri, key, now=self._clock())
-        # What its list says is not so, or no longer.
+        # The peer's list is wrong, or out of date.
         self._lists.forget(target)
         logger.info("protocol does not serve the task uri=%s peer=%s", uri, target.did)
 

@@ -107,8 +107,8 @@ class ConsensusDesk:
             order: URIs, best first.
             written: Protocols of the daemon's own.
             publishes: True when peers are shown our list.
-            approve: When the owner is asked first; a protocol for all capabilities is
-                then served only as far as no word of the owner is needed.
+            approve: The rule for asking the owner first; a protocol for all
+                capabilities is then served only where the owner need not be asked.
             mind: Gives a mind that writes provider halves. We pay if it asks a model:
                 the owner put the documents here.
         """
@@ -132,7 +132,7 @@ class ConsensusDesk:
         self._work: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
 
-    # What is known.
+    # Look-ups of known protocols.
 
     def wire(self, serves: Serves) -> None:
         """Take the function that finds the half for a hash; it is made later."""

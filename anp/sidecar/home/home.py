@@ -119,7 +119,7 @@ class Home:
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             mode = stat.S_IMODE(self.path.stat().st_mode)
-            # Who can write here can replace the key and the commands we start.
+            # Anybody who can write here can replace the key and the commands we start.
             if mode & 0o022:
                 raise ConfigError(
                     f"home {self.path} can be written by others (mode {mode:o}); "

@@ -268,7 +268,7 @@ class Retester:
         if half.role is AgreementRole.REQUESTER and agreement is not None:
             side = await self._demand(document, agreement)
         else:
-            # What it calls was settled when it was made.
+            # The capabilities it may call were settled when it was made.
             side = Offer(self._exposure.offered(), hints=tuple(half.capabilities))
         try:
             name = f"test:{secrets.token_hex(4)}"

@@ -62,7 +62,7 @@ def standing_of(
     Args:
         state: As it is stored.
         half: State of our half; None when the half is not there.
-        revocation: What the owner took back, if it holds for it.
+        revocation: The revocation that holds for it, if there is one.
         quarantined: Why its code may not run now.
         unfit: Why its capabilities cannot be called now.
         tests: The `tests` of the agreement.

@@ -178,7 +178,7 @@ class Spending:
             async with self._lock:
                 await self._save(reservation.spent, call)
         except CacheError as exc:
-            # What is on disk is the reservation, which is more than was used.
+            # The reservation stays on disk; it is more than was used.
             logger.error("spending not recorded reason=%s", exc)
 
     async def _today(self) -> Budget:
@@ -246,7 +246,7 @@ class Spender:
     """The model for one negotiation, paid from one account; see `Model`.
 
     Args:
-        account: Who pays: `OWNER`, `UNLISTED`, or the canonical DID of a listed peer.
+        account: The payer: `OWNER`, `UNLISTED`, or the canonical DID of a listed peer.
             Whoever makes us think pays: our own call from the owner's account, all
             that a peer's message starts from the peer's, also on a channel of ours.
         peer: With whom, in its canonical form, for the ledger.

@@ -63,7 +63,7 @@ class Afterwards:
         """Give a mind for one matter; see `Minds.think`.
 
         Args:
-            negotiation_id: Where the protocol came from, if that is known.
+            negotiation_id: The negotiation that made the protocol, if it is known.
             bill: Gets what it costs.
         """
         seen: list[Exchanged] = []

@@ -76,7 +76,7 @@ class Minds:
         Args:
             kind: `rules`, `llm` or `auto`: rules first, the model for what is left.
             endpoint: The owner's model, or None.
-            is_listed: Whether the owner listed a peer, by its canonical DID.
+            is_listed: Tells by its canonical DID if the owner listed a peer.
 
         Raises:
             ConfigError: `llm` without a model.
@@ -107,7 +107,7 @@ class Minds:
 
         Args:
             peer_did: The peer in its canonical form.
-            ours: Whether a call of the owner's started it; else the peer pays.
+            ours: True if a call of the owner's started it; else the peer pays.
             negotiation_id: For the ledger.
             watch: Gets every exchange with the model.
         """

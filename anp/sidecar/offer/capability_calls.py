@@ -91,8 +91,8 @@ class CapabilityCalls:
         """Call an exposed capability.
 
         Args:
-            max_payload: What one frame of the channel that the answer goes out on
-                may carry, in bytes.
+            max_payload: Most bytes that one frame of the channel for the answer
+                may carry.
 
         Raises:
             CapabilityFailed: It is not available, failed, or the data does not fit.

@@ -44,8 +44,8 @@ class PeerFinder:
 
         Args:
             web: Finds those whose DID alone is known, by their documents.
-            tls: How certificates are checked; None is the library's way.
-            has_link: Whether a link to a DID is up.
+            tls: The rules for checking certificates; None is for the library's.
+            has_link: Tells if a link to a DID is up.
         """
         self._has_link = has_link
         self._book = book

@@ -82,7 +82,7 @@ def peer_getter(tls: ssl.SSLContext | bool = True) -> Get:
     It raises `FetchError` without an answer, `ListingError` for one too large.
 
     Args:
-        tls: How certificates are checked.
+        tls: The rules for checking certificates.
     """
 
     async def get(url: str, max_size: int, etag: str) -> FetchedPage:
@@ -159,7 +159,7 @@ class PeerLists:
         """Return what a peer publishes, or None when it publishes nothing.
 
         Args:
-            ask: Whether the peer may be asked; otherwise only what is kept counts.
+            ask: True if the peer may be asked; otherwise only a kept list counts.
         """
         if target.url is None:
             return None

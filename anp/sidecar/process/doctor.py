@@ -95,7 +95,7 @@ def examine(
 
     Args:
         config: The owner's configuration, or None if it cannot be read.
-        clock: What the system says of its clock; asked when not given.
+        clock: The state of the system's clock; asked for when not given.
     """
     found = [*_home(home), *_identity(home, config), _clock(clock or Clock.of_system())]
     found += [_disk(home), _files()]

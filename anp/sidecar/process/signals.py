@@ -52,7 +52,7 @@ class Signals:
         """Handle signals for a block.
 
         Args:
-            reload: What SIGHUP asks for; its errors are logged.
+            reload: Called at SIGHUP; its errors are logged.
         """
         loop = asyncio.get_running_loop()
         for number in STOP:

@@ -163,7 +163,7 @@ class WrittenChannel(Answers):
             event.frame.protocol_type.name,
         )
 
-    # What the dialogue asks for; see `Answers`.
+    # Decisions for the dialogue; see `Answers`.
 
     async def judge_cases(self, text: str, *, may_counter: bool) -> CasesVerdict:
         """Reject the cases: a consensus protocol has none on a channel."""
