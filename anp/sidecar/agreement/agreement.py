@@ -75,10 +75,8 @@ class NewAgreement:
     """The result of one negotiation, stored."""
 
     agreement: AgreementRecord
-    "The agreement."
 
     half: HalfRecord
-    "Our half."
 
     document: str
     "The agreed text."

@@ -88,7 +88,7 @@ class Case:
 
     @property
     def cancelled(self) -> asyncio.Future[str]:
-        """Gets the reason when the owner ends the negotiation."""
+        """Set to the reason when the owner ends the negotiation."""
         return self._stop
 
     @property

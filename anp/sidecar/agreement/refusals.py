@@ -26,7 +26,6 @@ class RevokedText:
     """A text that is refused because the owner took it back."""
 
     hash: str
-    "Its hash."
 
     def for_peer(self, *, now: float) -> str:
         """Return the reason of a rejection; it tells the peer no more than needed."""

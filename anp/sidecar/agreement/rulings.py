@@ -164,7 +164,7 @@ def target_of(record: NegotiationRecord) -> RulingTarget | None:
 def standing_of(
     record: NegotiationRecord, decision: Decision, *, word_id: str, now: float
 ) -> StandingRecord:
-    """Return the word to keep after an owner decided about an ended negotiation.
+    """Return the word to keep after the owner decided about an ended negotiation.
 
     Raises:
         CallError: `usage`, there is nothing to decide.

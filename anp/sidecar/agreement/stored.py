@@ -32,7 +32,6 @@ class DocumentCandidate:
     """A protocol of one exchange, with our half, tried and not stored yet."""
 
     uri: str
-    "Its URI."
 
     text: str
     "Its document."

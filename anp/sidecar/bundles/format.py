@@ -119,7 +119,7 @@ class Bundle:
     "One or both."
 
     created: float
-    "When the newest half was made, in seconds since 1970."
+    "Time at which the newest half was made, in seconds since 1970."
 
     did: str | None = None
     "DID of the exporting daemon, if it is to be told; nothing proves it."

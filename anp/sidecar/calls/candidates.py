@@ -58,7 +58,6 @@ class WrittenCandidate:
     """A protocol of the daemon's own, and how a need is put into it."""
 
     uri: str
-    "Its URI."
 
     entry: WrittenEntry
     "Its code."

@@ -33,7 +33,7 @@ class Event:
     "Seconds since 1970."
 
     data: dict[str, Any]
-    "The rest, as JSON; an error stands in it as the exception itself."
+    "The content, as JSON, in which an error stands as the exception itself."
 
 
 class Subscription:

@@ -71,7 +71,7 @@ class KnownProtocol:
     hash: Hash
     summary: str
     code: CodeKind | None = None
-    "Where our code for it comes from; null when it could not be made ready."
+    "The source of our code for it; null when it could not be made ready."
 
     served: bool = False
     "True when peers can use it with us now."
@@ -80,7 +80,7 @@ class KnownProtocol:
     "True when it stands in the list that peers are shown."
 
     problem: str | None = None
-    "In words, why it cannot be used."
+    "The reason if it cannot be used, in words."
 
 
 class ConsensusDesk:

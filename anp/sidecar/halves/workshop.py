@@ -76,7 +76,6 @@ class HalfTrial:
     """A half that is loaded for a trial, and for nothing else."""
 
     half: HalfSource
-    "Its source."
 
     document: Document
     "The document that it should speak."

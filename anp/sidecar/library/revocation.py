@@ -180,7 +180,7 @@ class ProtocolDesk:
         )
 
     async def approve(self, prefix: str, *, peer_did: str | None = None) -> Approved:
-        """Take back a revocation or a quarantine, or give the word that is waited for.
+        """Lift a revocation or a quarantine, or give an approval that is waited for.
 
         Args:
             prefix: The document's hash or the beginning of it.

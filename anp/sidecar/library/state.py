@@ -33,7 +33,7 @@ class ProtocolStanding:
     state: StateName
 
     reason: str
-    "Why it is not used, in one line; empty when it is."
+    "The reason if it is not used, in one line; empty when it is."
 
 
 def revocation_for(
@@ -92,7 +92,7 @@ def standing_of(
 
 
 def last_run(record: AgreementRecord) -> dict[str, Any] | None:
-    """Return when test cases last ran, how, and what came of it, or None.
+    """Return the last run of test cases: its time, mode and outcome; None without one.
 
     That is what `protocols test` kept, or what was found when it was agreed.
     """

@@ -71,10 +71,10 @@ class Agreement:
 
     state: StateName
     reason: str
-    "In words, why it is not used; empty when it is."
+    "The reason if it is not used, in words; empty when it is."
 
     samples: Literal["full", "partial", "none"] | None
-    "For how many of its schemas example messages could be made."
+    "The number of its schemas for which example messages could be made."
 
     uses: Count
     "Calls that went through it."
@@ -96,7 +96,7 @@ class Agreement:
     "The last run of its test cases: when, in which mode, with which outcome."
 
     quarantined: str | None
-    "In words, why its code may not run now."
+    "The reason if its code may not run now, in words."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +134,7 @@ class Half:
 
     negotiation_id: str | None
     reason: str
-    "In words, why it is not used; empty when it is."
+    "The reason if it is not used, in words; empty when it is."
 
     agreements: Count
     "Agreements that use it."
@@ -235,7 +235,7 @@ class ProtocolDetails:
     "The URIs under which it is known."
 
     quarantined: str | None
-    "In words, why its code may not run now."
+    "The reason if its code may not run now, in words."
 
     runs: RunCounts
     trials: RunCounts

@@ -54,7 +54,7 @@ MAX_SHOWN = 32 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Exchanged:
-    """One request to the model and its answer, for whoever shows them to the owner."""
+    """One request to the model and its answer, kept to be shown to the owner."""
 
     question: Question
 

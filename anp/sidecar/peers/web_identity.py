@@ -39,7 +39,6 @@ class OwnWeb:
     """Our own `did:wba`, as its document has it."""
 
     did: WebDid
-    "The DID."
 
     identity: LocalIdentity
     "The DID with the key that signs our hellos."

@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 class ServiceManager:
-    """Tells systemd, or whoever set `NOTIFY_SOCKET`, how the daemon is doing."""
+    """Tells systemd, or another setter of `NOTIFY_SOCKET`, the state of the daemon."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._address = _address(environ.get("NOTIFY_SOCKET", ""))

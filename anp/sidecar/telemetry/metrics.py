@@ -197,7 +197,6 @@ class Histogram:
     """Observations of one set of label values."""
 
     bounds: tuple[float, ...]
-    "Upper bounds."
 
     counts: list[int]
     "Number of values under each bound and above the one before; last, those above all."

@@ -64,7 +64,6 @@ class CallSeen:
     """A call under way, filled in by who carries it."""
 
     span: Span
-    "Its span."
 
     source: str = "none"
     "The way it took; see the labels of `anpd_calls_total`."
@@ -77,7 +76,6 @@ class NegotiationSeen:
     """A negotiation under way, filled in by who leads it."""
 
     span: Span
-    "Its span."
 
     outcome: str = "unexpected"
 

@@ -79,10 +79,8 @@ class _File:
     """One file as it is sent."""
 
     data: bytes
-    "Its bytes."
 
     media_type: str
-    "Its `Content-Type`."
 
 
 class Dashboard:

@@ -33,7 +33,7 @@ class NeedBody:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     requirement: LongText
-    "The wish, in words."
+    "The need, in words."
 
     input_schema: dict[str, Any] | None = None
     "JSON Schema of the input."
@@ -52,7 +52,7 @@ class CallBody:
     "Name, DID, URL or `URL#DID`."
 
     need: LongText | NeedBody
-    "A text, the name of a `[[need]]`, or an object."
+    "The need: a text, the name of a `[[need]]`, or an object."
 
     input: dict[str, Any] = field(default_factory=dict)
     "The data."
@@ -91,7 +91,7 @@ class Call:
     "Seconds since 1970."
 
     next_attempt: float | None
-    "When it asks again, in seconds since 1970."
+    "The time at which it asks again, in seconds since 1970."
 
     negotiations: Sequence[str]
     "Ids of its negotiations."
@@ -101,7 +101,7 @@ class Call:
 
     @classmethod
     def of(cls, call: KeptCall) -> Call:
-        """Return a call with its state and what came of it."""
+        """Return a call with its state and its result or problem."""
         return view_of(
             cls,
             call,

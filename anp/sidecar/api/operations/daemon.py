@@ -70,7 +70,7 @@ class SandboxLayer:
     name: str
     active: bool
     reason: str
-    "In words, what it is or why it is not there."
+    "A description, or the reason why it is missing, in words."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class AttachedAgent:
     kind: str
     healthy: bool
     problem: str | None
-    "In words, why it is not healthy."
+    "The reason if it is not healthy, in words."
 
     skipped: Sequence[str]
     "Tools that cannot be offered, each with the reason."

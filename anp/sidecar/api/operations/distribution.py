@@ -34,7 +34,7 @@ WRONG = (404, 409, 422, 424)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishBody:
-    """An agreed protocol is put under a URI (ANP-95)."""
+    """A request to put an agreed protocol under a URI (ANP-95)."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -53,7 +53,7 @@ class PublishBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnpublishBody:
-    """A URI is taken back."""
+    """A request to take a URI back."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -75,7 +75,7 @@ class ImportedHalf:
     "DIDs of the peers whose agreements use it now."
 
     replaced: Sequence[int]
-    "Revisions that nobody is served with any more."
+    "Revisions that serve no peer any more."
 
 
 @dataclass(frozen=True, slots=True)

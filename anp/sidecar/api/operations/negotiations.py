@@ -45,7 +45,7 @@ class CancelBody:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     reason: Note = ""
-    "Why, for the record."
+    "The reason, for the record."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ class Negotiation:
     "The need, if we are the caller."
 
     about: str
-    "The wish it is about, in the words of whoever has it; empty if unknown."
+    "The need it is about, in the words of the side that has it; empty if unknown."
 
     outcome: str
     "`agreed`, `running`, or the kind of failure."
@@ -110,7 +110,7 @@ class Negotiation:
     "True while it waits for the owner."
 
     reason: str
-    "In words, why it failed."
+    "The reason of its failure, in words."
 
     hash: Hash | None
     "SHA-256 of the agreed document."
@@ -166,7 +166,7 @@ class OwnerWord:
     "The negotiation it was said about."
 
     used: float | None
-    "When it was taken, in seconds since 1970."
+    "The time at which it was taken, in seconds since 1970."
 
     used_by: str | None
     "The negotiation that took it."
@@ -193,7 +193,7 @@ class NegotiationDetails(Negotiation):
 
     decisions: Sequence[OwnerWord]
     agreement: AgreementWithTests | None = LEFT_OUT
-    "The agreement that came of it; null when it is not kept any more."
+    "The resulting agreement; null when it is not kept any more."
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +359,7 @@ def _shown(words: Sequence[StandingRecord]) -> list[OwnerWord]:
 
 
 def _about(record: NegotiationRecord) -> str:
-    """Return what was wanted, in the words of whoever wants it; empty if unknown."""
+    """Return the need, in the words of the side that has it; empty if unknown."""
     if record.need is not None:
         return str(record.need["requirement"])
     for turn in record.turns:

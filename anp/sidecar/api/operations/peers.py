@@ -113,7 +113,7 @@ class Offers:
 
     protocols: Sequence[OfferedProtocol]
     agreements: Sequence[Agreement]
-    "Those in which we are the caller."
+    "The agreements in which we are the caller."
 
 
 @dataclass(frozen=True, slots=True)

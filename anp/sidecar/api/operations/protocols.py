@@ -87,7 +87,7 @@ class AboutPeerBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevokeBody:
-    """A protocol is taken back."""
+    """A request to take a protocol back."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -95,12 +95,12 @@ class RevokeBody:
     "For this peer alone; null is for all."
 
     reason: Annotated[str, Field(max_length=MAX_REASON)] = ""
-    "Why, for the owner; never sent."
+    "The reason, for the owner; never sent."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneBody:
-    """The age of what is to be dropped."""
+    """The age from which on protocols are dropped."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -108,7 +108,7 @@ class PruneBody:
     "Seconds since it was used or made."
 
     dry_run: bool = False
-    "Only say what would go."
+    "True if nothing is to be dropped, and only listed."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
