@@ -1,4 +1,4 @@
-"""The daemon with its wire, its peers and its faces.
+"""The daemon: its wire, its peers and its interfaces.
 
 * `wire`: bytes, signatures, keys and the handshake, all pure.
 * `identity`: DIDs, their documents and where they are.
@@ -7,7 +7,7 @@
 * `protocols`: consensus protocols written by hand.
 * `sidecar`: the daemon itself, in rooms of its own.
 * `cli`: the commands.
-* `__main__`: starts the command line, after a look at whose packages these are.
+* `__main__`: starts the command line, after a check that the packages found are ours.
 * `errors`: the kinds of errors, their exit codes, and one class for each reaction.
 * `version`: the version of the installed distribution.
 """

@@ -1,4 +1,4 @@
-"""Starts the command line, after a look at whose packages these are."""
+"""Starts the command line, after a check that the packages found are ours."""
 
 from __future__ import annotations
 

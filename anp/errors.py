@@ -1,4 +1,4 @@
-"""What can go wrong in `anp`: one class per reaction."""
+"""The errors of `anp`: one class for each reaction to them."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class CallError(AnpError):
 
 
 class UnknownError(CallError):
-    """What was named does not exist: a negotiation, a protocol, a peer."""
+    """The request names something that does not exist, such as a peer."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(ErrorKind.USAGE, detail)

@@ -176,7 +176,7 @@ def call(api: LocalApi, peer: str, *, source: str | None) -> float:
     """Make one call, and return the seconds it took.
 
     Args:
-        source: Where its protocol has to come from; None takes any.
+        source: The source that its protocol has to have; None takes any.
     """
     body = json.dumps({"peer": peer, api.need: "double", "input": ARGUMENTS})
     started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""How long `anpd up` takes with 1,000 agreements, and what it holds while idle.
+"""Measures the start of `anpd up` with 1,000 agreements, and its memory when idle.
 
 `python -m bench.ready` prints ratios measured in one run: the time until peers can
 connect, over that of importing the libraries that any such server needs; and the memory
@@ -96,14 +96,14 @@ def compiled(folder: Path) -> dict[str, str]:
 
 
 def seconds_of_imports(environment: dict[str, str]) -> float:
-    """Return how long a process takes that imports the libraries and ends."""
+    """Return the seconds of a process that imports the libraries and ends."""
     began = time.perf_counter()
     subprocess.run([sys.executable, "-c", IMPORTS], check=True, env=environment)
     return time.perf_counter() - began
 
 
 class Running:
-    """`anpd up` in a process of its own, and how long it took to be ready."""
+    """`anpd up` in a process of its own, with the time until it was ready."""
 
     def __init__(self, home: Home, folder: Path, environment: dict[str, str]) -> None:
         ready = folder / "ready.json"

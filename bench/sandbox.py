@@ -35,7 +35,7 @@ LOAD = (
     "from sandbox.processes.preload import preload; "
     "import sandbox.worker.worker; preload()"
 )
-"What a fresh interpreter does before it is what a fork gives at once."
+"Imports of a fresh interpreter; a forked worker has them from the start."
 
 SOURCE = """
 import json

@@ -1,4 +1,4 @@
-"""How long `anpd --help` takes, against `python -c pass`, in one run.
+"""Measures the time of `anpd --help` against `python -c pass`, in one run.
 
     python -m bench.startup
 

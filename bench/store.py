@@ -182,7 +182,7 @@ def _started(folder: Path, size: int) -> tuple[float, int]:
 
 
 def main() -> None:
-    """Fill both, measure both, print ratios."""
+    """Fill both stores, measure both, and print ratios."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--long", action="store_true", help="a million, some minutes")
     large = LARGE if parser.parse_args().long else MEDIUM

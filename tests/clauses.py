@@ -1,4 +1,4 @@
-"""Which clauses the project implements, and which a later issue will.
+"""The clauses that the project implements, and those left to later issues.
 
 A test of a clause is marked with `@clause("ANP-21")` or `@clause("WIRE row 16")`.
 `test_clauses.py` fails when a clause of `IMPLEMENTED` has no marked test, and when a

@@ -70,7 +70,7 @@ class Link:
 
     @property
     def is_local(self) -> bool:
-        """Whether it leads to a file of ours."""
+        """True if it leads to a file of ours."""
         return "://" not in self.target and not self.target.startswith("mailto:")
 
 

@@ -1,4 +1,4 @@
-"""What docs/api.md names exists: kinds, statuses, exit codes, paths, options."""
+"""docs/api.md names only what exists: kinds, statuses, exit codes, paths, options."""
 
 from __future__ import annotations
 

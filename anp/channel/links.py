@@ -375,7 +375,7 @@ class Links:
         """Make ourselves known to a peer, and return the link."""
         channel = await self.open_channel(target, meta)
         link = self._find(target.did)
-        await channel.close("only the connection is kept")
+        await channel.close("only the link is kept")
         if link is None:
             raise CallError(
                 ErrorKind.PEER_UNREACHABLE, "the connection was lost at once"

@@ -92,7 +92,7 @@ for group in (
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
-    # What stands behind `--` is a command of the owner's.
+    # The words behind `--` are a command of the owner's.
     ours = list(arguments)[: [*arguments, "--"].index("--")]
     settings = Settings(json="--json" in ours)
     command = typer.main.get_command(app)

@@ -1,4 +1,4 @@
-"""The home that the options mean, its configuration, and its daemon's local API."""
+"""Finds the home that the options name, its configuration and its local API."""
 
 from __future__ import annotations
 

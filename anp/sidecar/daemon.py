@@ -95,7 +95,7 @@ class Daemon:
 
     @property
     def url(self) -> str:
-        """Where peers reach us."""
+        """The URL at which peers reach us."""
         if self.config.listen.public_url:
             return self.config.listen.public_url
         if self.own_web is not None and self.own_web.url is not None:
@@ -152,7 +152,7 @@ class Daemon:
             )
 
     async def reload(self) -> list[str]:
-        """Read the attachments again, and what rests on what they can do.
+        """Read the attachments again, and all that depends on their capabilities.
 
         Returns:
             The names of all attachments.
@@ -165,10 +165,10 @@ class Daemon:
         return names
 
     async def use_imported(self, imported: Sequence[Imported]) -> None:
-        """Close the channels on what an import replaced, after their calls in flight.
+        """Close channels on halves that an import replaced, after calls in flight.
 
         Args:
-            imported: What was stored, of one document.
+            imported: The stored halves, all of one document.
         """
         for one in imported:
             if one.half.role is AgreementRole.PROVIDER:

@@ -21,10 +21,10 @@ def watch_daemon(
     isolation: Callable[[], str],
     reload_failed: Callable[[], bool],
 ) -> None:
-    """Have the gauges read from the parts of a daemon.
+    """Register the functions that read the gauges from the parts of a daemon.
 
     Args:
-        started: When the daemon began, in seconds since the epoch.
+        started: The start of the daemon, in seconds since 1970.
         isolation: Returns the level at which generated code is locked in.
         reload_failed: Tells whether the last reload of the configuration failed.
     """

@@ -86,7 +86,7 @@ async def _store(daemon: Daemon) -> HealthPart:
     except TimeoutError:
         return HealthPart(Condition.DOWN, f"no answer in {STORE_TIMEOUT:g} s")
     except CacheError:
-        # What the disk says may hold paths; the log has it.
+        # The text of the error may hold paths; the log has it.
         return HealthPart(Condition.DOWN, "it cannot be read; run `anpd doctor`")
     return HealthPart(Condition.OK, "it can be read")
 

@@ -1,4 +1,4 @@
-"""Reads the owner's files again and puts into effect what can be."""
+"""Reads the owner's files again, and puts changed settings into effect if possible."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Reloaded:
 
 
 async def reload_daemon(daemon: Daemon) -> Reloaded:
-    """Read the owner's files again, and put into effect what can be.
+    """Read the owner's files again, and put changed settings into effect if possible.
 
     Raises:
         ConfigError: Something is wrong with them; everything stays as it was.

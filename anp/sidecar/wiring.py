@@ -90,7 +90,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PeerParts:
-    """Our identity, the store, and what is known of peers."""
+    """Our identity, the store, and the parts that know peers."""
 
     key: PrivateKey
     own_web: OwnWeb | None
@@ -164,7 +164,7 @@ def make_code(config: Config, observer: Observer) -> CodeParts:
 
 @dataclass(frozen=True, slots=True)
 class MindParts:
-    """Everything that decides in negotiations, and its money."""
+    """The parts that decide in negotiations, and the budgets they spend from."""
 
     spending: Spending
     endpoint: ModelEndpoint | None
@@ -202,7 +202,7 @@ def make_minds(
 
 @dataclass(frozen=True, slots=True)
 class OfferParts:
-    """What peers can use of us, and the protocols that we know without negotiation."""
+    """Our capabilities for peers, and the protocols that need no negotiation."""
 
     exposure: Exposure
     attaching: Attaching
@@ -271,7 +271,7 @@ def make_offer(
 
 @dataclass(slots=True)
 class _Gate:
-    """Stands in for the acceptor until it is built; links come first."""
+    """Passes hellos to the acceptor, which is built only after the links."""
 
     observer: Observer
     acceptor: Acceptor | None = None
@@ -318,7 +318,7 @@ def make_calls(
     observer: Observer,
     uses: UseCounter,
 ) -> CallParts:
-    """Set up links, and who carries calls from and to peers."""
+    """Set up links, and the parts that carry calls from and to peers."""
     store, own_did, think = peers.store, peers.identities.canonical, minds.minds.think
     meta, gate = partial(our_meta, config), _Gate(observer)
     links = Links(

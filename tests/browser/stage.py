@@ -72,7 +72,7 @@ EVIL = (
 
 @dataclass(slots=True)
 class Seen:
-    """What the browser did besides what a test looks at."""
+    """Errors and requests of the browser that a test does not look at itself."""
 
     requests: list[str] = field(default_factory=list)
     "Every URL it asked for."

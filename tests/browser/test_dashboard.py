@@ -1,4 +1,4 @@
-"""What an owner does in the dashboard, with two daemons and a real browser."""
+"""An owner uses the dashboard, with two daemons and a real browser."""
 
 from __future__ import annotations
 

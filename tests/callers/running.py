@@ -30,7 +30,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a caller gets on its standard input, as JSON."""
+    """The input of a caller, as JSON on its standard input."""
 
     anpd: list[str]
     "The command line of `anpd` with the home of the caller's daemon."

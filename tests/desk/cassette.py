@@ -61,7 +61,7 @@ class Row:
 
     @property
     def sound(self) -> bool:
-        """Whether the request still gives the fingerprint."""
+        """True if the request still gives the fingerprint."""
         return fingerprint(self.request) == self.fingerprint
 
 

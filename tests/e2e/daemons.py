@@ -23,7 +23,7 @@ START_TIMEOUT = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What a command left behind."""
+    """The output and exit code of a command."""
 
     code: int
     "Its exit code."

@@ -98,7 +98,7 @@ class Proxy:
 
     @property
     def connections(self) -> int:
-        """How many connections there were so far."""
+        """The number of connections so far."""
         return self._connections
 
     def cut(self) -> None:

@@ -28,7 +28,7 @@ def calls_tool(name: str, **arguments: Any) -> Answer:
 
 
 class ScriptedModel:
-    """What is still to be said, and what was asked so far."""
+    """The answers still to be given, and the questions so far."""
 
     def __init__(self, answers: list[Answer]) -> None:
         self.left = list(answers)

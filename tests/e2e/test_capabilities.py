@@ -1,4 +1,4 @@
-"""What a daemon says of itself in its hellos, as its owner configured it."""
+"""A daemon describes itself in its hellos as its owner configured it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong on the command line ends in one line and the documented code."""
+"""A failure on the command line ends in one line and the documented code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the model is asked after the agreement: doubts, faults, repairs; who pays."""
+"""Questions to the model after the agreement: doubts, faults, repairs; and costs."""
 
 from __future__ import annotations
 

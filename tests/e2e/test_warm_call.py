@@ -177,19 +177,19 @@ def fill(daemon: Daemon) -> None:
 
 @contextmanager
 def open_requesters(house: House) -> Iterator[None]:
-    """Let the caller have further sessions, each with another peer."""
-    kept = house.caller.binder.requesters._sessions
+    """Let the caller have further bound channels, each with another peer."""
+    kept = house.caller.binder.requesters._bound
     agreement = house.caller.store.all_agreements()[0]
     before = dict(kept)
     kept.clear()
     for number in range(MANY):
         other = replace(agreement, peer_did=f"did:key:z{number}")
-        session: Any = SimpleNamespace(
+        bound: Any = SimpleNamespace(
             alive=True,
             agreement=other,
             channel=SimpleNamespace(retired=False, peer_did=other.peer_did),
         )
-        kept[other.peer_did, other.hash] = [session]
+        kept[other.peer_did, other.hash] = [bound]
         if number == MANY // 2:
             # In the middle: a walk is long from either end.
             kept.update(before)

@@ -1,4 +1,4 @@
-"""What each kind of call costs on the wire, counted by a proxy; prints the table.
+"""Costs of each kind of call on the wire, counted by a proxy; prints the table.
 
 `pytest -s tests/e2e/test_wire_table.py` prints what has to stand in the README.
 """

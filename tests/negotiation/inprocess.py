@@ -19,7 +19,7 @@ __all__ = ["CapabilityError", "InProcessHalf", "JsonschemaValidator"]
 
 
 class CapabilityError(Exception):
-    """What a half sees when a capability failed."""
+    """The error that a half sees when a capability failed."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

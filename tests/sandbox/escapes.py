@@ -91,7 +91,7 @@ class Attempt:
 
     @property
     def is_generator(self) -> bool:
-        """Whether it is run as a generator that yields capability calls."""
+        """True if it is run as a generator that yields capability calls."""
         return "yield call(" in self.source
 
 
@@ -112,7 +112,7 @@ def attempts() -> list[Attempt]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came back from one attempt."""
+    """The result of one attempt."""
 
     text: str = ""
     "Everything that came back, as text: the value or the report of its failure."
@@ -178,7 +178,7 @@ class Surroundings:
 
 
 class Probe:
-    """What one attempt may reach for, and the judge of what it reached."""
+    """The targets of one attempt, and the judge of its success."""
 
     def __init__(self, token: str, daemon: int) -> None:
         self._token = token

@@ -115,7 +115,7 @@ class Script:
 
 
 class CapabilityError(Exception):
-    """What a module sees when a capability fails."""
+    """The error that a module sees when a capability fails."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(f"{code}: {message}")
@@ -125,7 +125,7 @@ class CapabilityError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What `call` gives a module to yield."""
+    """A capability call, made by `call`, for a module to yield."""
 
     name: str
     "The capability."

@@ -93,7 +93,7 @@ def _shown(config: Config) -> dict[str, Any]:
     }
     known["policy"]["peers"] = config.peers_policy
     known["consensus"]["publish"] = config.publishes
-    # Where prompts would go is worth saying also when nobody set it.
+    # The address for prompts is shown also when it is the default.
     known["llm"]["base_url"] = model_place(config.llm)
     known["cache"]["url"] = config.cache.shown_url
     known["llm"]["headers"] = dict.fromkeys(config.llm.headers, "***")

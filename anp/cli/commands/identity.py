@@ -80,7 +80,7 @@ def create(
     home.create()
     own = _key(config.identity.key_file or home.key_file, KeyKind.P256)
     binding: PrivateKey | None = None
-    # What is no name must not leave a key behind.
+    # A domain that is no name must not leave a key behind.
     make_web_did(domain, port=port, path=path)
     if key == "ed25519":
         binding = _key(home.binding_key, KeyKind.ED25519)

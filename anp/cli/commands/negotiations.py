@@ -232,7 +232,7 @@ def next_steps(found: dict[str, Any], command: str) -> list[str]:
     """Return what the owner can do about a negotiation, as exact commands.
 
     Args:
-        command: How `anpd` is called for this home.
+        command: The beginning of a command for this home, `anpd` with its options.
     """
     name = found["id"]
     ours = f"{command} negotiations"

@@ -1,4 +1,4 @@
-"""Interface of whoever is told how the demo goes."""
+"""The events of the demo, as an interface for those who show them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["DemoObserver"]
 
 
 class DemoObserver:
-    """Is told how the demo goes; this one keeps quiet."""
+    """Receives the events of the demo; this base class ignores them."""
 
     def attached(self, name: str, found: Sequence[str]) -> None:
         """The provider attached something."""

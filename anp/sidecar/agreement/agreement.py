@@ -75,10 +75,8 @@ class NewAgreement:
     """The result of one negotiation, stored."""
 
     agreement: AgreementRecord
-    "The agreement."
 
     half: HalfRecord
-    "Our half."
 
     document: str
     "The agreed text."
@@ -137,7 +135,7 @@ class Agreer:
         """Make the part that negotiates.
 
         Args:
-            approve: When the owner is asked (see `OwnerDesk`).
+            approve: The rule for asking the owner (see `OwnerDesk`).
             approval_wait: Seconds a negotiation waits for the owner, at most.
             think: Gives a mind for a role, a peer and a negotiation.
         """

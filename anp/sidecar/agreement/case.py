@@ -1,4 +1,4 @@
-"""One running negotiation as the owner sees it, and the mind that heeds their words."""
+"""A running negotiation with its record, and a mind that follows the owner's words."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ MAX_HINTS = 16
 "Most hints that count in one negotiation; the newest ones do."
 
 NO_VERDICT = {ErrorKind.TIMEOUT, ErrorKind.PEER_UNREACHABLE, ErrorKind.INTERRUPTED}
-"Kinds of ends that say nothing about a document."
+"Failures that say nothing about the quality of the document."
 
 MAX_REASON = 2_000
 "Most characters of a reason that the record of a verdict keeps."
 
 
 class Case:
-    """One negotiation that runs: its record, and what the owner says meanwhile."""
+    """A running negotiation: its record, and the owner's words about it meanwhile."""
 
     def __init__(
         self,
@@ -88,17 +88,17 @@ class Case:
 
     @property
     def cancelled(self) -> asyncio.Future[str]:
-        """Gets the reason when the owner ends the negotiation."""
+        """Set to the reason when the owner ends the negotiation."""
         return self._stop
 
     @property
     def asks_owner(self) -> bool:
-        """Whether documents of this negotiation may need the owner's approval."""
+        """True if documents of this negotiation may need the owner's approval."""
         return self._rule != "never"
 
     @property
     def waiting(self) -> bool:
-        """Whether the owner is asked at this moment."""
+        """True while the negotiation waits for the owner's answer."""
         return self._asked is not None
 
     @property
@@ -110,7 +110,7 @@ class Case:
                 return word.hash, half
         return None
 
-    # What the owner says.
+    # The owner's words.
 
     def decide(self, decision: Decision) -> None:
         """Answer the question that waits.
@@ -141,7 +141,7 @@ class Case:
         if not self._stop.done():
             self._stop.set_result(reason)
 
-    # What the negotiation says.
+    # Reports of the negotiation.
 
     def turn(self, turn: Turn) -> None:
         """Keep one turn of the transcript."""
@@ -228,7 +228,7 @@ class Case:
         return self.record.hints
 
     async def give_back_after(self, exc: BaseException) -> None:
-        """Let the words we took wait again, if no verdict came of them."""
+        """Put the owner's words back for the next negotiation, if they had no use."""
         said_something = isinstance(exc, CallError) and exc.kind not in NO_VERDICT
         if said_something or self.record.agreed:
             return
@@ -237,7 +237,7 @@ class Case:
         self._taken.clear()
 
     async def offer_again(self, *, word_id: str) -> None:
-        """Keep our last candidate, so that the same bytes are offered when asked."""
+        """Keep our last candidate, to be proposed byte for byte the next time."""
         document = next(
             (
                 str(turn["candidate"])
@@ -285,7 +285,7 @@ class Case:
 
         Args:
             half: Our half for it, if there is one.
-            seconds: How long the peer can be kept waiting.
+            seconds: Time for which the peer can be kept waiting.
         """
         if not await self._is_needed(document, half):
             return Accept()
@@ -391,7 +391,7 @@ class GuidedMind:
         self._replaced = False
 
     async def propose(self, demand: Demand) -> str:
-        """Return the owner's text for this task, or the mind's."""
+        """Return the owner's text for this need, or the mind's."""
         text = await self._case.proposal(demand)
         if text is None:
             text = await self._mind.propose(

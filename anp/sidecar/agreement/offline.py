@@ -122,7 +122,7 @@ def kept_fixtures(tests: Mapping[str, Any], name: str) -> Fixtures:
 
 
 def need_of(agreement: AgreementRecord, document: Document) -> Need:
-    """Return the task of an agreement, or what its document says in words."""
+    """Return the need of an agreement, or what its document says in words."""
     if agreement.need is None:
         return Need(document.requirement)
     return Need(**agreement.need)
@@ -133,7 +133,7 @@ async def likely_arguments(
 ) -> dict[str, Any]:
     """Return data to try a requester half with, when no call is at hand.
 
-    That is the data of an earlier test case, else what the task's schema allows, else
+    That is the data of an earlier test case, else what the need's schema allows, else
     what the document's request takes where the rules see it; else an empty object.
 
     Args:

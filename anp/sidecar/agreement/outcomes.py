@@ -1,4 +1,4 @@
-"""What came of agreed test cases, and for how long a text that failed is refused. Pure.
+"""Results of agreed test cases, and how long a failed text is refused. Pure.
 
 A text whose cases failed between two sides is not agreed by them again for a while:
 minds without randomness would come to the same text, and every call would negotiate
@@ -28,16 +28,16 @@ __all__ = [
 ]
 
 TESTS_KEY: Final = "cases"
-"Where an agreement's `tests` keep agreed test cases."
+"Key in an agreement's `tests` under which agreed test cases are kept."
 
 AGAIN: Final = "proposed_again"
-"Where those keep when our mind came to the failed text once more."
+"Key in those for the time at which our mind came to the failed text once more."
 
 HOLD = 3600.0
 "Seconds for which a text is refused after its cases failed."
 
 MAX_TEXTS: Final = 3
-"Texts for one task that may fail with one peer within `HOLD`."
+"Texts for one need that may fail with one peer within `HOLD`."
 
 NOT_RUN: Final = "not run"
 "Detail of the cases after one that got no answer."
@@ -51,14 +51,14 @@ class FailedText:
     """A text that is refused because its cases failed."""
 
     agreement: AgreementRecord
-    "What had been settled."
+    "The agreement that the text was settled with."
 
     until: float
     "Seconds since 1970 from which on it may be agreed again."
 
     @property
     def again(self) -> bool:
-        """Whether our mind came to it once more since."""
+        """True if our mind has come to the same text once more since then."""
         return AGAIN in _cases(self.agreement.tests)
 
     def for_peer(self, *, now: float) -> str:
@@ -69,7 +69,7 @@ class FailedText:
         )
 
     def error(self, *, now: float) -> CallError:
-        """Return what ends a call that would need the text."""
+        """Return the error that ends a call which would need the text."""
         short = self.agreement.hash[:12]
         return CallError(
             ErrorKind.GENERATED_CODE,
@@ -87,7 +87,7 @@ class FailedText:
 def failed_texts(
     agreements: Iterable[AgreementRecord], *, now: float
 ) -> list[FailedText]:
-    """Return those whose cases failed and whose time is not over, in the same order.
+    """Return the texts that are refused at this time, in the order of `agreements`.
 
     Args:
         now: Seconds since 1970.
@@ -103,12 +103,12 @@ def failed_texts(
 
 
 def ruled_out(failed: Sequence[FailedText]) -> FailedText | None:
-    """Return why a negotiation for a task is not worth its cost, or None.
+    """Return the failed text that makes a negotiation pointless, or None.
 
     That is a text our mind came to once more, or the last one of `MAX_TEXTS`.
 
     Args:
-        failed: Of one task with one peer, newest first.
+        failed: Of one need with one peer, newest first.
     """
     for one in failed:
         if one.again:
@@ -117,13 +117,13 @@ def ruled_out(failed: Sequence[FailedText]) -> FailedText | None:
 
 
 def proposed_again(agreement: AgreementRecord, *, now: float) -> dict[str, Any]:
-    """Return an agreement's `tests` that say so."""
+    """Return an agreement's `tests` with a note that its text was proposed again."""
     cases = {**_cases(agreement.tests), AGAIN: now}
     return {**agreement.tests, TESTS_KEY: cases}
 
 
 def in_words(tests: Mapping[str, Any]) -> str:
-    """Return what came of agreed test cases, in one line; empty when there are none.
+    """Return the result of agreed test cases, in one line; empty when there are none.
 
     Args:
         tests: The `tests` of an agreement, from anywhere.

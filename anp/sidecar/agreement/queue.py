@@ -1,4 +1,4 @@
-"""The owner's queue: negotiations that run, wait or failed, and what the owner says."""
+"""The owner's queue: running, waiting and failed negotiations, and answers to them."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ MAX_LISTED = 1000
 
 
 class OwnerDesk:
-    """What the owner sees of negotiations, and how their word reaches them (ANP-34)."""
+    """Shows negotiations to the owner and takes the owner's answers (ANP-34)."""
 
     def __init__(self, store: Store, *, approve: str, approval_wait: float) -> None:
-        """Make the desk.
+        """Make the queue.
 
         Args:
-            approve: When the owner is asked: `never`, `first-use`, `side-effects` or
-                `always`.
+            approve: The rule for asking the owner: `never`, `first-use`,
+                `side-effects` or `always`.
             approval_wait: Seconds a negotiation waits for the owner, at most.
         """
         self._store = store
@@ -49,11 +49,11 @@ class OwnerDesk:
         self._approval_wait = approval_wait
         self._cases: dict[str, Case] = {}
         self.on_event: Callable[[str, dict[str, Any]], None] = _nobody
-        "Told of every negotiation: what happened, and about which."
+        "Called with the type and the data of every event of a negotiation."
 
     @property
     def rule(self) -> str:
-        """When the owner is asked."""
+        """The cases in which the owner is asked, such as `first-use`."""
         return self._approve
 
     @property
@@ -116,7 +116,7 @@ class OwnerDesk:
         known = await asyncio.to_thread(self._store.agreements_of, half.hash)
         return any(one.peer_did == peer_did and one.role is half.role for one in known)
 
-    # What the owner sees.
+    # Views for the owner.
 
     async def negotiations(self, *, open_only: bool = False) -> list[NegotiationRecord]:
         """Return negotiations, the running ones first, then the newest.
@@ -183,7 +183,7 @@ class OwnerDesk:
             if negotiation_id in {word.negotiation_id, word.used_by}
         ]
 
-    # What the owner says.
+    # The owner's words.
 
     async def cancel(self, prefix: str, reason: str) -> NegotiationRecord:
         """End a running negotiation; the peer is told that, not why.
@@ -296,7 +296,7 @@ def turn_summary(record: NegotiationRecord) -> dict[str, Any]:
 
 
 def _nobody(event_type: str, data: dict[str, Any]) -> None:
-    """Stand in while nobody watches."""
+    """Ignore an event, while nobody watches."""
 
 
 def _checked_note(text: str) -> str:

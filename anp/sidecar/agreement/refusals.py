@@ -18,7 +18,7 @@ from negotiation.transcript import Turn
 __all__ = ["RefusingMind", "RevokedText", "revoked_in_words"]
 
 Note = Callable[[str, str, str, str], None]
-"Gets who said what about which document, and why (see `Case.note`)."
+"Records a verdict on a document; see `Case.note`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +26,18 @@ class RevokedText:
     """A text that is refused because the owner took it back."""
 
     hash: str
-    "Its hash."
 
     def for_peer(self, *, now: float) -> str:
         """Return the reason of a rejection; it tells the peer no more than needed."""
         return "the owner of this agent took this text back; propose another one"
 
     def error(self, *, now: float) -> CallError:
-        """Return what ends a call that would need the text."""
+        """Return the error that ends a call which would need the text."""
         return CallError(ErrorKind.POLICY, revoked_in_words(self.hash))
 
 
 def revoked_in_words(digest: str) -> str:
-    """Return what the owner reads where a revoked protocol would be needed."""
+    """Return the message to the owner where a revoked protocol would be needed."""
     short = digest[:12]
     return (
         f"you took protocol {short} back; `anpd protocols approve {short}` allows it "
@@ -47,7 +46,7 @@ def revoked_in_words(digest: str) -> str:
 
 
 class RefusingMind:
-    """Refuses texts that failed or were revoked, whoever comes to them.
+    """Refuses texts that failed or were revoked, proposed by the peer or by our mind.
 
     No mind is asked about a text of the peer's that is refused anyway.
     """
@@ -65,7 +64,7 @@ class RefusingMind:
         self._store = store
         self._note = note
         self.refused: FailedText | RevokedText | None = None
-        "The text our own mind came to, which ended the negotiation."
+        "Our own mind's proposal, if it was refused and so ended the negotiation."
 
     async def propose(self, demand: Demand) -> str:
         """Return the mind's text.

@@ -1,4 +1,4 @@
-"""What the owner's word means for a negotiation, decided from records alone. Pure.
+"""Derives from records what the owner's word means for a negotiation. Pure.
 
 A word is a `StandingRecord`: a verdict, an edited text or a hint, for one peer and one
 document or subject, used once, for seven days (DESIGN.md, Negotiation, "The owner").
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 APPROVAL_PENDING = "approval-pending"
-"First line of a rejection that means: ask again later; and the outcome it gives us."
+"First line of a rejection that means 'ask again later', and our outcome for it."
 
 PEER_APPROVAL_PENDING = "peer-approval-pending"
 "Outcome when the other side's owner is asked; ours has nothing to do."
@@ -64,12 +64,12 @@ EDIT_SUMMARY = "The owner of this agent edited the document; the whole text is n
 "Modification summary of an edited candidate without a note (ANP-29)."
 
 Said = Literal["accept", "reject", "edit"]
-"What an owner can say about a negotiation."
+"The answers that an owner can give about a negotiation."
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the owner said, checked."""
+    """An answer of the owner about a negotiation, checked."""
 
     said: Said
     "Accept, reject, or send the edited text."
@@ -119,7 +119,7 @@ def pending_reason() -> str:
 def subject_of_candidate(candidate: str) -> str:
     """Return what a peer's first candidate is about, as 64 hex characters.
 
-    The provider never learns the task, so it is the requirement in the text, or the
+    The provider never learns the need, so it is the requirement in the text, or the
     text itself when it names none.
     """
     requirement = " ".join(read_requirement(candidate).split())
@@ -164,7 +164,7 @@ def target_of(record: NegotiationRecord) -> RulingTarget | None:
 def standing_of(
     record: NegotiationRecord, decision: Decision, *, word_id: str, now: float
 ) -> StandingRecord:
-    """Return the word to keep after an owner decided about an ended negotiation.
+    """Return the word to keep after the owner decided about an ended negotiation.
 
     Raises:
         CallError: `usage`, there is nothing to decide.
@@ -233,7 +233,7 @@ def answer_for(
     """Return the newest word that answers the peer's candidate, or None.
 
     Args:
-        words: What waits, newest first.
+        words: The waiting words of the owner, newest first.
         sent: Hashes of the candidates that we sent in this negotiation.
     """
     digest = digest_of(candidate)

@@ -32,7 +32,6 @@ class DocumentCandidate:
     """A protocol of one exchange, with our half, tried and not stored yet."""
 
     uri: str
-    "Its URI."
 
     text: str
     "Its document."
@@ -47,7 +46,7 @@ class DocumentCandidate:
 
 
 AgreedRecords = tuple[DocumentRecord, HalfRecord, AgreementRecord]
-"In the order in which the store takes them."
+"The records of one agreement, in the order in which the store takes them."
 
 
 def negotiated(
@@ -66,7 +65,7 @@ def negotiated(
 
     Args:
         side: Ours; a provider's half may call what it names of it.
-        task: As the negotiation's record has it.
+        need: As the negotiation's record has it.
         created: Now, in seconds since the epoch.
     """
     if isinstance(side, Demand):

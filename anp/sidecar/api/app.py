@@ -28,10 +28,10 @@ from anp.sidecar.api.openapi import openapi
 from anp.sidecar.api.operations.calls import CallOperations
 from anp.sidecar.api.operations.capabilities import CapabilityOperations
 from anp.sidecar.api.operations.daemon import DaemonOperations
+from anp.sidecar.api.operations.distribution import DistributionOperations
 from anp.sidecar.api.operations.negotiations import NegotiationOperations
 from anp.sidecar.api.operations.peers import PeerOperations
 from anp.sidecar.api.operations.protocols import ProtocolOperations
-from anp.sidecar.api.operations.sharing import SharingOperations
 from anp.sidecar.api.problems import http_problem
 from anp.sidecar.api.table import Operation, operations_in, routes_of
 from anp.sidecar.daemon import Daemon
@@ -72,7 +72,7 @@ def operations_of(
         DaemonOperations(daemon, dashboard or Dashboard()),
         CallOperations(daemon),
         CapabilityOperations(daemon),
-        SharingOperations(daemon),
+        DistributionOperations(daemon),
         ProtocolOperations(daemon),
         NegotiationOperations(daemon),
         PeerOperations(daemon),
@@ -90,7 +90,7 @@ def make_app(
     """Return the API of `daemon` as an ASGI application behind one door.
 
     Args:
-        door: What a request has to show; None is the Unix socket's.
+        door: The conditions for requests; None is for the Unix socket.
         dashboard: Makes the links to its pages.
         more: Routes that are no operations: the MCP face, the dashboard, metrics.
     """
@@ -138,7 +138,7 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
         opened: list[str] = []
 
         async def open_loopback() -> str:
-            """Open the loopback port unless it is open; return where it is."""
+            """Open the loopback port unless it is open; return its address."""
             async with opening:
                 if not opened:
                     token = load_token(daemon.home.token_file)
@@ -224,7 +224,7 @@ def _tcp_listener(port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """Says when it is up, and leaves signals to the daemon's own handler."""
+    """A web server that reports its start, and leaves signals to the daemon."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

@@ -29,7 +29,7 @@ HEARTBEAT: Final = 15.0
 
 
 def frame_of(event: Event) -> bytes:
-    """Return an event as it goes over the wire."""
+    """Return the bytes of an event in a stream."""
     text = json.dumps(
         event,
         ensure_ascii=True,

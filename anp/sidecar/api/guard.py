@@ -33,7 +33,7 @@ Session = Callable[[Mapping[str, str]], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Door:
-    """One way into the API, and what it asks for."""
+    """One way into the API, with its conditions."""
 
     port: int | None = None
     "TCP port on loopback, or None for the Unix socket, whose mode is its lock."
@@ -89,7 +89,7 @@ def refusal(door: Door, path: str, headers: Mapping[str, str]) -> ApiError | Non
 
 
 class Guard:
-    """Refuses what may not come in, before anything else looks at it."""
+    """Refuses requests that may not come in, before anything else reads them."""
 
     def __init__(self, app: ASGIApp, door: Door) -> None:
         self._app = app

@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from anp.sidecar.api.problems import ApiError
 from anp.sidecar.api.table import STRICT, Query, integer_of
-from anp.sidecar.config.meaning import canonical_peer
+from anp.sidecar.config.lookup import canonical_peer
 from anp.sidecar.daemon import Daemon
 
 __all__ = [

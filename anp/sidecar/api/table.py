@@ -61,7 +61,6 @@ class Query:
     """One parameter in the query of an operation; all are texts on the wire."""
 
     name: str
-    "Its name."
 
     text: str
     "Its meaning, for people."

@@ -141,7 +141,7 @@ class BoundChannel(Answers):
     def _find(self, reference: str | None) -> Exchange | None:
         return self._exchanges.find(reference or "", now=time.monotonic())
 
-    # What the dialogue asks for; see `Answers`.
+    # Decisions for the dialogue; see `Answers`.
 
     async def judge_fault(self, reference: str | None, description: str) -> Fault:
         """Judge a message of ours that the peer complains about (ANP-60)."""
@@ -184,7 +184,7 @@ class BoundChannel(Answers):
         async with self._think(ours=False) as thinking:
             return await words_of(thinking.mind, question, self._side())
 
-    # What each role knows.
+    # Knowledge of each role.
 
     @abstractmethod
     def _side(self) -> Side:
@@ -192,7 +192,7 @@ class BoundChannel(Answers):
 
     @abstractmethod
     def _ours(self, exchange: Exchange) -> bytes | None:
-        """Return the message of an exchange that our half made, if it has."""
+        """Return the message that our half made in an exchange, or None."""
 
     async def _differences(self, exchange: Exchange) -> list[str]:
         """Return the differences of our message from an agreed test case."""

@@ -1,4 +1,4 @@
-"""The shell of a `Dialogue`: it carries what two sides say on a bound channel.
+"""The shell of a `Dialogue`: carries its messages over a bound channel.
 
 It sends what the machine wants said, arms its timer, takes its questions to `Answers`
 and lets callers wait for the end of a test negotiation, a report or a question.
@@ -49,7 +49,7 @@ __all__ = ["Answers", "DialogueShell", "Report", "ReportEnd"]
 logger = logging.getLogger(__name__)
 
 GONE = "the channel ended"
-"The reason for ending what still waits."
+"The reason given to those who still wait when the channel ends."
 
 _LETTERS = string.ascii_letters + string.digits
 _ID_LENGTH = 16
@@ -80,7 +80,7 @@ class Report:
 
 
 class Answers(ABC):
-    """Answers the questions of the machine, in the way of one side of a channel."""
+    """The decisions that a dialogue leaves to its side of the channel."""
 
     @abstractmethod
     async def judge_cases(self, text: str, *, may_counter: bool) -> CasesVerdict:

@@ -1,4 +1,4 @@
-"""Has the model judge what schemas do not decide, on one channel (ANP-9).
+"""Asks the model about messages that schemas alone cannot judge (ANP-9).
 
 Code judges every message; the model is asked about one only when somebody has doubts
 that code cannot settle: our half cannot read an answer that fits its schemas, a peer

@@ -25,13 +25,12 @@ MAX_BYTES = 4 * 1024 * 1024
 
 @dataclass(slots=True)
 class RecordedCall:
-    """One capability call and what came of it."""
+    """One capability call, with its output or its error."""
 
     name: str
     "Full name of the capability."
 
     arguments: Any
-    "Its input."
 
     output: Any = None
     "Its output, when it did not fail."

@@ -1,4 +1,4 @@
-"""Natural language between agents (PT=10): questions of peers, and questions of ours.
+"""Natural language between agents (PT=10): questions from peers, and to peers.
 
 The text of a peer is data like any other. A capability that the owner marked as
 conversational gets the whole of it; without one the rules look for a capability by its

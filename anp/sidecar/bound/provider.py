@@ -131,7 +131,7 @@ class BoundProvider(BoundChannel):
 
     async def _take(self, event: FrameReceived) -> None:
         if self._revoked:
-            # What waited when the protocol was taken back is not even read.
+            # Frames that waited when the protocol was revoked are not even read.
             return
         match event.frame.protocol_type:
             case ProtocolType.META:
@@ -297,7 +297,7 @@ class BoundProvider(BoundChannel):
             tests = self._cases.failed(exchange.request, detail)
             await self.keep_tests(tests, AgreementState.FAILED)
 
-    # What the dialogue asks for; see `Answers`.
+    # Decisions for the dialogue; see `Answers`.
 
     async def judge_cases(self, text: str, *, may_counter: bool) -> CasesVerdict:
         """Fill in the set that the requester proposes."""

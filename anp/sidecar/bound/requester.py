@@ -174,7 +174,7 @@ class BoundRequester(BoundChannel):
             await self._read()
         except ChannelClosed as exc:
             self.cases.verification.take(exc)
-            # What the peer proved it did not act on may be sent once more.
+            # A request that the peer proved not to have acted on may be sent again.
             error: Exception = exc
             if not exc.unprocessed:
                 error = CallError(
@@ -293,7 +293,7 @@ class BoundRequester(BoundChannel):
         if waiting is not None:
             _fail(waiting, CallError(kind, reason[:500], may_have_run=may_have_run))
 
-    # What the dialogue asks for; see `Answers`.
+    # Decisions for the dialogue; see `Answers`.
 
     async def judge_cases(self, text: str, *, may_counter: bool) -> CasesVerdict:
         """Judge the set that the provider filled in."""

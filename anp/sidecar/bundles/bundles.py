@@ -1,4 +1,4 @@
-"""Bundles out and in: one agreed protocol as a file (docs/bundles.md).
+"""Exports and imports bundles: one agreed protocol as a file (docs/bundles.md).
 
 What comes in is tried like any other half, and stored as imported, whoever the bundle
 says wrote it: so it needs the full isolation, and rules are not believed by their name.
@@ -59,7 +59,7 @@ MAX_SHOWN: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """A half that passed."""
+    """An imported half that passed its trial."""
 
     samples: Samples
     "Share of the schemas that could be sampled."
@@ -163,7 +163,7 @@ class Bundles:
         for half, agreement in zip(halves, made, strict=True):
             tried = await self._try(bundle, half, peer_did, agreement)
             part = self._part(bundle, half, agreement, tried, peer_did, now)
-            # Which bytes it came from, for the owner who wants to know.
+            # The hash of the bundle, for the owner who asks for the source.
             name = hashlib.sha256(data).hexdigest()
             parts.append(replace(part, half=replace(part.half, bundle=name)))
         try:

@@ -1,4 +1,4 @@
-"""Writes what was agreed into a bundle (docs/bundles.md)."""
+"""Writes an agreed protocol into a bundle (docs/bundles.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from negotiation.need import Need, Role, schema_hash
 __all__ = ["CLAIMS", "BundleExport", "active_agreements"]
 
 CLAIMS = "imported"
-"Where the `tests` of an agreement keep the words of the bundle it came from."
+"Key in an agreement's `tests` for the statements of the bundle it came from."
 
 
 def active_agreements(
@@ -70,7 +70,7 @@ class BundleExport:
             if agreement is not None and agreement.need is not None:
                 need = Need(**agreement.need)
             tests = dict(agreement.tests) if agreement and with_tests else {}
-            # What an earlier bundle said would pile up from daemon to daemon.
+            # Statements of earlier bundles would pile up from daemon to daemon.
             tests.pop(CLAIMS, None)
             halves.append(
                 BundledHalf(one, half.source, half.origin, self._schemas(half), tests)

@@ -44,7 +44,7 @@ MAX_CAPABILITIES: Final = 64
 "Most capabilities of one half."
 
 ORIGINS: Final = ("rules", "model", "imported", "hand-written")
-"Who may have written a half, as the daemon that exported it says."
+"Possible authors of a half, as named by the daemon that exported it."
 
 _LATEST: Final = 1e11
 "Seconds since 1970 that no time of ours reaches."
@@ -53,7 +53,7 @@ _BUNDLE: Final = frozenset(
     {"format", "version", "document", "need", "halves", "provenance", "sha256"}
 )
 _DOCUMENT: Final = frozenset({"text", "sha256", "request_schema", "response_schema"})
-_TASK: Final = frozenset({"requirement", "input_schema", "output_schema"})
+_NEED: Final = frozenset({"requirement", "input_schema", "output_schema"})
 _HALF: Final = frozenset(
     {"role", "origin", "source", "sha256", "capabilities", "tests"}
 )
@@ -91,16 +91,15 @@ class BundledHalf:
     """One half, with what was found about it where it was exported."""
 
     role: Role
-    "Which half."
 
     source: str
     "Python source text."
 
     origin: str
-    "Who wrote it, as the exporting daemon says; an import does not believe it."
+    "Its author, as the exporting daemon says; an import does not believe it."
 
     capabilities: tuple[BundledCapability, ...] = ()
-    "What a provider half may call."
+    "Capabilities that a provider half may call."
 
     tests: Mapping[str, Any] = field(default_factory=dict)
     "Findings, test cases and their results: the `tests` of the agreement."
@@ -114,16 +113,16 @@ class Bundle:
     "The document, byte for byte."
 
     need: Need | None
-    "What it was settled for; a provider never learned it."
+    "The need it was settled for, or None; a provider never learned it."
 
     halves: tuple[BundledHalf, ...]
     "One or both."
 
     created: float
-    "When the newest half was made, in seconds since 1970."
+    "Time at which the newest half was made, in seconds since 1970."
 
     did: str | None = None
-    "Who exported it, if that was to be told; nothing proves it."
+    "DID of the exporting daemon, if it is to be told; nothing proves it."
 
     @property
     def hash(self) -> str:
@@ -273,7 +272,7 @@ def _bundle(value: dict[str, Any]) -> Bundle:
     origin = _object(value["provenance"], _PROVENANCE, "provenance")
     return Bundle(
         text=text,
-        need=None if need is None else _need(_object(need, _TASK, "need")),
+        need=None if need is None else _need(_object(need, _NEED, "need")),
         halves=found,
         created=_seconds(origin["created"], "provenance.created"),
         did=None if origin["did"] is None else _did(origin["did"], "provenance.did"),

@@ -1,4 +1,4 @@
-"""Channels in: peers use our agent's capabilities."""
+"""Accepts channels from peers, over which they call our agent's capabilities."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ again, and a minute for the clocks of its machines."""
 logger = logging.getLogger(__name__)
 
 _ANYBODY = "did:key:-"
-"No peer has this DID, so what is said of it holds for every stranger."
+"Stands for any stranger where a DID is asked for; no peer has it."
 
 MAX_NEGOTIATIONS = 8
 "Negotiations that peers may have going on with us at once."

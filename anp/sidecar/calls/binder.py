@@ -1,4 +1,4 @@
-"""Finds or makes the protocol for a task, and a channel that is bound to it."""
+"""Finds or makes the protocol for a need, and a channel that is bound to it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Binder:
         """Make the binder.
 
         Args:
-            shares_agreements: Whether an agreement made with one peer is offered to
+            shares_agreements: True if an agreement made with one peer is offered to
                 another one (ANP-86).
         """
         self._links = links
@@ -101,11 +101,11 @@ class Binder:
     ) -> Prepared:
         """Make a request ready in a protocol that takes it, negotiating if needed.
 
-        Calls for the same task at the same time make one negotiation.
+        Calls for the same need at the same time make one negotiation.
 
         Args:
             named: A consensus protocol that the caller wants, by its URI.
-            consensus: Whether consensus protocols may be offered.
+            consensus: True if consensus protocols may be offered.
 
         Raises:
             CallError: There is none.
@@ -113,7 +113,7 @@ class Binder:
         key = need_key(demand.need)
         lock = self._locks.setdefault((target.did, key), asyncio.Lock())
         if named is not None and self._candidates.is_misfit(target, named, demand):
-            # What was agreed in its place is used, or negotiated now.
+            # An agreement made in its place is used, or one is negotiated now.
             named, consensus = None, False
         async with lock:
             found: Prepared | Channel | None = None
@@ -133,7 +133,7 @@ class Binder:
     def does_not_serve(
         self, target: LinkTarget, prepared: Prepared, demand: Demand
     ) -> None:
-        """Remember that a consensus protocol does not know what a task wants."""
+        """Remember that a consensus protocol does not know what a need asks for."""
         if prepared.uri is not None:
             self._candidates.does_not_serve(target, prepared.uri, demand)
 
@@ -167,7 +167,7 @@ class Binder:
         named: str | None,
         mark: Callable[[str], None],
     ) -> Prepared | Channel | None:
-        """Offer the protocols that serve a task (ANP-92).
+        """Offer the protocols that serve a need (ANP-92).
 
         Returns:
             A request made ready; or the channel on which the peer selected none, to
@@ -224,7 +224,7 @@ class Binder:
                 bound, demand, source="consensus", uri=selected.uri
             )
         except BaseException:
-            await channel.close("our code cannot be used")
+            await channel.close("our half cannot be used")
             raise
 
     async def _keep(
@@ -279,7 +279,7 @@ class Binder:
         try:
             protocol = await self._loaded(half, agreement.peer_did)
         except CallError:
-            await channel.close("our code cannot be used")
+            await channel.close("our half cannot be used")
             raise
         return BoundRequester(
             channel,
@@ -309,7 +309,7 @@ class Binder:
         *,
         only: str | None = None,
     ) -> Prepared | Channel | None:
-        """Try the agreements for a task, the newest first.
+        """Try the agreements for a need, the newest first.
 
         Args:
             only: Only agreements on the document with this hash.

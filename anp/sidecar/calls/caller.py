@@ -1,4 +1,4 @@
-"""Calls out: our agent uses peers."""
+"""Carries calls of our agent to peers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MAX_ROUTES = 1_024
 
 
 class Mode(StrEnum):
-    """How a call is carried."""
+    """The way a call is carried: through a protocol, or in words."""
 
     AUTO = "auto"
     "Through a protocol; never in words without being asked to."
@@ -56,13 +56,12 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRequest:
-    """What the local agent asks for."""
+    """A call as the local agent asks for it."""
 
     peer: str
     "Name, DID, URL or `URL#DID`."
 
     need: Need
-    "What it wants."
 
     arguments: Any
     "The data, a JSON object."
@@ -80,7 +79,7 @@ class CallRequest:
     "URI of a consensus protocol that is wanted, or None for whatever serves."
 
     on_progress: Callable[[str, float], None] | None = None
-    "Told what was reached, and the milliseconds until then."
+    "Called after each step, with the step and the milliseconds until then."
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,7 @@ class CallStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallResult:
-    """What came of a call."""
+    """The result of a call, with the way it took and its price."""
 
     output: Any
     "The result."
@@ -128,7 +127,7 @@ class CallResult:
     "Model calls of this call, on our side."
 
     cost: float = 0.0
-    "What those cost at the owner's prices; 0 where none are set."
+    "Cost of those model calls at the owner's prices; 0 where none are set."
 
     ms: float = 0.0
     "Milliseconds for everything."

@@ -1,7 +1,7 @@
 """Finds the consensus protocols that serve a call of ours (ANP-92).
 
 The order is that of DESIGN.md, How a call flows: one that the caller names, one of the
-peer's list whose schemas fit, and a protocol for all capabilities only when the task
+peer's list whose schemas fit, and a protocol for all capabilities only when the need
 names one the peer published with a fitting schema. No model is asked to choose.
 """
 
@@ -55,10 +55,9 @@ MAX_PICKS: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class WrittenCandidate:
-    """A protocol of the daemon's own, and how a task is put into it."""
+    """A protocol of the daemon's own, and how a need is put into it."""
 
     uri: str
-    "Its URI."
 
     entry: WrittenEntry
     "Its code."
@@ -78,7 +77,7 @@ class WrittenCandidate:
 Candidate = WrittenCandidate | DocumentCandidate
 
 _Key = tuple[str, str, bytes]
-"A peer, a task, and the shape of the data."
+"Key of a decision: a peer, a need, and the shape of the data."
 
 
 class CandidateFinder:
@@ -134,10 +133,10 @@ class CandidateFinder:
         return await self._listed(target, listing, demand)
 
     def does_not_serve(self, target: LinkTarget, uri: str, demand: Demand) -> None:
-        """Remember that a protocol does not know what a task wants at a peer."""
+        """Remember that a protocol does not know what a need asks for at a peer."""
         key = need_key(demand.need)
         self._misfits.note(target.did, uri, key, now=self._clock())
-        # What its list says is not so, or no longer.
+        # The peer's list is wrong, or out of date.
         self._lists.forget(target)
         logger.info("protocol does not serve the task uri=%s peer=%s", uri, target.did)
 
@@ -160,7 +159,7 @@ class CandidateFinder:
             self._misfits.note(target.did, named, key, now=self._clock())
 
     def is_misfit(self, target: LinkTarget, uri: str, demand: Demand) -> bool:
-        """Return whether a protocol is known not to serve a task at a peer."""
+        """Return whether a protocol is known not to serve a need at a peer."""
         return self._misfits.known(
             target.did, uri, need_key(demand.need), now=self._clock()
         )
@@ -244,7 +243,7 @@ class CandidateFinder:
             pick = None if meant is None else pick_generic(meant, demand)
             if pick is not None:
                 return WrittenCandidate(uri, entry, pick.capability.name, pick)
-            # Nothing is published that says more, so the task is the action itself.
+            # Nothing is published that says more, so the need is the action itself.
             return WrittenCandidate(uri, entry, demand.need.requirement.strip(), None)
         known = self._desk.registry.get(uri)
         if known is not None:
@@ -278,7 +277,7 @@ class CandidateFinder:
         text: str | None = None,
         firm: bool = False,
     ) -> DocumentCandidate | None:
-        """Return a protocol with our half for a task, or None when there is none.
+        """Return a protocol with our half for a need, or None when there is none.
 
         Args:
             firm: True when our mind may think hard about it, which may cost something.

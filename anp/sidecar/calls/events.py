@@ -27,13 +27,13 @@ class Event:
     "From 1, without gaps since the daemon started."
 
     type: str
-    "What it is about: `call.started`, `negotiation.turn`, …"
+    "Its subject: `call.started`, `negotiation.turn`, …"
 
     at: float
     "Seconds since 1970."
 
     data: dict[str, Any]
-    "The rest, as JSON; an error stands in it as the exception itself."
+    "The content, as JSON, in which an error stands as the exception itself."
 
 
 class Subscription:
@@ -79,7 +79,7 @@ class EventHub:
 
     @property
     def is_full(self) -> bool:
-        """Whether there are as many watchers as there may be."""
+        """True if no more watchers are let in."""
         return len(self._watchers) >= MAX_WATCHERS
 
     def publish(self, event_type: str, data: dict[str, Any]) -> Event:

@@ -51,7 +51,7 @@ AGAIN_AFTER: Final = (60.0, 300.0, 900.0, 3_600.0)
 
 
 class CallState(StrEnum):
-    """How a call is doing."""
+    """The state of a call."""
 
     RUNNING = "running"
     "It is under way."
@@ -70,7 +70,7 @@ class CallState(StrEnum):
 
 
 class KeptCall:
-    """One call: its state, its events, and what came of it."""
+    """One call: its state, its events, and its result or error."""
 
     def __init__(
         self, call_id: str, request: CallRequest, *, now: float, key: str | None = None
@@ -94,16 +94,16 @@ class KeptCall:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will come."""
+        """True once the call has ended, so that its state stays as it is."""
         return self.ended is not None
 
 
 CURRENT: ContextVar[str | None] = ContextVar("current_call", default=None)
-"Id of the call on whose behalf this task works; tasks that outlive it inherit it too."
+"Id of the call that this asyncio task works for; tasks it starts inherit the id."
 
 
 class CallDesk:
-    """Carries calls in tasks of their own, and keeps what came of them for a while.
+    """Carries each call in an asyncio task, and keeps its result for a while.
 
     It lives in memory: a daemon that starts anew knows no earlier call.
     """
@@ -200,13 +200,13 @@ class CallDesk:
             call.watchers.discard(watcher)
 
     def progress(self, what: str, ms: float) -> None:
-        """Tell that the call of this task got on; see `CallRequest.on_progress`."""
+        """Report progress of the call at hand; see `CallRequest.on_progress`."""
         call = self._current()
         if call is not None:
             self._tell(call, "call.progress", {"what": what, "ms": ms})
 
     def negotiation(self, event_type: str, data: dict[str, Any]) -> None:
-        """Tell of a negotiation, also those who watch the call it is for."""
+        """Report an event of a negotiation, also to watchers of the call it is for."""
         call = self._current()
         if call is None or data["role"] != Role.REQUESTER or _decided(event_type):
             self._hub.publish(event_type, data)
@@ -332,7 +332,7 @@ class CallDesk:
 
 
 def _never_ran(call: KeptCall) -> bool:
-    """Tell whether a call is over without anything having been done."""
+    """Return whether a call failed before the peer can have acted on it."""
     if call.state not in {CallState.FAILED, CallState.CANCELLED}:
         return False
     if not isinstance(call.error, CallError):

@@ -50,7 +50,7 @@ class KnownAgreements:
             for agreement in self._store.agreements(
                 self._own_did, peer, AgreementRole.REQUESTER, key
             )
-            # What was taken back for this peer is not borrowed from another one.
+            # A text revoked for this peer is not borrowed from another one.
             if not any(self._store.is_revoked(agreement.hash, one) for one in own)
         ]
 

@@ -25,7 +25,7 @@ __all__ = ["ask_peer"]
 logger = logging.getLogger(__name__)
 
 CAPABILITY = "naturalLanguageNegotiation"
-"What both hellos have to list (ANP-81)."
+"The capability that both hellos have to list (ANP-81)."
 
 
 async def ask_peer(channel: Channel, question: str, limits: DialogueLimits) -> str:
@@ -68,7 +68,7 @@ async def _read(channel: Channel, shell: DialogueShell) -> None:
 
 
 class _Curious(Answers):
-    """Only asks; there is no protocol that anything else could be about."""
+    """Refuses all requests of the peer: the channel is for our question alone."""
 
     async def judge_cases(self, text: str, *, may_counter: bool) -> CasesVerdict:
         return RejectCases("there is no protocol on this channel")

@@ -1,4 +1,4 @@
-"""Has the channels of our calls renewed, so that no call notices (DESIGN.md)."""
+"""Renews channels before their keys end, so that calls go on (DESIGN.md)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_WAIT = 60.0
 
 
 class Renewable(Protocol):
-    """Whatever sends calls over a channel."""
+    """A user of one channel, which can be replaced between two calls."""
 
     channel: Channel
 
@@ -37,15 +37,15 @@ class Renewable(Protocol):
 
 
 class Renewer:
-    """Watches channels; each is followed by another before its key ends."""
+    """Watches channels, and replaces each by another before its key ends."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def watch(
-        self, session: Renewable, binding: str, succeed: Callable[[Channel], object]
+        self, bound: Renewable, binding: str, succeed: Callable[[Channel], object]
     ) -> None:
-        """Renew the channel of a session when that is due.
+        """Renew a bound channel when that is due.
 
         New calls use what `succeed` makes of the next channel; the old one is closed
         when its calls have ended. A peer without our extensions, which sends under
@@ -55,14 +55,14 @@ class Renewer:
             binding: Hash or URI of the protocol, to be offered again.
             succeed: Uses the next channel from now on; must not wait.
         """
-        task = asyncio.create_task(self._watch(session, binding, succeed))
+        task = asyncio.create_task(self._watch(bound, binding, succeed))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _watch(
-        self, session: Renewable, binding: str, succeed: Callable[[Channel], object]
+        self, bound: Renewable, binding: str, succeed: Callable[[Channel], object]
     ) -> None:
-        channel = session.channel
+        channel = bound.channel
         if not await channel.wait_renewal():
             return
         if EXTENSION_CLOSE in channel.extensions:
@@ -79,7 +79,7 @@ class Renewer:
                 logger.info("renewal declined peer=%s", channel.peer_did)
                 await renewed.close("the renewal was declined")
         channel.retire()
-        await session.wait_idle()
+        await bound.wait_idle()
         await channel.close("renewed")
 
 

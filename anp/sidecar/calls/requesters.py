@@ -49,7 +49,7 @@ class Requesters:
         self._remember = remember
         self._parts = parts
         self._written_parts = written
-        self._sessions: dict[tuple[str, str], list[BoundRequester]] = {}
+        self._bound: dict[tuple[str, str], list[BoundRequester]] = {}
         "Open channels by peer and document, which no repair changes; oldest first."
         self._written: dict[tuple[str, str], WrittenRequester] = {}
         self._askers: dict[str, Asker] = {}
@@ -65,23 +65,23 @@ class Requesters:
             did: The peer as it was addressed: the agreement may be another peer's.
         """
         wanted = _key(agreement)
-        for session in reversed(self._sessions.get(wanted[:2], ())):
+        for bound in reversed(self._bound.get(wanted[:2], ())):
             # A repair moves the agreement of a channel on, so it is looked at anew.
             if (
-                session.alive
-                and not session.channel.retired
-                and _key(session.agreement) == wanted
-                and did in {session.channel.peer_did, agreement.peer_did}
+                bound.alive
+                and not bound.channel.retired
+                and _key(bound.agreement) == wanted
+                and did in {bound.channel.peer_did, agreement.peer_did}
             ):
-                return session
+                return bound
         return None
 
     def written(self, did: str, uri: str) -> WrittenRequester | None:
         """Return the open channel of a protocol of the daemon's own, or None."""
-        session = self._written.get((did, uri))
-        if session is None or not session.alive or session.channel.retired:
+        bound = self._written.get((did, uri))
+        if bound is None or not bound.alive or bound.channel.retired:
             return None
-        return session
+        return bound
 
     def start_written(
         self, did: str, channel: Channel, uri: str, code: WrittenCode
@@ -93,18 +93,16 @@ class Requesters:
         """
         key = did, uri
 
-        def ended(session: WrittenRequester) -> None:
-            if self._written.get(key) is session:
+        def ended(bound: WrittenRequester) -> None:
+            if self._written.get(key) is bound:
                 del self._written[key]
 
-        session = WrittenRequester(
-            channel, uri, code, self._written_parts, on_end=ended
-        )
-        self._written[key] = session
+        bound = WrittenRequester(channel, uri, code, self._written_parts, on_end=ended)
+        self._written[key] = bound
         self._renewer.watch(
-            session, uri, lambda renewed: self.start_written(did, renewed, uri, code)
+            bound, uri, lambda renewed: self.start_written(did, renewed, uri, code)
         )
-        return session
+        return bound
 
     def start(
         self,
@@ -115,24 +113,24 @@ class Requesters:
         demand: Demand,
     ) -> BoundRequester:
         """Bind a channel to a protocol and take in what comes from now on."""
-        session = BoundRequester(
+        bound = BoundRequester(
             channel, protocol, half, agreement, demand, self._parts, on_end=self._ended
         )
-        self._sessions.setdefault(_key(agreement)[:2], []).append(session)
+        self._bound.setdefault(_key(agreement)[:2], []).append(bound)
         for whom in (None, agreement.peer_did):
             reason = self._revoked.get((agreement.hash, whom))
             if reason is not None:
                 # Taken back while its channel was opened or renewed.
-                self._end_soon(session.revoke(reason))
+                self._end_soon(bound.revoke(reason))
         self._renewer.watch(
-            session,
+            bound,
             agreement.hash,
             # A repair may have moved both on.
             lambda renewed: self.start(
-                renewed, session.protocol, session.half, session.agreement, demand
+                renewed, bound.protocol, bound.half, bound.agreement, demand
             ),
         )
-        return session
+        return bound
 
     @property
     def hashes(self) -> frozenset[str]:
@@ -151,12 +149,12 @@ class Requesters:
         """
         self._revoked[digest, peer_did] = reason
         ended = [
-            session
-            for session in self._open
-            if session.agreement.hash == digest
-            and peer_did in {None, session.agreement.peer_did}
+            bound
+            for bound in self._open
+            if bound.agreement.hash == digest
+            and peer_did in {None, bound.agreement.peer_did}
         ]
-        await asyncio.gather(*(session.revoke(reason) for session in ended))
+        await asyncio.gather(*(bound.revoke(reason) for bound in ended))
         return len(ended)
 
     def give_back(self, digest: str, peer_did: str | None) -> None:
@@ -172,11 +170,11 @@ class Requesters:
         to them any more.
         """
         current = {(one.peer_did, one.hash): one.revision for one in agreements}
-        for session in self._open:
-            used = session.agreement
+        for bound in self._open:
+            used = bound.agreement
             revision = current.get((used.peer_did, used.hash))
             if revision not in {None, used.revision}:
-                self._end_soon(_end(session))
+                self._end_soon(_end(bound))
 
     async def open(
         self, target: LinkTarget, digest: str | None, candidates: Sequence[str] = ()
@@ -199,13 +197,13 @@ class Requesters:
 
         The official SDK sends only under its newest key for a pair of DIDs.
         """
-        for session in self._open:
-            channel = session.channel
+        for bound in self._open:
+            channel = bound.channel
             if channel.peer_did != did or EXTENSION_CLOSE in channel.extensions:
                 continue
-            await session.wait_idle()
+            await bound.wait_idle()
             await channel.close("another protocol is wanted")
-            self._ended(session)
+            self._ended(bound)
         for (peer, _), written in list(self._written.items()):
             if peer == did and EXTENSION_CLOSE not in written.channel.extensions:
                 await written.wait_idle()
@@ -247,22 +245,22 @@ class Requesters:
         self._retiring.add(task)
         task.add_done_callback(self._retiring.discard)
 
-    def _ended(self, session: BoundRequester) -> None:
-        key = _key(session.agreement)[:2]
-        known = self._sessions.get(key, [])
-        if session in known:
-            known.remove(session)
+    def _ended(self, bound: BoundRequester) -> None:
+        key = _key(bound.agreement)[:2]
+        known = self._bound.get(key, [])
+        if bound in known:
+            known.remove(bound)
         if not known:
-            self._sessions.pop(key, None)
+            self._bound.pop(key, None)
 
     @property
     def _open(self) -> list[BoundRequester]:
-        return [session for known in self._sessions.values() for session in known]
+        return [bound for known in self._bound.values() for bound in known]
 
 
-async def _end(session: BoundRequester) -> None:
-    await session.wait_idle()
-    await session.channel.close("stale: another revision of our code is in use")
+async def _end(bound: BoundRequester) -> None:
+    await bound.wait_idle()
+    await bound.channel.close("stale: another revision of our half is in use")
 
 
 def _key(agreement: AgreementRecord) -> tuple[str, str, int]:

@@ -1,10 +1,10 @@
-"""The configuration: its sections, where it is read from, and its meaning.
+"""The configuration: its sections, where it is read from, and look-ups in it.
 
 * `settings`: the sections, with types, defaults and meanings.
 * `setting_types`: the types of settings, and the base of every section.
 * `load`: reads files, environment and flags into one configuration.
 * `schema`: the JSON Schema and the default file, made from the settings.
 * `live`: tells which changed settings take effect at once.
-* `meaning`: the needs and peers that the owner's words name.
+* `lookup`: the needs and peers that the owner's words name.
 * `offers`: the offers and limits that follow for the wire.
 """

@@ -48,7 +48,7 @@ def is_live(name: str) -> bool:
 
 
 def changes(old: Config, new: Config) -> Changes:
-    """Compare what runs with what the owner's files say now."""
+    """Compare the configuration in use with the owner's files."""
     changed = [
         name
         for name, was, now in _pairs(old, new)

@@ -121,7 +121,7 @@ def load_config(
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """Settings of one source: a file, the environment or the flags."""
+    """The settings of one source: a file, the environment or the flags."""
 
     content: dict[str, Any]
     "Sections as TOML would give them."

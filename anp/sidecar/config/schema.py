@@ -50,7 +50,7 @@ COLUMN = 34
 "Columns of the default file, and the one where its comments begin."
 
 SCHEMA_ID = "https://anpd.dev/schemas/anpd.toml.json"
-"A name, not a place: nobody fetches it."
+"The schema's `$id`: a name that nobody fetches."
 
 
 def config_schema() -> dict[str, Any]:
@@ -81,7 +81,7 @@ def config_schema() -> dict[str, Any]:
 
 
 def field_texts(cls: type) -> dict[str, str]:
-    """Return what the string below each field of a dataclass says."""
+    """Return the string below each field of a dataclass, by the field's name."""
     body = next(
         node.body
         for node in _tree(cls.__module__).body

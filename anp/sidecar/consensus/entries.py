@@ -1,4 +1,4 @@
-"""The owner's consensus protocols as files: what one entry says. Pure.
+"""Entries of the owner's consensus protocols, and their files. Pure.
 
 One file `NAME.protocol.json` for each URI, in the folder of `consensus.directory`. It
 names the document by its hash; the text and the code come from a bundle beside it, from

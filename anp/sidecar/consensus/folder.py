@@ -125,7 +125,7 @@ class ConsensusFolder:
         except UnicodeDecodeError:
             text = ""
         if not text or document_hash(text) != entry.hash:
-            # What the pin is for: whoever serves the URI cannot change the protocol.
+            # The pin keeps those who serve the URI from changing the protocol.
             logger.warning("protocol has another hash than pinned uri=%s", entry.uri)
             return None
         if not kept:

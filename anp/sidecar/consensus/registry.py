@@ -48,7 +48,7 @@ REFRESH_INTERVAL: Final = 5.0
 "Seconds for which our own list is served before it is looked at again."
 
 Serves = Callable[[str, str | None], Awaitable[HalfRecord | None]]
-"The half that serves a hash to a peer now; to anybody when no peer is named."
+"Returns the half that serves a hash to a peer now, or to anybody."
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class KnownProtocol:
     hash: Hash
     summary: str
     code: CodeKind | None = None
-    "Where our code for it comes from; null when it could not be made ready."
+    "The source of our code for it; null when it could not be made ready."
 
     served: bool = False
     "True when peers can use it with us now."
@@ -80,11 +80,11 @@ class KnownProtocol:
     "True when it stands in the list that peers are shown."
 
     problem: str | None = None
-    "In words, why it cannot be used."
+    "The reason if it cannot be used, in words."
 
 
 class ConsensusDesk:
-    """Keeps the registry, and everything that makes an entry of it usable."""
+    """Keeps the protocols known by URI, and prepares our halves of them."""
 
     def __init__(
         self,
@@ -100,15 +100,15 @@ class ConsensusDesk:
         workshop: Workshop,
         mind: Callable[[], Mind],
     ) -> None:
-        """Make the desk; `load` reads what the owner put into the folder.
+        """Make the registry; `load` reads the owner's folder.
 
         Args:
             folder: Holds the owner's entries and bundles.
             order: URIs, best first.
             written: Protocols of the daemon's own.
             publishes: True when peers are shown our list.
-            approve: When the owner is asked first; a protocol for all capabilities is
-                then served only as far as no word of the owner is needed.
+            approve: The rule for asking the owner first; a protocol for all
+                capabilities is then served only where the owner need not be asked.
             mind: Gives a mind that writes provider halves. We pay if it asks a model:
                 the owner put the documents here.
         """
@@ -132,7 +132,7 @@ class ConsensusDesk:
         self._work: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
 
-    # What is known.
+    # Look-ups of known protocols.
 
     def wire(self, serves: Serves) -> None:
         """Take the function that finds the half for a hash; it is made later."""
@@ -222,7 +222,7 @@ class ConsensusDesk:
         return self._pages
 
     async def settle(self) -> None:
-        """Wait until what is under way (halves, the list) is done."""
+        """Wait for the work in progress on halves and on the list."""
         while self._work is not None and not self._work.done():
             await asyncio.wait([self._work])
 

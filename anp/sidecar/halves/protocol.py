@@ -35,7 +35,7 @@ class Answer:
 
 
 class Protocol:
-    """Encodes, decodes and handles messages, and judges each by the document."""
+    """Encodes, decodes and handles messages, and validates each by the document."""
 
     def __init__(
         self, digest: str, document: Document, half: HalfRunner, validator: Validator

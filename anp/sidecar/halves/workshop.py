@@ -73,10 +73,9 @@ class LoadedHalf:
 
 @dataclass(frozen=True, slots=True)
 class HalfTrial:
-    """A half that is loaded to be tried, and not to be used."""
+    """A half that is loaded for a trial, and for nothing else."""
 
     half: HalfSource
-    "Its source."
 
     document: Document
     "The document that it should speak."
@@ -99,7 +98,7 @@ class HalfTrial:
 
 
 MoreChecks = Callable[[HalfTrial], Awaitable[tuple[str, ...]]]
-"Returns what else is wrong with a half that passed its check, in words."
+"Returns further faults of a half that passed its check, in words."
 
 
 class Workshop:

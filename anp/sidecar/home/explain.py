@@ -1,4 +1,4 @@
-"""Says in one line what is wrong with a piece of configuration."""
+"""Explains a mistake in the configuration in one line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TEXTS = {
     "float_parsing": "should be a number",
     "bool_parsing": "should be true or false",
 }
-"Where pydantic's own words speak of Python in place of TOML."
+"Messages in place of pydantic's own, which speak of Python and not of TOML."
 
 
 def explain(error: ValidationError, root: type) -> tuple[str, list[str | int]]:

@@ -29,7 +29,7 @@ MAX_API_FILE = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ApiAddress:
-    """Where a running daemon is; the content of `api.json`."""
+    """The addresses of a running daemon; the content of `api.json`."""
 
     socket: str
     "Path of the Unix socket of the local API."
@@ -44,7 +44,7 @@ class ApiAddress:
     "Our primary DID."
 
     api_url: str = ""
-    "Where the local API is on loopback TCP; empty when it is on the socket alone."
+    "URL of the local API on loopback TCP; empty when it is on the socket alone."
 
     token_file: str = ""
     "The file (0600) with the bearer token for `api_url`; empty without one."
@@ -119,7 +119,7 @@ class Home:
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             mode = stat.S_IMODE(self.path.stat().st_mode)
-            # Who can write here can replace the key and the commands we start.
+            # Anybody who can write here can replace the key and the commands we start.
             if mode & 0o022:
                 raise ConfigError(
                     f"home {self.path} can be written by others (mode {mode:o}); "
@@ -173,7 +173,7 @@ class Home:
         return False
 
     def socket_path(self, environ: Mapping[str, str] = os.environ) -> Path:
-        """Return where the API's socket goes, after making its folder (0700).
+        """Return the path for the API's socket, after making its folder (0700).
 
         It lies in the home; a path over 100 bytes goes to a short folder of the
         runtime directory. Clients never compute it: they read `api.json`.
@@ -189,11 +189,11 @@ class Home:
         return path
 
     def write_api(self, address: ApiAddress) -> None:
-        """Tell clients where the daemon is, atomically."""
+        """Write the daemon's addresses for its clients, atomically."""
         write_atomic(self.api_file, _json_bytes(asdict(address)))
 
     def read_api(self) -> ApiAddress:
-        """Return where the daemon is.
+        """Return the running daemon's addresses.
 
         Raises:
             CallError: DAEMON_UNREACHABLE, no daemon said so; the text has the command.
@@ -272,7 +272,7 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o600) -> None:
 
 
 def _runtime_folder(environ: Mapping[str, str]) -> Path:
-    """Return a short folder for sockets: the session's own, or one of ours."""
+    """Return a short folder for sockets: the login session's own, or one of ours."""
     if runtime := environ.get("XDG_RUNTIME_DIR"):
         folder = Path(runtime) / "anpd"
         # The digest and the socket's name take another 26 bytes.

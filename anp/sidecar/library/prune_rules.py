@@ -20,7 +20,7 @@ DAY: Final = 86_400.0
 "Seconds."
 
 DEFAULT_AGE: Final = 90 * DAY
-"Seconds for which nothing was done with what is dropped."
+"Seconds without use after which a record may be dropped."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +34,10 @@ class PruneRules:
     "Seconds since it was last used, failed, went stale or was revoked."
 
     revoked: Mapping[tuple[str, str | None], float]
-    "When a document was revoked, by hash and peer, or None for all peers."
+    "Time at which a document was revoked, by hash and peer, or None for all peers."
 
     last_uses: Mapping[str, float]
-    "When the last call went through a document, by its hash."
+    "Time of the last call through a document, by its hash."
 
     def agreement(self, record: AgreementRecord) -> str | None:
         """Return why an agreement may go, or None."""

@@ -1,4 +1,4 @@
-"""The owner has agreed test cases run again: by our side alone, or with the peer."""
+"""Runs agreed test cases again for the owner, by our side alone or with the peer."""
 
 from __future__ import annotations
 
@@ -203,14 +203,14 @@ class Retester:
             demand = await self._demand(document, agreement)
             try:
                 async with asyncio.timeout(TIMEOUT):
-                    session = await self._binder.channel_for_tests(
+                    bound = await self._binder.channel_for_tests(
                         target, agreement, half, demand
                     )
                     try:
-                        session.cases.asked = kept_fixtures(agreement.tests, ASKED)
-                        report = await session.cases.run(known)
+                        bound.cases.asked = kept_fixtures(agreement.tests, ASKED)
+                        report = await bound.cases.run(known)
                     finally:
-                        await session.channel.close("the test is done")
+                        await bound.channel.close("the test is done")
             except TimeoutError:
                 raise CallError(
                     ErrorKind.TIMEOUT, f"the test took over {TIMEOUT:g} s"
@@ -268,7 +268,7 @@ class Retester:
         if half.role is AgreementRole.REQUESTER and agreement is not None:
             side = await self._demand(document, agreement)
         else:
-            # What it calls was settled when it was made.
+            # The capabilities it may call were settled when it was made.
             side = Offer(self._exposure.offered(), hints=tuple(half.capabilities))
         try:
             name = f"test:{secrets.token_hex(4)}"

@@ -109,7 +109,7 @@ class Pruned:
 
 
 class ProtocolDesk:
-    """Carries out what the owner says, and tells what came of it.
+    """Carries out the owner's word about protocols, and returns its effects.
 
     What is said is on disk before anything is closed, so it outlives the daemon.
     """
@@ -180,7 +180,7 @@ class ProtocolDesk:
         )
 
     async def approve(self, prefix: str, *, peer_did: str | None = None) -> Approved:
-        """Take back a revocation or a quarantine, or give the word that is waited for.
+        """Lift a revocation or a quarantine, or give an approval that is waited for.
 
         Args:
             prefix: The document's hash or the beginning of it.

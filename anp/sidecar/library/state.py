@@ -1,4 +1,4 @@
-"""The state of a protocol with a peer, and in words why it is not used. Pure."""
+"""The state of a protocol with a peer, with the reason if it is not used. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ProtocolStanding:
     state: StateName
 
     reason: str
-    "Why it is not used, in one line; empty when it is."
+    "The reason if it is not used, in one line; empty when it is."
 
 
 def revocation_for(
@@ -62,7 +62,7 @@ def standing_of(
     Args:
         state: As it is stored.
         half: State of our half; None when the half is not there.
-        revocation: What the owner took back, if it holds for it.
+        revocation: The revocation that holds for it, if there is one.
         quarantined: Why its code may not run now.
         unfit: Why its capabilities cannot be called now.
         tests: The `tests` of the agreement.
@@ -90,7 +90,7 @@ def standing_of(
 
 
 def last_run(record: AgreementRecord) -> dict[str, Any] | None:
-    """Return when test cases last ran, how, and what came of it, or None.
+    """Return the last run of test cases: its time, mode and outcome; None without one.
 
     That is what `protocols test` kept, or what was found when it was agreed.
     """

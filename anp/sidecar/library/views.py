@@ -305,7 +305,7 @@ class Library:
         `limit`, and still be followed by another.
 
         Args:
-            after: Where this page begins, as the page before said.
+            after: The beginning of this page, as given by the page before.
             peer: Only those with this peer, in its canonical form.
             role: Only that half.
             state: Only those in this state, as it is shown.

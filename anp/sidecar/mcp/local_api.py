@@ -77,7 +77,7 @@ class LocalApi:
                 result: dict[str, Any] = call["result"]
                 return result
             if call["state"] == "waiting":
-                # Who asked would wait for an hour; the owner's word is kept for them.
+                # The client would wait for an hour; the owner's word is kept for it.
                 await self._ask("POST", f"{path}/cancel", json={})
             raise ApiProblem(call["problem"] or {"detail": "the daemon stopped"})
         except asyncio.CancelledError:

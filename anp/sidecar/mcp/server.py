@@ -61,7 +61,7 @@ ADVICE: Final[dict[ErrorKind, str]] = {
     ErrorKind.PEER_UNREACHABLE: "The agent cannot be reached; try again later.",
     ErrorKind.LOCAL_RESOURCE: "Ask the user to run `anpd doctor`.",
 }
-"What a model can do about a failure, by its kind."
+"Advice to a model after a failure, by the failure's kind."
 
 PEER: Final = {
     "type": "string",
@@ -167,7 +167,7 @@ class _PeerTool:
     "Name of the capability."
 
     tool: types.Tool
-    "As clients see it."
+    "The MCP tool that clients see."
 
 
 class _Face:

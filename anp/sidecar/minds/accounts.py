@@ -1,4 +1,4 @@
-"""Money for the model: the accounts of the day, and who pays for which request.
+"""Budgets for the model: the accounts of the day, and the payer of each request.
 
 `Spending` keeps the accounts, and each negotiation gets a `Spender`: a `Model` that
 reserves before every request and settles after it. A spender for a peer is made where
@@ -54,10 +54,9 @@ MAX_SHOWN = 32 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Exchanged:
-    """One request to the model and its answer, for whoever shows them to the owner."""
+    """One request to the model and its answer, kept to be shown to the owner."""
 
     question: Question
-    "What was asked."
 
     request: ModelRequest
     "The messages as they were sent."
@@ -66,16 +65,16 @@ class Exchanged:
     "The model's words, if there were any."
 
     outcome: str
-    "What came of it, as in the ledger."
+    "The outcome of the request, as written in the ledger."
 
     usage: Usage
-    "What it counts for."
+    "The model calls and tokens it is charged with."
 
     ms: float
     "Milliseconds it took."
 
     def shown(self) -> dict[str, Any]:
-        """Return it as the record of a negotiation keeps it, cut to a length."""
+        """Return the exchange for the record of a negotiation, cut to a length."""
         return {
             "step": self.question.step,
             "messages": [
@@ -179,7 +178,7 @@ class Spending:
             async with self._lock:
                 await self._save(reservation.spent, call)
         except CacheError as exc:
-            # What is on disk is the reservation, which is more than was used.
+            # The reservation stays on disk; it is more than was used.
             logger.error("spending not recorded reason=%s", exc)
 
     async def _today(self) -> Budget:
@@ -247,7 +246,7 @@ class Spender:
     """The model for one negotiation, paid from one account; see `Model`.
 
     Args:
-        account: Who pays: `OWNER`, `UNLISTED`, or the canonical DID of a listed peer.
+        account: The payer: `OWNER`, `UNLISTED`, or the canonical DID of a listed peer.
             Whoever makes us think pays: our own call from the owner's account, all
             that a peer's message starts from the peer's, also on a channel of ours.
         peer: With whom, in its canonical form, for the ledger.
@@ -274,7 +273,7 @@ class Spender:
         self._purse = Purse()
         self._money = 0.0
         self.exhausted = ""
-        "Which budget had no room for a request, in words for the owner; else empty."
+        "Names the budget that had no room for a request, for the owner; else empty."
 
     @property
     def calls(self) -> int:

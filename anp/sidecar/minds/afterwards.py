@@ -1,4 +1,4 @@
-"""What our mind is asked after a negotiation: repairs, faults, questions, test cases.
+"""Questions to our mind after a negotiation: repairs, faults, answers, test cases.
 
 Each gets a mind with an account of its own, as a negotiation does. What the model was
 asked joins the record of the negotiation that the protocol came from, where the owner
@@ -43,7 +43,7 @@ class Bill:
 
 
 class Afterwards:
-    """Gives minds for what comes after a negotiation."""
+    """Gives minds for repairs, questions and test cases after a negotiation."""
 
     def __init__(self, store: Store, think: Think) -> None:
         self._store = store
@@ -63,7 +63,7 @@ class Afterwards:
         """Give a mind for one matter; see `Minds.think`.
 
         Args:
-            negotiation_id: Where the protocol came from, if that is known.
+            negotiation_id: The negotiation that made the protocol, if it is known.
             bill: Gets what it costs.
         """
         seen: list[Exchanged] = []

@@ -1,4 +1,7 @@
-"""Which mind works on what, and who pays for it (DESIGN.md, Negotiation and Trust)."""
+"""Gives each piece of work its mind, and an account that pays for it.
+
+See DESIGN.md, Negotiation and Trust.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +31,16 @@ class Thinking:
     "Proposes, judges, writes and answers."
 
     model: LlmMind | None
-    "What only a model can do; None while the owner set none."
+    "The part that only a model can do; None if the owner set no model."
 
     cost: Callable[[], Cost] = Cost
     "Returns the model calls so far, with their price."
 
     first: Mind | None = None
-    "What costs nothing and is tried before `mind` for a repair, or None."
+    "A mind without cost that tries a repair before `mind` does, or None."
 
     exhausted: Callable[[], str] = lambda: ""
-    "Which budget had no room for a call, in words for the owner; else empty."
+    "Names the budget that had no room for a call, for the owner; else empty."
 
 
 class Think(Protocol):
@@ -73,7 +76,7 @@ class Minds:
         Args:
             kind: `rules`, `llm` or `auto`: rules first, the model for what is left.
             endpoint: The owner's model, or None.
-            is_listed: Whether the owner listed a peer, by its canonical DID.
+            is_listed: Tells by its canonical DID if the owner listed a peer.
 
         Raises:
             ConfigError: `llm` without a model.
@@ -89,7 +92,7 @@ class Minds:
 
     @property
     def name(self) -> str:
-        """What negotiates: `rules`, `llm` or `auto`."""
+        """The kind of mind that negotiates: `rules`, `llm` or `auto`."""
         return self._kind if self._endpoint is not None else "rules"
 
     def think(
@@ -104,7 +107,7 @@ class Minds:
 
         Args:
             peer_did: The peer in its canonical form.
-            ours: Whether a call of the owner's started it; else the peer pays.
+            ours: True if a call of the owner's started it; else the peer pays.
             negotiation_id: For the ledger.
             watch: Gets every exchange with the model.
         """

@@ -1,4 +1,4 @@
-"""The owner's `[llm]` and `[budget]`: where the model is, with which key, for how much.
+"""Makes the model's endpoint and accounts from the owner's `[llm]` and `[budget]`.
 
 Nothing here turns a model on but `llm.model`: a key in the environment does not.
 """
@@ -64,7 +64,7 @@ def budget_limits(config: BudgetConfig) -> BudgetLimits:
 def make_endpoint(
     config: LlmConfig, validate: Validate, *, environ: Mapping[str, str] = os.environ
 ) -> ModelEndpoint | None:
-    """Return the way to the owner's model, or None while `llm.model` is not set.
+    """Return the endpoint of the owner's model, or None while `llm.model` is not set.
 
     Raises:
         ConfigError: A key was named and is not there, or is none.
@@ -81,7 +81,7 @@ def make_endpoint(
 def endpoint_settings(
     config: LlmConfig, *, environ: Mapping[str, str] = os.environ
 ) -> EndpointSettings | None:
-    """Return how the owner's model is asked; see `make_endpoint`."""
+    """Return the settings for asking the owner's model; see `make_endpoint`."""
     if config.model is None:
         return None
     from negotiation.llm.asking.answers import Form

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class Attaching:
-    """Keeps what runs the same as what the owner's files say."""
+    """Keeps the running attachments the same as those in the owner's files."""
 
     def __init__(self, home: Home, exposure: Exposure, *, max_calls: int) -> None:
         self._home = home
@@ -76,6 +76,6 @@ class Attaching:
         self._exposure.put(spec, attachment)
 
     async def close(self) -> None:
-        """End what runs."""
+        """End every attachment."""
         attachments = [a for _, a in self._exposure.attachments.values()]
         await asyncio.gather(*(attachment.close() for attachment in attachments))

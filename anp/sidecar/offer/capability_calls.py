@@ -35,7 +35,7 @@ def max_output(max_payload: int) -> int:
 
 
 class CapabilityCalls:
-    """Calls what is exposed, and nothing else."""
+    """Calls exposed capabilities, and no others."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class CapabilityCalls:
         self._timeout = timeout
 
     def is_repeatable(self, name: str) -> bool:
-        """Whether a second call of `name` does no more than the first."""
+        """True if a second call of `name` does no more than the first."""
         capability = self._exposure.capability(name)
         return capability is not None and (
             capability.read_only or capability.idempotent
@@ -91,8 +91,8 @@ class CapabilityCalls:
         """Call an exposed capability.
 
         Args:
-            max_payload: What one frame of the channel that the answer goes out on
-                may carry, in bytes.
+            max_payload: Most bytes that one frame of the channel for the answer
+                may carry.
 
         Raises:
             CapabilityFailed: It is not available, failed, or the data does not fit.

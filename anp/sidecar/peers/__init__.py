@@ -1,4 +1,4 @@
-"""Other daemons: who they are, where they are, what they may, what they publish.
+"""Other daemons: their identities, addresses, permissions and published lists.
 
 * `policy`: the owner's policy: which peers may open channels to us.
 * `finder`: finds the DID and the address of a peer that a caller named.

@@ -1,4 +1,4 @@
-"""Who is meant by PEER, and where: address book, pins, and a first look."""
+"""Finds a peer's DID and address in the address book, the pins, or by a first look."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class PeerFinder:
 
         Args:
             web: Finds those whose DID alone is known, by their documents.
-            tls: How certificates are checked; None is the library's way.
-            has_link: Whether a link to a DID is up.
+            tls: The rules for checking certificates; None is for the library's.
+            has_link: Tells if a link to a DID is up.
         """
         self._has_link = has_link
         self._book = book
@@ -54,7 +54,7 @@ class PeerFinder:
         self._tls = tls
 
     async def find(self, peer: str, *, trust_first_use: bool) -> LinkTarget:
-        """Return whom `peer` means.
+        """Return the DID and the address of a peer.
 
         Args:
             peer: Name, DID, URL or `URL#DID`.
@@ -93,7 +93,7 @@ class PeerFinder:
     async def _by_document(
         self, address: PeerAddress, unknown: CallError
     ) -> LinkTarget:
-        """Return where a DID's own document says that it is.
+        """Return the address that a DID's own document names.
 
         Nothing is pinned: the document says it anew each time, and whoever answers has
         to prove the DID.

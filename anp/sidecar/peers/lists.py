@@ -35,7 +35,7 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 LIST_PATH: Final = "/.well-known/anp/protocols"
-"Where the list is, on the host and port of the WebSocket."
+"Path of the list, on the host and port of the WebSocket."
 
 FETCH_TIMEOUT: Final = 3.0
 "Seconds for the whole answer; a peer without a list must not hold up a call."
@@ -65,24 +65,24 @@ class FetchedPage:
 
 
 UNANSWERED: Final = (FetchError, ListingError, TimeoutError)
-"What a fetch from a peer may end with."
+"The exceptions of a fetch from a peer that fails."
 
 Get = Callable[[str, int, str], Awaitable[FetchedPage]]
-"Fetches a URL: most bytes of the body, and an `ETag` known already or an empty text."
+"Fetches a URL, given the most bytes of the body and a known `ETag`, or an empty one."
 
 
 def document_path(digest: str) -> str:
-    """Return where the document with a hash is, on the same host and port."""
+    """Return the path of the document with a hash, on the same host and port."""
     return f"{LIST_PATH}/{digest}"
 
 
 def peer_getter(tls: ssl.SSLContext | bool = True) -> Get:
-    """Return what fetches from addresses that the owner or the address book names.
+    """Return a function that fetches from addresses the owner or address book names.
 
     It raises `FetchError` without an answer, `ListingError` for one too large.
 
     Args:
-        tls: How certificates are checked.
+        tls: The rules for checking certificates.
     """
 
     async def get(url: str, max_size: int, etag: str) -> FetchedPage:
@@ -107,7 +107,7 @@ def peer_getter(tls: ssl.SSLContext | bool = True) -> Get:
 
 
 def guarded_getter(fetcher: Fetcher) -> Get:
-    """Return what fetches from addresses that only the peer itself named."""
+    """Return a function that fetches from addresses only the peer itself named."""
 
     async def get(url: str, max_size: int, etag: str) -> FetchedPage:
         fetched = await fetcher.fetch(
@@ -120,7 +120,7 @@ def guarded_getter(fetcher: Fetcher) -> Get:
 
 @dataclass(slots=True)
 class _Kept:
-    """What is known of one peer's list."""
+    """One peer's list as it was read last."""
 
     listing: ProtocolListing | None
     etag: str
@@ -159,7 +159,7 @@ class PeerLists:
         """Return what a peer publishes, or None when it publishes nothing.
 
         Args:
-            ask: Whether the peer may be asked; otherwise only what is kept counts.
+            ask: True if the peer may be asked; otherwise only a kept list counts.
         """
         if target.url is None:
             return None
@@ -201,7 +201,7 @@ class PeerLists:
         return text
 
     def forget(self, target: LinkTarget) -> None:
-        """Ask anew the next time, for what was said turned out to be untrue."""
+        """Forget a list that turned out to be untrue; its next use fetches it anew."""
         if target.url is not None:
             kept = self._lists.get((target.did, target.url))
             if kept is not None:

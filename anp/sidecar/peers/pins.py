@@ -1,4 +1,4 @@
-"""What the store pins of peers: the DID behind a URL, and the keys of a DID."""
+"""Pins of peers in the store: the DID behind a URL, and the keys of a DID."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["DidKeys", "UrlPins"]
 
 
 class UrlPins:
-    """The store's pins as the address book wants them."""
+    """Gives the address book the pins of URLs that are in the store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -37,7 +37,7 @@ class UrlPins:
 
 
 class DidKeys:
-    """The store's DID keys as the resolver wants them, and the owner's word on them."""
+    """Gives the resolver the stored keys of DIDs; takes the owner's word on them."""
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
         self._store = store

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PeerRules:
-    """What the configuration says of peers; the store knows the rest."""
+    """The configuration's rules on peers; those made at run time are in the store."""
 
     default: str
     "`any` or `listed`."
@@ -43,12 +43,12 @@ class PeerRules:
 
 
 class PeerPolicy:
-    """Who may open channels to us: `any` verified DID, or only listed ones."""
+    """Decides which peers may open channels: any verified DID, or only listed ones."""
 
     def __init__(self, store: Store, rules: PeerRules) -> None:
         self._store = store
         self.rules = rules
-        "What the owner's configuration says; may be replaced at any time."
+        "The rules of the owner's configuration; may be replaced at any time."
 
     async def check(self, did: str, *, shown_did: str) -> None:
         """Let a verified peer in, and remember that it was here.
@@ -77,7 +77,10 @@ class PeerPolicy:
             raise PeerError(ErrorCode.NOT_ALLOWED, f"{shown_did} is not allowed")
 
     def is_listed(self, did: str) -> bool:
-        """Whether the owner allowed a peer, under any DID it is known by; may block."""
+        """True if the owner allowed a peer, under any DID it is known by.
+
+        Reads the store, and so may block.
+        """
         allowed = self.rules.allowed
         return did in allowed or any(
             peer.state is PeerState.ALLOWED or bool(allowed & {peer.did, *peer.aliases})
@@ -91,7 +94,10 @@ class PeerPolicy:
         await asyncio.to_thread(self._remember, did, shown_did, state)
 
     def is_blocked(self, did: str) -> bool:
-        """Whether the owner blocked a peer, under any DID it is known by; may block."""
+        """True if the owner blocked a peer, under any DID it is known by.
+
+        Reads the store, and so may block.
+        """
         return did in self.rules.blocked or any(
             peer.state is PeerState.BLOCKED for peer in self._store.peers_known_as(did)
         )

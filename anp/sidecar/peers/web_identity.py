@@ -1,4 +1,4 @@
-"""Our place on the web of DIDs: who we are there, whom we believe, what we serve."""
+"""Our `did:wba`, the resolver of peers' DIDs, and TLS of the port for peers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 MEDIA_TYPE = "application/json"
-"What our document is served as; the SDK takes no other."
+"Media type our document is served with; ANP's SDK takes no other."
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,9 @@ class OwnWeb:
     """Our own `did:wba`, as its document has it."""
 
     did: WebDid
-    "The DID."
 
     identity: LocalIdentity
-    "Who signs our hellos."
+    "The DID with the key that signs our hellos."
 
     url: str | None
     "Our WebSocket URL by the document."
@@ -51,7 +50,7 @@ class OwnWeb:
     "The document, as it is published."
 
     def pages(self) -> dict[str, Page]:
-        """Return what the peer-facing port serves for it, by path."""
+        """Return the pages that the port for peers serves for it, by path."""
         return {self.did.document_path: (MEDIA_TYPE, self.document)}
 
 
@@ -103,7 +102,7 @@ def make_resolver(web: WebResolver) -> ChainResolver:
 
 
 def server_tls(config: Config) -> ssl.SSLContext | None:
-    """Return what the peer-facing port shows, or None when it speaks plain.
+    """Return the TLS settings of the port for peers, or None if it speaks plain.
 
     Raises:
         ConfigError: The certificate or its key cannot be used.

@@ -1,4 +1,4 @@
-"""What the system says of its clock."""
+"""Asks the system for the time and the state of its clock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 __all__ = ["Clock"]
 
 TIME_ERROR = 5
-"What `adjtimex` returns while the clock is not synchronised (Linux, timex.h)."
+"Returned by `adjtimex` while the clock is not synchronised (Linux, timex.h)."
 
 SIZE_OF_TIMEX = 256
 "More than `struct timex` has on any Linux."
@@ -24,7 +24,7 @@ class Clock:
     "Seconds since 1970."
 
     synchronised: bool | None
-    "Whether somebody keeps it in step; None where the system does not tell."
+    "True if a time service keeps it in step; None if the system does not tell."
 
     @classmethod
     def of_system(cls) -> Clock:

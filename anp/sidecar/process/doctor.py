@@ -45,7 +45,7 @@ MAX_SKEW = 60.0
 
 
 class Level(StrEnum):
-    """How bad it is."""
+    """The severity of a finding."""
 
     OK = "ok"
     "It works."
@@ -59,19 +59,18 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorCheck:
-    """What one look found."""
+    """The finding of one check."""
 
     name: str
-    "What was looked at."
+    "The thing that was looked at."
 
     text: str
-    "What was found."
+    "The finding, in words."
 
     level: Level = Level.OK
-    "How bad it is."
 
     why: str = ""
-    "What comes of it, if it is not good."
+    "The consequences, if it is not good."
 
     fix: str = ""
     "A command, or what to write where."
@@ -84,7 +83,7 @@ class DoctorCheck:
 
     @property
     def can_fix(self) -> bool:
-        """Whether `repair` can do something about it."""
+        """True if `repair` can mend it."""
         return self.mode is not None or self.leftover is not None
 
 
@@ -95,7 +94,7 @@ def examine(
 
     Args:
         config: The owner's configuration, or None if it cannot be read.
-        clock: What the system says of its clock; asked when not given.
+        clock: The state of the system's clock; asked for when not given.
     """
     found = [*_home(home), *_identity(home, config), _clock(clock or Clock.of_system())]
     found += [_disk(home), _files()]
@@ -107,7 +106,7 @@ def examine(
 
 
 def repair(checks: Iterable[DoctorCheck]) -> list[str]:
-    """Do what is safe; return what was done, in words.
+    """Carry out the safe fixes; return them in words.
 
     Raises:
         ConfigError: The system does not allow it.

@@ -1,4 +1,4 @@
-"""What a service manager is told (the protocol of sd_notify), if there is one."""
+"""Reports the daemon's state to a service manager, if there is one (sd_notify)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 class ServiceManager:
-    """Tells systemd, or whoever set `NOTIFY_SOCKET`, how the daemon is doing."""
+    """Tells systemd, or another setter of `NOTIFY_SOCKET`, the state of the daemon."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._address = _address(environ.get("NOTIFY_SOCKET", ""))
@@ -31,11 +31,11 @@ class ServiceManager:
         self._tell("RELOADING=1", f"MONOTONIC_USEC={usec}")
 
     def stopping(self, status: str) -> None:
-        """Say that nothing new is taken."""
+        """Report that the daemon is stopping."""
         self._tell("STOPPING=1", f"STATUS={status}")
 
     async def keep_alive(self) -> None:
-        """Say again and again that the loop turns, where a watchdog waits for it."""
+        """Report regularly that the event loop runs, if the manager has a watchdog."""
         while self._watchdog is not None:
             self._tell("WATCHDOG=1")
             await asyncio.sleep(self._watchdog / 2)

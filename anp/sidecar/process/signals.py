@@ -1,4 +1,4 @@
-"""What signals mean to a daemon: stop, stop at once, read the configuration again."""
+"""Reacts to signals: stop, stop at once, read the configuration again."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Signals:
         """Handle signals for a block.
 
         Args:
-            reload: What SIGHUP asks for; its errors are logged.
+            reload: Called at SIGHUP; its errors are logged.
         """
         loop = asyncio.get_running_loop()
         for number in STOP:

@@ -1,4 +1,4 @@
-"""The end of a daemon: nothing new, then what is under way, then the links."""
+"""Stops a daemon: refuses new calls, waits for those under way, closes the links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is counted: every metric with its labels and their values. Pure.
+"""The daemon's counters: every metric with its labels and their values. Pure.
 
 The counts are plain numbers, so that counting costs nothing worth mentioning and
 starting up does not wait for prometheus-client, which takes half as long to import as
@@ -42,10 +42,9 @@ class Family:
     "Its name in Prometheus; counters end in `_total`."
 
     kind: Literal["counter", "gauge", "histogram"]
-    "How it moves."
 
     text: str
-    "What it says, for people."
+    "Its description for people."
 
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     "Each label with its values; nothing else ever becomes one, least of all a DID."
@@ -200,10 +199,9 @@ class Histogram:
     """Observations of one set of label values."""
 
     bounds: tuple[float, ...]
-    "Upper bounds."
 
     counts: list[int]
-    "How many fell under each bound and above the one before; the last above all."
+    "Number of values under each bound and above the one before; last, those above all."
 
     total: float = 0.0
     "Their sum."
@@ -247,7 +245,7 @@ class Metrics:
         found[values].observe(value)
 
     def watch(self, name: str, read: Callable[[], Mapping[Values, float]]) -> None:
-        """Have a gauge read when somebody asks: its label values, each with a number.
+        """Register a function that reads a gauge: its label values, each with a number.
 
         Raises:
             LocalError: There is no such gauge.

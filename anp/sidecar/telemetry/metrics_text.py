@@ -28,7 +28,7 @@ def metrics_text(metrics: Metrics) -> bytes:
 
 
 class _Collector:
-    """Gives prometheus-client what was counted."""
+    """Gives the counts to prometheus-client."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics

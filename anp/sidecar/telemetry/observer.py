@@ -64,13 +64,11 @@ class CallSeen:
     """A call under way, filled in by who carries it."""
 
     span: Span
-    "Its span."
 
     source: str = "none"
-    "What it went through; see the labels of `anpd_calls_total`."
+    "The way it took; see the labels of `anpd_calls_total`."
 
     outcome: str = "ok"
-    "How it ended."
 
 
 @dataclass(slots=True)
@@ -78,10 +76,8 @@ class NegotiationSeen:
     """A negotiation under way, filled in by who leads it."""
 
     span: Span
-    "Its span."
 
     outcome: str = "unexpected"
-    "How it ended."
 
     rounds: int = 0
     "Candidates that were on the table."
@@ -98,7 +94,7 @@ class Observer:
         self._tracer = maker.get_tracer("anpd", daemon_version())
         self.flights = Flights()
         self.model_answers = True
-        "Whether the last request to the model got an answer; also before the first."
+        "False if the last request to the model got no answer; True before the first."
 
     @contextlib.contextmanager
     def call_out(self, peer: str, *, mode: str) -> Iterator[CallSeen]:
@@ -197,7 +193,7 @@ class Observer:
             span.set_attribute(f"gen_ai.usage.{kind}_tokens", tokens)
 
     def looked_up(self, result: str) -> None:
-        """Count what was found for a call of ours."""
+        """Count a search for a protocol for a call of ours, by its result."""
         self.metrics.count("anpd_protocol_lookups_total", result=result)
 
     def handshake(self, role: str, outcome: str) -> None:

@@ -23,7 +23,7 @@ FLUSH_INTERVAL: Final = 5.0
 
 
 class Way(StrEnum):
-    """How a call went; the names of the counts in a `UsageRecord`."""
+    """The way a call took; also the names of the counts in a `UsageRecord`."""
 
     AGREEMENT = "agreement"
     CONSENSUS = "consensus"
@@ -34,7 +34,7 @@ class Way(StrEnum):
 
 
 class UseCounter:
-    """How many calls went which way, for each document and in all.
+    """Counts the calls that went each way, for each document and in all.
 
     One write for all calls of `FLUSH_INTERVAL` seconds, whatever their number.
     """
@@ -66,7 +66,7 @@ class UseCounter:
             self._timer = loop.call_later(self._interval, self._start)
 
     async def flush(self) -> None:
-        """Write what is counted; what cannot be written waits for the next time."""
+        """Write the counts; those that cannot be written wait for the next time."""
         counted, self._counted = self._counted, {}
         uses, self._uses = self._uses, {}
         if not counted:
@@ -83,7 +83,7 @@ class UseCounter:
                 self._use(agreement, count, at)
 
     async def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining counts."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,4 +1,4 @@
-"""What the peer-facing port answers to anything that speaks HTTP, or nearly."""
+"""The port for peers answers anything that speaks HTTP, or nearly."""
 
 from __future__ import annotations
 

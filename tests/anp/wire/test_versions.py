@@ -1,4 +1,4 @@
-"""Which version two sides use, and with it how their frames look."""
+"""Two sides choose a message version, and with it the form of their frames."""
 
 from __future__ import annotations
 

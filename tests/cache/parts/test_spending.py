@@ -1,4 +1,4 @@
-"""What was spent lasts, in order, and the ledger stays within its limits."""
+"""Spending is kept, in order, and the ledger stays within its limits."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Pair:
 
     @property
     def offer(self) -> Offer:
-        """What the provider's side has."""
+        """The offer of the provider's side."""
         return Offer((self.capability,))
 
     @property
@@ -52,7 +52,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Table:
-    """What both sides hold when they have agreed."""
+    """The test cases that both sides hold when they have agreed."""
 
     pair: Pair
     proposed: tuple[TestCase, ...]

@@ -1,4 +1,4 @@
-"""What the provider writes into a set: answers of its own half, on fixtures."""
+"""The provider fills a set with answers of its own half, on fixtures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the requester proposes: requests of its own half, with room for answers."""
+"""The requester proposes requests of its own half, with room for answers."""
 
 from __future__ import annotations
 

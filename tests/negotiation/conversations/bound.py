@@ -92,7 +92,7 @@ class Bound:
 
     @property
     def busy(self) -> bool:
-        """Whether the dialogue waits for an answer of ours."""
+        """True while the dialogue waits for an answer of ours."""
         return bool(self._todo)
 
     # What the agent and the tests want.

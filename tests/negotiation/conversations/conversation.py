@@ -82,12 +82,12 @@ class Conversation:
 
     @property
     def connected(self) -> bool:
-        """Whether some side believes that there is a connection."""
+        """True if some side believes that there is a connection."""
         return any(one.phase is not Phase.CLOSED for one in self.sides if one.honest)
 
     @property
     def may_connect(self) -> bool:
-        """Whether another connection may be opened."""
+        """True if another connection may be opened."""
         return not self.up and self.connections < MAX_CONNECTIONS
 
     @property

@@ -1,4 +1,4 @@
-"""What can go wrong at a step of a conversation, apart from the two sides' minds."""
+"""Faults at a step of a conversation, apart from those of the two sides' minds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is noted while two sides talk: the facts that rules are checked against."""
+"""Notes on a conversation of two sides: the facts that rules are checked against."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What travels between two simulated sides, and the link that carries it."""
+"""Letters between two simulated sides, and the link that carries them."""
 
 from __future__ import annotations
 

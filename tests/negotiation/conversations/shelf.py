@@ -1,4 +1,4 @@
-"""What one simulated side keeps from one connection to the next."""
+"""The store of one simulated side, which lasts from one connection to the next."""
 
 from __future__ import annotations
 

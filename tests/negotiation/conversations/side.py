@@ -145,7 +145,7 @@ class Side:
 
     @property
     def busy(self) -> bool:
-        """Whether our mind is at something in a negotiation."""
+        """True while our mind works on something in a negotiation."""
         return self.phase is Phase.NEGOTIATING and bool(self._todo)
 
     def think(self, now: float) -> bool:

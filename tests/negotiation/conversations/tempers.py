@@ -1,4 +1,4 @@
-"""How a simulated side decides: its mind, its code and its manners."""
+"""The behaviour of a simulated side: its mind, its code and its manners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which base a candidate names, and who may name it (ANP-26)."""
+"""The base that a candidate names, and the side that may name it (ANP-26)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How two sides come to one text: turns, their numbers and confirmations."""
+"""Two sides come to one text: turns, their numbers and confirmations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a negotiation ends without a text: rejections, limits and silence."""
+"""Ends of a negotiation without a text: rejections, limits and silence."""
 
 from __future__ import annotations
 

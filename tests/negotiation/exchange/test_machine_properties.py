@@ -1,4 +1,4 @@
-"""What holds for a machine whatever comes, in any order."""
+"""Properties that hold for a machine under any inputs, in any order."""
 
 from __future__ import annotations
 

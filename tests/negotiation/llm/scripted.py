@@ -86,7 +86,7 @@ class ScriptedModel:
 
     @property
     def calls(self) -> Count[str]:
-        """How often each step was asked."""
+        """The number of questions of each step."""
         return Count(question.step for question in self.asked)
 
 

@@ -1,4 +1,4 @@
-"""What no task can use, what makes no sense, and what was injected."""
+"""Useless, senseless and injected answers of a model."""
 
 from __future__ import annotations
 

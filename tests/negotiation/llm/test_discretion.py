@@ -1,4 +1,4 @@
-"""What the owner says for our mind alone reaches no peer, whatever a model does."""
+"""The owner's words for our mind alone reach no peer, whatever a model does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a half may say means what it means in CPython (SANDBOX.md, items 1 to 8)."""
+"""Allowed code of a half means the same as in CPython (SANDBOX.md, items 1 to 8)."""
 
 from __future__ import annotations
 

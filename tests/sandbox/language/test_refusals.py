@@ -1,4 +1,4 @@
-"""What a half may not say is refused by line, with what to use instead."""
+"""Forbidden code of a half is refused by line, with advice on what to use instead."""
 
 from __future__ import annotations
 

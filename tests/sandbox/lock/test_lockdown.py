@@ -1,4 +1,4 @@
-"""What a locked worker can do with the language layer off: next to nothing."""
+"""A locked worker can do next to nothing, even with the language layer off."""
 
 from __future__ import annotations
 

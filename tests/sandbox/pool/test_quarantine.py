@@ -1,4 +1,4 @@
-"""When a protocol is used no more, and for whom."""
+"""Quarantine: a protocol that fails is no longer used, for one peer or for all."""
 
 from __future__ import annotations
 

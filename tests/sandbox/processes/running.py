@@ -1,4 +1,4 @@
-"""Whether processes are gone."""
+"""Tells tests whether processes have ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the daemon does with a worker that sends whatever it likes."""
+"""The daemon survives a worker that sends anything at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dashboard: pages for the owner's browser, and who may open them.
+"""The dashboard: pages for the owner's browser, and access to them.
 
 * `routes`: its files and its sign-in, as routes of the API.
 * `visits`: one-time codes and cookies.

@@ -79,14 +79,12 @@ class _File:
     """One file as it is sent."""
 
     data: bytes
-    "Its bytes."
 
     media_type: str
-    "Its `Content-Type`."
 
 
 class Dashboard:
-    """Serves the pages, and says whose browser may use the API."""
+    """Serves the pages, and lets browsers that are signed in use the API."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

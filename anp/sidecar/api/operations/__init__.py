@@ -6,5 +6,5 @@
 * `peers`: peers: known, allowed, blocked, asked.
 * `negotiations`: negotiations and the owner's word about them.
 * `protocols`: agreed protocols.
-* `sharing`: protocols in bundles and under URIs.
+* `distribution`: protocols in bundles and under URIs.
 """

@@ -19,7 +19,7 @@ from anp.sidecar.api.requests import EmptyBody, LongText, PeerName, Uri
 from anp.sidecar.api.table import STRICT, get, post
 from anp.sidecar.calls.caller import CallRequest, CallResult, Mode
 from anp.sidecar.calls.journal import CallState, KeptCall
-from anp.sidecar.config.meaning import need_of, protocol_of
+from anp.sidecar.config.lookup import need_of, protocol_of
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import view_of
 
@@ -52,7 +52,7 @@ class CallBody:
     "Name, DID, URL or `URL#DID`."
 
     need: LongText | NeedBody
-    "A text, the name of a `[[need]]`, or an object."
+    "The need: a text, the name of a `[[need]]`, or an object."
 
     input: dict[str, Any] = field(default_factory=dict)
     "The data."
@@ -101,7 +101,7 @@ class Call:
 
     @classmethod
     def of(cls, call: KeptCall) -> Call:
-        """Return a call with its state and what came of it."""
+        """Return a call with its state and its result or problem."""
         return view_of(
             cls,
             call,

@@ -22,7 +22,7 @@ __all__ = ["CapabilityOperations"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapabilityTestBody:
-    """The owner tries a capability."""
+    """A request of the owner to try a capability."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 

@@ -1,4 +1,4 @@
-"""Channels that speak a protocol we wrote: the shells of `WrittenProtocol`.
+"""Channels that speak a protocol written by hand: the shells of `WrittenProtocol`.
 
 * `driver`: feeds a written protocol and carries its messages and timer.
 * `requester`: a channel on which we call through a written protocol.

@@ -61,7 +61,7 @@ class WrittenParts:
     "Limits of the protocol; a message is no larger than its channel takes, too."
 
     said: Callable[[str, str, PeerSaid], None]
-    "Takes what peers say unasked: the canonical DID, the protocol's URI, and what."
+    "Takes unasked messages of peers, given the canonical DID and the protocol's URI."
 
     aliases: Callable[[str], frozenset[str]] = lambda did: frozenset()
     "Names that the owner configured for a canonical DID (ENV-Q13)."
@@ -105,7 +105,7 @@ class WrittenChannel(Answers):
         self.dialogue = DialogueShell(channel, role, parts.dialogue, self)
 
     def _act(self, event: WrittenEvent) -> None:
-        """Carry out what the protocol says; what only one side knows comes before."""
+        """Carry out an event of the protocol; a role handles its own events before."""
         match event:
             case Deliver(said):
                 self._parts.said(self._peer, self.uri, said)
@@ -163,10 +163,10 @@ class WrittenChannel(Answers):
             event.frame.protocol_type.name,
         )
 
-    # What the dialogue asks for; see `Answers`.
+    # Decisions for the dialogue; see `Answers`.
 
     async def judge_cases(self, text: str, *, may_counter: bool) -> CasesVerdict:
-        """Reject them."""
+        """Reject the cases: a consensus protocol has none on a channel."""
         return RejectCases(f"{self.uri} is a consensus protocol; its text is its test")
 
     async def cases_settled(self, settled: CasesAgreed | CasesSkipped) -> None:
@@ -200,6 +200,6 @@ class WrittenChannel(Answers):
         )
 
     async def _end(self) -> None:
-        """Let go of everything; the channel has ended."""
+        """Release everything after the channel has ended."""
         await self._driver.close()
         await self.dialogue.close()

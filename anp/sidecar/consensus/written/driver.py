@@ -23,7 +23,7 @@ MAX_UNSENT: Final = 32
 "Messages that wait to be sent before the peer is read no further."
 
 Feed = Callable[[float, datetime], None]
-"One input of the protocol, given the time on both clocks."
+"Gives the protocol one input, with the time on both clocks."
 
 
 class Driver:
@@ -59,7 +59,7 @@ class Driver:
         self.feed(lambda now, wall_now: self._machine.start(now=now, wall_now=wall_now))
 
     def feed(self, feed: Feed) -> asyncio.Future[None] | None:
-        """Hand in one input and carry out what comes of it.
+        """Give the protocol one input, and carry out the consequences.
 
         Returns:
             When its last message is sent, or None when there is none. `ChannelClosed`
@@ -80,7 +80,7 @@ class Driver:
         return sent
 
     def receive(self, data: bytes) -> None:
-        """Hand in a message of the peer."""
+        """Give the protocol a message of the peer."""
         self.feed(
             lambda now, wall_now: self._machine.receive_message(
                 data, now=now, wall_now=wall_now

@@ -1,4 +1,4 @@
-"""Keeps words of peers that nobody waits for: events, notices, announcements.
+"""Keeps unasked messages of peers: events, notices, announcements.
 
 The newest are kept in memory for the owner and for programs that ask the local API;
 each leaves a line in the log.
@@ -81,7 +81,7 @@ class Heard:
         self._count = 0
 
     def said(self, peer_did: str, uri: str, said: PeerSaid) -> None:
-        """Take in one thing."""
+        """Keep one message."""
         kind, name, data = _parts(said)
         try:
             size = len(canonical_json(data))

@@ -203,7 +203,7 @@ class WrittenRequester(WrittenChannel):
                     case _:
                         self._drop(event)
         except ChannelClosed as exc:
-            # What the peer proved to have left alone may be sent again.
+            # A request that the peer proved not to have acted on may be sent again.
             error = exc if exc.unprocessed else _lost(exc.detail)
         except Exception:
             # A bug of ours costs this channel and nothing else.

@@ -1,4 +1,4 @@
-"""Which URLs and addresses may be fetched for a peer."""
+"""The guard decides on URLs and addresses that are fetched for a peer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is remembered of a peer's messages."""
+"""The envelope's memory of a peer's messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of agreed test cases, in words, and when a failed text is refused."""
+"""Results of agreed test cases in words, and the refusal of a failed text."""
 
 from __future__ import annotations
 

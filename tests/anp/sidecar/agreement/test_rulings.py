@@ -1,4 +1,4 @@
-"""What the owner's word means for a negotiation."""
+"""The owner's word has its effect on a negotiation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is stored of an agreement says where its half came from, however it came."""
+"""The records of an agreement name the origin of its half, in every case."""
 
 from __future__ import annotations
 

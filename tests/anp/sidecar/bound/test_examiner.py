@@ -1,4 +1,4 @@
-"""When the model looks at messages and test cases, and when it does not."""
+"""The model is asked about messages and test cases only where it is needed."""
 
 from __future__ import annotations
 

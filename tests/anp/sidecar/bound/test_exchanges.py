@@ -1,4 +1,4 @@
-"""What a channel remembers for repairs."""
+"""The exchanges that a channel keeps for repairs."""
 
 from __future__ import annotations
 

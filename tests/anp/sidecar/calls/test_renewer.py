@@ -17,7 +17,7 @@ from tests.clauses import clause
 
 
 class Calls:
-    """Stands in for a session: it is idle when the test says so."""
+    """Stands in for a bound channel: it is idle when the test says so."""
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel

@@ -1,4 +1,4 @@
-"""Which settings a reload puts into effect, and which wait for a restart."""
+"""A reload puts some settings into effect; others wait for a restart."""
 
 from __future__ import annotations
 

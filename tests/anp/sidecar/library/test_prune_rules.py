@@ -1,4 +1,4 @@
-"""What may be dropped, and what people are told a protocol is."""
+"""The rules for dropping protocols, and the states that people are shown."""
 
 from __future__ import annotations
 

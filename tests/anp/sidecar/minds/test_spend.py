@@ -1,4 +1,4 @@
-"""What was spent, by day, account, peer and step, over the local API."""
+"""Spending by day, account, peer and step, over the local API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is meant by a DID of the web, and where."""
+"""The finder gives the peer and the address for a DID of the web."""
 
 from __future__ import annotations
 

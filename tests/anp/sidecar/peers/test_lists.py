@@ -33,7 +33,7 @@ LIST = render_listing([(PROTOCOL, [Capability("a.b", "", {}, {})])])
 
 
 class Port:
-    """What a peer answers, and what it was asked."""
+    """A peer with fixed answers, which keeps the requests it got."""
 
     def __init__(self, *answers: FetchedPage | Exception) -> None:
         self.answers = list(answers)

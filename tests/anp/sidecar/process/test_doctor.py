@@ -1,4 +1,4 @@
-"""What the doctor finds, what it says to do, and what it does itself."""
+"""The findings of the doctor, its advice, and the fixes it makes itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What belongs to no part of a dialogue, and its limits."""
+"""Messages that belong to no part of a dialogue, and its limits."""
 
 from __future__ import annotations
 

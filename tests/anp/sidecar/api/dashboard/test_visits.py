@@ -1,4 +1,4 @@
-"""Who may use the dashboard: codes that count once, cookies that end, foreign pages."""
+"""Access to the dashboard: codes that count once, cookies that end, foreign pages."""
 
 from __future__ import annotations
 

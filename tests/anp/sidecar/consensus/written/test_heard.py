@@ -1,4 +1,4 @@
-"""What peers said unasked, as the owner finds it."""
+"""Unasked messages of peers, as the owner finds them."""
 
 from __future__ import annotations
 

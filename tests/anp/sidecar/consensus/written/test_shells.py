@@ -82,7 +82,7 @@ async def until(condition: Callable[[], bool]) -> None:
 class Talk:
     """A requester and a provider on one channel."""
 
-    session: WrittenRequester
+    requester: WrittenRequester
     served: WrittenProvider
     fake: Fake
     exposure: Exposure
@@ -118,15 +118,15 @@ async def on(
         capabilities=calls,
         offered=exposure.offered,
     )
-    session = WrittenRequester(
+    requester = WrittenRequester(
         ours, ENVELOPE_URI, EnvelopeCode(), parts, on_end=ended.append
     )
     async with asyncio.timeout(DEADLINE):
         running = asyncio.create_task(served.run())
         try:
-            yield Talk(session, served, fake, exposure, link, said, ended)
+            yield Talk(requester, served, fake, exposure, link, said, ended)
         finally:
-            await session.channel.close("done")
+            await requester.channel.close("done")
             await running
             await until(lambda: bool(ended))
 
@@ -145,15 +145,15 @@ async def talk(**more: Any) -> AsyncIterator[Talk]:
 @clause("ENV-1", "ENV-2", "ENV-16", "ENV-17")
 async def test_a_call_runs_the_capability_and_nothing_else_is_said() -> None:
     async with talk() as one:
-        answer = await one.session.call("shop.twice", {"n": 21})
+        answer = await one.requester.call("shop.twice", {"n": 21})
         assert (answer.result, answer.error) == ({"n": 42}, None)
         assert one.fake.calls == [
-            ("shop.twice", {"n": 21}, one.session.channel.local_did)
+            ("shop.twice", {"n": 21}, one.requester.channel.local_did)
         ]
         assert one.link is not None
         assert [index for index, _ in one.link.sent] == [0, 1]
-        assert one.session.idle
-        assert one.session.dialogue.messages == 0
+        assert one.requester.idle
+        assert one.requester.dialogue.messages == 0
 
 
 @clause("ENV-1")
@@ -166,7 +166,7 @@ async def test_many_calls_are_in_flight_on_one_channel() -> None:
 
     async with talk(run=wait, limits=WrittenLimits(max_served=5)) as one:
         calls = [
-            asyncio.create_task(one.session.call("shop.twice", {"n": number}))
+            asyncio.create_task(one.requester.call("shop.twice", {"n": number}))
             for number in range(40)
         ]
         await one.called(5)
@@ -174,12 +174,12 @@ async def test_many_calls_are_in_flight_on_one_channel() -> None:
             await asyncio.sleep(0)
         # The peer is read no faster than it is served.
         assert len(one.fake.calls) == 5
-        assert not one.session.idle
+        assert not one.requester.idle
         for gate in reversed(gates):
             gate.set()
         answers = await asyncio.gather(*calls)
         assert [answer.result for answer in answers] == [{"n": n} for n in range(40)]
-        await one.session.wait_idle()
+        await one.requester.wait_idle()
 
 
 @clause("ENV-17", "ENV-Q3")
@@ -192,7 +192,7 @@ async def test_failures_of_every_kind_come_back_in_the_protocols_words() -> None
         return {"wrong": True}
 
     async with talk(run=fail) as one:
-        call = one.session.call
+        call = one.requester.call
         errors = [(await call("shop.twice", {"n": n})).error for n in range(3)]
         assert errors == [
             ("404", "no such thing"),
@@ -212,37 +212,37 @@ async def test_what_is_not_exposed_is_not_served(action: str) -> None:
     async with talk() as one:
         if not action:
             with pytest.raises(CallError) as usage:
-                await one.session.call(action, {})
+                await one.requester.call(action, {})
             assert usage.value.kind is ErrorKind.USAGE
             return
         with pytest.raises(NotServed) as caught:
-            await one.session.call(action, {})
+            await one.requester.call(action, {})
         assert caught.value.code == "unknown_action"
         assert caught.value.kind is ErrorKind.NEGOTIATION_REJECTED
         assert not caught.value.may_have_run
         assert one.fake.calls == []
         # The channel goes on.
-        assert (await one.session.call("shop.twice", {"n": 1})).result == {"n": 2}
+        assert (await one.requester.call("shop.twice", {"n": 1})).result == {"n": 2}
 
 
 @clause("ENV-27")
 async def test_what_is_exposed_or_hidden_meanwhile_counts_at_once() -> None:
     async with talk() as one:
-        await one.session.call("shop.twice", {"n": 1})
+        await one.requester.call("shop.twice", {"n": 1})
         one.fake.healthy = False
         with pytest.raises(NotServed):
-            await one.session.call("shop.twice", {"n": 1})
+            await one.requester.call("shop.twice", {"n": 1})
         one.fake.healthy = True
-        await one.session.call("shop.twice", {"n": 1})
+        await one.requester.call("shop.twice", {"n": 1})
 
 
 async def test_a_result_outside_the_published_schema_is_an_error() -> None:
     async with talk() as one:
         schema = {"type": "object", "required": ["m"]}
         with pytest.raises(CallError, match="published") as caught:
-            await one.session.call("shop.twice", {"n": 1}, output_schema=schema)
+            await one.requester.call("shop.twice", {"n": 1}, output_schema=schema)
         assert caught.value.may_have_run
-        answer = await one.session.call("shop.twice", {"n": 1}, output_schema=NUMBER)
+        answer = await one.requester.call("shop.twice", {"n": 1}, output_schema=NUMBER)
         assert answer.result == {"n": 2}
 
 
@@ -255,13 +255,13 @@ async def test_a_call_without_an_answer_ends_by_time(own: bool) -> None:
     limits = WrittenLimits() if own else WrittenLimits(answer_timeout=0.05)
     async with talk(run=never, limits=limits) as one:
         with pytest.raises(CallError) as caught:
-            await one.session.call(
+            await one.requester.call(
                 "shop.twice", {"n": 1}, timeout=0.05 if own else None
             )
         assert caught.value.kind is ErrorKind.TIMEOUT
         assert caught.value.may_have_run
-        assert one.session.idle
-        assert one.session.alive
+        assert one.requester.idle
+        assert one.requester.alive
 
 
 @clause("ENV-Q5")
@@ -274,7 +274,7 @@ async def test_signs_of_work_keep_a_call_alive() -> None:
 
     limits = WrittenLimits(answer_timeout=5.0, progress_after=0.01)
     async with talk(run=slow, limits=limits) as one:
-        call = asyncio.create_task(one.session.call("shop.twice", {"n": 1}))
+        call = asyncio.create_task(one.requester.call("shop.twice", {"n": 1}))
         assert one.link is not None
         sent = one.link.sent
         await until(lambda: len(sent) >= 4)
@@ -288,7 +288,7 @@ async def test_data_that_cannot_be_sent_is_the_callers_error() -> None:
     async with talk() as one:
         for arguments in ({"n": "x" * 800_000}, {"n": float("nan")}):
             with pytest.raises(CallError) as caught:
-                await one.session.call("shop.twice", arguments)
+                await one.requester.call("shop.twice", arguments)
             assert caught.value.kind is ErrorKind.USAGE
         assert one.fake.calls == []
 
@@ -301,16 +301,16 @@ async def test_a_call_on_an_ended_channel_was_not_sent() -> None:
         assert one.link is not None
         one.link.cut()
         with pytest.raises(ChannelClosed):
-            await one.session.call("shop.twice", {"n": 1})
+            await one.requester.call("shop.twice", {"n": 1})
         with pytest.raises(ChannelClosed):
-            await one.session.tell("e", {})
-        assert not one.session.alive
+            await one.requester.tell("e", {})
+        assert not one.requester.alive
 
 
 async def test_calls_in_flight_end_with_their_channel() -> None:
     async with talk(run=never) as one:
         calls = [
-            asyncio.create_task(one.session.call("shop.twice", {"n": n}))
+            asyncio.create_task(one.requester.call("shop.twice", {"n": n}))
             for n in range(3)
         ]
         await one.called(3)
@@ -324,12 +324,12 @@ async def test_calls_in_flight_end_with_their_channel() -> None:
                 True,
             )
             assert "gone" in result.detail
-        await one.session.wait_idle()
+        await one.requester.wait_idle()
 
 
 async def test_what_the_peer_left_alone_may_be_sent_again() -> None:
     async with talk(run=never) as one:
-        call = asyncio.create_task(one.session.call("shop.twice", {"n": 1}))
+        call = asyncio.create_task(one.requester.call("shop.twice", {"n": 1}))
         await one.called(1)
         assert one.link is not None
         one.link.cut(unprocessed=True)
@@ -341,8 +341,8 @@ async def test_a_request_that_waits_to_be_sent_is_known_not_to_have_been() -> No
     async with talk() as one:
         assert one.link is not None
         one.link.gate.clear()
-        first = asyncio.create_task(one.session.call("shop.twice", {"n": 1}))
-        second = asyncio.create_task(one.session.call("shop.twice", {"n": 2}))
+        first = asyncio.create_task(one.requester.call("shop.twice", {"n": 1}))
+        second = asyncio.create_task(one.requester.call("shop.twice", {"n": 2}))
         for _ in range(5):
             await asyncio.sleep(0)
         one.link.cut()
@@ -356,11 +356,11 @@ async def test_a_request_that_waits_to_be_sent_is_known_not_to_have_been() -> No
 
 async def test_a_cancelled_call_leaves_nothing_behind() -> None:
     async with talk(run=never) as one:
-        call = asyncio.create_task(one.session.call("shop.twice", {"n": 1}))
+        call = asyncio.create_task(one.requester.call("shop.twice", {"n": 1}))
         await one.called(1)
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
-        assert one.session.idle
+        assert one.requester.idle
 
 
 async def test_two_sides_that_flood_each_other_do_not_stand_still() -> None:
@@ -371,10 +371,10 @@ async def test_two_sides_that_flood_each_other_do_not_stand_still() -> None:
 
         async def events() -> None:
             for number in range(300):
-                await one.session.tell("e", {"n": number})
+                await one.requester.tell("e", {"n": number})
                 await one.served.tell("e", {"n": number})
 
-        calls = (one.session.call("shop.twice", {"n": n}) for n in range(200))
+        calls = (one.requester.call("shop.twice", {"n": n}) for n in range(200))
         answers = (await asyncio.gather(events(), *calls))[1:]
         assert all(isinstance(one, Answer) and one.error is None for one in answers)
         await until(lambda: len(one.said) >= 600)
@@ -389,8 +389,8 @@ async def test_a_peer_that_breaks_the_protocol_loses_the_channel(
     caplog.set_level(logging.INFO, logger="anp")
     async with talk(limits=WrittenLimits(max_faults=5)) as one:
         for _ in range(6):
-            await one.session.channel.send(ProtocolType.APPLICATION, b"\xff")
-        ended = await one.session.channel.wait_ended()
+            await one.requester.channel.send(ProtocolType.APPLICATION, b"\xff")
+        ended = await one.requester.channel.wait_ended()
         assert "broke the protocol" in ended.detail
     for record in caplog.records:
         assert "\n" not in record.getMessage()
@@ -399,39 +399,39 @@ async def test_a_peer_that_breaks_the_protocol_loses_the_channel(
 
 async def test_frames_of_other_types_change_nothing() -> None:
     async with talk() as one:
-        for channel in (one.session.channel, one.served.channel):
+        for channel in (one.requester.channel, one.served.channel):
             for kind in (ProtocolType.VERIFICATION, ProtocolType.NATURAL_LANGUAGE):
                 await channel.send(kind, b"x")
             await channel.send(ProtocolType.META, b"{}")
-        assert (await one.session.call("shop.twice", {"n": 1})).result == {"n": 2}
+        assert (await one.requester.call("shop.twice", {"n": 1})).result == {"n": 2}
 
 
 async def test_a_question_about_the_protocol_is_answered() -> None:
     async with talk() as one:
-        words = await one.session.dialogue.ask("What do you speak?")
+        words = await one.requester.dialogue.ask("What do you speak?")
         assert words is not None
         assert ENVELOPE_URI in words
 
 
 async def test_written_code_is_not_repaired_on_a_channel() -> None:
     async with talk() as one:
-        await one.session.call("shop.twice", {"n": 1})
-        report = await one.session.dialogue.report("e1", "it is wrong")
+        await one.requester.call("shop.twice", {"n": 1})
+        report = await one.requester.dialogue.report("e1", "it is wrong")
         assert "written by hand" in report.reason
-        assert (await one.session.call("shop.twice", {"n": 1})).result == {"n": 2}
+        assert (await one.requester.call("shop.twice", {"n": 1})).result == {"n": 2}
 
 
 @clause("ENV-26", "ENV-Q13")
 async def test_the_sender_is_who_the_channel_proved() -> None:
     async with talk() as one:
         assert one.link is not None
-        await one.session.call("shop.twice", {"n": 1})
+        await one.requester.call("shop.twice", {"n": 1})
         request = json.loads(one.link.sent[0][1].data)
         forged = {**request, "sender_id": "did:example:bob", "message_id": "x"}
-        await one.session.channel.send(
+        await one.requester.channel.send(
             ProtocolType.APPLICATION, json.dumps(forged).encode()
         )
-        await one.session.call("shop.twice", {"n": 2})
+        await one.requester.call("shop.twice", {"n": 2})
         assert [arguments for _, arguments, _ in one.fake.calls] == [{"n": 1}, {"n": 2}]
 
 
@@ -445,7 +445,7 @@ async def test_a_bug_of_ours_costs_one_channel_and_leaves_nobody_waiting(
     monkeypatch.setattr(EnvelopeProvider, method, broken)
     async with talk() as one:
         with pytest.raises(CallError, match="an error of ours") as caught:
-            await one.session.call("shop.twice", {"n": 1})
+            await one.requester.call("shop.twice", {"n": 1})
         assert caught.value.may_have_run
 
 
@@ -456,7 +456,7 @@ async def test_a_bug_in_a_timer_ends_the_channel_too(
         raise ZeroDivisionError
 
     async with talk(run=never, limits=WrittenLimits(progress_after=0.01)) as one:
-        call = asyncio.create_task(one.session.call("shop.twice", {"n": 1}))
+        call = asyncio.create_task(one.requester.call("shop.twice", {"n": 1}))
         await one.called(1)
         monkeypatch.setattr(EnvelopeProvider, "handle_timer", broken)
         with pytest.raises(CallError, match="an error of ours"):
@@ -469,7 +469,7 @@ async def test_a_bug_in_a_timer_ends_the_channel_too(
 @clause("ENV-25", "ENV-Q15")
 async def test_a_peer_finds_what_it_may_use() -> None:
     async with talk() as one:
-        (entry,) = await one.session.discover()
+        (entry,) = await one.requester.discover()
         assert entry["name"] == "shop.twice"
         assert entry["input_schema"] == NUMBER
 
@@ -479,7 +479,7 @@ async def test_a_long_list_comes_page_by_page() -> None:
         one.fake.tools[:] = [
             Capability(f"shop.c{n:03}", "x" * 500, NUMBER, NUMBER) for n in range(100)
         ]
-        entries = await one.session.discover()
+        entries = await one.requester.discover()
         assert [entry["name"] for entry in entries] == [
             f"shop.c{n:03}" for n in range(100)
         ]
@@ -490,15 +490,15 @@ async def test_a_long_list_comes_page_by_page() -> None:
 @clause("ENV-19", "ENV-25")
 async def test_events_and_announcements_reach_the_owner() -> None:
     async with talk(announce=True) as one:
-        await one.session.tell("restocked", {"sku": "A"})
+        await one.requester.tell("restocked", {"sku": "A"})
         entries = [{"name": "calc.add"}]
-        await one.session.call("register", {"capabilities": entries})
+        await one.requester.call("register", {"capabilities": entries})
         online = PeerEvent("agent_online", {"capabilities": ["shop.twice"]}, True, {})
         assert online in one.said
         assert PeerEvent("restocked", {"sku": "A"}, True, {}) in one.said
         assert PeerAnnouncement((entries[0],)) in one.said
         with pytest.raises(CallError) as caught:
-            await one.session.tell("e", {"x": float("nan")})
+            await one.requester.tell("e", {"x": float("nan")})
         assert caught.value.kind is ErrorKind.USAGE
 
 
@@ -517,7 +517,7 @@ async def test_on_the_wire_nothing_can_be_read_or_changed() -> None:
             ours = await alice.links.open_channel(LinkTarget(bob.did, url), alice.meta)
             async with on(ours, await bob.served.get(), None) as one:
                 before = len(proxy.seen)
-                answer = await one.session.call("shop.twice", {"n": 21})
+                answer = await one.requester.call("shop.twice", {"n": 21})
                 assert answer.result == {"n": 42}
                 frames = proxy.seen[before:]
                 assert len(frames) == 2
@@ -530,7 +530,7 @@ async def test_on_the_wire_nothing_can_be_read_or_changed() -> None:
                 value["encryptedData"]["ciphertext"] = changed
                 for forged in (frames[0].text, json.dumps(value)):
                     await asyncio.to_thread(proxy.inject, CALLER, forged)
-                answer = await one.session.call("shop.twice", {"n": 1})
+                answer = await one.requester.call("shop.twice", {"n": 1})
                 assert answer.result == {"n": 2}
                 assert len(one.fake.calls) == 2
 

@@ -1,4 +1,4 @@
-"""Protocols that are shared: as bundles, and under a URI (consensus protocols)."""
+"""Protocols that are passed on: in bundles, and under a URI (consensus protocols)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cache.records.records import AgreementRole as StoredRole
 from cache.records.records import Count, Hash
 from negotiation.need import Role
 
-__all__ = ["SharingOperations"]
+__all__ = ["DistributionOperations"]
 
 HALF = replace(ROLE, text="Only the code for this role; both roles when left out.")
 PEER = peer_query("The peer: name, DID or `URL#DID`.")
@@ -115,7 +115,7 @@ class Unpublished:
     hash: Hash
 
 
-class SharingOperations:
+class DistributionOperations:
     """Operations on bundles and on consensus protocols."""
 
     tag = "protocols"
