@@ -332,7 +332,7 @@ async def test_a_requester_half_needs_somebody_to_call(tmp_path: Path) -> None:
             await bundles.take_in(ours)
         with pytest.raises(CallError, match="the bundle has no code for the provider"):
             await bundles.take_in(ours, role=Side.PROVIDER)
-        with pytest.raises(CallError, match="names no task"):
+        with pytest.raises(CallError, match="names no need"):
             await bundles.take_in(
                 render(replace(read_bundle(ours), need=None)),
                 peer_did=new.provider.did,

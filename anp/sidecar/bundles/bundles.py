@@ -204,7 +204,7 @@ class Bundles:
             if not known and need is None:
                 raise CallError(
                     ErrorKind.USAGE,
-                    "the bundle names no task, so no call would use its requester's "
+                    "the bundle names no need, so no call would use its requester's "
                     "code; export it from a daemon that calls with it",
                 )
         if peer_did is None or (half.role is Role.REQUESTER and need is None):
@@ -345,7 +345,7 @@ class Bundles:
                 if findings:
                     raise CallError(
                         ErrorKind.USAGE,
-                        f"the bundle's task: its {name} schema: {'; '.join(findings)}",
+                        f"the bundle's need: its {name} schema: {'; '.join(findings)}",
                     )
 
     def _part(

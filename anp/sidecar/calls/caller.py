@@ -401,14 +401,14 @@ class Caller:
                 if findings:
                     raise CallError(
                         ErrorKind.USAGE,
-                        f"the task's {name} schema: {'; '.join(findings)}",
+                        f"the need's {name} schema: {'; '.join(findings)}",
                     )
         if need.input_schema is not None:
             findings = await self._validator.validate(need.input_schema, arguments)
             if findings:
                 raise CallError(
                     ErrorKind.USAGE,
-                    f"the input does not fit the task's schema: {'; '.join(findings)}",
+                    f"the input does not fit the need's schema: {'; '.join(findings)}",
                 )
 
     async def _check_answer(self, need: Need, answer: Answer) -> None:
@@ -423,6 +423,6 @@ class Caller:
         if findings:
             raise CallError(
                 ErrorKind.GENERATED_CODE,
-                f"the result does not fit the task's schema: {'; '.join(findings)}",
+                f"the result does not fit the need's schema: {'; '.join(findings)}",
                 may_have_run=True,
             )

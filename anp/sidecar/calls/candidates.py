@@ -138,7 +138,7 @@ class CandidateFinder:
         self._misfits.note(target.did, uri, key, now=self._clock())
         # The peer's list is wrong, or out of date.
         self._lists.forget(target)
-        logger.info("protocol does not serve the task uri=%s peer=%s", uri, target.did)
+        logger.info("protocol does not serve the need uri=%s peer=%s", uri, target.did)
 
     def declined(
         self,
@@ -260,8 +260,8 @@ class CandidateFinder:
         if made is None:
             raise CallError(
                 ErrorKind.GENERATED_CODE,
-                f"there is no code here for {uri[:200]!r} and this task: its protocol "
-                "text does not fit the task, is revoked, or cannot be fetched",
+                f"there is no code here for {uri[:200]!r} and this need: its protocol "
+                "text does not fit the need, is revoked, or cannot be fetched",
             )
         return made
 

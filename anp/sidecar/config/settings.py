@@ -415,7 +415,7 @@ class NeedEntry(Section):
     "Name that `anpd call` and the API may use in place of the need."
 
     requirement: Annotated[str, Field(min_length=1, max_length=10_000)]
-    "The task in words."
+    "The need in words."
 
     input_schema: Mapping[str, Any] | None = None
     "JSON Schema of the arguments, if the caller is firm about them."
