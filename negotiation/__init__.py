@@ -4,8 +4,7 @@
 * `strict_json`: JSON as RFC 8259 has it, within limits, and in canonical form.
 * `messages`: the meta messages, parsed and rendered (ANP-16 to ANP-69).
 * `need`: needs, capabilities, roles and the key of a need.
-* `mind`: the interface of minds, and their verdicts.
-* `runner`: the interfaces of what runs halves and validates values.
+* `mind`: the interfaces of minds and of the checks of halves.
 * `transcript`: the messages of a negotiation as they were sent.
 * `natural`: the Markdown of natural language between agents (PT=10).
 * `schema`: JSON Schemas and values: read, compared, mapped and sampled.

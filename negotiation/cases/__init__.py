@@ -3,14 +3,10 @@
 * `case`: one test case, its fixtures, and the result of a run.
 * `derive`: the requester's proposal: requests made by its half.
 * `complete`: the provider's part: responses made on fixtures.
-* `check`: the requester's verdict on the completed set.
-* `run`: runs agreed cases, with the peer or alone.
-* `compare`: compares two messages by what they say.
-* `judge`: holds the messages of cases against the document.
+* `run`: runs agreed cases, and compares messages by their values.
+* `judge`: judges cases by the document, and the set that the provider completed.
 * `samples`: values whose places all differ, so that an exchange is noticed.
-* `expected`: the expected result of a case in words.
 * `text`: the set of cases as Markdown, written and read.
-* `body`: the data of a case inside its text.
 """
 
 from __future__ import annotations
@@ -23,12 +19,12 @@ from negotiation.cases.case import (
     TestCase,
     fixture_key,
 )
-from negotiation.cases.check import Judged, judge_cases
-from negotiation.cases.compare import compare
 from negotiation.cases.complete import Completed, Live, complete_cases
 from negotiation.cases.derive import Derived, derive_cases
+from negotiation.cases.judge import Judged, judge_cases
 from negotiation.cases.run import (
     answer_case,
+    compare,
     read_responses,
     run_offline,
     run_on_fixtures,

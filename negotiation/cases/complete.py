@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from negotiation.cases.case import MAX_DATA, Fixtures, TestCase, fixture_key
-from negotiation.cases.expected import failure_said, words_for
 from negotiation.cases.judge import CaseJudge
 from negotiation.cases.samples import telling_values
-from negotiation.cases.text import fitting
+from negotiation.cases.text import failure_said, fitting, words_for
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import (
     CapabilityFailed,
@@ -23,9 +22,8 @@ from negotiation.errors import (
     JsonError,
     SchemaError,
 )
-from negotiation.mind import HalfSource, Offer
+from negotiation.mind import HalfRunner, HalfSource, Offer, Validator
 from negotiation.need import Schema
-from negotiation.runner import HalfRunner, Validator
 from negotiation.schema.intake import prepared
 from negotiation.strict_json import Json, canonical_json
 from negotiation.trial.module_examples import examples_in, with_examples

@@ -12,16 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from negotiation.cases.case import MAX_DATA, Fixtures, TestCase, fixture_key
-from negotiation.cases.expected import FAILURES, GOOD, error_words
 from negotiation.cases.judge import CaseJudge
 from negotiation.cases.samples import TITLES, telling_values
-from negotiation.cases.text import fitting
+from negotiation.cases.text import FAILURES, GOOD, error_words, fitting
 from negotiation.document.layout import read_layout
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import DocumentError, HalfError, SchemaError
-from negotiation.mind import Demand
+from negotiation.mind import Demand, HalfRunner, Validator
 from negotiation.need import Schema, infer_schema
-from negotiation.runner import HalfRunner, Validator
 from negotiation.schema.intake import prepared
 from negotiation.schema.samples import SampleKind
 from negotiation.strict_json import Json

@@ -11,11 +11,10 @@ from itertools import count, cycle
 from typing import Final
 
 from negotiation.errors import JsonError
+from negotiation.mind import Validator
 from negotiation.need import Schema
-from negotiation.runner import Validator
 from negotiation.schema.samples import SampleKind, make_samples
-from negotiation.schema.unions import alternatives
-from negotiation.schema.values import contradiction, json_type
+from negotiation.schema.values import alternatives, contradiction, json_type
 from negotiation.strict_json import Json, canonical_json
 
 __all__ = ["TITLES", "Telling", "telling_values"]

@@ -2,26 +2,264 @@
 
 Markdown: a heading for each case, and three list items with the request, the response
 and the expected result; in English or Chinese, with or without bold and fences
-(ANP-50, ANP-54). Patterns match only at the beginning of a line and are bounded, so
-that each line is examined once.
+(ANP-50, ANP-54). Data are JSON, or bytes in hex or base64. Patterns match only at the
+beginning of a line and are bounded, so that each line is examined once.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
-from negotiation.cases.body import fenced, is_closing, opening_of, read_body
 from negotiation.cases.case import MAX_CASES, MAX_DATA, TestCase
-from negotiation.cases.expected import kind_said, words_for
 from negotiation.document.shape import Document
-from negotiation.errors import CasesError
+from negotiation.errors import CasesError, JsonError
 from negotiation.messages import MAX_TEXT_SIZE
+from negotiation.strict_json import parse_json
 
-__all__ = ["fitting", "read_cases", "render_cases"]
+__all__ = [
+    "FAILURES",
+    "GOOD",
+    "Opening",
+    "error_words",
+    "failure_said",
+    "fenced",
+    "fitting",
+    "is_closing",
+    "kind_said",
+    "opening_of",
+    "read_body",
+    "read_cases",
+    "render_cases",
+    "words_for",
+]
+
+GOOD: Final = "A good result."
+
+FAILURES: Final[tuple[tuple[str, str], ...]] = (
+    ("404", "not found"),
+    ("999", "failed & said so"),
+    ("503", "not available"),
+)
+"""Failures of capabilities in error cases: code and words.
+
+One is a code that halves pass on, one is no HTTP status, and one is a server error.
+"""
+
+# The first words of our own texts are recognised before all others.
+_OURS: Final = re.compile(r"(a good result|an error)\b", re.IGNORECASE)
+_BAD: Final = re.compile(
+    r"error|fail|not found|invalid|reject|refus|\b[45]\d\d\b"
+    r"|错误|失败|不存在|异常|无效|拒绝|未找到",
+    re.IGNORECASE,
+)
+_GOOD: Final = re.compile(r"good|succe|\bok\b|\b200\b|成功|正常", re.IGNORECASE)
+_CODE: Final = re.compile(r"(?<![0-9A-Za-z])[1-9][0-9]{2}(?![0-9A-Za-z])")
+
+
+def kind_said(words: str) -> bool | None:
+    """Return whether the words expect a good result; None if they leave it open."""
+    ours = _OURS.match(words)
+    if ours is not None:
+        return ours[1].casefold() == "a good result"
+    good, bad = bool(_GOOD.search(words)), bool(_BAD.search(words))
+    return good if good != bad else None
+
+
+def words_for(words: str, good: bool | None) -> str:
+    """Return words that mean `good` to `kind_said`, as close to `words` as possible."""
+    if good is None or kind_said(words) == good:
+        return words
+    begin = "A good result" if good else "An error"
+    return f"{begin}: {words}" if words else f"{begin}."
+
+
+def error_words(failure: tuple[str, str]) -> str:
+    """Return the expected result of a case in which the capability fails."""
+    code, text = failure
+    return f"An error, as the capability fails with {code} ({text})."
+
+
+def failure_said(words: str) -> tuple[str, str]:
+    """Return the failure that a case with an expected error requires.
+
+    The code is the first number of three digits that does not mean success; codes of
+    HTTP errors come before others.
+    """
+    codes = [code for code in _CODE.findall(words) if not code.startswith("2")]
+    codes.sort(key=lambda code: code[0] not in "45")
+    if not codes:
+        return FAILURES[0]
+    return codes[0], dict(FAILURES).get(codes[0], "it failed")
+
+
+MAX_TRIES: Final = 8
+"Largest number of brackets in one body at which a JSON value is tried."
+
+_FENCE: Final = re.compile(
+    r"([ \t]{0,12})(`{3,}|~{3,})[ \t]{0,4}([A-Za-z0-9_+-]{0,20})"
+)
+_BRACKET: Final = re.compile(r"[{\[]")
+_HEX: Final = re.compile(r"[0-9A-Fa-f]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The first line of a code fence."""
+
+    mark: str
+    "The backticks or tildes."
+
+    language: str
+    "The language word after the marks, in lower case."
+
+    indentation: int
+    "Number of blanks in front of the marks."
+
+
+def opening_of(line: str) -> Opening | None:
+    """Return the fence that `line` opens, or None."""
+    found = _FENCE.match(line)
+    if found is None or "`" in line[found.end() :]:
+        return None
+    return Opening(found[2], found[3].lower(), len(found[1]))
+
+
+def is_closing(line: str, mark: str) -> bool:
+    """Return whether `line` closes a fence that `mark` opened."""
+    bare = line.strip(" \t")
+    return bare.startswith(mark) and not bare.strip(mark[0])
+
+
+def fenced(data: bytes, document: Document) -> str:
+    """Return a fence from which `read_body` reads exactly these bytes again."""
+    text = _json_text(data) if document.is_json else None
+    if text is None:
+        return f"```hex\n{data.hex()}\n```"
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    mark = "`" * max(3, longest + 1)
+    return f"{mark}json\n{text}\n{mark}"
+
+
+def read_body(lines: list[str], document: Document, what: str) -> bytes | None:
+    """Return the bytes that the lines under one label represent; None for no data.
+
+    The first fence counts; without a fence the first JSON value or the whole text.
+
+    Args:
+        what: Name of the data for the error message.
+
+    Raises:
+        CasesError: The data cannot be read.
+    """
+    opened, text = _fence_in(lines)
+    language = opened.language if opened is not None else ""
+    if opened is None:
+        text = _outdented(lines).strip("` \t\n")
+    try:
+        if language == "hex":
+            return bytes.fromhex("".join(text.split())) or None
+        if language in ("base64", "b64"):
+            return base64.b64decode("".join(text.split()), validate=True) or None
+        if not document.is_json:
+            return _packed(text, as_is=bool(language))
+        if not text.strip():
+            return None
+        if opened is None:
+            return _first_json(text)
+        data = text.encode("utf-8")
+        parse_json(data, max_size=MAX_TEXT_SIZE)
+        return data
+    except (JsonError, ValueError, binascii.Error) as exc:
+        raise CasesError(f"{what} cannot be read: {_words(exc)}") from None
+
+
+def _json_text(data: bytes) -> str | None:
+    """Return JSON as the text of a fence; None if a fence would change it."""
+    try:
+        text = data.decode("utf-8")
+        parse_json(data, max_size=MAX_TEXT_SIZE)
+    except (UnicodeDecodeError, JsonError):
+        return None
+    # Reading a text drops carriage returns, so such data would not survive a fence.
+    return None if "\r" in text else text
+
+
+def _fence_in(lines: list[str]) -> tuple[Opening | None, str]:
+    for start, line in enumerate(lines):
+        opened = opening_of(line)
+        if opened is None:
+            continue
+        inside: list[str] = []
+        for other in lines[start + 1 :]:
+            if is_closing(other, opened.mark):
+                break
+            blanks = len(other) - len(other.lstrip(" \t"))
+            inside.append(other[min(blanks, opened.indentation) :])
+        return opened, "\n".join(inside)
+    return None, ""
+
+
+def _outdented(lines: list[str]) -> str:
+    """Return the lines without the indentation that all of them share."""
+    depths = [len(line) - len(line.lstrip(" \t")) for line in lines[1:] if line.strip()]
+    depth = min(depths, default=0)
+    return "\n".join([*lines[:1], *(line[depth:] for line in lines[1:])])
+
+
+def _first_json(text: str) -> bytes | None:
+    """Return the exact text of the first JSON value inside prose.
+
+    Raises:
+        JsonError: There is a bracket, but no JSON value begins at one.
+    """
+    reader = json.JSONDecoder()
+    problem: JsonError | None = None
+    for tried, bracket in enumerate(_BRACKET.finditer(text)):
+        if tried == MAX_TRIES:
+            break
+        try:
+            _, end = reader.raw_decode(text, bracket.start())
+            data = text[bracket.start() : end].encode("utf-8")
+            parse_json(data, max_size=MAX_TEXT_SIZE)
+            return data
+        except (JsonError, ValueError, RecursionError) as exc:
+            problem = problem or JsonError(_words(exc))
+    if problem is not None:
+        raise problem
+    return None
+
+
+def _packed(text: str, *, as_is: bool) -> bytes | None:
+    """Return the bytes of a message that is not JSON.
+
+    Args:
+        as_is: True when the text itself is the message, as with XML.
+    """
+    if as_is:
+        return text.encode("utf-8") or None
+    bare = "".join(text.split())
+    if not bare:
+        return None
+    if _HEX.fullmatch(bare) and len(bare) % 2 == 0:
+        return bytes.fromhex(bare)
+    return base64.b64decode(bare, validate=True)
+
+
+def _words(exc: Exception) -> str:
+    if isinstance(exc, JsonError):
+        return str(exc)
+    if isinstance(exc, RecursionError):
+        return "it is nested too deep"
+    # Messages of other errors may quote the text.
+    return "it is neither JSON nor hex nor base64"
+
 
 MAX_TITLE: Final = 120
 MAX_EXPECTED: Final = 1_000

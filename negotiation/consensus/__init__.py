@@ -2,8 +2,8 @@
 
 * `registry`: the protocols that this agent knows, by URI.
 * `listing`: the list that an agent publishes (ANP-95), written and read.
-* `selection`: picks the protocol of a peer's list that serves a need.
-* `memory`: remembers the protocols that did not serve a need.
+* `selection`: picks the protocol of a peer's list that serves a need, or recalls
+  that it did not.
 * `written`: the interface of protocols that are written by hand.
 """
 
@@ -15,7 +15,6 @@ from negotiation.consensus.listing import (
     read_listing,
     render_listing,
 )
-from negotiation.consensus.memory import Misfits
 from negotiation.consensus.registry import (
     MAX_CANDIDATES,
     CodeKind,
@@ -25,6 +24,7 @@ from negotiation.consensus.registry import (
     check_uri,
 )
 from negotiation.consensus.selection import (
+    Misfits,
     Pick,
     fits_document,
     meant_capability,

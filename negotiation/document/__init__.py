@@ -4,15 +4,11 @@
 * `renderer`: writes our documents as deterministic Markdown.
 * `shape`: a document once it is read, and its hash.
 * `markdown`: the little Markdown that is understood, in linear time.
-* `headings`: tells from a heading what the block below it is about.
-* `bases`: the protocol that a candidate builds on (ANP-26).
-* `encodings`: the words of a document about bytes that are not JSON.
-* `examples`: the worked examples of such a document.
+* `examples`: the worked examples of a document whose bytes are not JSON.
 * `layout`: the purpose of each field: correlation, outcome, values.
-* `fields`: sorts the top-level properties of a message by purpose.
-* `outcome`: tells from a response whether it is good or an error.
-* `parts`: the parts of a message that a half fills in.
+* `fields`: the fields of a message, sorted by purpose; success and failure.
 * `message_judge`: validates the bytes of a message against the document.
+* `prose`: the words of a document about its blocks, its encoding and its base.
 """
 
 from __future__ import annotations

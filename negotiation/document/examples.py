@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from negotiation.document.headings import DocumentPart, part_said
 from negotiation.document.markdown import Fence, JsonText, Outline
+from negotiation.document.prose import DocumentPart, part_said
 from negotiation.document.shape import ExampleKind, WorkedExample
 from negotiation.errors import DocumentError, JsonError
 from negotiation.schema.keywords import TYPES

@@ -10,9 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from negotiation.document.fields import MessageFields, places_of, take_message_id
-from negotiation.document.outcome import ResponseOutcome
-from negotiation.document.parts import Mark, Message, Place
+from negotiation.document.fields import (
+    Mark,
+    Message,
+    MessageFields,
+    Place,
+    ResponseOutcome,
+    places_of,
+    take_message_id,
+)
 from negotiation.document.shape import Document
 from negotiation.errors import DocumentError
 from negotiation.need import Schema

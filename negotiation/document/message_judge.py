@@ -19,8 +19,8 @@ from negotiation.document.layout import (
 )
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import HalfError, JsonError
+from negotiation.mind import MessageParser, Validator
 from negotiation.need import Schema
-from negotiation.runner import MessageParser, Validator
 from negotiation.strict_json import Json, canonical_json, parse_json
 
 __all__ = ["MessageJudge", "find", "says_good"]

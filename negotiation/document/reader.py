@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from negotiation.document.bases import named_base
-from negotiation.document.encodings import JSON, encoding_of
 from negotiation.document.examples import looks_like_schema, read_examples
-from negotiation.document.headings import NEED_WORDS, DocumentPart, part_said
 from negotiation.document.markdown import JsonText, Outline, Section, read_outline
+from negotiation.document.prose import (
+    JSON,
+    NEED_WORDS,
+    DocumentPart,
+    encoding_of,
+    named_base,
+    part_said,
+)
 from negotiation.document.shape import (
     MAX_DOCUMENT_SIZE,
     Document,

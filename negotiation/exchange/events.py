@@ -1,4 +1,4 @@
-"""Requests and reports of a negotiation's machine to its shell."""
+"""Requests and reports of the machines to their shell, and its answers."""
 
 from __future__ import annotations
 
@@ -7,18 +7,40 @@ from dataclasses import dataclass
 from negotiation.errors import FailureKind
 
 __all__ = [
-    "NegotiationAgreed",
+    "AcceptCases",
+    "CasesAgreed",
+    "CasesEvent",
+    "CasesSkipped",
+    "CasesVerdict",
     "CodeGenerationSlow",
+    "CounterCases",
+    "DialogueBroken",
+    "DialogueEvent",
     "Event",
+    "Fault",
     "Ignored",
-    "NeedSpokenAnswer",
+    "MessageRefused",
+    "NeedCasesVerdict",
+    "NeedFault",
     "NeedModule",
     "NeedProposal",
+    "NeedRepair",
+    "NeedSpokenAnswer",
     "NeedVerdict",
+    "NegotiationAgreed",
     "NegotiationFailed",
+    "OurFault",
+    "PeerFault",
+    "PeerRepaired",
+    "PeerRepairs",
     "QuestionAnswered",
     "QuestionEvent",
     "QuestionUnanswered",
+    "RefusalUnsent",
+    "RejectCases",
+    "RepairEvent",
+    "RepairFailed",
+    "ReportRefused",
 ]
 
 
@@ -142,3 +164,221 @@ Event = (
     | NegotiationFailed
 )
 "All events that the shell handles."
+
+
+@dataclass(frozen=True, slots=True)
+class NeedCasesVerdict:
+    """Our side must judge the peer's test cases; answer with `cases_judged`."""
+
+    text: str
+    "The peer's `testCases`, untrusted."
+
+    summary: str
+    "The peer's `modificationSummary`, untrusted; empty when it gave none."
+
+    rounds: int
+    "Number of `negotiating` messages so far, of both sides together."
+
+    may_counter: bool
+    "False when a counter-proposal would exceed the limit and skip the tests (ANP-Q9)."
+
+
+@dataclass(frozen=True, slots=True)
+class CasesAgreed:
+    """Both sides have the same test cases; the requester runs them (ANP-53)."""
+
+    text: str
+    "The agreed text."
+
+    by_peer: bool
+    "True when the peer accepted a set of ours."
+
+
+@dataclass(frozen=True, slots=True)
+class CasesSkipped:
+    """There are no agreed test cases: the agreement is untested (ANP-48, ANP-Q9).
+
+    The channel stays usable. It may also follow `CasesAgreed`, when the peer withdraws
+    its acceptance because ours never arrived.
+    """
+
+    reason: str
+    "Reason in words for the owner; may quote the peer."
+
+    by_peer: bool
+    "True when the peer refused, was silent or violated the rules."
+
+
+@dataclass(frozen=True, slots=True)
+class NeedFault:
+    """The peer reports a fault in our message; answer with `fault_judged` (ANP-60).
+
+    At most one is open: a further one means that the last was not answered in time.
+    """
+
+    reference: str | None
+    "Message id of the encrypted envelope concerned; None when the peer names none."
+
+    description: str
+    "The peer's text without the reference, untrusted."
+
+    rounds: int
+    "Number of `negotiating` messages about this message so far, of both sides."
+
+    number: int
+    "Counts these events from 1; `fault_judged` uses it to recognise a late answer."
+
+
+@dataclass(frozen=True, slots=True)
+class NeedRepair:
+    """We admitted the fault: make new code, then call `repair_ready` (ANP-60)."""
+
+    reference: str | None
+    "Message id concerned."
+
+    description: str
+    "The peer's text without the reference, untrusted."
+
+
+@dataclass(frozen=True, slots=True)
+class PeerRepairs:
+    """The peer accepted our report and makes new code; data is held (ANP-Q25)."""
+
+    reference: str | None
+    "Message id concerned."
+
+
+@dataclass(frozen=True, slots=True)
+class PeerRepaired:
+    """The peer's new code is in use."""
+
+    reference: str | None
+    "Message id concerned."
+
+
+@dataclass(frozen=True, slots=True)
+class RepairFailed:
+    """A repair failed, ours or the peer's; `DialogueBroken` follows (ANP-46)."""
+
+    reference: str | None
+    "Message id concerned."
+
+    reason: str
+    "Reason in words for the owner."
+
+    by_peer: bool
+    "True when it was the peer's repair."
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRefused:
+    """A report of ours had no effect; it may be repeated with more detail."""
+
+    reference: str | None
+    "Message id concerned."
+
+    reason: str
+    "Reason in words for the owner; may quote the peer."
+
+    by_peer: bool
+    "True when the peer refused it or did not answer; False when we did not send it."
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRefused:
+    """The peer cannot answer a message of ours; its call ends (DESIGN.md, calls)."""
+
+    reference: str
+    "Message id of the encrypted envelope concerned, as the peer says."
+
+    reason: str
+    "The peer's text, untrusted."
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalUnsent:
+    """The peer does not support refusals, so its channel must be closed instead."""
+
+    reference: str
+    "Message id of the peer's message that gets no answer."
+
+    reason: str
+    "Reason in words."
+
+
+@dataclass(frozen=True, slots=True)
+class DialogueBroken:
+    """The communication ends: the shell closes the channel (ANP-46)."""
+
+    reason: str
+    "Reason in words for the owner."
+
+    by_peer: bool
+    "True when the peer violated the rules or its repair failed."
+
+
+CasesEvent = NeedCasesVerdict | CasesAgreed | CasesSkipped
+"Events about test cases."
+
+RepairEvent = (
+    NeedFault
+    | NeedRepair
+    | PeerRepairs
+    | PeerRepaired
+    | RepairFailed
+    | ReportRefused
+    | MessageRefused
+    | RefusalUnsent
+)
+"Events about reports and repairs."
+
+DialogueEvent = CasesEvent | RepairEvent | QuestionEvent | Ignored | DialogueBroken
+"All events that the shell handles."
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptCases:
+    """Accepts the test cases as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class CounterCases:
+    """Proposes a complete other set of test cases (ANP-49)."""
+
+    text: str
+    "The full set, at most 64 KiB of UTF-8 (ANP-Q30)."
+
+    summary: str
+    "Changes from the previous set, in words (ANP-51)."
+
+
+@dataclass(frozen=True, slots=True)
+class RejectCases:
+    """Refuses test cases; the agreement stays untested (ANP-Q9)."""
+
+    reason: str
+    "Reason in words that the peer may see."
+
+
+CasesVerdict = AcceptCases | CounterCases | RejectCases
+"Our side's answer to a set of test cases."
+
+
+@dataclass(frozen=True, slots=True)
+class OurFault:
+    """A message of ours violates the document; our code is repaired (ANP-60)."""
+
+    findings: tuple[str, ...]
+    "Faults of our message, in words that the peer may see."
+
+
+@dataclass(frozen=True, slots=True)
+class PeerFault:
+    """Our message is right; the peer's report is refused (ANP-60)."""
+
+    reason: str
+    "The detailed reason, in words that the peer may see."
+
+
+Fault = OurFault | PeerFault
+"The side whose fault a reported error is."

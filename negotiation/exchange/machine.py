@@ -16,8 +16,6 @@ from negotiation.errors import (
     MessageFault,
     MisuseError,
 )
-from negotiation.exchange import wording
-from negotiation.exchange.dialogue.limits import DialogueLimits
 from negotiation.exchange.dialogue.questions import QUESTIONS, Questions
 from negotiation.exchange.events import (
     CodeGenerationSlow,
@@ -29,16 +27,26 @@ from negotiation.exchange.events import (
     NegotiationAgreed,
     NegotiationFailed,
 )
-from negotiation.exchange.limits import NegotiationLimits
+from negotiation.exchange.limits import (
+    CANCEL_REASON,
+    DEFAULT_SUMMARY,
+    MAX_REASON,
+    MAX_SUMMARY,
+    MIND_REASON,
+    UNCODED_REASON,
+    DialogueLimits,
+    NegotiationLimits,
+)
 from negotiation.exchange.reactions import (
     END_STATES,
     REACTIONS,
     NegotiationState,
     Reaction,
+    expiry,
+    wait_of,
+    waits_for_peer,
 )
-from negotiation.exchange.sequence import SequenceCounter
-from negotiation.exchange.speaker import Speaker
-from negotiation.exchange.waits import expiry, wait_of, waits_for_peer
+from negotiation.exchange.speaker import SequenceCounter, Speaker
 from negotiation.messages import (
     ChannelClose,
     CodeGeneration,
@@ -218,7 +226,7 @@ class Machine(Speaker[Event]):
         """
         if self._late({NegotiationState.JUDGE, NegotiationState.EXPECT_CODE}, now):
             return
-        kind, told = FailureKind.CODE_GENERATION, wording.UNCODED_REASON
+        kind, told = FailureKind.CODE_GENERATION, UNCODED_REASON
         self._fail(kind, reason, by_peer=False, now=now, told=told)
 
     def mind_failed(self, reason: str, *, now: float) -> None:
@@ -237,7 +245,7 @@ class Machine(Speaker[Event]):
     def cancel(self, reason: str, *, now: float) -> None:
         """End because the owner, the caller or the daemon wants it; tell the peer."""
         if self._state not in END_STATES:
-            kind, told = FailureKind.CANCELLED, wording.CANCEL_REASON
+            kind, told = FailureKind.CANCELLED, CANCEL_REASON
             self._fail(kind, reason, by_peer=False, now=now, told=told)
 
     def ask(self, text: str, message_id: str, *, now: float) -> None:
@@ -278,7 +286,7 @@ class Machine(Speaker[Event]):
             case CodeGeneration():
                 self._handle_code(message, now)
             case ChannelClose():
-                reason = cut_text(message.reason, wording.MAX_REASON)
+                reason = cut_text(message.reason, MAX_REASON)
                 detail = f"the peer closed the channel ({message.code}): {reason}"
                 self._end(FailureKind.LINK_LOST, detail, by_peer=True)
             case NaturalLanguageNegotiation():
@@ -343,7 +351,7 @@ class Machine(Speaker[Event]):
 
     def _handle_rejected(self, message: ProtocolNegotiation) -> None:
         # Any number is accepted: the SDK rejects with an old one (WIRE row 40).
-        reason = cut_text(message.modification_summary, wording.MAX_REASON)
+        reason = cut_text(message.modification_summary, MAX_REASON)
         reason = reason or "the peer gave no reason"
         self._end(FailureKind.REJECTED, reason, by_peer=True)
 
@@ -408,10 +416,8 @@ class Machine(Speaker[Event]):
         if problem is not None:
             self._fail_mind(f"the counter-proposal cannot be sent: {problem}", now)
             return
-        summary = cut_text(summary, wording.MAX_SUMMARY)
-        self._propose(
-            document, summary if summary.strip() else wording.DEFAULT_SUMMARY, now
-        )
+        summary = cut_text(summary, MAX_SUMMARY)
+        self._propose(document, summary if summary.strip() else DEFAULT_SUMMARY, now)
 
     def _propose(self, text: str, summary: str, now: float) -> None:
         self._rounds += 1
@@ -464,9 +470,7 @@ class Machine(Speaker[Event]):
         self._fail(FailureKind.ROUNDS, reason, by_peer=by_peer, now=now)
 
     def _fail_mind(self, reason: str, now: float) -> None:
-        self._fail(
-            FailureKind.MIND, reason, by_peer=False, now=now, told=wording.MIND_REASON
-        )
+        self._fail(FailureKind.MIND, reason, by_peer=False, now=now, told=MIND_REASON)
 
     def _fail(
         self,
@@ -482,7 +486,7 @@ class Machine(Speaker[Event]):
             self._send(CodeGeneration(status=CodeStatus.ERROR))
         else:
             # Never `timeout`: it would raise in the SDK's negotiation (WIRE row 44).
-            text = cut_text(told or reason, wording.MAX_REASON)
+            text = cut_text(told or reason, MAX_REASON)
             self._send_turn(Status.REJECTED, "", text, now)
         self._end(kind, reason, by_peer=by_peer)
 

@@ -3,10 +3,8 @@
 * `mind`: asks the model for each step, and decides in code.
 * `auto`: asks the rules first and the model only for the rest.
 * `assess`: asks about words, messages, test cases and faults.
-* `memory`: keeps what was found out, so that nothing is asked twice.
-* `keys`: the keys of that memory.
-* `verdicts`: verdicts in words that the peer may see.
-* `discretion`: keeps the owner's hints out of all that a peer can see.
+* `memory`: the results of a mind and their keys, so that nothing is asked twice.
+* `discretion`: keeps the owner's hints out of texts for the peer; writes verdicts.
 * `asking`: one question: its text, its answer, its cost.
 * `links`: links from values to values, and the source made from them.
 * `steps`: the steps of a negotiation as questions.

@@ -1,18 +1,50 @@
-"""The results of a mind, kept so that nothing is asked twice."""
+"""The results of a mind, kept so that nothing is asked twice, and their keys."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from negotiation.document.shape import document_hash
-from negotiation.llm.keys import side_key
 from negotiation.llm.links.plans import ProviderPlan, RequesterPlan
-from negotiation.mind import Reject, Side
+from negotiation.mind import Demand, Reject, Side
+from negotiation.need import infer_schema, need_key, schema_hash
+from negotiation.strict_json import Json, canonical_json
 
-__all__ = ["Memory", "Plan", "Planned", "Recent"]
+__all__ = [
+    "Memory",
+    "Plan",
+    "Planned",
+    "Recent",
+    "side_key",
+]
+
+
+def side_key(side: Side) -> str:
+    """Return 64 hex characters over a side's need or offer, hints included.
+
+    Without an input schema the shape of the data at hand counts too, since another
+    shape is another question.
+    """
+    parts: list[Json]
+    if isinstance(side, Demand):
+        given = side.need.input_schema is None
+        parts = [
+            "need",
+            need_key(side.need),
+            infer_schema(side.arguments) if given else None,
+        ]
+    else:
+        parts = ["offer"]
+        parts += [
+            [one.name, one.description, one.read_only, schema_hash(one)]
+            for one in sorted(side.capabilities, key=lambda one: one.name)
+        ]
+    return hashlib.sha256(canonical_json([*parts, list(side.hints)])).hexdigest()
+
 
 T = TypeVar("T")
 

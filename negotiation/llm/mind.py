@@ -18,13 +18,29 @@ from negotiation.document.shape import Document, document_hash
 from negotiation.errors import DocumentError, HalfError, MindError, SchemaError
 from negotiation.llm.asking.questions import Model
 from negotiation.llm.assess import Assessor
-from negotiation.llm.discretion import Discretion, kept_back
-from negotiation.llm.keys import side_key
+from negotiation.llm.discretion import (
+    Discretion,
+    counter,
+    discreet,
+    kept_back,
+    listed,
+    missing_reason,
+    peer_reasons,
+    said_to_peer,
+    summary,
+)
 from negotiation.llm.links.halves import provider_half, requester_half
 from negotiation.llm.links.plans import ProviderPlan, RequesterPlan
-from negotiation.llm.memory import Memory, Plan, Planned
-from negotiation.llm.steps.base import Base, base_of, changes_question, read_changes
-from negotiation.llm.steps.codecs import codec_question, read_codec
+from negotiation.llm.memory import Memory, Plan, Planned, side_key
+from negotiation.llm.steps.candidates import (
+    Base,
+    base_of,
+    changes_question,
+    fitting_option,
+    option_question,
+    read_changes,
+    split_options,
+)
 from negotiation.llm.steps.offer import (
     OfferForm,
     Unmapped,
@@ -35,22 +51,13 @@ from negotiation.llm.steps.offer import (
     read_choice,
     read_offer,
 )
-from negotiation.llm.steps.options import fitting_option, option_question, split_options
+from negotiation.llm.steps.phrases import codec_question, read_codec
 from negotiation.llm.steps.propose import needs_model, propose_question, read_proposal
 from negotiation.llm.steps.reply import (
     ReplyForm,
     read_reply,
     reply_form,
     reply_question,
-)
-from negotiation.llm.verdicts import (
-    counter,
-    discreet,
-    listed,
-    missing_reason,
-    peer_reasons,
-    said_to_peer,
-    summary,
 )
 from negotiation.mind import (
     Accept,

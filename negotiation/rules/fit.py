@@ -9,14 +9,13 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
+from negotiation.document.fields import Place
 from negotiation.document.layout import Layout, read_layout
-from negotiation.document.parts import Place
 from negotiation.document.shape import Document
 from negotiation.errors import DocumentError, SchemaError
 from negotiation.mind import Demand
 from negotiation.need import Capability, Schema, infer_schema
-from negotiation.rules.chains import Chain
-from negotiation.rules.names import short_name
+from negotiation.rules.choice import Chain, short_name
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import cut
 from negotiation.schema.mapping import Drop, MappingProof, compare, normal_name

@@ -12,13 +12,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from negotiation.document.parts import Fixed, Mark, Message, Slot
+from negotiation.document.fields import Fixed, Mark, Message, Slot
 from negotiation.document.shape import Document, document_hash
 from negotiation.errors import HalfError
 from negotiation.mind import Demand, HalfSource, Side
 from negotiation.need import Schema
-from negotiation.rules.chains import Chain
-from negotiation.rules.choice import NoChoice, choose
+from negotiation.rules.choice import Chain, NoChoice, choose
 from negotiation.rules.fit import Fit, fit_provider, fit_requester
 from negotiation.schema.plan import KEEP, ByKind, Field, Fields, Items, Step
 from negotiation.schema.reasons import Mismatch

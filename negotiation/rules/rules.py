@@ -29,8 +29,13 @@ from negotiation.mind import (
     Verdict,
 )
 from negotiation.need import Capability, infer_schema
-from negotiation.rules.chains import Chain
-from negotiation.rules.choice import NoChoice, choose, choose_for_prose, near_names
+from negotiation.rules.choice import (
+    Chain,
+    NoChoice,
+    choose,
+    choose_for_prose,
+    near_names,
+)
 from negotiation.rules.fit import closed, fit_provider, fit_requester
 from negotiation.rules.halves import write_half
 from negotiation.schema.reasons import Mismatch

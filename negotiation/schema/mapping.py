@@ -19,8 +19,14 @@ from negotiation.need import Schema
 from negotiation.schema.keywords import ANNOTATIONS, TYPES, cut, pointer
 from negotiation.schema.plan import KEEP, ByKind, Field, Fields, Items, Plan, Step
 from negotiation.schema.reasons import Mismatch, Reason, limit_reasons, values_of, words
-from negotiation.schema.unions import alternatives, overlapping
-from negotiation.schema.values import bare, contradiction, same_json, types_of
+from negotiation.schema.values import (
+    alternatives,
+    bare,
+    contradiction,
+    overlapping,
+    same_json,
+    types_of,
+)
 from negotiation.strict_json import Json, canonical_json
 
 __all__ = ["Drop", "Mismatch", "MappingProof", "Reason", "compare", "normal_name"]

@@ -15,8 +15,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from negotiation.need import Schema
-from negotiation.schema.unions import alternatives
-from negotiation.schema.values import contradiction, types_of
+from negotiation.schema.values import alternatives, contradiction, types_of
 from negotiation.strict_json import Json, canonical_json
 
 __all__ = ["Sample", "SampleKind", "Samples", "make_samples"]

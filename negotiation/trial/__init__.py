@@ -4,7 +4,6 @@
 * `trial`: the common part of both trials.
 * `requester`: the trial of a requester half.
 * `provider`: the trial of a provider half.
-* `worked`: findings from the worked examples, before a half is run.
-* `worked_trial`: the trial of halves whose bytes are not JSON.
+* `worked`: the trial of halves whose bytes are not JSON, by the worked examples.
 * `module_examples`: example texts that a half brings along.
 """

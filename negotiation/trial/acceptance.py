@@ -10,12 +10,11 @@ from __future__ import annotations
 from negotiation.document.layout import error_response_schema
 from negotiation.document.shape import Document
 from negotiation.errors import CapabilityFailed
-from negotiation.mind import Demand, HalfSource, Side
-from negotiation.runner import HalfRunner, Validator
+from negotiation.mind import Demand, HalfRunner, HalfSource, Side, Validator
 from negotiation.trial.provider import ProviderTrial
 from negotiation.trial.requester import RequesterTrial
 from negotiation.trial.trial import Findings, SamplesMade, Trial
-from negotiation.trial.worked_trial import (
+from negotiation.trial.worked import (
     WorkedProviderTrial,
     WorkedRequesterTrial,
     example_schema,
@@ -42,7 +41,7 @@ async def check_half(
     """Check `half`, loaded in `runner`, with all samples that the schemas give.
 
     For bytes that are not JSON the worked examples replace samples; see
-    `negotiation.trial.worked_trial` for the checks (ANP-70).
+    `negotiation.trial.worked` for the checks (ANP-70).
     """
     trial: Trial
     if isinstance(side, Demand):

@@ -6,12 +6,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from negotiation.document.parts import Slot, build_message
+from negotiation.document.fields import Slot, build_message
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import CapabilityFailed, HalfError, SchemaError
-from negotiation.mind import HalfSource, Offer
+from negotiation.mind import HalfRunner, HalfSource, Offer, Validator
 from negotiation.need import Schema
-from negotiation.runner import HalfRunner, Validator
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import cut
 from negotiation.schema.samples import make_samples

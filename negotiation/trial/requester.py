@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from negotiation.document.parts import build_message
+from negotiation.document.fields import build_message
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import HalfError, JsonError, SchemaError
-from negotiation.mind import Demand, HalfSource
+from negotiation.mind import Demand, HalfRunner, HalfSource, Validator
 from negotiation.need import Schema, infer_schema
-from negotiation.runner import HalfRunner, Validator
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import cut
 from negotiation.strict_json import Json, canonical_json

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from negotiation.document.fields import Slot, build_message
 from negotiation.document.message_judge import MessageJudge, find, says_good
-from negotiation.document.parts import Slot, build_message
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import HalfError, JsonError
-from negotiation.mind import HalfSource
+from negotiation.mind import HalfRunner, HalfSource, Validator
 from negotiation.need import Schema
-from negotiation.runner import HalfRunner, Validator
 from negotiation.schema.keywords import cut
 from negotiation.schema.samples import make_samples
 from negotiation.schema.values import json_type, types_of

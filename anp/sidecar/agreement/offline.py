@@ -24,9 +24,8 @@ from negotiation.cases import (
 from negotiation.document import Document
 from negotiation.document.layout import read_layout
 from negotiation.errors import DocumentError, NegotiationError, SchemaError
-from negotiation.mind import Demand, Side
+from negotiation.mind import Demand, Side, Validator
 from negotiation.need import Need, Schema
-from negotiation.runner import Validator
 from negotiation.schema.intake import prepared
 from negotiation.schema.samples import make_samples
 from negotiation.strict_json import Json

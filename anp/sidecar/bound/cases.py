@@ -41,14 +41,14 @@ from negotiation.cases import (
     run_offline,
 )
 from negotiation.errors import CasesError, HalfError, NegotiationError
-from negotiation.exchange.dialogue import (
+from negotiation.exchange.dialogue.descriptions import describe_error
+from negotiation.exchange.events import (
     AcceptCases,
     CasesAgreed,
     CasesSkipped,
     CasesVerdict,
     CounterCases,
     RejectCases,
-    describe_error,
 )
 from negotiation.mind import Demand, HalfSource, Offer
 

@@ -19,14 +19,13 @@ from typing import Any
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.wire.frames import ProtocolType
-from negotiation.exchange.dialogue import (
+from negotiation.exchange.dialogue.machine import Dialogue
+from negotiation.exchange.events import (
     CasesAgreed,
     CasesSkipped,
     CasesVerdict,
-    Dialogue,
     DialogueBroken,
     DialogueEvent,
-    DialogueLimits,
     Fault,
     Ignored,
     MessageRefused,
@@ -42,6 +41,7 @@ from negotiation.exchange.dialogue import (
     RepairFailed,
     ReportRefused,
 )
+from negotiation.exchange.limits import DialogueLimits
 from negotiation.need import Role
 
 __all__ = ["Answers", "DialogueShell", "Report", "ReportEnd"]

@@ -23,17 +23,17 @@ from anp.sidecar.halves.protocol import Protocol
 from anp.sidecar.minds.minds import Thinking
 from negotiation.cases import TestCase, read_cases, render_cases
 from negotiation.errors import CasesError, HalfError, JsonError, MindError
-from negotiation.exchange.dialogue import (
+from negotiation.exchange.events import (
     AcceptCases,
     CasesVerdict,
     CounterCases,
-    DialogueLimits,
     Fault,
     OurFault,
     RejectCases,
 )
+from negotiation.exchange.limits import DialogueLimits
+from negotiation.llm.assess import CaseArguments, ShownMessages
 from negotiation.llm.mind import LlmMind
-from negotiation.llm.steps.examine import CaseArguments, ShownMessages
 from negotiation.mind import Demand
 from negotiation.strict_json import canonical_json
 

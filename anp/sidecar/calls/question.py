@@ -9,15 +9,15 @@ from anp.channel.channel import Channel, ChannelClosed
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.bound.dialogue import Answers, DialogueShell
 from anp.wire.frames import ProtocolType
-from negotiation.exchange.dialogue import (
+from negotiation.exchange.events import (
     CasesAgreed,
     CasesSkipped,
     CasesVerdict,
-    DialogueLimits,
     Fault,
     PeerFault,
     RejectCases,
 )
+from negotiation.exchange.limits import DialogueLimits
 from negotiation.need import Role
 
 __all__ = ["ask_peer"]

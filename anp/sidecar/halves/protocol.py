@@ -10,7 +10,7 @@ from negotiation.document import Document
 from negotiation.document.message_judge import MessageJudge
 from negotiation.document.shape import MessageKind
 from negotiation.errors import NegotiationError
-from negotiation.runner import HalfRunner, Validator
+from negotiation.mind import HalfRunner, Validator
 from negotiation.strict_json import Json
 
 __all__ = ["Answer", "DoesNotFit", "Protocol"]

@@ -13,8 +13,7 @@ from cache.records.records import HalfRecord, hash_text
 from negotiation.document import Document, read_document
 from negotiation.errors import HalfError
 from negotiation.exchange.preparation import prepare_half
-from negotiation.mind import HalfSource, Mind, Side
-from negotiation.runner import HalfRunner, Validator
+from negotiation.mind import HalfRunner, HalfSource, Mind, Side, Validator
 from negotiation.trial.acceptance import CapabilityFailed, Findings, check_half
 from sandbox.errors import CapabilityFailure, SandboxError
 from sandbox.pool.pool import Module, Sandbox
@@ -23,7 +22,7 @@ __all__ = ["HalfTrial", "LoadedHalf", "Workshop"]
 
 
 class LoadedHalf:
-    """A half loaded into a worker; fits `negotiation.runner.HalfRunner`."""
+    """A half loaded into a worker; fits `negotiation.mind.HalfRunner`."""
 
     def __init__(self, module: Module, *, deadline: float) -> None:
         self._module = module

@@ -33,13 +33,13 @@ from negotiation.llm.asking.budget import (
     Spent,
     utc_day,
 )
-from negotiation.llm.asking.replies import Usage
+from negotiation.llm.asking.requests import Usage
 from negotiation.strict_json import Json
 
 if TYPE_CHECKING:
     from negotiation.llm.asking.endpoint import ModelEndpoint
-    from negotiation.llm.asking.meter import Charge, ModelRequest
     from negotiation.llm.asking.questions import Question
+    from negotiation.llm.asking.requests import Charge, ModelRequest
 
 __all__ = ["MAX_EXCHANGES", "Exchanged", "Spender", "Spending"]
 
@@ -303,7 +303,7 @@ class Spender:
         self, question: Question, request: ModelRequest
     ) -> AsyncIterator[Charge]:
         """Reserve what `request` can cost, and settle it; see `Meter`."""
-        from negotiation.llm.asking.meter import Charge
+        from negotiation.llm.asking.requests import Charge
 
         spending = self._spending
         try:

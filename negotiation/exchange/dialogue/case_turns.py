@@ -8,20 +8,22 @@ from enum import Enum, auto
 from typing import Final
 
 from negotiation.errors import MessageDropped, MisuseError
-from negotiation.exchange import wording
-from negotiation.exchange.dialogue.answers import (
+from negotiation.exchange.events import (
     AcceptCases,
-    CasesVerdict,
-    CounterCases,
-    RejectCases,
-)
-from negotiation.exchange.dialogue.events import (
     CasesAgreed,
     CasesEvent,
     CasesSkipped,
+    CasesVerdict,
+    CounterCases,
     NeedCasesVerdict,
+    RejectCases,
 )
-from negotiation.exchange.dialogue.limits import DialogueLimits
+from negotiation.exchange.limits import (
+    MAX_REASON,
+    MAX_SUMMARY,
+    MIND_REASON,
+    DialogueLimits,
+)
 from negotiation.messages import (
     MAX_TEXT_SIZE,
     Status,
@@ -198,7 +200,7 @@ class CaseTurns:
             case CaseReaction.CONFIRM:
                 raise MessageDropped("test cases were accepted twice")
             case CaseReaction.SKIP:
-                reason = cut_text(message.modification_summary, wording.MAX_REASON)
+                reason = cut_text(message.modification_summary, MAX_REASON)
                 self._skip(reason or "the peer gave no reason", by_peer=True)
             case CaseReaction.DROP:
                 raise MessageDropped("test cases out of turn")
@@ -277,9 +279,9 @@ class CaseTurns:
             self._refuse(self._too_many(), by_peer=False)
         elif problem is not None:
             # The details are a fault of ours and do not concern the peer.
-            self._refuse(problem, by_peer=False, told=wording.MIND_REASON)
+            self._refuse(problem, by_peer=False, told=MIND_REASON)
         else:
-            self._propose(text, summary if summary.strip() else DEFAULT_SUMMARY, now)
+            self._propose(text, summary if summary.strip() else CASES_SUMMARY, now)
 
     def _propose(self, text: str, summary: str, now: float) -> None:
         self._rounds += 1
@@ -314,7 +316,7 @@ class CaseTurns:
         return f"no agreement on test cases within {self._limits.max_rounds} rounds"
 
     def _say(self, status: Status, text: str, summary: str) -> None:
-        limit = wording.MAX_REASON if status is Status.REJECTED else wording.MAX_SUMMARY
+        limit = MAX_REASON if status is Status.REJECTED else MAX_SUMMARY
         self._send(
             TestCasesNegotiation(
                 test_cases=text,
@@ -324,7 +326,7 @@ class CaseTurns:
         )
 
 
-DEFAULT_SUMMARY: Final = "The test cases were replaced as a whole."
+CASES_SUMMARY: Final = "The test cases were replaced as a whole."
 "Used when a side gives no summary of its counter-proposal (ANP-51)."
 
 

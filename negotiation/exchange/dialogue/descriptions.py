@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from negotiation.exchange.wording import MAX_SUMMARY
+from negotiation.exchange.limits import MAX_SUMMARY
 from negotiation.messages import cut_text
 
 __all__ = [

@@ -8,9 +8,9 @@ from typing import Any, Final, Literal
 from negotiation.document.message_judge import MessageJudge
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import HalfError, JsonError
-from negotiation.exchange.dialogue.answers import Fault, OurFault, PeerFault
+from negotiation.exchange.events import Fault, OurFault, PeerFault
 from negotiation.messages import cut_text
-from negotiation.runner import Validator
+from negotiation.mind import Validator
 from negotiation.schema.keywords import cut
 
 __all__ = ["MessageReader", "judge_fault"]

@@ -16,19 +16,21 @@ from negotiation.errors import (
     MessageError,
     MessageFault,
 )
-from negotiation.exchange.dialogue.answers import CasesVerdict, Fault
 from negotiation.exchange.dialogue.case_turns import CASES, CaseTurns
-from negotiation.exchange.dialogue.events import (
+from negotiation.exchange.dialogue.questions import QUESTIONS, Questions
+from negotiation.exchange.dialogue.repairs import FIXES, Repairs
+from negotiation.exchange.events import (
     CasesSkipped,
+    CasesVerdict,
     DialogueBroken,
     DialogueEvent,
+    Fault,
+    Ignored,
+    QuestionUnanswered,
     RefusalUnsent,
     ReportRefused,
 )
-from negotiation.exchange.dialogue.limits import DialogueLimits
-from negotiation.exchange.dialogue.questions import QUESTIONS, Questions
-from negotiation.exchange.dialogue.repairs import FIXES, Repairs
-from negotiation.exchange.events import Ignored, QuestionUnanswered
+from negotiation.exchange.limits import DialogueLimits
 from negotiation.exchange.speaker import Speaker
 from negotiation.messages import (
     MAX_MESSAGE_SIZE,

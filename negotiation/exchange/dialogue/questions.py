@@ -7,14 +7,13 @@ from collections.abc import Callable
 from typing import Final
 
 from negotiation.errors import CommunicationEnded, MessageDropped, MisuseError
-from negotiation.exchange.dialogue.limits import DialogueLimits
 from negotiation.exchange.events import (
     NeedSpokenAnswer,
     QuestionAnswered,
     QuestionEvent,
     QuestionUnanswered,
 )
-from negotiation.exchange.wording import MAX_SUMMARY
+from negotiation.exchange.limits import MAX_SUMMARY, DialogueLimits
 from negotiation.messages import (
     NaturalLanguageNegotiation,
     NaturalLanguageType,

@@ -54,13 +54,14 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from negotiation.errors import CommunicationEnded, MessageDropped, MisuseError
-from negotiation.exchange import wording
-from negotiation.exchange.dialogue.answers import Fault, OurFault, PeerFault
 from negotiation.exchange.dialogue.descriptions import headed, read_description
-from negotiation.exchange.dialogue.events import (
+from negotiation.exchange.events import (
+    Fault,
     MessageRefused,
     NeedFault,
     NeedRepair,
+    OurFault,
+    PeerFault,
     PeerRepaired,
     PeerRepairs,
     RefusalUnsent,
@@ -68,7 +69,7 @@ from negotiation.exchange.dialogue.events import (
     RepairFailed,
     ReportRefused,
 )
-from negotiation.exchange.dialogue.limits import DialogueLimits
+from negotiation.exchange.limits import MAX_REASON, DialogueLimits
 from negotiation.messages import (
     MAX_TEXT_SIZE,
     CodeGeneration,
@@ -322,7 +323,7 @@ class Repairs:
 
     def _handle_rejected(self, reference: str | None, text: str, now: float) -> None:
         report = self._report
-        reason = cut_text(text, wording.MAX_REASON) or "the peer gave no reason"
+        reason = cut_text(text, MAX_REASON) or "the peer gave no reason"
         if report is not None and not report.accepted and _same(reference, report):
             self._tell(ReportRefused(report.reference, reason, by_peer=True))
             self._next_report(now)

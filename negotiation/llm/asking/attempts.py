@@ -13,9 +13,13 @@ from typing import Final
 
 from negotiation.errors import JsonError, MisuseError
 from negotiation.llm.asking.answers import Form, Forms, find_json, form_words
-from negotiation.llm.asking.meter import Message, ModelRequest
 from negotiation.llm.asking.questions import Question
-from negotiation.llm.asking.replies import ModelServerError, Reply
+from negotiation.llm.asking.requests import (
+    Message,
+    ModelRequest,
+    ModelServerError,
+    Reply,
+)
 from negotiation.strict_json import Json, canonical_json
 
 __all__ = [

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from negotiation.errors import MindError, MisuseError
-from negotiation.llm.asking.replies import Usage
+from negotiation.llm.asking.requests import Usage
 
 __all__ = [
     "OWNER",

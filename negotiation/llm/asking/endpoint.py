@@ -20,9 +20,15 @@ from negotiation.llm.asking.attempts import (
     Failed,
     Send,
 )
-from negotiation.llm.asking.meter import FREE, Charge, Meter, ModelRequest
 from negotiation.llm.asking.questions import Question
-from negotiation.llm.asking.replies import ModelServerError, Reply
+from negotiation.llm.asking.requests import (
+    FREE,
+    Charge,
+    Meter,
+    ModelRequest,
+    ModelServerError,
+    Reply,
+)
 from negotiation.llm.asking.wire import ModelConnection, Trouble, Unreadable
 from negotiation.need import Schema
 from negotiation.strict_json import Json

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from negotiation.errors import JsonError
-from negotiation.llm.asking.replies import (
+from negotiation.llm.asking.requests import (
     MAX_BODY,
     ModelServerError,
     Reply,

@@ -2,11 +2,9 @@
 
 * `spots`: the places of a schema, each with a name.
 * `conversions`: the ways in which one value becomes another.
-* `forms`: links as a model writes them, and their schema.
 * `trees`: puts links together into a whole value.
-* `plans`: everything that is needed to write out a half.
+* `plans`: links as a model writes them, and the plan of a half.
 * `frames`: the purpose of message fields where rules cannot tell it.
 * `halves`: writes a half from a plan.
 * `source`: writes how a value is made, as lines of a function.
-* `helpers`: the fixed functions that a half may need.
 """

@@ -12,17 +12,24 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from negotiation.document.fields import MessageFields, places_of, take_message_id
+from negotiation.document.fields import (
+    Fixed,
+    Mark,
+    MessageFields,
+    Place,
+    Slot,
+    places_of,
+    take_message_id,
+)
 from negotiation.document.layout import (
     Layout,
     RequestLayout,
     ResponseLayout,
     read_layout,
 )
-from negotiation.document.parts import Fixed, Mark, Place, Slot
 from negotiation.document.shape import Document
 from negotiation.errors import DocumentError
-from negotiation.llm.asking.forms import TEXT, choice, many, record
+from negotiation.llm.asking.questions import TEXT, choice, many, record
 from negotiation.llm.links.spots import (
     ITEMS,
     Root,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from negotiation.document.parts import Fixed, Mark, Message, Slot
+from negotiation.document.fields import Fixed, Mark, Message, Slot
 from negotiation.errors import HalfError
 from negotiation.llm.links.frames import FieldUse
 from negotiation.llm.links.plans import ProviderPlan, RequesterPlan

@@ -1,18 +1,172 @@
-"""Plans of halves: all decisions that are needed to write one."""
+"""Links in the form that a model writes, and the plans of halves made of them.
+
+Places and ways are enums, so an answer can only name things that were shown. Conditions
+that enums cannot express (a target of one capability in a call of another) are checked
+here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
+from negotiation.document.fields import Place
+from negotiation.llm.asking.questions import TEXT, choice, many, record
+from negotiation.llm.links.conversions import How
 from negotiation.llm.links.frames import FieldUse
-from negotiation.llm.links.trees import Node
+from negotiation.llm.links.spots import Root, Spot, spots_of
+from negotiation.llm.links.trees import Node, ValueLink
 from negotiation.need import Schema
+from negotiation.schema.keywords import cut
 from negotiation.schema.mapping import normal_name
 from negotiation.schema.reasons import values_of
 from negotiation.schema.values import contradiction
 
-__all__ = ["PlannedCall", "ProviderPlan", "RequesterPlan", "action_for"]
+__all__ = [
+    "PlannedCall",
+    "ProviderPlan",
+    "RequesterPlan",
+    "ShownValues",
+    "action_for",
+    "link_schema",
+    "read_links",
+    "shown_root",
+    "shown_values",
+]
+
+MAX_LINKS: Final = 80
+"Largest number of links in one list."
+
+MAX_SOURCES: Final = 8
+"Largest number of sources of one link."
+
+MAX_ARGS: Final = 129
+"Largest number of parameters of one link."
+
+
+class ShownValues:
+    """The places of one value, as a prompt shows them."""
+
+    def __init__(self, root: Root, spots: Iterable[Spot], place: Place | None) -> None:
+        self.root = root
+        self.spots = tuple(spots)
+        self._by_name = {spot.name: spot for spot in self.spots}
+        # True when the paths of the spots already begin at the place of the values.
+        self._settled = place is not None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the places, for an enum."""
+        return [spot.name for spot in self.spots]
+
+    def shows(self, name: str) -> bool:
+        """Return whether a prompt shows this place."""
+        return name in self._by_name
+
+    def find(self, name: str, place: Place | None = None) -> Spot | None:
+        """Return the place that an answer names, or None if it was not shown.
+
+        Args:
+            place: The place of the values, if it is known by now. The result then
+                begins there, and is None for a place that is not among the values.
+        """
+        spot = self._by_name.get(name)
+        if spot is None or place is None or self._settled:
+            return spot
+        depth = len(place.path)
+        if spot.path[:depth] != place.path:
+            return None
+        inside = spots_of(Root(self.root.name, place.schema))
+        return next((one for one in inside if one.path == spot.path[depth:]), None)
+
+
+def shown_values(
+    name: str, schema: Schema, place: Place | None, *, whole: bool = False
+) -> ShownValues:
+    """Return the places of a message that a prompt shows.
+
+    Args:
+        schema: Schema of the whole message.
+        place: The place of its values, if it is known.
+        whole: True if the value as a whole is a place too.
+    """
+    root = Root(name, schema if place is None else place.schema)
+    return ShownValues(root, spots_of(root, whole=whole), place)
+
+
+def shown_root(name: str, schema: Schema, *, whole: bool = False) -> ShownValues:
+    """Return the places of a value that is not a message: an output, or arguments."""
+    root = Root(name, schema)
+    return ShownValues(root, spots_of(root, whole=whole), None)
+
+
+def link_schema(targets: Sequence[str], sources: Sequence[str]) -> dict[str, Any]:
+    """Return the schema of a list of links."""
+    if not targets:
+        return many(TEXT, most=0)
+    one = record(
+        **{
+            "to": choice(targets),
+            "how": choice(How),
+            "from": many(choice(sources) if sources else TEXT, most=MAX_SOURCES),
+            "args": many(TEXT, most=MAX_ARGS),
+        }
+    )
+    return many(one, most=MAX_LINKS)
+
+
+def read_links(
+    items: Sequence[Mapping[str, Any]],
+    targets: ShownValues,
+    sources: Sequence[ShownValues],
+    *,
+    target_place: Place | None = None,
+    source_places: Mapping[str, Place] | None = None,
+) -> tuple[list[ValueLink], list[str]]:
+    """Return the links of an answer, and the faults of the others.
+
+    Args:
+        target_place: The place of the target's values, if it is known by now.
+        source_places: The same for sources, by the name of their root.
+    """
+    links: list[ValueLink] = []
+    problems: list[str] = []
+    places = source_places or {}
+    for item in items[:MAX_LINKS]:
+        target = targets.find(item["to"], target_place)
+        if target is None and targets.shows(item["to"]):
+            # A field that the frame fills in, such as the message id.
+            continue
+        if target is None:
+            problems.append(f"{cut(item['to'])} is no place to be filled here")
+            continue
+        found: list[Spot] = []
+        for name in item["from"]:
+            spot = _find(name, sources, places)
+            if spot is None:
+                problems.append(
+                    f"{target.pointer}: {cut(name)} is not there to be used"
+                )
+            else:
+                found.append(spot)
+        if len(found) == len(item["from"]):
+            links.append(
+                ValueLink(
+                    target.path, How(item["how"]), tuple(found), tuple(item["args"])
+                )
+            )
+    return links, problems
+
+
+def _find(
+    name: str, sources: Sequence[ShownValues], places: Mapping[str, Place]
+) -> Spot | None:
+    for shown in sources:
+        spot = shown.find(name, places.get(shown.root.name))
+        if spot is not None:
+            return spot
+    return None
 
 
 @dataclass(frozen=True, slots=True)

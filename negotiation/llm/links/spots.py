@@ -11,12 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from negotiation.llm.asking.prompts import one_line
+from negotiation.llm.asking.questions import one_line
 from negotiation.need import Schema
 from negotiation.schema.keywords import pointer
 from negotiation.schema.reasons import values_of, words
-from negotiation.schema.unions import alternatives
-from negotiation.schema.values import types_of
+from negotiation.schema.values import alternatives, types_of
 
 __all__ = [
     "ITEMS",

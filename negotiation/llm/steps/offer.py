@@ -13,33 +13,44 @@ from typing import Any, Final
 
 from negotiation.document.shape import Document
 from negotiation.errors import SchemaError
-from negotiation.llm.asking.forms import BOOLEAN, TEXT, choice, many, record
-from negotiation.llm.asking.prompts import ask_with, fenced, one_line
-from negotiation.llm.asking.questions import Question
+from negotiation.llm.asking.questions import (
+    BOOLEAN,
+    TEXT,
+    Question,
+    ask_with,
+    choice,
+    fenced,
+    many,
+    one_line,
+    record,
+)
 from negotiation.llm.links.conversions import HOW_WORDS
-from negotiation.llm.links.forms import (
+from negotiation.llm.links.frames import FieldUse, FieldUseForm, frame_form, read_frame
+from negotiation.llm.links.plans import (
+    PlannedCall,
+    ProviderPlan,
     ShownValues,
+    action_for,
     link_schema,
     read_links,
     shown_root,
     shown_values,
 )
-from negotiation.llm.links.frames import FieldUse, FieldUseForm, frame_form, read_frame
-from negotiation.llm.links.plans import PlannedCall, ProviderPlan, action_for
 from negotiation.llm.links.spots import Root, Spot, described
 from negotiation.llm.links.trees import Node, build_tree, lost, used_spots
-from negotiation.llm.steps.codecs import codec_part, read_codec
 from negotiation.llm.steps.phrases import (
     MAX_TEXT,
+    codec_part,
     codec_words,
     document_words,
     frame_words,
     hint_words,
     problem_words,
+    read_codec,
 )
 from negotiation.mind import Offer
 from negotiation.need import Capability, Role
-from negotiation.rules.names import short_name
+from negotiation.rules.choice import short_name
 from negotiation.schema.intake import prepared
 from negotiation.schema.mapping import Drop
 

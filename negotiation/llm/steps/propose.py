@@ -22,13 +22,19 @@ from negotiation.document import (
 from negotiation.document.layout import error_response_schema
 from negotiation.document.shape import own_request_schema, own_response_schema
 from negotiation.errors import DocumentError, JsonError, SchemaError
-from negotiation.llm.asking.forms import BOOLEAN, TEXT, choice, many, record
-from negotiation.llm.asking.prompts import ask_with, fenced
-from negotiation.llm.asking.questions import Question
+from negotiation.llm.asking.questions import (
+    BOOLEAN,
+    TEXT,
+    Question,
+    ask_with,
+    choice,
+    fenced,
+    many,
+    record,
+)
 from negotiation.llm.links.spots import Root, described, spots_of
-from negotiation.llm.steps.base import with_base
-from negotiation.llm.steps.codecs import read_codec
-from negotiation.llm.steps.phrases import hint_words
+from negotiation.llm.steps.candidates import with_base
+from negotiation.llm.steps.phrases import hint_words, read_codec
 from negotiation.messages import cut_text
 from negotiation.mind import Demand
 from negotiation.need import Schema, infer_schema

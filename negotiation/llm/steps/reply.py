@@ -11,33 +11,41 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from negotiation.document.parts import Place
+from negotiation.document.fields import Place
 from negotiation.document.shape import Document
 from negotiation.errors import DocumentError, SchemaError
-from negotiation.llm.asking.forms import BOOLEAN, TEXT, record
-from negotiation.llm.asking.prompts import ask_with, fenced, one_line
-from negotiation.llm.asking.questions import Question
+from negotiation.llm.asking.questions import (
+    BOOLEAN,
+    TEXT,
+    Question,
+    ask_with,
+    fenced,
+    one_line,
+    record,
+)
 from negotiation.llm.links.conversions import HOW_WORDS
-from negotiation.llm.links.forms import (
+from negotiation.llm.links.frames import FieldUseForm, frame_form, read_frame
+from negotiation.llm.links.plans import (
+    RequesterPlan,
     ShownValues,
+    action_for,
     link_schema,
     read_links,
     shown_root,
     shown_values,
 )
-from negotiation.llm.links.frames import FieldUseForm, frame_form, read_frame
-from negotiation.llm.links.plans import RequesterPlan, action_for
 from negotiation.llm.links.spots import Root, described
 from negotiation.llm.links.trees import build_tree, lost, used_spots
-from negotiation.llm.steps.codecs import codec_part, read_codec
 from negotiation.llm.steps.offer import CODEC_TOKENS, MAX_TOKENS, Unmapped, Unserved
 from negotiation.llm.steps.phrases import (
     MAX_TEXT,
+    codec_part,
     codec_words,
     document_words,
     frame_words,
     hint_words,
     problem_words,
+    read_codec,
 )
 from negotiation.mind import Demand
 from negotiation.need import Role, Schema, infer_schema

@@ -8,16 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 from anp.wire.frames import ProtocolType
-from negotiation.exchange.dialogue import (
+from negotiation.exchange.dialogue.descriptions import describe_error
+from negotiation.exchange.dialogue.machine import Dialogue
+from negotiation.exchange.events import (
     AcceptCases,
     CasesAgreed,
     CasesSkipped,
     CasesVerdict,
     CounterCases,
-    Dialogue,
     DialogueBroken,
     DialogueEvent,
-    DialogueLimits,
     Fault,
     MessageRefused,
     NeedCasesVerdict,
@@ -30,8 +30,8 @@ from negotiation.exchange.dialogue import (
     PeerRepairs,
     RefusalUnsent,
     RejectCases,
-    describe_error,
 )
+from negotiation.exchange.limits import DialogueLimits
 from negotiation.need import Role
 from tests.negotiation.conversations.journal import Journal
 from tests.negotiation.conversations.letters import Letter

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from negotiation.document import read_document, render_document
-from negotiation.document.bases import NamedBase, named_base
 from negotiation.document.markdown import read_outline
+from negotiation.document.prose import NamedBase, named_base
 from negotiation.need import Need
 from tests.clauses import clause
 

@@ -17,9 +17,9 @@ from negotiation.document import (
     read_document,
     render_document,
 )
+from negotiation.document.fields import Slot
 from negotiation.document.layout import error_response_schema, read_layout
 from negotiation.document.markdown import MAX_CANDIDATES, MAX_SCANNED, read_outline
-from negotiation.document.parts import Slot
 from negotiation.errors import DocumentError
 from negotiation.need import Capability
 from negotiation.schema.intake import prepared

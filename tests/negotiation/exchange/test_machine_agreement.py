@@ -15,7 +15,7 @@ from negotiation.exchange.events import (
     NegotiationAgreed,
 )
 from negotiation.exchange.reactions import NegotiationState
-from negotiation.exchange.sequence import SequenceCounter
+from negotiation.exchange.speaker import SequenceCounter
 from negotiation.mind import Accept, Counter, Reject
 from negotiation.need import Role
 from tests.clauses import clause

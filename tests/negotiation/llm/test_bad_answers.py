@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from negotiation.document import document_hash
 from negotiation.errors import HalfError, MindError
-from negotiation.llm.asking.prompts import fenced
-from negotiation.llm.asking.questions import Question
+from negotiation.llm.asking.questions import Question, fenced
 from negotiation.llm.mind import LlmMind
 from negotiation.mind import Accept, Counter, Demand, Offer, Reject
 from negotiation.need import Capability, Need

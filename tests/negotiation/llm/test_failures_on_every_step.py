@@ -19,9 +19,9 @@ from negotiation.errors import HalfError, MindError
 from negotiation.llm.asking.attempts import AskingLimits
 from negotiation.llm.asking.budget import OWNER, BudgetExhausted, BudgetLimits, utc_day
 from negotiation.llm.asking.endpoint import EndpointSettings, ModelEndpoint
-from negotiation.llm.asking.prompts import load_prompt
+from negotiation.llm.asking.questions import load_prompt
+from negotiation.llm.assess import ShownMessages
 from negotiation.llm.mind import LlmMind
-from negotiation.llm.steps.examine import ShownMessages
 from negotiation.mind import Counter, Demand, HalfSource, Offer, Reject
 from negotiation.need import Capability, Need
 from negotiation.rules.rules import own_terms

@@ -13,12 +13,10 @@ from jsonschema import Draft202012Validator
 
 from negotiation.document import MAX_DOCUMENT_SIZE, document_hash, read_document
 from negotiation.errors import HalfError, MindError
-from negotiation.llm.asking.prompts import load_prompt
-from negotiation.llm.asking.questions import Question
+from negotiation.llm.asking.questions import Question, load_prompt
+from negotiation.llm.assess import MAX_ANSWER, ShownMessages
 from negotiation.llm.links.halves import MAX_SOURCE
 from negotiation.llm.mind import LlmMind
-from negotiation.llm.steps.answer import MAX_ANSWER
-from negotiation.llm.steps.examine import ShownMessages
 from negotiation.mind import Counter, Demand, HalfSource, Offer, Reject, Verdict
 from negotiation.need import Capability, Need
 from negotiation.rules.rules import propose as plain

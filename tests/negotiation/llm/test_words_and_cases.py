@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from negotiation.errors import MindError
-from negotiation.exchange.dialogue.answers import OurFault, PeerFault
+from negotiation.exchange.events import OurFault, PeerFault
+from negotiation.llm.assess import CaseArguments, ShownMessages
 from negotiation.llm.mind import LlmMind
-from negotiation.llm.steps.examine import CaseArguments, ShownMessages
 from negotiation.mind import Demand, Offer
 from negotiation.need import Capability, Need
 from tests.clauses import clause

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from negotiation.errors import SchemaError
-from negotiation.schema.intake import SchemaLimits, check_limits, normalise, prepared
+from negotiation.schema.intake import SchemaLimits, check_limits, prepared
+from negotiation.schema.keywords import normalise
 from negotiation.schema.values import contradiction, json_type, same_json, same_schema
 
 JSON_VALUES = st.recursive(

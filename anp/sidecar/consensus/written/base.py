@@ -27,17 +27,17 @@ from negotiation.consensus.written import (
     WrittenProtocol,
 )
 from negotiation.errors import MisuseError
-from negotiation.exchange.dialogue import (
+from negotiation.exchange.events import (
     CasesAgreed,
     CasesSkipped,
     CasesVerdict,
-    DialogueLimits,
     Fault,
     PeerFault,
     RejectCases,
 )
+from negotiation.exchange.limits import DialogueLimits
+from negotiation.mind import Validator
 from negotiation.need import Role
-from negotiation.runner import Validator
 
 __all__ = ["WrittenParts", "WrittenChannel"]
 

@@ -13,15 +13,15 @@ from anp.sidecar.bound.examiner import MAX_QUESTIONS, Examiner
 from anp.sidecar.minds.minds import Thinking
 from negotiation.cases import TestCase, read_cases, render_cases
 from negotiation.document import read_document
-from negotiation.exchange.dialogue import (
+from negotiation.exchange.events import (
     AcceptCases,
     CasesVerdict,
     CounterCases,
-    DialogueLimits,
     OurFault,
     PeerFault,
     RejectCases,
 )
+from negotiation.exchange.limits import DialogueLimits
 from negotiation.llm.mind import LlmMind
 from negotiation.mind import Demand
 from negotiation.need import Need

@@ -24,7 +24,7 @@ from anp.sidecar.minds.models import (
 from cache.store import Store
 from negotiation.llm.asking.budget import BudgetLimits
 from negotiation.llm.asking.endpoint import OPENAI_URL
-from negotiation.llm.asking.replies import Usage
+from negotiation.llm.asking.requests import Usage
 from tests.negotiation.llm.script import KEY, validate
 
 LOCAL = "http://127.0.0.1:8080/v1"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from negotiation.exchange.dialogue import Dialogue, DialogueEvent, DialogueLimits
+from negotiation.exchange.dialogue.machine import Dialogue
+from negotiation.exchange.events import DialogueEvent
+from negotiation.exchange.limits import DialogueLimits
 from negotiation.need import Role
 
 __all__ = [

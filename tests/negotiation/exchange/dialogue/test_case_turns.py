@@ -7,23 +7,23 @@ from typing import Any
 import pytest
 
 from negotiation.errors import MisuseError
-from negotiation.exchange.dialogue import (
+from negotiation.exchange.dialogue.case_turns import (
+    CASE_REACTIONS,
+    CASES_SUMMARY,
+    CaseReaction,
+    CaseState,
+)
+from negotiation.exchange.dialogue.machine import Dialogue
+from negotiation.exchange.events import (
     AcceptCases,
     CasesAgreed,
     CasesSkipped,
     CounterCases,
-    Dialogue,
     Ignored,
     NeedCasesVerdict,
     RejectCases,
 )
-from negotiation.exchange.dialogue.case_turns import (
-    CASE_REACTIONS,
-    DEFAULT_SUMMARY,
-    CaseReaction,
-    CaseState,
-)
-from negotiation.exchange.wording import MIND_REASON
+from negotiation.exchange.limits import MIND_REASON
 from negotiation.messages import MAX_TEXT_SIZE, Status
 from negotiation.need import Role
 from tests.clauses import clause
@@ -114,7 +114,7 @@ def test_an_accepted_set_is_agreed_on_both_sides() -> None:
 
 @clause("ANP-51")
 @pytest.mark.parametrize(
-    ("given", "wanted"), [("less of it", "less of it"), (" ", DEFAULT_SUMMARY)]
+    ("given", "wanted"), [("less of it", "less of it"), (" ", CASES_SUMMARY)]
 )
 def test_a_counter_is_the_whole_set_with_a_summary(given: str, wanted: str) -> None:
     machine = judging()

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from negotiation.exchange.dialogue import describe_error, read_description
 from negotiation.exchange.dialogue.descriptions import (
     MAX_DESCRIPTION,
     MAX_FINDINGS,
     MAX_REFERENCE,
+    describe_error,
     headed,
+    read_description,
 )
 from negotiation.messages import MAX_TEXT_SIZE
 from tests.clauses import clause

@@ -11,7 +11,8 @@ import pytest
 
 from negotiation.document import Document, read_document, render_document
 from negotiation.errors import HalfError
-from negotiation.exchange.dialogue import Fault, OurFault, PeerFault, judge_fault
+from negotiation.exchange.dialogue.fault import judge_fault
+from negotiation.exchange.events import Fault, OurFault, PeerFault
 from negotiation.messages import MAX_TEXT_SIZE
 from tests.clauses import clause
 from tests.negotiation.inprocess import JsonschemaValidator

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from negotiation.errors import MisuseError
-from negotiation.exchange.dialogue import (
+from negotiation.exchange.dialogue.machine import BOUND_REASON
+from negotiation.exchange.events import (
     AcceptCases,
     CasesSkipped,
     DialogueBroken,
-    DialogueLimits,
     Ignored,
     NeedCasesVerdict,
     NeedFault,
@@ -21,7 +21,7 @@ from negotiation.exchange.dialogue import (
     RefusalUnsent,
     ReportRefused,
 )
-from negotiation.exchange.dialogue.machine import BOUND_REASON
+from negotiation.exchange.limits import DialogueLimits
 from negotiation.messages import MAX_MESSAGE_SIZE
 from negotiation.need import Role
 from tests.clauses import clause

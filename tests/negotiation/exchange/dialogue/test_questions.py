@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 
 from negotiation.errors import FailureKind, MisuseError
-from negotiation.exchange.dialogue import (
-    Dialogue,
+from negotiation.exchange.dialogue.machine import Dialogue
+from negotiation.exchange.dialogue.questions import BUSY_ANSWER, NO_ANSWER
+from negotiation.exchange.events import (
     DialogueBroken,
     Ignored,
     NeedSpokenAnswer,
+    NegotiationAgreed,
+    NegotiationFailed,
     QuestionAnswered,
     QuestionUnanswered,
 )
-from negotiation.exchange.dialogue.questions import BUSY_ANSWER, NO_ANSWER
-from negotiation.exchange.events import NegotiationAgreed, NegotiationFailed
 from negotiation.exchange.limits import NegotiationLimits
 from negotiation.exchange.machine import Machine
 from negotiation.messages import MAX_TEXT_SIZE

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from negotiation.errors import MisuseError
-from negotiation.exchange.dialogue import (
-    Dialogue,
+from negotiation.exchange.dialogue.machine import Dialogue
+from negotiation.exchange.events import (
     DialogueBroken,
     Ignored,
     MessageRefused,

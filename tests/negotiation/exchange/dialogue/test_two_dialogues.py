@@ -17,16 +17,15 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from negotiation.exchange.dialogue import (
+from negotiation.exchange.dialogue.machine import Dialogue
+from negotiation.exchange.events import (
     AcceptCases,
     CasesAgreed,
     CasesSkipped,
     CasesVerdict,
     CounterCases,
-    Dialogue,
     DialogueBroken,
     DialogueEvent,
-    DialogueLimits,
     Fault,
     NeedCasesVerdict,
     NeedFault,
@@ -43,6 +42,7 @@ from negotiation.exchange.dialogue import (
     RepairFailed,
     ReportRefused,
 )
+from negotiation.exchange.limits import DialogueLimits
 from negotiation.need import Role
 from tests.clauses import clause
 from tests.negotiation.exchange.dialogue.talk import ALL

@@ -18,7 +18,7 @@ from negotiation.llm.asking.answers import (
     find_json,
     is_strict,
 )
-from negotiation.llm.asking.replies import (
+from negotiation.llm.asking.requests import (
     ModelServerError,
     Reply,
     read_error,

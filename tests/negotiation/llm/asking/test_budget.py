@@ -21,7 +21,7 @@ from negotiation.llm.asking.budget import (
     Spent,
     utc_day,
 )
-from negotiation.llm.asking.replies import Usage
+from negotiation.llm.asking.requests import Usage
 
 DAY = "2026-03-01"
 PEER = "did:key:zPeer"

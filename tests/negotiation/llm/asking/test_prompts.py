@@ -12,15 +12,13 @@ import pytest
 from negotiation.document import read_document
 from negotiation.document.shape import document_hash
 from negotiation.errors import MisuseError
+from negotiation.llm import assess
 from negotiation.llm.asking.answers import is_strict
-from negotiation.llm.asking.prompts import ask_with, load_prompt
-from negotiation.llm.asking.questions import Question
-from negotiation.llm.steps import examine
-from negotiation.llm.steps.answer import answer_question, spoken_question
-from negotiation.llm.steps.base import base_of, changes_question
-from negotiation.llm.steps.codecs import codec_question
+from negotiation.llm.asking.questions import Question, ask_with, load_prompt
+from negotiation.llm.assess import answer_question, spoken_question
+from negotiation.llm.steps.candidates import base_of, changes_question, option_question
 from negotiation.llm.steps.offer import choosing_question, offer_form, offer_question
-from negotiation.llm.steps.options import option_question
+from negotiation.llm.steps.phrases import codec_question
 from negotiation.llm.steps.propose import propose_question
 from negotiation.llm.steps.reply import reply_form, reply_question
 from negotiation.mind import Demand, Offer
@@ -46,7 +44,7 @@ def questions(reverse: bool = False) -> list[Question]:
     based = f"URI: urn:x:base SHA-256: {document_hash(text)}\nWithout y."
     base = base_of(based, {"urn:x:base": text})
     assert base is not None
-    shown = examine.ShownMessages("request 1", '{"x": "1"}')
+    shown = assess.ShownMessages("request 1", '{"x": "1"}')
     return [
         propose_question(demand),
         offer_question(offer_form(document, offer)),
@@ -58,10 +56,10 @@ def questions(reverse: bool = False) -> list[Question]:
         changes_question(based, base),
         answer_question("What?", offer),
         spoken_question("Do it", offer),
-        examine.messages_question(text, [shown]),
-        examine.judge_cases_question(text, [shown]),
-        examine.cases_question(text, demand, most=3),
-        examine.fault_question(text, shown, "bad"),
+        assess.messages_question(text, [shown]),
+        assess.judge_cases_question(text, [shown]),
+        assess.cases_question(text, demand, most=3),
+        assess.fault_question(text, shown, "bad"),
     ]
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from negotiation.llm.links.conversions import How, LinkError, convert
-from negotiation.llm.links.forms import shown_root
+from negotiation.llm.links.plans import shown_root
 from negotiation.llm.links.source import Source
 from negotiation.llm.links.spots import Root, Spot, spots_of
 from negotiation.llm.links.trees import Leaf, Node, ValueLink, build_tree, example_texts

@@ -43,7 +43,7 @@ from negotiation.consensus.written import (
     PeerSaid,
     WrittenLimits,
 )
-from negotiation.exchange.dialogue import DialogueLimits
+from negotiation.exchange.limits import DialogueLimits
 from negotiation.need import Capability
 from tests.anp.channel.test_capabilities import House, says, up
 from tests.anp.sidecar.consensus.written.channels import (
