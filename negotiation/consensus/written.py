@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from negotiation.errors import MisuseError
+from negotiation.exchange.limits import check_limits
 from negotiation.need import Capability, Role
 from negotiation.strict_json import Json
 
@@ -101,12 +102,8 @@ class WrittenLimits:
     "Largest number of messages in which we only report faults in the peer's messages."
 
     def __post_init__(self) -> None:
-        for name in ("answer_timeout", "total_timeout", "progress_after"):
-            if not getattr(self, name) > 0:
-                raise MisuseError(f"{name} must be > 0 s")
-        for name in ("max_asked", "max_served", "max_faults", "max_errors"):
-            if getattr(self, name) < 1:
-                raise MisuseError(f"{name} must be >= 1")
+        counts = {"max_asked", "max_served", "max_faults", "max_errors"}
+        check_limits(self, "", at_least_one=counts)
         if self.max_message < 16 * 1024:
             raise MisuseError("max_message must be >= 16384 bytes")
 

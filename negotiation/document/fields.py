@@ -148,7 +148,7 @@ class MessageFields:
         for name, schema in list(self.left.items()):
             if name == keep:
                 continue
-            values = values_of(schema) if isinstance(schema, dict) else []
+            values = values_of(schema)
             if len(values) == 1:
                 self.take(name, Fixed(values[0]), by_name=False)
                 if name == "action" and isinstance(values[0], str):
@@ -287,7 +287,7 @@ class ResponseOutcome:
     ) -> Mark | None:
         """Return the mark that a field with this name and schema is, or None."""
         types = types_of(schema)
-        listed = values_of(schema) if isinstance(schema, dict) else []
+        listed = values_of(schema)
         if types == {"boolean"}:
             # A boolean `status` or `success` is clear; `code: true` is not.
             return Mark(path, (True,), Fixed(False), required)
@@ -341,7 +341,7 @@ class ResponseOutcome:
 
     def _fill(self, path: tuple[str, ...], schema: Schema) -> None:
         """Give a required field next to the mark its only known value."""
-        values = values_of(schema) if isinstance(schema, dict) else []
+        values = values_of(schema)
         if len(values) == 1:
             chosen = Fixed(values[0])
         elif isinstance(schema, dict) and "default" in schema:

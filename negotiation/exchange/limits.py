@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 from negotiation.errors import MisuseError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 __all__ = [
     "ANSWER_TIMEOUT",
@@ -16,7 +21,27 @@ __all__ = [
     "MIND_REASON",
     "NegotiationLimits",
     "UNCODED_REASON",
+    "check_limits",
 ]
+
+
+def check_limits(
+    limits: DataclassInstance, room: str, *, at_least_one: Collection[str]
+) -> None:
+    """Raise `MisuseError` for a time that is not positive or a number too small.
+
+    Args:
+        room: The beginning of the settings' names, with a dot.
+        at_least_one: Names of the numbers that may not be 0.
+    """
+    for one in fields(limits):
+        value = getattr(limits, one.name)
+        if isinstance(one.default, float) and not value > 0:
+            raise MisuseError(f"{room}{one.name} must be > 0 s")
+        least = int(one.name in at_least_one)
+        if isinstance(one.default, int) and value < least:
+            raise MisuseError(f"{room}{one.name} must be >= {least}")
+
 
 ANSWER_TIMEOUT = 55.0
 "Default seconds for a mind's answer; the SDK waits 60."
@@ -49,17 +74,7 @@ class NegotiationLimits:
     "Largest number of dropped messages of the peer; another is a protocol violation."
 
     def __post_init__(self) -> None:
-        for name in (
-            "timeout",
-            "message_timeout",
-            "answer_timeout",
-            "codegen_timeout",
-            "codegen_slow",
-        ):
-            if not getattr(self, name) > 0:
-                raise MisuseError(f"negotiation.{name} must be > 0 s")
-        if self.max_rounds < 1 or self.max_ignored < 0:
-            raise MisuseError("negotiation.max_rounds must be >= 1, max_ignored >= 0")
+        check_limits(self, "negotiation.", at_least_one={"max_rounds"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,28 +133,7 @@ class DialogueLimits:
     "Largest number of dropped messages of the peer; another is a protocol violation."
 
     def __post_init__(self) -> None:
-        for name in (
-            "cases_timeout",
-            "message_timeout",
-            "answer_timeout",
-            "report_timeout",
-            "fault_timeout",
-            "repair_timeout",
-            "question_timeout",
-            "matter_lifetime",
-        ):
-            if not getattr(self, name) > 0:
-                raise MisuseError(f"dialogue.{name} must be > 0 s")
-        for name, least in (
-            ("max_rounds", 1),
-            ("max_reports", 0),
-            ("max_matters", 1),
-            ("max_repairs", 0),
-            ("max_questions", 0),
-            ("max_ignored", 0),
-        ):
-            if getattr(self, name) < least:
-                raise MisuseError(f"dialogue.{name} must be >= {least}")
+        check_limits(self, "dialogue.", at_least_one={"max_rounds", "max_matters"})
 
 
 MAX_REASON = 2_000

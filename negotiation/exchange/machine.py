@@ -148,7 +148,11 @@ class Machine(Speaker[Event]):
             self._slow_at = None
             self._events.append(CodeGenerationSlow(waiting_for_peer=self._own_code))
         if now >= self._deadline:
-            self._expire(now)
+            kind, reason, told = expiry(
+                self._state, self._limits, own_code=self._own_code
+            )
+            by_peer = waits_for_peer(self._state, own_code=self._own_code)
+            self._fail(kind, reason, by_peer=by_peer, now=now, told=told)
         elif now >= self._started + self._limits.timeout:
             self._fail(
                 FailureKind.TIMEOUT,
@@ -180,7 +184,7 @@ class Machine(Speaker[Event]):
 
     def proposal_ready(self, text: str, *, now: float) -> None:
         """Send the first candidate of our mind (ANP-4, ANP-21)."""
-        if self._late({NegotiationState.PROPOSE}, now):
+        if self._late(now, NegotiationState.PROPOSE):
             return
         problem = candidate_problem(text)
         if problem is not None:
@@ -191,7 +195,7 @@ class Machine(Speaker[Event]):
 
     def verdict_ready(self, verdict: Verdict, *, now: float) -> None:
         """Answer the peer's candidate with our mind's verdict."""
-        if self._late({NegotiationState.JUDGE}, now):
+        if self._late(now, NegotiationState.JUDGE):
             return
         match verdict:
             case Accept():
@@ -210,10 +214,8 @@ class Machine(Speaker[Event]):
         Allowed while we judge a candidate, since its half is prepared before it is
         accepted (ANP-Q8). Then `accepted` and `generated` are sent together.
         """
-        if (
-            self._late({NegotiationState.JUDGE, NegotiationState.EXPECT_CODE}, now)
-            or self._own_code
-        ):
+        states = NegotiationState.JUDGE, NegotiationState.EXPECT_CODE
+        if self._late(now, *states) or self._own_code:
             return
         self._own_code = True
         if self._state is NegotiationState.EXPECT_CODE:
@@ -224,23 +226,18 @@ class Machine(Speaker[Event]):
 
         While we judge, the peer gets `rejected`; after an agreement `error` (ANP-46).
         """
-        if self._late({NegotiationState.JUDGE, NegotiationState.EXPECT_CODE}, now):
+        if self._late(now, NegotiationState.JUDGE, NegotiationState.EXPECT_CODE):
             return
         kind, told = FailureKind.CODE_GENERATION, UNCODED_REASON
         self._fail(kind, reason, by_peer=False, now=now, told=told)
 
     def mind_failed(self, reason: str, *, now: float) -> None:
         """End because our mind gave no answer; the peer does not see `reason`."""
-        if self._late(
-            {
-                NegotiationState.PROPOSE,
-                NegotiationState.JUDGE,
-                NegotiationState.EXPECT_CODE,
-            },
-            now,
+        coding = NegotiationState.EXPECT_CODE
+        if not self._late(
+            now, NegotiationState.PROPOSE, NegotiationState.JUDGE, coding
         ):
-            return
-        self._fail_mind(reason, now)
+            self._fail_mind(reason, now)
 
     def cancel(self, reason: str, *, now: float) -> None:
         """End because the owner, the caller or the daemon wants it; tell the peer."""
@@ -360,11 +357,8 @@ class Machine(Speaker[Event]):
             # ANP-3: the agreement comes before the code.
             self._protocol_error("codeGeneration before an agreement", now)
         elif message.status is CodeStatus.ERROR:
-            self._end(
-                FailureKind.CODE_GENERATION,
-                "the peer could not make its code",
-                by_peer=True,
-            )
+            reason = "the peer could not make its code"
+            self._end(FailureKind.CODE_GENERATION, reason, by_peer=True)
         elif self._peer_code:
             self._ignore("codeGeneration was repeated", now)
         else:
@@ -399,7 +393,7 @@ class Machine(Speaker[Event]):
 
     # Our own steps.
 
-    def _late(self, states: set[NegotiationState], now: float) -> bool:
+    def _late(self, now: float, *states: NegotiationState) -> bool:
         """Return whether the negotiation has ended already; refuse a wrong input."""
         self.handle_timer(now=now)
         if self._state in END_STATES:
@@ -444,17 +438,6 @@ class Machine(Speaker[Event]):
             self._state = NegotiationState.READY
             digest = hashlib.sha256(self._candidate.encode("utf-8")).hexdigest()
             self._events.append(NegotiationAgreed(self._candidate, digest))
-
-    def _expire(self, now: float) -> None:
-        """End because the present state lasted too long."""
-        kind, reason, told = expiry(self._state, self._limits, own_code=self._own_code)
-        self._fail(
-            kind,
-            reason,
-            by_peer=waits_for_peer(self._state, own_code=self._own_code),
-            now=now,
-            told=told,
-        )
 
     def _enter(self, state: NegotiationState, now: float) -> None:
         self._state = state

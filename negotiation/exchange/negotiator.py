@@ -7,7 +7,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol, TypeVar
 
 from negotiation.errors import (
@@ -32,7 +32,6 @@ from negotiation.exchange.events import (
     QuestionUnanswered,
 )
 from negotiation.exchange.machine import Machine
-from negotiation.exchange.preparation import MAX_ATTEMPTS, prepare_half
 from negotiation.exchange.reactions import NegotiationState
 from negotiation.mind import (
     Accept,
@@ -47,14 +46,7 @@ from negotiation.mind import (
 )
 from negotiation.transcript import NegotiationEnded, Turn
 
-__all__ = [
-    "MAX_ATTEMPTS",
-    "Approve",
-    "NegotiationResult",
-    "Transport",
-    "negotiate",
-    "prepare_half",
-]
+__all__ = ["Approve", "NegotiationResult", "Transport", "negotiate"]
 
 logger = logging.getLogger(__name__)
 
@@ -178,44 +170,33 @@ class _NotApproved(NegotiationError):
     """The owner did not approve our own proposal."""
 
 
+@dataclass(slots=True, eq=False)
 class _Negotiation:
     """Runs the tasks around one machine, at most one of each kind below."""
 
-    def __init__(
-        self,
-        machine: Machine,
-        transport: Transport,
-        mind: Mind,
-        side: Side,
-        prepare: Callable[[str], Awaitable[HalfSource]],
-        approve: Approve | None,
-        cancelled: asyncio.Future[str] | None,
-        clock: Callable[[], float],
-        on_turn: Callable[[Turn], None] | None,
-    ) -> None:
-        self._machine = machine
-        self._transport = transport
-        self._mind = mind
-        self._side = side
-        self._prepare = prepare
-        self._approve = approve
-        self._cancelled = cancelled
-        self._clock = clock
-        self._on_turn = on_turn
-        self._turns_told = 0
-        self._half: HalfSource | None = None
-        # Our half as shown to the owner with a counter-proposal of ours, by document.
-        self._shown: dict[str, HalfSource] = {}
-        self._receiving: asyncio.Task[bytes] | None = None
-        self._proposing: asyncio.Task[str] | None = None
-        self._judging: asyncio.Task[tuple[Verdict, HalfSource | None]] | None = None
-        # Prepares our half for a candidate of ours, while or after the peer judges it.
-        self._preparing: asyncio.Task[HalfSource] | None = None
-        self._preparing_for = ""
-        self._awaiting_half = False
-        self._dropped: list[asyncio.Task[HalfSource]] = []
-        # Questions of the peer that our mind is answering, by message id (ANP-64).
-        self._answering: dict[str, asyncio.Task[str]] = {}
+    _machine: Machine
+    _transport: Transport
+    _mind: Mind
+    _side: Side
+    _prepare: Callable[[str], Awaitable[HalfSource]]
+    _approve: Approve | None
+    _cancelled: asyncio.Future[str] | None
+    _clock: Callable[[], float]
+    _on_turn: Callable[[Turn], None] | None
+    _turns_told: int = 0
+    _half: HalfSource | None = None
+    # Our half as shown to the owner with a counter-proposal of ours, by document.
+    _shown: dict[str, HalfSource] = field(default_factory=dict)
+    _receiving: asyncio.Task[bytes] | None = None
+    _proposing: asyncio.Task[str] | None = None
+    _judging: asyncio.Task[tuple[Verdict, HalfSource | None]] | None = None
+    # Prepares our half for a candidate of ours, while or after the peer judges it.
+    _preparing: asyncio.Task[HalfSource] | None = None
+    _preparing_for: str = ""
+    _awaiting_half: bool = False
+    _dropped: list[asyncio.Task[HalfSource]] = field(default_factory=list)
+    # Questions of the peer that our mind is answering, by message id (ANP-64).
+    _answering: dict[str, asyncio.Task[str]] = field(default_factory=dict)
 
     async def run(self) -> NegotiationResult:
         """Feed the machine until its last event."""

@@ -6,6 +6,7 @@ A fit contains everything that a half needs; `halves` only writes it as source.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,6 +27,8 @@ from negotiation.schema.values import contradiction
 __all__ = [
     "Crossing",
     "Fit",
+    "action_for",
+    "action_names",
     "closed",
     "fit_provider",
     "fit_requester",
@@ -107,7 +110,7 @@ def fit_requester(document: Document, demand: Demand) -> Fit | Mismatch:
     )
     if isinstance(response, Mismatch):
         return response
-    action = _action(layout.request.action_schema, _action_names(need.requirement))
+    action = _action(layout.request.action_schema, action_names(need.requirement))
     if isinstance(action, Mismatch):
         return action
     return Fit(layout, request, response, action)
@@ -209,24 +212,37 @@ def _clash(layout: Layout, ours: Schema) -> Mismatch | None:
     return None
 
 
-def _action_names(requirement: str) -> list[str]:
-    name = requirement.strip()
-    return [name] if ACTION_NAME.fullmatch(name) else ["call"]
+def action_for(schema: Schema | None, names: Sequence[str]) -> str | None:
+    """Return the text for a free `action`: one of `names` in the schema's spelling.
 
-
-def _action(schema: Schema | None, names: list[str]) -> str | Mismatch | None:
-    """Return the text for a free `action`."""
+    Raises:
+        ValueError: None of them fits the schema.
+    """
     if schema is None:
         return None
-    listed = values_of(schema) if isinstance(schema, dict) else []
+    listed = values_of(schema)
     for name in names:
         for word in listed:
             if isinstance(word, str) and normal_name(word) == normal_name(name):
                 return word
         if not listed and not contradiction(schema, name):
             return name
-    offered = f"one of {cut(listed)}" if listed else "another text"
-    return _mismatch("/action", offered, cut(names[0]))
+    raise ValueError("/action: no name of ours is one of its values")
+
+
+def action_names(requirement: str) -> list[str]:
+    """Return the actions that a requester may ask for."""
+    name = requirement.strip()
+    return [name] if ACTION_NAME.fullmatch(name) else ["call"]
+
+
+def _action(schema: Schema | None, names: list[str]) -> str | Mismatch | None:
+    try:
+        return action_for(schema, names)
+    except ValueError:
+        listed = values_of(True if schema is None else schema)
+        offered = f"one of {cut(listed)}" if listed else "another text"
+        return _mismatch("/action", offered, cut(names[0]))
 
 
 def _mismatch(path: str, expected: str, got: str) -> Mismatch:

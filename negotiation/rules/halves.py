@@ -24,7 +24,19 @@ from negotiation.schema.reasons import Mismatch
 from negotiation.schema.values import types_of
 from negotiation.strict_json import Json
 
-__all__ = ["literal", "provider_source", "requester_source", "write_half"]
+__all__ = [
+    "id_lines",
+    "indented",
+    "literal",
+    "mark_check",
+    "message_lines",
+    "names_literal",
+    "provider_source",
+    "requester_source",
+    "sized",
+    "value_lines",
+    "write_half",
+]
 
 MAX_SOURCE: Final = 64 * 1024
 "Largest half, in bytes; the limit of the sandbox."
@@ -65,7 +77,7 @@ def write_half(document: Document, side: Side) -> HalfSource:
         if isinstance(fit, Mismatch):
             raise HalfError("rejected", f"the document does not fit the task: {fit}")
         text = requester_source(fit, document_hash(document.text))
-        return HalfSource(_sized(text), "rules")
+        return HalfSource(sized(text), "rules")
     chosen = choose(document, side.capabilities, side.hints)
     if isinstance(chosen, NoChoice):
         raise HalfError("rejected", chosen.reason)
@@ -74,7 +86,7 @@ def write_half(document: Document, side: Side) -> HalfSource:
         raise HalfError("rejected", f"the document does not fit {chosen.name}: {fit}")
     text = provider_source(fit, document_hash(document.text))
     names = chosen.names if isinstance(chosen, Chain) else (chosen.name,)
-    return HalfSource(_sized(text), "rules", names)
+    return HalfSource(sized(text), "rules", names)
 
 
 def requester_source(fit: Fit, protocol: str) -> str:
@@ -154,7 +166,7 @@ class _Source:
                 lines = self._fields(step, strict)
         self._functions += 1
         name = f"convert_{self._functions}"
-        self.block("\n".join([f"def {name}(value):", *_indented(lines)]) + "\n")
+        self.block("\n".join([f"def {name}(value):", *indented(lines)]) + "\n")
         return name
 
     def _fields(self, step: Fields, strict: bool) -> list[str]:
@@ -167,7 +179,7 @@ class _Source:
             *(f"{name!r}: {literal(value)}" for name, value in step.constants),
             *(f"{field.target!r}: {self._field(field, strict)}" for field in sure),
         ]
-        lines += ["result = {", *_indented([f"{pair}," for pair in pairs]), "}"]
+        lines += ["result = {", *indented([f"{pair}," for pair in pairs]), "}"]
         for field in step.fields:
             if field in sure:
                 continue
@@ -182,7 +194,7 @@ class _Source:
             item = self.expression(step.rest, "value[name]", strict=strict)
             lines += [
                 "for name in value:",
-                f"    if name not in {_names(known)}:",
+                f"    if name not in {names_literal(known)}:",
                 f"        result[name] = {item}",
             ]
         return [*lines, "return result"]
@@ -199,7 +211,7 @@ def _encode_request(source: _Source, fit: Fit) -> None:
     lines = [f"values = {_expected(place.schema, values)}"]
     if not place.path and step == KEEP:
         lines += _refuse_these(request.taken, "values")
-    lines += _message(request.fields, slots, place.path, "values")
+    lines += message_lines(request.fields, slots, place.path, "values")
     lines += ['return json.dumps(message).encode("utf-8")']
     source.block(_function("encode_request(message_id, arguments)", lines))
 
@@ -209,13 +221,13 @@ def _decode_response(source: _Source, fit: Fit) -> None:
     place = fit.response.place
     lines = [
         'response = expect(json.loads(data.decode("utf-8")), dict)',
-        *_message_id(fit.layout.message_id, "response"),
+        *id_lines(fit.layout.message_id, "response"),
     ]
-    checks = [_check(mark) for mark in response.marks]
+    checks = [mark_check(mark) for mark in response.marks]
     if response.error is not None:
         checks.append(f"not response.get({response.error!r})")
     code = _error_code(response.marks, response.error)
-    texts = [f"find(response, {_names(path)})" for path in response.texts]
+    texts = [f"find(response, {names_literal(path)})" for path in response.texts]
     text = " or ".join([*texts, '"no reason given"'])
     lines += [
         f"good = {' and '.join(checks)}",
@@ -226,7 +238,7 @@ def _decode_response(source: _Source, fit: Fit) -> None:
         f"    text = str({text})",
         '    return {"message_id": message_id, "error": '
         '{"code": code, "message": text}}',
-        *_values("response", fit.layout.response.taken, place.path, optional=False),
+        *value_lines("response", fit.layout.response.taken, place.path, optional=False),
         f"expect(values, {kind})" if (kind := _kind(place.schema)) else "",
         f"result = {source.expression(fit.response.plan.step, 'values')}",
         'return {"message_id": message_id, "result": result}',
@@ -247,18 +259,18 @@ def _handle_request(source: _Source, fit: Fit) -> None:
         Slot.CODE: _status(response.codes),
         Slot.CODE_TEXT: "str(status_of(error))",
     }
-    bad = _message(response.bad, slots, (), None)
-    good = _message(response.good, slots, fit.response.place.path, "result")
+    bad = message_lines(response.bad, slots)
+    good = message_lines(response.good, slots, fit.response.place.path, "result")
     lines = [
         'request = expect(json.loads(data.decode("utf-8")), dict)',
-        *_message_id(fit.layout.message_id, "request"),
-        *_values("request", request.taken, place.path, optional=place.optional),
+        *id_lines(fit.layout.message_id, "request"),
+        *value_lines("request", request.taken, place.path, optional=place.optional),
         f"expect(values, {kind})" if (kind := _kind(place.schema)) else "",
         f"arguments = {arguments}",
         "try:",
-        *_indented(_calls(fit)),
+        *indented(_calls(fit)),
         "except CapabilityError as error:",
-        *_indented([*bad, 'return json.dumps(message).encode("utf-8")']),
+        *indented([*bad, 'return json.dumps(message).encode("utf-8")']),
         f"result = {result}",
         *good,
         'return json.dumps(message).encode("utf-8")',
@@ -274,7 +286,7 @@ def _calls(fit: Fit) -> list[str]:
     lines = []
     for number, step in enumerate(fit.chain.steps):
         given = (
-            f"{{name: arguments[name] for name in {_names(step.given)} "
+            f"{{name: arguments[name] for name in {names_literal(step.given)} "
             "if name in arguments}"
         )
         lines.append(f"given = {given}")
@@ -285,76 +297,93 @@ def _calls(fit: Fit) -> list[str]:
     return [*lines, f"output = output_{len(fit.chain.steps) - 1}"]
 
 
-def _message(
+def message_lines(
     fields: Message,
     slots: Mapping[Slot, str],
-    path: Sequence[str],
-    values: str | None,
+    path: Sequence[str] = (),
+    values: str | None = None,
+    *,
+    own: Mapping[tuple[str, ...], str] | None = None,
 ) -> list[str]:
-    """Return the lines that build `message`."""
+    """Return the lines that build `message`.
+
+    Args:
+        slots: The expression for each slot.
+        path: The place of `values`, the name of a variable.
+        own: Expressions for fields that get codes of the document's own.
+    """
     tree: dict[str, Any] = {}
     for names, leaf in fields:
         inner = tree
         for name in names[:-1]:
             inner = inner.setdefault(name, {})
         text = literal(leaf.value) if isinstance(leaf, Fixed) else slots[leaf]
-        inner[names[-1]] = text
+        inner[names[-1]] = (own or {}).get(names, text)
     if values is not None and path:
         tree[path[0]] = values
     lines = _tree(tree)
     if values is not None and not path:
         # The protocol's fields come last, so that no value can overwrite them.
         lines.insert(0, f"**{values},")
-    return ["message = {", *_indented(lines), "}"]
+    return ["message = {", *indented(lines), "}"]
 
 
 def _tree(tree: Mapping[str, Any]) -> list[str]:
     lines = []
     for name, value in tree.items():
         if isinstance(value, dict):
-            lines += [f"{name!r}: {{", *_indented(_tree(value)), "},"]
+            lines += [f"{name!r}: {{", *indented(_tree(value)), "},"]
         else:
             lines.append(f"{name!r}: {value},")
     return lines
 
 
-def _values(
+def value_lines(
     message: str, taken: frozenset[str], path: Sequence[str], *, optional: bool
 ) -> list[str]:
-    """Return the line that reads the values of a message."""
+    """Return the line that reads the values of a message.
+
+    Args:
+        taken: Names of the fields that are not values.
+    """
     if path and optional:
         return [f"values = {message}.get({path[0]!r}, {{}})"]
     if path:
         return [f"values = {message}[{path[0]!r}]"]
-    others = f"if name not in {_names(sorted(taken))}"
+    others = f"if name not in {names_literal(sorted(taken))}"
     return [f"values = {{name: {message}[name] for name in {message} {others}}}"]
 
 
-def _message_id(name: str | None, message: str) -> list[str]:
+def id_lines(name: str | None, message: str, *, prefix: str = "") -> list[str]:
+    """Return the line that reads the message id.
+
+    Args:
+        prefix: The beginning of the names of the half's own helpers.
+    """
     if name is None:
         return ["message_id = None"]
-    return [f"message_id = expect({message}[{name!r}], str)"]
+    return [f"message_id = {prefix}expect({message}[{name!r}], str)"]
 
 
-def _check(mark: Mark) -> str:
+def mark_check(mark: Mark, *, prefix: str = "") -> str:
     """Return an expression that is true when `mark` reports success."""
     good = ", ".join(map(literal, mark.good)) + ","
     if mark.required:
         return f"response{''.join(f'[{name!r}]' for name in mark.path)} in ({good})"
-    return f'find(response, {_names(mark.path)}) in ("", {good})'
+    return f'{prefix}find(response, {names_literal(mark.path)}) in ("", {good})'
 
 
 def _error_code(marks: Sequence[Mark], error: str | None) -> str:
     """Return the expression for an error's code, the most specific one."""
     for mark in marks:
         if mark.bad in (Slot.CODE, Slot.CODE_TEXT):
-            return f"find(response, {_names(mark.path)})"
+            return f"find(response, {names_literal(mark.path)})"
     for mark in marks:
         # The document lists words for its codes.
         if mark.path[-1] == "code" and isinstance(mark.bad, Fixed):
-            return f'find(response, {_names(mark.path)}) or "error"'
+            return f'find(response, {names_literal(mark.path)}) or "error"'
     if error is not None:
-        return f'find(response, {_names((error, "code"))}) or "error"'
+        return f'find(response, {names_literal((error, "code"))}) or "error"'
     return '"error"'
 
 
@@ -369,7 +398,7 @@ def _status(codes: Sequence[int]) -> str:
 def _refuse_others(known: Sequence[str]) -> list[str]:
     return [
         "for name in value:",
-        f"    if name not in {_names(known)}:",
+        f"    if name not in {names_literal(known)}:",
         '        raise ValueError("the protocol has no place for " + name)',
     ]
 
@@ -377,7 +406,7 @@ def _refuse_others(known: Sequence[str]) -> list[str]:
 def _refuse_these(names: frozenset[str], values: str) -> list[str]:
     return [
         f"for name in {values}:",
-        f"    if name in {_names(sorted(names))}:",
+        f"    if name in {names_literal(sorted(names))}:",
         '        raise ValueError("the protocol itself uses the name " + name)',
     ]
 
@@ -393,19 +422,26 @@ def _kind(schema: Schema) -> str | None:
     return KINDS.get(next(iter(types))) if len(types) == 1 else None
 
 
-def _names(names: Sequence[str]) -> str:
+def names_literal(names: Sequence[str]) -> str:
+    """Return the source text of a tuple of names."""
     return "(" + "".join(f"{name!r}, " for name in names).rstrip(" ") + ")"
 
 
 def _function(head: str, lines: Sequence[str]) -> str:
-    return "\n".join([f"def {head}:", *_indented(lines)]) + "\n"
+    return "\n".join([f"def {head}:", *indented(lines)]) + "\n"
 
 
-def _indented(lines: Sequence[str]) -> list[str]:
+def indented(lines: Sequence[str]) -> list[str]:
+    """Return `lines` indented by one level."""
     return [f"    {line}" for line in lines]
 
 
-def _sized(text: str) -> str:
+def sized(text: str) -> str:
+    """Return the text of a half.
+
+    Raises:
+        HalfError: It is too large.
+    """
     size = len(text.encode("utf-8", "replace"))
     if size > MAX_SOURCE:
         raise HalfError(

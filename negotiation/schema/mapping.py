@@ -405,7 +405,7 @@ class _ObjectPair:
 
     def _fill(self, name: str, schema: Schema) -> None:
         """Give a required property that the source lacks its only or default value."""
-        values = values_of(schema) if isinstance(schema, dict) else []
+        values = values_of(schema)
         chosen = tuple(values) if len(values) == 1 else _default(schema)
         if chosen:
             self._constants.append((name, chosen[0]))

@@ -69,8 +69,10 @@ def limit_reasons(
     return reasons
 
 
-def values_of(schema: dict[str, Any]) -> list[Json]:
+def values_of(schema: Schema) -> list[Json]:
     """Return the values that `const` or `enum` allow, or nothing without them."""
+    if isinstance(schema, bool):
+        return []
     if "const" in schema:
         return [schema["const"]]
     return list(schema.get("enum", ()))

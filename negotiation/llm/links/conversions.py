@@ -267,7 +267,7 @@ def _text(
     _count(How.TEXT, sources, args, 0)
     _kind(sources[0], "number", "integer", "boolean", "string")
     inner = without_null(sources[0].schema)
-    listed = values_of(inner) if isinstance(inner, dict) else []
+    listed = values_of(inner)
     # In the form that the half writes: see `anp_text` in `helpers`.
     texts = [
         ("true" if one else "false") if isinstance(one, bool) else str(one)
@@ -344,11 +344,11 @@ def _values(
         raise LinkError("values takes one source and pairs of values")
     source, others = sources[0].schema, len(args) % 2
     inner = without_null(source)
-    listed = values_of(inner) if isinstance(inner, dict) else []
+    listed = values_of(inner)
     if not listed and types_of(inner) == {"boolean"}:
         listed = [True, False]
     wanted = without_null(target)
-    outcomes = values_of(wanted) if isinstance(wanted, dict) else []
+    outcomes = values_of(wanted)
     pairs: list[Json] = []
     for given, becomes in zip(args[0::2], args[1::2], strict=False):
         pairs.append([_meant(given, listed, inner), _meant(becomes, outcomes, wanted)])

@@ -325,7 +325,7 @@ class _Sorted:
 
     def _take_mark(self, spot: Spot) -> None:
         schema = without_null(spot.schema)
-        listed = values_of(schema) if isinstance(schema, dict) else []
+        listed = values_of(schema)
         kind = bare_kind(schema)
         self._response.take(spot.path[0])
         bad: Slot | Fixed
@@ -355,7 +355,7 @@ class _Sorted:
 
     def _take_code(self, spot: Spot) -> None:
         schema = without_null(spot.schema)
-        listed = values_of(schema) if isinstance(schema, dict) else []
+        listed = values_of(schema)
         self._response.take(spot.path[0])
         if listed:
             self._code_path, self._codes = spot.path, tuple(listed)
@@ -385,7 +385,7 @@ class _Sorted:
             for key in inner.get("required", ()):
                 if (name, key) not in written:
                     one = inner.get("properties", {}).get(key, True)
-                    listed = values_of(one) if isinstance(one, dict) else []
+                    listed = values_of(one)
                     if len(listed) != 1:
                         where = f"{name}/{key}"
                         raise DocumentError(
@@ -432,7 +432,7 @@ def _listed_codes(
     good = {mark.path: mark.good for mark in layout.response.marks}
     for path, _ in layout.response.bad:
         schema = without_null(spots[path].schema) if path in spots else True
-        listed = values_of(schema) if isinstance(schema, dict) else []
+        listed = values_of(schema)
         codes = tuple(
             one
             for one in listed

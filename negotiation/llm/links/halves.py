@@ -7,17 +7,25 @@ model writes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-from negotiation.document.fields import Fixed, Mark, Message, Slot
-from negotiation.errors import HalfError
+from negotiation.document.fields import Slot
 from negotiation.llm.links.frames import FieldUse
 from negotiation.llm.links.plans import ProviderPlan, RequesterPlan
-from negotiation.llm.links.source import Source, indented, names_literal
+from negotiation.llm.links.source import Source
 from negotiation.llm.links.trees import Node, example_texts
 from negotiation.mind import HalfSource
-from negotiation.rules.halves import literal
+from negotiation.rules.halves import (
+    id_lines,
+    indented,
+    literal,
+    mark_check,
+    message_lines,
+    names_literal,
+    sized,
+    value_lines,
+)
 from negotiation.schema.values import types_of
 from negotiation.strict_json import Json
 from negotiation.trial.module_examples import examples_line
@@ -29,9 +37,6 @@ ORIGIN: Final = "model"
 
 UNUSABLE: Final = "(ArithmeticError, LookupError, TypeError, ValueError)"
 "Exceptions of a conversion that cannot read a value."
-
-MAX_SOURCE: Final = 64 * 1024
-"Largest half, in bytes; the limit of the sandbox."
 
 
 def provider_half(plan: ProviderPlan, protocol: str) -> HalfSource:
@@ -72,14 +77,16 @@ def provider_half(plan: ProviderPlan, protocol: str) -> HalfSource:
     place = frame.response_place
     lines = [
         f"request = anp_expect({_read('request', plan.codec)}, dict)",
-        *_message_id(frame.request_id, "request"),
+        *id_lines(frame.request_id, "request", prefix="anp_"),
         *_values(frame, "request"),
         "try:",
         *indented(calls),
         "except CapabilityError as error:",
-        *indented([*_message(response.bad, slots, own=own), _sent("response", plan)]),
+        *indented(
+            [*message_lines(response.bad, slots, own=own), _sent("response", plan)]
+        ),
         f"result = {result}",
-        *_message(response.good, slots, path=place.path, values="result"),
+        *message_lines(response.good, slots, path=place.path, values="result"),
         _sent("response", plan),
     ]
     source.function("handle_request(data)", lines)
@@ -111,7 +118,7 @@ def _encode_request(source: Source, plan: RequesterPlan) -> None:
         f"    if name not in {names_literal(plan.known)}:",
         '        raise ValueError("the protocol has no place for " + name)',
         f"values = {values}",
-        *_message(
+        *message_lines(
             frame.layout.request.fields,
             slots,
             path=frame.request_place.path,
@@ -125,13 +132,13 @@ def _encode_request(source: Source, plan: RequesterPlan) -> None:
 def _decode_response(source: Source, plan: RequesterPlan) -> None:
     frame, response = plan.frame, plan.frame.layout.response
     result = source.builder(plan.result, {"response": "values"})
-    checks = [_check(mark) for mark in response.marks]
+    checks = [mark_check(mark, prefix="anp_") for mark in response.marks]
     if response.error is not None:
         checks.append(f"not response.get({response.error!r})")
     texts = [f"anp_find(response, {names_literal(path)})" for path in response.texts]
     lines = [
         f"response = anp_expect({_read('response', plan.codec)}, dict)",
-        *_message_id(frame.response_id, "response"),
+        *id_lines(frame.response_id, "response", prefix="anp_"),
         f"good = {' and '.join(checks)}",
         "if not good:",
         f"    code = {_error_code(frame)}",
@@ -146,78 +153,16 @@ def _decode_response(source: Source, plan: RequesterPlan) -> None:
     source.function("decode_response(data)", lines)
 
 
-def _message(
-    fields: Message,
-    slots: Mapping[Slot, str],
-    *,
-    own: Mapping[tuple[str, ...], str] | None = None,
-    path: Sequence[str] = (),
-    values: str | None = None,
-) -> list[str]:
-    """Return the lines that build `message`.
-
-    Args:
-        own: Expressions for fields that get codes of the document's own.
-    """
-    tree: dict[str, Any] = {}
-    for names, leaf in fields:
-        inner = tree
-        for name in names[:-1]:
-            inner = inner.setdefault(name, {})
-        if own is not None and names in own:
-            inner[names[-1]] = own[names]
-        else:
-            inner[names[-1]] = (
-                literal(leaf.value) if isinstance(leaf, Fixed) else slots[leaf]
-            )
-    if values is not None and path:
-        tree[path[0]] = values
-    lines = _tree(tree)
-    if values is not None and not path:
-        # The protocol's fields come last, so that no value can overwrite them.
-        lines.insert(0, f"**{values},")
-    return ["message = {", *indented(lines), "}"]
-
-
-def _tree(tree: Mapping[str, Any]) -> list[str]:
-    lines = []
-    for name, value in tree.items():
-        if isinstance(value, dict):
-            lines += [f"{name!r}: {{", *indented(_tree(value)), "},"]
-        else:
-            lines.append(f"{name!r}: {value},")
-    return lines
-
-
 def _values(frame: FieldUse, message: str) -> list[str]:
     """Return the lines that read the values of a message."""
     request = message == "request"
     place = frame.request_place if request else frame.response_place
     part = frame.layout.request if request else frame.layout.response
-    if place.path and place.optional and request:
-        lines = [f"values = {message}.get({place.path[0]!r}, {{}})"]
-    elif place.path:
-        lines = [f"values = {message}[{place.path[0]!r}]"]
-    else:
-        others = f"if name not in {names_literal(sorted(part.taken))}"
-        lines = [f"values = {{name: {message}[name] for name in {message} {others}}}"]
+    optional = place.optional and request
+    lines = value_lines(message, part.taken, place.path, optional=optional)
     if place.path and types_of(place.schema) == {"object"}:
         lines.append("anp_expect(values, dict)")
     return lines
-
-
-def _message_id(name: str | None, message: str) -> list[str]:
-    if name is None:
-        return ["message_id = None"]
-    return [f"message_id = anp_expect({message}[{name!r}], str)"]
-
-
-def _check(mark: Mark) -> str:
-    """Return an expression that is true when `mark` reports success."""
-    good = ", ".join(map(literal, mark.good)) + ","
-    if mark.required:
-        return f"response{''.join(f'[{name!r}]' for name in mark.path)} in ({good})"
-    return f'anp_find(response, {names_literal(mark.path)}) in ("", {good})'
 
 
 def _error_code(frame: FieldUse) -> str:
@@ -243,13 +188,13 @@ def _own_code(frame: FieldUse) -> str:
 
 def _read(kind: str, codec: str) -> str:
     if codec:
-        return f'read_message("{kind}", data)'
+        return f'readmessage_lines("{kind}", data)'
     return 'json.loads(data.decode("utf-8"))'
 
 
 def _sent(kind: str, plan: ProviderPlan | RequesterPlan) -> str:
     if plan.codec:
-        return f'return write_message("{kind}", message)'
+        return f'return writemessage_lines("{kind}", message)'
     return 'return json.dumps(message).encode("utf-8")'
 
 
@@ -266,9 +211,4 @@ def _half(
     line = examples_line(examples) if examples else ""
     before = "\n\n\n".join(part for part in (line, codec.strip()) if part)
     text = source.text(f"{about}, its mapping by a model.", before=before)
-    size = len(text.encode("utf-8", "replace"))
-    if size > MAX_SOURCE:
-        raise HalfError(
-            "rejected", f"the half has {size} bytes, at most {MAX_SOURCE} are taken"
-        )
-    return HalfSource(text, ORIGIN, capabilities)
+    return HalfSource(sized(text), ORIGIN, capabilities)

@@ -19,16 +19,12 @@ from negotiation.llm.links.spots import Root, Spot, spots_of
 from negotiation.llm.links.trees import Node, ValueLink
 from negotiation.need import Schema
 from negotiation.schema.keywords import cut
-from negotiation.schema.mapping import normal_name
-from negotiation.schema.reasons import values_of
-from negotiation.schema.values import contradiction
 
 __all__ = [
     "PlannedCall",
     "ProviderPlan",
     "RequesterPlan",
     "ShownValues",
-    "action_for",
     "link_schema",
     "read_links",
     "shown_root",
@@ -221,21 +217,3 @@ class RequesterPlan:
 
     codec: str = ""
     "See `ProviderPlan.codec`."
-
-
-def action_for(schema: Schema | None, names: Sequence[str]) -> str | None:
-    """Return the text for a free `action`: one of `names` in the schema's spelling.
-
-    Raises:
-        ValueError: None of them fits the schema.
-    """
-    if schema is None:
-        return None
-    listed = values_of(schema) if isinstance(schema, dict) else []
-    for name in names:
-        for word in listed:
-            if isinstance(word, str) and normal_name(word) == normal_name(name):
-                return word
-        if not listed and contradiction(schema, name) is None:
-            return name
-    raise ValueError("/action: no name of ours is one of its values")

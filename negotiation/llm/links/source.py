@@ -17,7 +17,7 @@ from typing import Final
 from negotiation.llm.links.conversions import Conversion, How
 from negotiation.llm.links.spots import ITEMS, Spot
 from negotiation.llm.links.trees import Each, Leaf, Made, Node, Tree
-from negotiation.rules.halves import literal
+from negotiation.rules.halves import indented, literal, names_literal
 from negotiation.schema.plan import KEEP, ByKind, Fields, Items, Step
 
 __all__ = [
@@ -25,8 +25,6 @@ __all__ = [
     "IMPORTS",
     "Source",
     "helpers_for",
-    "indented",
-    "names_literal",
 ]
 
 HELPERS: Final[dict[str, str]] = {
@@ -376,16 +374,6 @@ class Source:
     def _name(self, what: str) -> str:
         self._count += 1
         return f"anp_{what}_{self._count}"
-
-
-def indented(lines: Sequence[str]) -> list[str]:
-    """Return `lines` indented by one level."""
-    return [f"    {line}" for line in lines]
-
-
-def names_literal(names: Sequence[str]) -> str:
-    """Return the source text of a tuple of names."""
-    return "(" + "".join(f"{name!r}, " for name in names).rstrip(" ") + ")"
 
 
 def _read(spot: Spot, variables: Mapping[tuple[str, ...], str]) -> str:

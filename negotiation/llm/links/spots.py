@@ -160,7 +160,7 @@ def described(spots: Iterable[Spot]) -> str:
 
 def _kind_words(schema: Schema) -> str:
     """Return a schema's values in words; listed ones in full, to be mapped."""
-    listed = values_of(schema) if isinstance(schema, dict) else []
+    listed = values_of(schema)
     if not listed:
         return words(schema)
     values = json.dumps(listed, ensure_ascii=False)

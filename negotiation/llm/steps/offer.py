@@ -30,7 +30,6 @@ from negotiation.llm.links.plans import (
     PlannedCall,
     ProviderPlan,
     ShownValues,
-    action_for,
     link_schema,
     read_links,
     shown_root,
@@ -51,6 +50,7 @@ from negotiation.llm.steps.phrases import (
 from negotiation.mind import Offer
 from negotiation.need import Capability, Role
 from negotiation.rules.choice import short_name
+from negotiation.rules.fit import action_for
 from negotiation.schema.intake import prepared
 from negotiation.schema.mapping import Drop
 

@@ -6,7 +6,6 @@ of the caller's result in the response. Places without a source become reasons.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -28,7 +27,6 @@ from negotiation.llm.links.frames import FieldUseForm, frame_form, read_frame
 from negotiation.llm.links.plans import (
     RequesterPlan,
     ShownValues,
-    action_for,
     link_schema,
     read_links,
     shown_root,
@@ -49,14 +47,12 @@ from negotiation.llm.steps.phrases import (
 )
 from negotiation.mind import Demand
 from negotiation.need import Role, Schema, infer_schema
-from negotiation.rules.fit import closed
+from negotiation.rules.fit import action_for, action_names, closed
 from negotiation.schema.intake import prepared
 from negotiation.schema.mapping import Drop, MappingProof
 from negotiation.strict_json import canonical_json
 
 __all__ = ["ReplyForm", "read_reply", "reply_form", "reply_question"]
-
-NAME: Final = re.compile(r"[\w./-]{1,64}")
 
 MAX_DATA: Final = 4_000
 "Largest part of the data at hand that a prompt shows, in characters."
@@ -215,9 +211,7 @@ def read_reply(
     )
     if isinstance(gained, list):
         reasons += gained
-    name = form.demand.need.requirement.strip()
-    names = [name] if NAME.fullmatch(name) else ["call"]
-    action = None
+    names, action = action_names(form.demand.need.requirement), None
     try:
         action = action_for(frame.layout.request.action_schema, names)
     except ValueError as exc:

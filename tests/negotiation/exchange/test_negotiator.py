@@ -19,7 +19,8 @@ from negotiation.errors import (
 )
 from negotiation.exchange.limits import NegotiationLimits
 from negotiation.exchange.machine import Machine
-from negotiation.exchange.negotiator import NegotiationResult, negotiate, prepare_half
+from negotiation.exchange.negotiator import NegotiationResult, negotiate
+from negotiation.exchange.preparation import prepare_half
 from negotiation.messages import Status
 from negotiation.mind import (
     Accept,

@@ -15,10 +15,10 @@ from negotiation.document import MAX_DOCUMENT_SIZE, document_hash, read_document
 from negotiation.errors import HalfError, MindError
 from negotiation.llm.asking.questions import Question, load_prompt
 from negotiation.llm.assess import MAX_ANSWER, ShownMessages
-from negotiation.llm.links.halves import MAX_SOURCE
 from negotiation.llm.mind import LlmMind
 from negotiation.mind import Counter, Demand, HalfSource, Offer, Reject, Verdict
 from negotiation.need import Capability, Need
+from negotiation.rules.halves import MAX_SOURCE
 from negotiation.rules.rules import propose as plain
 from negotiation.strict_json import Json
 from tests.clauses import clause
