@@ -205,7 +205,6 @@ class ChannelClose:
     "A code of the outer `response` (WIRE row 25)."
 
     reason: _Text
-    "Reason in words."
 
 
 MetaMessage = (

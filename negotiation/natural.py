@@ -48,7 +48,6 @@ class NaturalRequest:
     """A question, as far as it can be read without a model."""
 
     text: str
-    "The whole text."
 
     requirement: str
     "The requirement; the whole text when it has no such heading."

@@ -66,13 +66,11 @@ class Capability:
     "Full name, `attachment.tool`."
 
     description: str
-    "Description of it in words."
 
     input_schema: Schema
     "Schema of the arguments, an object."
 
     output_schema: Schema
-    "Schema of the result."
 
     read_only: bool = False
     "True when it changes nothing, so that it may be chosen by shape and repeated."

@@ -68,7 +68,7 @@ from cache.opening import open_store
 from cache.parts.imports import Imported
 from cache.store import Store
 from negotiation.consensus.written import WrittenLimits
-from negotiation.exchange.dialogue import DialogueLimits
+from negotiation.exchange.limits import DialogueLimits
 from negotiation.llm.asking.endpoint import ModelEndpoint
 from negotiation.mind import Offer
 from sandbox.pool.pool import Sandbox, SandboxConfig

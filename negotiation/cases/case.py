@@ -82,10 +82,7 @@ class CasesReport:
     "`wire` over PT=11, `offline` by one side alone, `untested` (ANP-Q9)."
 
     text: str
-    "The agreed cases."
-
     results: tuple[CaseResult, ...]
-    "One result for each case."
 
     reason: str
     "Reason why the cases were not tested, in words."

@@ -41,7 +41,6 @@ class Derived:
     """The cases that the requester proposes."""
 
     cases: tuple[TestCase, ...]
-    "The cases without responses."
 
     asked: Fixtures
     "The arguments of each request; private, to make the request again later."

@@ -88,7 +88,6 @@ class Judged:
     """The requester's judgement of a completed set of cases."""
 
     cases: tuple[TestCase, ...]
-    "The usable cases."
 
     problems: tuple[str, ...]
     "The faults of the other cases, in words."

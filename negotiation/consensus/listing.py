@@ -74,7 +74,6 @@ class Listed:
     "SHA-256 of its document, 64 lower-case hex characters."
 
     summary: str = ""
-    "One line for people."
 
     capabilities: tuple[Capability, ...] = ()
     "The capabilities that the protocol can call."

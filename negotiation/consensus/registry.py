@@ -80,10 +80,7 @@ class ConsensusProtocol:
     "The document, byte for byte."
 
     code: CodeKind
-    "Origin of the code that speaks it."
-
     summary: str = ""
-    "One line for people."
 
     published: bool = False
     "True when our list (ANP-95) shows it, once it can be served."

@@ -122,7 +122,6 @@ class Ask:
     "The wanted capability of the peer, or an action that the protocol reserves."
 
     arguments: dict[str, Any]
-    "The call's data."
 
     to_all: bool = False
     "True when every member of the group is asked; the answers are then collected."
@@ -160,7 +159,6 @@ class CallAnswered:
     "Code and message when the peer's capability ran and failed."
 
     details: Json = None
-    "Further data of the peer about the failure."
 
 
 class Refusal(StrEnum):
@@ -201,7 +199,6 @@ class CallRefused:
     "Reason in words; may quote the peer."
 
     details: Json = None
-    "Further data of the peer."
 
     may_have_run: bool = False
     "True when the peer may have carried out the call nevertheless."
@@ -228,16 +225,12 @@ class PeerEvent:
     """The peer reports that something happened."""
 
     name: str
-    "Name of the event."
-
     data: dict[str, Any]
-    "Data of the event."
 
     to_all: bool
     "True when it was sent to everybody."
 
     metadata: Mapping[str, Json]
-    "Additional context of the message."
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,10 +241,7 @@ class PeerNotice:
     "The peer's code, or our equivalent."
 
     message: str
-    "Description in words."
-
     details: Json
-    "Further data of the peer."
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,12 +249,8 @@ class PeerMessage:
     """A message of an additional type that our side accepts."""
 
     message_type: str
-
     payload: dict[str, Any]
-    "The message's content."
-
     metadata: Mapping[str, Json]
-    "Additional context of the message."
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +293,6 @@ class Broken:
     """The peer broke the protocol too often; the channel must be closed."""
 
     reason: str
-    "Reason in words."
 
 
 WrittenEvent = (

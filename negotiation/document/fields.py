@@ -71,7 +71,6 @@ class Place:
     "Name of the property that holds them; empty when they are among the other fields."
 
     schema: Schema
-    "Schema of the values."
 
     optional: bool = False
     "True when the property may be absent."

@@ -94,7 +94,6 @@ class Layout:
     "The property with the message id in both messages, or None."
 
     request: RequestLayout
-
     response: ResponseLayout
 
     guessed: frozenset[str]

@@ -89,7 +89,6 @@ class Section:
     "1 to 6, the number of `#` in the heading; 0 for text before the first heading."
 
     title: str
-    "The heading without its marks."
 
     lines: list[str] = field(default_factory=list)
     "Lines of prose, including quotes but not fences and JSON."
@@ -100,10 +99,7 @@ class Outline:
     """A text divided into its parts."""
 
     sections: tuple[Section, ...]
-    "All sections, in order."
-
     jsons: tuple[JsonText, ...]
-    "Texts that look like JSON objects, in order."
 
     complete: bool
     "False when the budget was used up before the end of the text."

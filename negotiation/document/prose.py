@@ -156,7 +156,6 @@ class NamedBase:
     """The base that a candidate names."""
 
     uri: str
-    "The URI as written."
 
     sha256: str | None
     "The hash given with it, in lower case; None when there is none."

@@ -79,7 +79,6 @@ class WorkedExample:
     "The values that `read_message` returns for `data`."
 
     data: bytes
-    "The bytes of the message on the wire."
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,6 @@ class NeedModule:
     """A document is agreed but our half is not ready; answer with `module_ready`."""
 
     document: str
-    "The agreed text."
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,6 @@ class QuestionAnswered:
     """The peer answered a question of ours."""
 
     message_id: str
-    "Message id of the question."
 
     text: str
     "The answer, untrusted."
@@ -118,10 +116,7 @@ class QuestionUnanswered:
     """A question of ours gets no answer."""
 
     message_id: str
-    "Message id of the question."
-
     reason: str
-    "Reason in our words."
 
 
 QuestionEvent = NeedSpokenAnswer | QuestionAnswered | QuestionUnanswered
@@ -188,7 +183,6 @@ class CasesAgreed:
     """Both sides have the same test cases; the requester runs them (ANP-53)."""
 
     text: str
-    "The agreed text."
 
     by_peer: bool
     "True when the peer accepted a set of ours."
@@ -234,7 +228,6 @@ class NeedRepair:
     """We admitted the fault: make new code, then call `repair_ready` (ANP-60)."""
 
     reference: str | None
-    "Message id concerned."
 
     description: str
     "The peer's text without the reference, untrusted."
@@ -245,7 +238,6 @@ class PeerRepairs:
     """The peer accepted our report and makes new code; data is held (ANP-Q25)."""
 
     reference: str | None
-    "Message id concerned."
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +245,6 @@ class PeerRepaired:
     """The peer's new code is in use."""
 
     reference: str | None
-    "Message id concerned."
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,10 +252,7 @@ class RepairFailed:
     """A repair failed, ours or the peer's; `DialogueBroken` follows (ANP-46)."""
 
     reference: str | None
-    "Message id concerned."
-
     reason: str
-    "Reason in words for the owner."
 
     by_peer: bool
     "True when it was the peer's repair."
@@ -275,7 +263,6 @@ class ReportRefused:
     """A report of ours had no effect; it may be repeated with more detail."""
 
     reference: str | None
-    "Message id concerned."
 
     reason: str
     "Reason in words for the owner; may quote the peer."
@@ -303,7 +290,6 @@ class RefusalUnsent:
     "Message id of the peer's message that gets no answer."
 
     reason: str
-    "Reason in words."
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +297,6 @@ class DialogueBroken:
     """The communication ends: the shell closes the channel (ANP-46)."""
 
     reason: str
-    "Reason in words for the owner."
 
     by_peer: bool
     "True when the peer violated the rules or its repair failed."

@@ -107,10 +107,7 @@ class NegotiationResult:
     "All turns, oldest first."
 
     messages_sent: int
-    "Number of meta messages that we sent."
-
     messages_received: int
-    "Number of meta messages that the peer sent."
 
     unread: bytes | None = None
     "A frame that arrived as the negotiation ended, for the channel to handle."

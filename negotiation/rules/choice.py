@@ -135,7 +135,6 @@ class Chain:
     """Capabilities that serve a request together."""
 
     steps: tuple[ChainStep, ...]
-    "The calls in order."
 
     whole: Capability
     "The chain as one capability: the request's input, and the last one's output."

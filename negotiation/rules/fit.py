@@ -45,7 +45,6 @@ class Crossing:
     "The place of the values in the document's message."
 
     plan: Plan
-    "The conversion of the values."
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +52,9 @@ class Fit:
     """A document serves one side, with these conversions."""
 
     layout: Layout
-    "The purposes of the fields in its messages."
-
     request: Crossing
-    "Conversion of the arguments."
-
     response: Crossing
-    "Conversion of the result."
-
     action: str | None = None
-    "Text for a free `action`."
 
     capability: Capability | None = None
     "The capability that is called; None on the requester's side."

@@ -40,7 +40,6 @@ class Items:
     """Converts each item of a list."""
 
     step: Step
-    "Conversion of each item."
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +84,7 @@ class ByKind:
     """Converts objects and lists, and keeps all other values unchanged."""
 
     of_object: Step
-    "Conversion of an object."
-
     of_array: Step
-    "Conversion of a list."
 
 
 Step = Keep | Items | Fields | ByKind
@@ -100,7 +96,6 @@ class Plan:
     """A conversion of all values of one schema to values of another."""
 
     step: Step
-    "Conversion of the whole value."
 
     def describe(self) -> tuple[str, ...]:
         """Return the changes that the plan makes, one line each, for people."""

@@ -36,7 +36,6 @@ class Mismatch:
     """Not every value of the source can be converted to one of the target."""
 
     reasons: tuple[Reason, ...]
-    "At least one reason."
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.reasons))

@@ -70,7 +70,6 @@ class Told:
     "The message id; empty when the document has none."
 
     arguments: dict[str, Any]
-    "The caller's data."
 
 
 def request_told(

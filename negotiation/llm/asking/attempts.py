@@ -84,7 +84,6 @@ class Send:
     """Send `request`, after waiting `wait` seconds."""
 
     request: ModelRequest
-
     wait: float = 0.0
 
     why: str = ""
@@ -96,7 +95,6 @@ class CheckAnswer:
     """Validate `value` against the question's schema."""
 
     value: Json
-    "The value found in the answer."
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,6 @@ class AttemptAnswered:
     """The question is answered."""
 
     value: Json
-    "The answer, which fits the schema."
 
 
 @dataclass(frozen=True, slots=True)

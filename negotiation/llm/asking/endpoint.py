@@ -64,7 +64,6 @@ class EndpointSettings:
     """The model's address, name and parameters."""
 
     model: str
-    "The model's name at the endpoint."
 
     base_url: str = OPENAI_URL
     "Address of the API, usually ending in `/v1`."
@@ -82,19 +81,13 @@ class EndpointSettings:
     "The endpoint's parameter for the largest number of tokens; `auto` finds it out."
 
     temperature: float | None = None
-    "Sent if set."
-
     seed: int | None = None
-    "Sent if set."
-
     reasoning_effort: str | None = None
-    "Sent if set."
 
     form: Form = Form.JSON_SCHEMA
     "The strongest form in which answers are requested."
 
     limits: AskingLimits = field(default_factory=AskingLimits)
-    "Limits of the cost of one question."
 
     def __post_init__(self) -> None:
         if self.api_key is not None and KEY.fullmatch(self.api_key) is None:

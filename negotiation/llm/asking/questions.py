@@ -132,7 +132,6 @@ class Prompt:
     "Raised whenever the text changes; recordings are made for one version."
 
     system: str
-    "The instructions for the model."
 
     user: str
     "The text about the case, with placeholders."

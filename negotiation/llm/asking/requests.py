@@ -45,7 +45,6 @@ class Usage:
     """The cost of one request, in tokens."""
 
     input_tokens: int
-    "Tokens of the prompt."
 
     output_tokens: int
     "Tokens of the answer, including thoughts that are not shown."
@@ -207,10 +206,7 @@ class ModelRequest:
     """One HTTP request to a model."""
 
     messages: tuple[Message, ...]
-    "The chat so far."
-
     form: Form
-    "The form in which JSON is requested."
 
     max_tokens: int
     "Largest number of tokens of the answer, including thoughts."

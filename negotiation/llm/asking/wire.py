@@ -46,7 +46,6 @@ class Unreadable:
     """A successful status with a body that is no chat completion."""
 
     reason: str
-    "Description of the body in our words."
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,6 @@ class Trouble:
     "A stable word: `unreachable`, `broken` or `too_large`."
 
     reason: str
-    "Description of the fault in our words."
 
     sent: bool
     "True if the request may have arrived."

@@ -105,10 +105,7 @@ class Conversion:
     """A value made from others, proved to work for all values of their schemas."""
 
     how: How
-    "The way in which it is made."
-
     sources: tuple[Spot, ...] = ()
-    "The places that it is made from."
 
     values: tuple[Json, ...] = ()
     "Its parameters as checked plain values."

@@ -113,7 +113,6 @@ class FieldUseForm:
     "Listed error codes to assign to kinds of failure; none if there is no list."
 
     code_path: tuple[str, ...] = ()
-    "Path of the code, as found by the rules."
 
     def properties(self) -> dict[str, dict[str, Any]]:
         """Return the part of the answer's schema about the frame."""
@@ -138,7 +137,6 @@ class FieldUse:
     """The fields of both messages, with all that is needed to write and read them."""
 
     layout: Layout
-    "The purposes of the fields."
 
     request_id: str | None
     "The request's property with the message id, or None."

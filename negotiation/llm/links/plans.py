@@ -181,7 +181,6 @@ class ProviderPlan:
     """The plan of a provider half."""
 
     frame: FieldUse
-    "The fields of the messages."
 
     calls: tuple[PlannedCall, ...]
     "The calls in order; at least one."
@@ -201,7 +200,6 @@ class RequesterPlan:
     """The plan of a requester half."""
 
     frame: FieldUse
-    "The fields of the messages."
 
     request: Node
     "Conversion from the arguments to the request's values."

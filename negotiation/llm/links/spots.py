@@ -61,7 +61,6 @@ class Spot:
     """One place in a value; root and path identify it."""
 
     root: str
-    "Name of the value that contains it."
 
     path: tuple[str, ...]
     "Property names from the top, `ITEMS` for each item of a list."

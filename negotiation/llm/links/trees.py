@@ -51,10 +51,7 @@ class ValueLink:
     "Path of the target place."
 
     how: How
-    "The way in which its value is made."
-
     sources: tuple[Spot, ...]
-    "The places that it is made from."
 
     args: tuple[str, ...]
     "Parameters of the way."
@@ -75,7 +72,6 @@ class Tree:
     """An object made property by property."""
 
     fields: tuple[Made, ...]
-    "Its properties in order."
 
     needs: tuple[Spot, ...]
     "Sources that must be present for the required properties."
@@ -89,7 +85,6 @@ class Each:
     "The source list, given as the place of its items."
 
     node: Node
-    "Conversion of each item."
 
     needs: tuple[Spot, ...]
     "Sources that must be present."
@@ -100,9 +95,7 @@ class Made:
     """One property of an object that is made."""
 
     name: str
-
     node: Node
-    "Conversion to its value."
 
     default: tuple[Json, ...] = ()
     "Its value when a needed source is absent: one value, or none."

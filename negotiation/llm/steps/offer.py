@@ -100,18 +100,10 @@ class OfferForm:
     """The question about one candidate, with the data to check its answer."""
 
     document: Document
-
     offer: Offer
-    "The capabilities that may be used."
-
     frame: FieldUseForm
-    "The questions about the fields of its messages."
-
     request: ShownValues
-    "Places of the request's values."
-
     result: ShownValues
-    "Places of the response's values."
 
     takes: Mapping[str, ShownValues]
     "Places of each capability's arguments, by its name."

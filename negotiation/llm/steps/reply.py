@@ -63,24 +63,12 @@ class ReplyForm:
     """The question about one document, with the data to check its answer."""
 
     document: Document
-
     demand: Demand
-    "The need of the caller."
-
     frame: FieldUseForm
-    "The questions about the fields of its messages."
-
     arguments: ShownValues
-    "Places of the caller's arguments."
-
     request: ShownValues
-    "Places of the request's values."
-
     response: ShownValues
-    "Places of the response's values."
-
     result: ShownValues
-    "Places of the caller's result."
 
     proof: MappingProof
     "Conditions that the schema of the arguments guarantees."
