@@ -10,30 +10,3 @@
 * `message_judge`: validates the bytes of a message against the document.
 * `prose`: the words of a document about its blocks, its encoding and its base.
 """
-
-from __future__ import annotations
-
-from negotiation.document.reader import read_document
-from negotiation.document.renderer import render_document, render_encoded_document
-from negotiation.document.shape import (
-    MAX_DOCUMENT_SIZE,
-    Document,
-    DocumentErrorCode,
-    ExampleKind,
-    MessageKind,
-    WorkedExample,
-    document_hash,
-)
-
-__all__ = [
-    "MAX_DOCUMENT_SIZE",
-    "Document",
-    "DocumentErrorCode",
-    "ExampleKind",
-    "MessageKind",
-    "WorkedExample",
-    "document_hash",
-    "read_document",
-    "render_document",
-    "render_encoded_document",
-]

@@ -23,8 +23,9 @@ from anp.sidecar.consensus.entries import SUFFIX, ConsensusEntry, render_entry
 from anp.sidecar.peers.lists import LIST_PATH, document_path
 from anp.wire.messages import MetaProtocol
 from cache.records.records import AgreementState
-from negotiation.consensus import CodeKind, read_listing
-from negotiation.document import document_hash
+from negotiation.consensus.listing import read_listing
+from negotiation.consensus.registry import CodeKind
+from negotiation.document.shape import document_hash
 from negotiation.need import Need
 from negotiation.rules.rules import own_terms
 from tests.cache.states import set_state

@@ -23,7 +23,7 @@ from cache.records.records import (
     DocumentRecord,
     HalfRecord,
 )
-from negotiation.document import document_hash
+from negotiation.document.shape import document_hash
 from negotiation.mind import Demand, HalfSource, Offer, Side
 from negotiation.need import Capability, Need, need_key, schema_hash
 from tests.clauses import clause

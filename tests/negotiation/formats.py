@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from negotiation.document import Document, read_document
+from negotiation.document.reader import read_document
+from negotiation.document.shape import Document
 from negotiation.mind import Demand, Offer, Side
 from negotiation.need import Capability, Need
 

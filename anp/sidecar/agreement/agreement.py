@@ -38,7 +38,7 @@ from cache.records.records import (
     NegotiationRecord,
 )
 from cache.store import Store
-from negotiation.document import document_hash
+from negotiation.document.shape import document_hash
 from negotiation.errors import FailureKind, HalfError, TransportClosed
 from negotiation.exchange.limits import NegotiationLimits
 from negotiation.exchange.machine import Machine

@@ -13,16 +13,12 @@ from typing import Any, Final
 from anp.sidecar.agreement.outcomes import TESTS_KEY
 from anp.sidecar.halves.workshop import HalfTrial
 from cache.records.records import AgreementRecord
-from negotiation.cases import (
-    CasesReport,
-    Fixtures,
-    judge_cases,
-    read_cases,
-    run_offline,
-    run_on_fixtures,
-)
-from negotiation.document import Document
+from negotiation.cases.case import CasesReport, Fixtures
+from negotiation.cases.judge import judge_cases
+from negotiation.cases.run import run_offline, run_on_fixtures
+from negotiation.cases.text import read_cases
 from negotiation.document.layout import read_layout
+from negotiation.document.shape import Document
 from negotiation.errors import DocumentError, NegotiationError, SchemaError
 from negotiation.mind import Demand, Side, Validator
 from negotiation.need import Need, Schema

@@ -13,7 +13,7 @@ from cache.records.records import (
     DocumentRecord,
     HalfRecord,
 )
-from negotiation.document import document_hash
+from negotiation.document.shape import document_hash
 from negotiation.mind import Demand, HalfSource, Side
 from negotiation.need import Need, need_key, schema_hash
 

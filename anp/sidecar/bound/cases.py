@@ -25,21 +25,12 @@ from anp.sidecar.bound.exchanges import Exchange
 from anp.sidecar.halves.protocol import Protocol
 from anp.wire.frames import ProtocolType
 from cache.records.records import AgreementState
-from negotiation.cases import (
-    CaseResult,
-    CasesReport,
-    Fixtures,
-    TestCase,
-    answer_case,
-    compare,
-    complete_cases,
-    derive_cases,
-    judge_cases,
-    read_cases,
-    read_responses,
-    render_cases,
-    run_offline,
-)
+from negotiation.cases.case import CaseResult, CasesReport, Fixtures, TestCase
+from negotiation.cases.complete import complete_cases
+from negotiation.cases.derive import derive_cases
+from negotiation.cases.judge import judge_cases
+from negotiation.cases.run import answer_case, compare, read_responses, run_offline
+from negotiation.cases.text import read_cases, render_cases
 from negotiation.errors import CasesError, HalfError, NegotiationError
 from negotiation.exchange.dialogue.descriptions import describe_error
 from negotiation.exchange.events import (

@@ -21,7 +21,8 @@ from typing import Protocol as Interface
 
 from anp.sidecar.halves.protocol import Protocol
 from anp.sidecar.minds.minds import Thinking
-from negotiation.cases import TestCase, read_cases, render_cases
+from negotiation.cases.case import TestCase
+from negotiation.cases.text import read_cases, render_cases
 from negotiation.errors import CasesError, HalfError, JsonError, MindError
 from negotiation.exchange.events import (
     AcceptCases,

@@ -21,7 +21,7 @@ from anp.sidecar.bound.examiner import ThinkOnChannel
 from anp.sidecar.halves.workshop import HalfTrial, Workshop
 from cache.records.records import AgreementRecord, AgreementState, HalfRecord
 from cache.store import Store
-from negotiation.cases import CasesReport
+from negotiation.cases.case import CasesReport
 from negotiation.errors import HalfError, MindError
 from negotiation.mind import Demand, HalfSource, Mind, Side
 

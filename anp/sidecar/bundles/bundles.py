@@ -32,7 +32,7 @@ from cache.parts.imports import Imported, ImportPart
 from cache.records.records import AgreementRecord, DocumentRecord, HalfRecord
 from cache.records.records import AgreementRole as StoredRole
 from cache.store import Store
-from negotiation.document import read_document
+from negotiation.document.reader import read_document
 from negotiation.errors import HalfError
 from negotiation.mind import Demand, HalfSource, Offer, Side
 from negotiation.need import Need, Role, need_key, schema_hash

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from anp.errors import AnpError
-from negotiation.document import Document, document_hash, read_document
+from negotiation.document.reader import read_document
+from negotiation.document.shape import Document, document_hash
 from negotiation.errors import DocumentError, JsonError
 from negotiation.need import Capability, Need, Role, Schema, schema_hash
 from negotiation.strict_json import Json, canonical_json, parse_json

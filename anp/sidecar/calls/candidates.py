@@ -25,12 +25,11 @@ from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.peers.lists import PeerLists
 from cache.store import Store
-from negotiation.consensus import (
-    MAX_CANDIDATES,
-    Listed,
+from negotiation.consensus.listing import Listed, ProtocolListing
+from negotiation.consensus.registry import MAX_CANDIDATES
+from negotiation.consensus.selection import (
     Misfits,
     Pick,
-    ProtocolListing,
     fits_document,
     meant_capability,
     pick_generic,

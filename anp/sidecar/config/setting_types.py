@@ -10,7 +10,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from anp.sidecar.attachments.spec import NAME_PATTERN
 from anp.wire.meta_protocol import CAPABILITIES, Capability
-from negotiation.consensus import RegistryError, check_uri
+from negotiation.consensus.registry import RegistryError, check_uri
 
 __all__ = [
     "Bytes",

@@ -11,7 +11,7 @@ from anp.protocols.envelope import (
     envelope_document,
 )
 from anp.sidecar.consensus.registry import WrittenEntry
-from negotiation.consensus import CodeKind, ConsensusProtocol
+from negotiation.consensus.registry import CodeKind, ConsensusProtocol
 
 __all__ = ["written_protocols"]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from anp.errors import ConfigError
-from negotiation.consensus import RegistryError, check_uri
+from negotiation.consensus.registry import RegistryError, check_uri
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 

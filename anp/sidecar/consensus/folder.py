@@ -19,8 +19,8 @@ from anp.sidecar.consensus.entries import (
 )
 from anp.sidecar.home.home import write_atomic
 from cache.store import Store
-from negotiation.consensus import CodeKind
-from negotiation.document import MAX_DOCUMENT_SIZE, document_hash
+from negotiation.consensus.registry import CodeKind
+from negotiation.document.shape import MAX_DOCUMENT_SIZE, document_hash
 
 __all__ = ["ConsensusFolder", "Fetch"]
 

@@ -27,12 +27,12 @@ from anp.sidecar.peers.lists import LIST_PATH, document_path
 from cache.parts.imports import ImportPart
 from cache.records.records import AgreementRole, DocumentRecord, HalfRecord, Hash
 from cache.store import Store
-from negotiation.consensus import (
+from negotiation.consensus.listing import render_listing
+from negotiation.consensus.registry import (
     CodeKind,
     ConsensusProtocol,
     Registry,
     RegistryError,
-    render_listing,
 )
 from negotiation.consensus.written import WrittenCode
 from negotiation.errors import NegotiationError

@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from negotiation.document import Document
 from negotiation.document.message_judge import MessageJudge
-from negotiation.document.shape import MessageKind
+from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import NegotiationError
 from negotiation.mind import HalfRunner, Validator
 from negotiation.strict_json import Json

@@ -10,7 +10,8 @@ from typing import Any
 
 from anp.sidecar.halves.protocol import Protocol
 from cache.records.records import HalfRecord, hash_text
-from negotiation.document import Document, read_document
+from negotiation.document.reader import read_document
+from negotiation.document.shape import Document
 from negotiation.errors import HalfError
 from negotiation.exchange.preparation import prepare_half
 from negotiation.mind import HalfRunner, HalfSource, Mind, Side, Validator

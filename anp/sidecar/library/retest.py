@@ -31,7 +31,8 @@ from cache.records.records import (
     HalfRecord,
 )
 from cache.store import Store
-from negotiation.document import Document, read_document
+from negotiation.document.reader import read_document
+from negotiation.document.shape import Document
 from negotiation.errors import HalfError, NegotiationError
 from negotiation.mind import Demand, HalfSource, Offer, Side
 

@@ -20,8 +20,13 @@ from urllib.parse import urlsplit
 from anp.channel.links import LinkTarget
 from anp.identity.address import normalise_url
 from anp.identity.web.fetcher import Fetcher, FetchError
-from negotiation.consensus import MAX_LIST, ListingError, ProtocolListing, read_listing
-from negotiation.document import MAX_DOCUMENT_SIZE, document_hash
+from negotiation.consensus.listing import (
+    MAX_LIST,
+    ListingError,
+    ProtocolListing,
+    read_listing,
+)
+from negotiation.document.shape import MAX_DOCUMENT_SIZE, document_hash
 
 __all__ = [
     "LIST_PATH",

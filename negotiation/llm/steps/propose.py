@@ -11,16 +11,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from negotiation.document import (
+from negotiation.document.layout import error_response_schema
+from negotiation.document.reader import read_document
+from negotiation.document.renderer import render_document, render_encoded_document
+from negotiation.document.shape import (
     DocumentErrorCode,
     ExampleKind,
     WorkedExample,
-    read_document,
-    render_document,
-    render_encoded_document,
+    own_request_schema,
+    own_response_schema,
 )
-from negotiation.document.layout import error_response_schema
-from negotiation.document.shape import own_request_schema, own_response_schema
 from negotiation.errors import DocumentError, JsonError, SchemaError
 from negotiation.llm.asking.questions import (
     BOOLEAN,

@@ -5,20 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from negotiation.cases import (
-    CasesReport,
-    Fixtures,
-    TestCase,
-    complete_cases,
-    derive_cases,
-    judge_cases,
-    read_cases,
-    read_responses,
-    render_cases,
-    run_offline,
-    run_on_fixtures,
-)
-from negotiation.document import Document, read_document
+from negotiation.cases.case import CasesReport, Fixtures, TestCase
+from negotiation.cases.complete import complete_cases
+from negotiation.cases.derive import derive_cases
+from negotiation.cases.judge import judge_cases
+from negotiation.cases.run import read_responses, run_offline, run_on_fixtures
+from negotiation.cases.text import read_cases, render_cases
+from negotiation.document.reader import read_document
+from negotiation.document.shape import Document
 from negotiation.mind import Demand, HalfSource, Offer
 from negotiation.need import Capability
 from negotiation.rules.rules import write_from_text

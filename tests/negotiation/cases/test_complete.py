@@ -8,15 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from negotiation.cases import (
-    Completed,
-    TestCase,
-    complete_cases,
-    fixture_key,
-    read_cases,
-)
-from negotiation.cases.case import MAX_DATA
-from negotiation.cases.complete import Live
+from negotiation.cases.case import MAX_DATA, TestCase, fixture_key
+from negotiation.cases.complete import Completed, Live, complete_cases
+from negotiation.cases.text import read_cases
 from negotiation.errors import CapabilityFailed, CasesError
 from negotiation.mind import HalfSource, Offer
 from negotiation.need import Capability

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from negotiation.cases import derive_cases, fixture_key, render_cases
+from negotiation.cases.case import fixture_key
+from negotiation.cases.derive import derive_cases
 from negotiation.cases.samples import ODD, telling_values
-from negotiation.document import Document, read_document
+from negotiation.cases.text import render_cases
+from negotiation.document.reader import read_document
+from negotiation.document.shape import Document
 from negotiation.errors import HalfError
 from negotiation.mind import Demand
 from negotiation.need import Capability, Need, Schema

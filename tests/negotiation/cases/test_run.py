@@ -10,16 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from negotiation.cases import (
+from negotiation.cases.case import (
     CaseResult,
     CasesReport,
     Fixtures,
-    Judged,
     TestCase,
+    fixture_key,
+)
+from negotiation.cases.judge import Judged, judge_cases
+from negotiation.cases.run import (
     answer_case,
     compare,
-    fixture_key,
-    judge_cases,
     read_responses,
     run_offline,
     run_on_fixtures,

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from negotiation.cases import MAX_CASES, TestCase, read_cases, render_cases
-from negotiation.cases.case import MAX_DATA
-from negotiation.cases.text import fitting
-from negotiation.document import read_document
+from negotiation.cases.case import MAX_CASES, MAX_DATA, TestCase
+from negotiation.cases.text import fitting, read_cases, render_cases
+from negotiation.document.reader import read_document
 from negotiation.errors import CasesError
 from negotiation.messages import MAX_TEXT_SIZE
 from negotiation.mind import Demand

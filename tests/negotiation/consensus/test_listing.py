@@ -9,18 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from negotiation.consensus import (
+from negotiation.consensus.listing import (
     MAX_LIST,
-    CodeKind,
-    ConsensusProtocol,
     ListingError,
     ProtocolListing,
+    read_listing,
+    render_listing,
+)
+from negotiation.consensus.registry import CodeKind, ConsensusProtocol
+from negotiation.consensus.selection import (
     fits_document,
     meant_capability,
     pick_generic,
     reaching,
-    read_listing,
-    render_listing,
 )
 from negotiation.document.renderer import render_document
 from negotiation.mind import Demand

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from negotiation.consensus import (
+from negotiation.consensus.registry import (
     MAX_CANDIDATES,
+    MAX_PROTOCOLS,
+    MAX_URI,
     CodeKind,
     ConsensusProtocol,
-    Misfits,
     Registry,
     RegistryError,
     check_uri,
 )
-from negotiation.consensus.registry import MAX_PROTOCOLS, MAX_URI
+from negotiation.consensus.selection import Misfits
 from negotiation.document.shape import MAX_DOCUMENT_SIZE, document_hash
 from tests.clauses import clause
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from negotiation.document import read_document, render_document
 from negotiation.document.markdown import read_outline
 from negotiation.document.prose import NamedBase, named_base
+from negotiation.document.reader import read_document
+from negotiation.document.renderer import render_document
 from negotiation.need import Need
 from tests.clauses import clause
 

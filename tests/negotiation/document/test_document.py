@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from negotiation.document import (
-    MAX_DOCUMENT_SIZE,
-    DocumentErrorCode,
-    document_hash,
-    read_document,
-    render_document,
-)
 from negotiation.document.fields import Slot
 from negotiation.document.layout import error_response_schema, read_layout
 from negotiation.document.markdown import MAX_CANDIDATES, MAX_SCANNED, read_outline
+from negotiation.document.reader import read_document
+from negotiation.document.renderer import render_document
+from negotiation.document.shape import (
+    MAX_DOCUMENT_SIZE,
+    DocumentErrorCode,
+    document_hash,
+)
 from negotiation.errors import DocumentError
 from negotiation.need import Capability
 from negotiation.schema.intake import prepared

@@ -10,14 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from negotiation.document import (
-    ExampleKind,
-    WorkedExample,
-    document_hash,
-    read_document,
-    render_encoded_document,
-)
 from negotiation.document.layout import read_layout
+from negotiation.document.reader import read_document
+from negotiation.document.renderer import render_encoded_document
+from negotiation.document.shape import ExampleKind, WorkedExample, document_hash
 from negotiation.errors import DocumentError
 from negotiation.mind import Demand, Offer
 from negotiation.need import Need

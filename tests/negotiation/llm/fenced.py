@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from negotiation.document import read_document
+from negotiation.document.reader import read_document
 from negotiation.errors import CapabilityFailed, HalfError
 from negotiation.exchange.preparation import prepare_half
 from negotiation.mind import Accept, HalfSource, Mind, Side, Verdict

@@ -10,7 +10,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from negotiation.document import read_document
+from negotiation.document.reader import read_document
 from negotiation.errors import CapabilityFailed, HalfError, MindError
 from negotiation.exchange.preparation import prepare_half
 from negotiation.llm.asking.questions import Question

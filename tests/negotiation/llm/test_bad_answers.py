@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from negotiation.document import document_hash
+from negotiation.document.shape import document_hash
 from negotiation.errors import HalfError, MindError
 from negotiation.llm.asking.questions import Question, fenced
 from negotiation.llm.mind import LlmMind

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from negotiation.document import ExampleKind, read_document
+from negotiation.document.reader import read_document
+from negotiation.document.shape import ExampleKind
 from negotiation.errors import CapabilityFailed, HalfError
 from negotiation.llm.mind import LlmMind
 from negotiation.mind import Accept, Counter, Demand, Offer

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from negotiation.document import read_document
 from negotiation.document.layout import read_layout
+from negotiation.document.reader import read_document
 from negotiation.errors import DocumentError
 from negotiation.llm.mind import LlmMind
 from negotiation.mind import Accept, Demand, Offer

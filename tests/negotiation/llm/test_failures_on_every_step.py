@@ -14,7 +14,8 @@ import pytest
 
 from anp.sidecar.minds.accounts import Spender, Spending
 from cache.store import Store
-from negotiation.document import document_hash, read_document
+from negotiation.document.reader import read_document
+from negotiation.document.shape import document_hash
 from negotiation.errors import HalfError, MindError
 from negotiation.llm.asking.attempts import AskingLimits
 from negotiation.llm.asking.budget import OWNER, BudgetExhausted, BudgetLimits, utc_day

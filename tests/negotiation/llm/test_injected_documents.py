@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from negotiation.document import MAX_DOCUMENT_SIZE, document_hash, read_document
+from negotiation.document.reader import read_document
+from negotiation.document.shape import MAX_DOCUMENT_SIZE, document_hash
 from negotiation.errors import HalfError, MindError
 from negotiation.llm.asking.questions import Question, load_prompt
 from negotiation.llm.assess import MAX_ANSWER, ShownMessages

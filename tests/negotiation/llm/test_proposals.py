@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from negotiation.document import document_hash, read_document
+from negotiation.document.reader import read_document
+from negotiation.document.shape import document_hash
 from negotiation.llm.auto import AutoMind
 from negotiation.llm.mind import LlmMind
 from negotiation.mind import Accept, Counter, Demand, Offer, Reject

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from negotiation.document import read_document, render_document
+from negotiation.document.reader import read_document
+from negotiation.document.renderer import render_document
 from negotiation.errors import CapabilityFailed, HalfError
 from negotiation.mind import Demand, Offer
 from negotiation.need import Capability, Need

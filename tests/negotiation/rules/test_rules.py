@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from negotiation.document import document_hash, read_document, render_document
+from negotiation.document.reader import read_document
+from negotiation.document.renderer import render_document
+from negotiation.document.shape import document_hash
 from negotiation.errors import HalfError, MindError
 from negotiation.exchange.preparation import prepare_half
 from negotiation.messages import Status

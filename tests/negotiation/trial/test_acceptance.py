@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from negotiation.document import read_document, render_document
+from negotiation.document.reader import read_document
+from negotiation.document.renderer import render_document
 from negotiation.mind import Demand, HalfSource, Offer, Side
 from negotiation.need import Capability, Need, Schema
 from negotiation.rules.rules import own_terms, propose, write_from_text

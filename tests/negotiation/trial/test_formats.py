@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from negotiation.document import Document, ExampleKind, MessageKind, read_document
 from negotiation.document.layout import read_layout
 from negotiation.document.message_judge import MessageJudge
+from negotiation.document.reader import read_document
+from negotiation.document.shape import Document, ExampleKind, MessageKind
 from negotiation.errors import CapabilityFailed, HalfError
 from negotiation.mind import HalfSource
 from negotiation.strict_json import Json

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from anp.sidecar.agreement.offline import likely_arguments, retry_cases
 from anp.sidecar.halves.workshop import HalfTrial
-from negotiation.document import read_document, render_document
+from negotiation.document.reader import read_document
+from negotiation.document.renderer import render_document
 from negotiation.mind import Demand, HalfSource, Offer
 from negotiation.need import Capability, Need
 from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator

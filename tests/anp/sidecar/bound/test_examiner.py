@@ -11,8 +11,9 @@ import pytest
 
 from anp.sidecar.bound.examiner import MAX_QUESTIONS, Examiner
 from anp.sidecar.minds.minds import Thinking
-from negotiation.cases import TestCase, read_cases, render_cases
-from negotiation.document import read_document
+from negotiation.cases.case import TestCase
+from negotiation.cases.text import read_cases, render_cases
+from negotiation.document.reader import read_document
 from negotiation.exchange.events import (
     AcceptCases,
     CasesVerdict,

@@ -22,7 +22,7 @@ from anp.sidecar.bundles.format import (
     read_bundle,
     render_bundle,
 )
-from negotiation.document import render_document
+from negotiation.document.renderer import render_document
 from negotiation.need import Need, Role
 from negotiation.strict_json import canonical_json
 from tests.clauses import clause

@@ -9,7 +9,8 @@ import pytest
 
 from anp.sidecar.halves.protocol import DoesNotFit, Protocol
 from anp.sidecar.halves.workshop import LoadedHalf
-from negotiation.document import Document, document_hash, read_document
+from negotiation.document.reader import read_document
+from negotiation.document.shape import Document, document_hash
 from negotiation.errors import CapabilityFailed, HalfError, JsonError
 from negotiation.mind import Demand, HalfSource, Offer
 from negotiation.need import Capability, Need

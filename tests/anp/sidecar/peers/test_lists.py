@@ -18,8 +18,9 @@ from anp.sidecar.peers.lists import (
     document_path,
     peer_getter,
 )
-from negotiation.consensus import CodeKind, ConsensusProtocol, render_listing
-from negotiation.document import document_hash
+from negotiation.consensus.listing import render_listing
+from negotiation.consensus.registry import CodeKind, ConsensusProtocol
+from negotiation.document.shape import document_hash
 from negotiation.need import Capability
 from tests.anp.identity.web.https_server import answer, serving
 from tests.certificates import Authority

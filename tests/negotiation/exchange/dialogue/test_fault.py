@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 import pytest
 
-from negotiation.document import Document, read_document, render_document
+from negotiation.document.reader import read_document
+from negotiation.document.renderer import render_document
+from negotiation.document.shape import Document
 from negotiation.errors import HalfError
 from negotiation.exchange.dialogue.fault import judge_fault
 from negotiation.exchange.events import Fault, OurFault, PeerFault

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from negotiation.document import read_document
+from negotiation.document.reader import read_document
 from negotiation.document.shape import document_hash
 from negotiation.errors import MisuseError
 from negotiation.llm import assess
