@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from negotiation.cases.case import TestCase
 from negotiation.cases.run import decoded
 from negotiation.document.layout import Layout
 from negotiation.document.message_judge import MessageJudge, says_good
 from negotiation.document.shape import Document, MessageKind
-from negotiation.errors import HalfError, JsonError, SchemaError
+from negotiation.errors import HalfError, SchemaError
 from negotiation.mind import Demand, HalfRunner, MessageParser, Validator
 from negotiation.need import Schema
 from negotiation.schema.intake import prepared
@@ -47,30 +46,22 @@ class CaseJudge:
         findings = await self._judge.judge(kind, data)
         if findings or kind is MessageKind.REQUEST or self._layout is None:
             return findings
-        values = await self._values(kind, data)
+        values = await self._judge.fields(kind, data)
         return await self._validator.validate(self._present, values)
 
     async def message_id(self, kind: MessageKind, data: bytes) -> Json:
         """Return the message id of a message, or None if it cannot be read."""
         if self._layout is None or self._layout.message_id is None:
             return None
-        values = await self._values(kind, data)
+        values = await self._judge.fields(kind, data)
         return values.get(self._layout.message_id)
 
     async def says_good(self, response: bytes) -> bool | None:
         """Return whether a response reports success; None if that is unknown."""
         if self._layout is None:
             return None
-        values = await self._values(MessageKind.RESPONSE, response)
+        values = await self._judge.fields(MessageKind.RESPONSE, response)
         return says_good(self._layout.response, values) if values else None
-
-    async def _values(self, kind: MessageKind, data: bytes) -> dict[str, Any]:
-        """Return the values of a message; an empty object if they cannot be read."""
-        try:
-            values = await self._judge.values(kind, data)
-        except (HalfError, JsonError):
-            return {}
-        return values if isinstance(values, dict) else {}
 
 
 def _present_schema(schema: Schema, layout: Layout | None) -> Schema:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from negotiation.document.layout import (
     Layout,
@@ -67,6 +67,14 @@ class MessageJudge:
             raise HalfError(
                 RAISED, f"read_message gives what is no JSON: {exc}"
             ) from None
+
+    async def fields(self, kind: MessageKind, data: bytes) -> dict[str, Any]:
+        """Return the values of a message; an empty object if they cannot be read."""
+        try:
+            values = await self.values(kind, data)
+        except (HalfError, JsonError):
+            return {}
+        return values if isinstance(values, dict) else {}
 
     async def findings(
         self, kind: MessageKind, schema: Schema, data: bytes

@@ -92,7 +92,7 @@ class Ignored:
 
 @dataclass(frozen=True, slots=True)
 class NeedSpokenAnswer:
-    """The peer asks in words; answer with `answer_ready` or `no_answer` (ANP-64)."""
+    """The peer asks in words; answer with `answer_ready` (ANP-64)."""
 
     message_id: str
     "Message id of the question; the answer has the same (ANP-68)."

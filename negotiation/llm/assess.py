@@ -42,10 +42,7 @@ __all__ = [
     "answer_question",
     "cases_question",
     "fault_question",
-    "judge_cases_question",
     "messages_question",
-    "plain_fault",
-    "read_answer",
     "read_cases",
     "read_fault",
     "read_messages",
@@ -106,11 +103,6 @@ def answer_question(text: str, side: Side, *, again: bool = False) -> Question:
         max_tokens=800,
     )
     return replace(question, user=question.user + AGAIN) if again else question
-
-
-def read_answer(answer: Mapping[str, Any]) -> str:
-    """Return the text for the peer."""
-    return cut_text(str(answer["answer"]).strip(), MAX_ANSWER)
 
 
 def spoken_question(text: str, offer: Offer) -> Question:
@@ -229,14 +221,27 @@ class CaseArguments:
     "Arguments that fit the need's input schema, as far as counting can tell."
 
 
-def messages_question(document: str, messages: Sequence[ShownMessages]) -> Question:
-    """Return the question about messages: do they follow the document (ANP-9)?"""
-    return _each("messages", document, messages)
+def messages_question(
+    name: str, document: str, messages: Sequence[ShownMessages]
+) -> Question:
+    """Return the question about messages or cases: do they follow the document?
 
-
-def judge_cases_question(document: str, cases: Sequence[ShownMessages]) -> Question:
-    """Return the question about test cases: do they follow the document (ANP-49)?"""
-    return _each("judge_cases", document, cases)
+    Args:
+        name: The prompt: `messages` (ANP-9) or `judge_cases` (ANP-49).
+    """
+    shown = "\n\n".join(
+        f"Number {number}, {one_line(one.title)}:\n{fenced(one.text, limit=MAX_SHOWN)}"
+        for number, one in enumerate(messages[:MAX_MESSAGES], start=1)
+    )
+    # One required property for each, so that an answer cannot leave one out.
+    numbers = [str(number + 1) for number in range(min(len(messages), MAX_MESSAGES))]
+    verdict = record(follows=BOOLEAN, rule=TEXT)
+    return ask_with(
+        name,
+        {"document": fenced(document, limit=MAX_DOCUMENT), "messages": shown},
+        schema=record(verdicts=record(**dict.fromkeys(numbers, verdict))),
+        max_tokens=1_500,
+    )
 
 
 def read_messages(
@@ -304,11 +309,6 @@ def read_cases(
     return tuple(known.values())
 
 
-def plain_fault(findings: Sequence[str]) -> Fault | None:
-    """Return the side at fault, if the schemas already decide that."""
-    return OurFault(tuple(findings)) if findings else None
-
-
 def fault_question(document: str, message: ShownMessages, description: str) -> Question:
     """Return the question about our message: does it violate a rule?"""
     return ask_with(
@@ -343,22 +343,6 @@ def read_fault(
     )
 
 
-def _each(name: str, document: str, messages: Sequence[ShownMessages]) -> Question:
-    shown = "\n\n".join(
-        f"Number {number}, {one_line(one.title)}:\n{fenced(one.text, limit=MAX_SHOWN)}"
-        for number, one in enumerate(messages[:MAX_MESSAGES], start=1)
-    )
-    # One required property for each, so that an answer cannot leave one out.
-    numbers = [str(number + 1) for number in range(min(len(messages), MAX_MESSAGES))]
-    verdict = record(follows=BOOLEAN, rule=TEXT)
-    return ask_with(
-        name,
-        {"document": fenced(document, limit=MAX_DOCUMENT), "messages": shown},
-        schema=record(verdicts=record(**dict.fromkeys(numbers, verdict))),
-        max_tokens=1_500,
-    )
-
-
 class Assessor:
     """Answers in words, and judges what schemas do not cover.
 
@@ -377,7 +361,8 @@ class Assessor:
         """
         for again in (False, True):
             asked = answer_question(question, side, again=again)
-            words = read_answer(await self._ask(asked))
+            said = str((await self._ask(asked))["answer"]).strip()
+            words = cut_text(said, MAX_ANSWER)
             if words and not Discretion(side, question).tells(words):
                 return words
         raise MindError("the model has no words for an answer")
@@ -400,7 +385,7 @@ class Assessor:
         Raises:
             MindError: The model failed.
         """
-        question = messages_question(document, messages)
+        question = messages_question("messages", document, messages)
         return read_messages(messages, await self._ask(question))
 
     async def write_cases(
@@ -422,7 +407,7 @@ class Assessor:
         Raises:
             MindError: The model failed.
         """
-        question = judge_cases_question(document, cases)
+        question = messages_question("judge_cases", document, cases)
         return read_messages(cases, await self._ask(question))
 
     async def judge_fault(
@@ -435,16 +420,16 @@ class Assessor:
     ) -> Fault:
         """Return the side whose fault a reported error is (ANP-60).
 
-        message: Our message that the peer reports as faulty.
+        Args:
+            message: Our message that the peer reports as faulty.
             description: The peer's text, untrusted.
             findings: Faults by the schemas; any of them decides without a question.
-            findings: What the schemas say against it; any decides without a question.
 
         Raises:
             MindError: The model failed.
         """
-        if (known := plain_fault(findings)) is not None:
-            return known
+        if findings:
+            return OurFault(findings)
         question = fault_question(document, message, description)
         return read_fault(document, message, await self._ask(question))
 

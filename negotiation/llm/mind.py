@@ -9,14 +9,15 @@ Negotiation).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from negotiation.document.reader import read_document, read_requirement
 from negotiation.document.shape import Document, document_hash
 from negotiation.errors import DocumentError, HalfError, MindError, SchemaError
-from negotiation.llm.asking.questions import Model
+from negotiation.llm.asking.questions import Model, Question
 from negotiation.llm.assess import Assessor
 from negotiation.llm.discretion import (
     Discretion,
@@ -75,6 +76,8 @@ from negotiation.rules.rules import propose as plain_proposal
 from negotiation.transcript import Direction, Turn
 
 __all__ = ["LlmMind"]
+
+T = TypeVar("T")
 
 
 class LlmMind(Assessor):
@@ -237,23 +240,39 @@ class LlmMind(Assessor):
             if isinstance(chosen, Unserved):
                 return chosen
             form = offer_form(form.document, chosen)
-        key = document_hash(form.document.text)
-        previous = self._memory.answers.get(key)
-        answer = await self._ask(
-            offer_question(form, problems=problems, previous=previous)
+        return await self._ask_twice(
+            form.document,
+            form.offer,
+            partial(offer_question, form),
+            partial(read_offer, form),
+            problems,
+            once=once,
         )
+
+    async def _ask_twice(
+        self,
+        document: Document,
+        side: Side,
+        question: Callable[..., Question],
+        read: Callable[[Mapping[str, Any]], T],
+        problems: Sequence[str],
+        *,
+        once: bool = False,
+    ) -> T | Unmapped:
+        """Ask for the plan of a half; ask again if the plan has gaps."""
+        key = document_hash(document.text)
+        previous = self._memory.answers.get(key)
+        answer = await self._ask(question(problems=problems, previous=previous))
         self._memory.answers.put(key, answer)
-        found = kept_back(read_offer(form, answer), form.document, form.offer)
+        found = kept_back(read(answer), document, side)
         if not isinstance(found, Unmapped) or problems or once:
             return found
-        again = await self._ask(
-            offer_question(form, problems=found.reasons, previous=answer)
-        )
+        again = await self._ask(question(problems=found.reasons, previous=answer))
         self._memory.answers.put(key, again)
         # The model repeats its answer, so a third question would not help.
         if again == answer:
             return found
-        return kept_back(read_offer(form, again), form.document, form.offer)
+        return kept_back(read(again), document, side)
 
     async def _answer_prose(
         self, candidate: str, offer: Offer, sent: Sequence[str], reason: str
@@ -345,22 +364,13 @@ class LlmMind(Assessor):
             if isinstance(same, RequesterPlan):
                 # The document already uses the names and types of the need.
                 return same
-        key = document_hash(form.document.text)
-        previous = self._memory.answers.get(key)
-        answer = await self._ask(
-            reply_question(form, problems=problems, previous=previous)
+        return await self._ask_twice(
+            form.document,
+            form.demand,
+            partial(reply_question, form),
+            partial(read_reply, form),
+            problems,
         )
-        self._memory.answers.put(key, answer)
-        found = kept_back(read_reply(form, answer), form.document, form.demand)
-        if not isinstance(found, Unmapped) or problems:
-            return found
-        again = await self._ask(
-            reply_question(form, problems=found.reasons, previous=answer)
-        )
-        self._memory.answers.put(key, again)
-        if again == answer:
-            return found
-        return kept_back(read_reply(form, again), form.document, form.demand)
 
     async def _after_failure(
         self, candidate: str, side: Side, sent: Sequence[str], findings: Sequence[str]

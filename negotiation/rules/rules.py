@@ -43,7 +43,6 @@ from negotiation.transcript import Direction, Turn
 
 __all__ = [
     "RulesMind",
-    "answer_in_words",
     "judge_offer",
     "judge_reply",
     "own_terms",
@@ -100,8 +99,21 @@ class RulesMind:
         return write_from_text(document, side)
 
     async def answer(self, question: str, side: Side) -> str:
-        """Name similar capabilities that we expose; schemas decide here (ANP-64)."""
-        return answer_in_words(question, side)
+        """Answer with names of capabilities, never with promises (ANP-64)."""
+        if isinstance(side, Demand):
+            return (
+                "This side decides by JSON Schemas alone and cannot discuss in words. "
+                f"It needs: {side.need.requirement}"
+            )
+        names = near_names(question, side.capabilities) or sorted(
+            one.name for one in side.capabilities
+        )
+        listed = ", ".join(names[:MAX_REASONS]) or "nothing"
+        return (
+            "This side decides by JSON Schemas alone and cannot discuss in words. "
+            f"It offers you: {listed}. Propose a document that names one of these in "
+            "its requirement; the answer is a document in our terms if yours does not fit."
+        )
 
 
 def propose(demand: Demand) -> str:
@@ -214,24 +226,6 @@ def write_from_text(document: str, side: Side) -> HalfSource:
     if isinstance(read, DocumentError):
         raise HalfError("rejected", f"the document cannot be read: {read}")
     return write_half(read, side)
-
-
-def answer_in_words(question: str, side: Side) -> str:
-    """Return the answer that rules can give: names and schemas, never promises."""
-    if isinstance(side, Demand):
-        return (
-            "This side decides by JSON Schemas alone and cannot discuss in words. "
-            f"It needs: {side.need.requirement}"
-        )
-    names = near_names(question, side.capabilities) or sorted(
-        one.name for one in side.capabilities
-    )
-    listed = ", ".join(names[:MAX_REASONS]) or "nothing"
-    return (
-        "This side decides by JSON Schemas alone and cannot discuss in words. "
-        f"It offers you: {listed}. Propose a document that names one of these in its "
-        "requirement; the answer is a document in our terms if yours does not fit."
-    )
 
 
 def _read(candidate: str) -> Document | DocumentError:

@@ -9,25 +9,17 @@ from __future__ import annotations
 
 from negotiation.document.layout import error_response_schema
 from negotiation.document.shape import Document
-from negotiation.errors import CapabilityFailed
 from negotiation.mind import Demand, HalfRunner, HalfSource, Side, Validator
 from negotiation.trial.provider import ProviderTrial
 from negotiation.trial.requester import RequesterTrial
-from negotiation.trial.trial import Findings, SamplesMade, Trial
+from negotiation.trial.trial import Findings, Trial
 from negotiation.trial.worked import (
     WorkedProviderTrial,
     WorkedRequesterTrial,
     example_schema,
 )
 
-__all__ = [
-    "CapabilityFailed",
-    "Findings",
-    "HalfRunner",
-    "SamplesMade",
-    "Validator",
-    "check_half",
-]
+__all__ = ["check_half"]
 
 
 async def check_half(

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from negotiation.document.fields import Slot, build_message
-from negotiation.document.shape import Document, MessageKind
+from negotiation.document.message_judge import find
+from negotiation.document.shape import MessageKind
 from negotiation.errors import CapabilityFailed, HalfError, SchemaError
-from negotiation.mind import HalfRunner, HalfSource, Offer, Validator
+from negotiation.mind import Offer
 from negotiation.need import Schema
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import cut
 from negotiation.schema.samples import make_samples
 from negotiation.strict_json import Json
-from negotiation.trial.trial import HOSTILE, MESSAGE_ID, Trial, dumped, find, slots
+from negotiation.trial.trial import HOSTILE, MESSAGE_ID, Trial, dumped, slots
 
 __all__ = ["ProviderTrial", "SampleRequest"]
 
@@ -44,23 +45,13 @@ class _Calls:
 class ProviderTrial(Trial):
     """Passes requests to the half, and answers its calls with results and failures."""
 
-    def __init__(
-        self,
-        half: HalfSource,
-        document: Document,
-        offer: Offer,
-        *,
-        runner: HalfRunner,
-        validator: Validator,
-    ) -> None:
-        super().__init__(half, document, runner=runner, validator=validator)
-        self._offer = offer
-        self._served = 0
-        self._refusals: list[str] = []
+    _side: Offer
+    _served = 0
+    _refusal = ""
 
     async def run(self) -> None:
         """Run all checks, with samples as the outputs of capabilities."""
-        allowed = {one.name: one for one in self._offer.capabilities}
+        allowed = {one.name: one for one in self._side.capabilities}
         unknown = sorted(set(self._half.capabilities) - allowed.keys())
         if unknown:
             self.problem(f"the half wants capabilities that are not offered: {unknown}")
@@ -92,10 +83,10 @@ class ProviderTrial(Trial):
             for code, words in (("404", "not found"), ("tool_failed", "it broke")):
                 failure = CapabilityFailed(code, words)
                 await self._handle_bad(request, inputs, failure)
-        if self._refusals and not self._served:
+        if self._refusal and not self._served:
             self.problem(
                 "handle_request says error to every sample request without calling "
-                f"anything: {self._refusals[0]}"
+                f"anything: {self._refusal}"
             )
         wrong = self._wrong_types(self._document.request_schema)
         for name, data in (*HOSTILE, *wrong):
@@ -195,7 +186,7 @@ class ProviderTrial(Trial):
         kind, schema = MessageKind.RESPONSE, self._judge.error_schema
         if await self._fits(kind, schema, response, what):
             self._carries_id(values, what, request.message_id)
-            self._refusals.append(self._said(values))
+            self._refusal = self._refusal or self._said(values)
         return True
 
     def _said(self, values: dict[str, Json]) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from negotiation.document.fields import build_message
-from negotiation.document.shape import Document, MessageKind
+from negotiation.document.shape import MessageKind
 from negotiation.errors import HalfError, JsonError, SchemaError
-from negotiation.mind import Demand, HalfRunner, HalfSource, Validator
+from negotiation.mind import Demand
 from negotiation.need import Schema, infer_schema
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import cut
@@ -18,21 +18,11 @@ __all__ = ["RequesterTrial"]
 class RequesterTrial(Trial):
     """Encodes data that the need may send, and decodes answers of a provider."""
 
-    def __init__(
-        self,
-        half: HalfSource,
-        document: Document,
-        demand: Demand,
-        *,
-        runner: HalfRunner,
-        validator: Validator,
-    ) -> None:
-        super().__init__(half, document, runner=runner, validator=validator)
-        self._demand = demand
+    _side: Demand
 
     async def run(self) -> None:
         """Run all checks, with the data at hand and the samples of the need."""
-        demand, need = self._demand, self._demand.need
+        demand, need = self._side, self._side.need
         try:
             given = need.input_schema
             schema = prepared(

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from negotiation.document.fields import Slot, build_message
-from negotiation.document.message_judge import MessageJudge, find, says_good
+from negotiation.document.message_judge import MessageJudge, says_good
 from negotiation.document.shape import Document, MessageKind
-from negotiation.errors import HalfError, JsonError
-from negotiation.mind import HalfRunner, HalfSource, Validator
+from negotiation.errors import HalfError
+from negotiation.mind import HalfRunner, HalfSource, Side, Validator
 from negotiation.need import Schema
 from negotiation.schema.keywords import cut
 from negotiation.schema.samples import make_samples
@@ -26,7 +26,6 @@ __all__ = [
     "SamplesMade",
     "Trial",
     "dumped",
-    "find",
     "slots",
 ]
 
@@ -92,12 +91,14 @@ class Trial:
         self,
         half: HalfSource,
         document: Document,
+        side: Side,
         *,
         runner: HalfRunner,
         validator: Validator,
     ) -> None:
         self._half = half
         self._document = document
+        self._side = side
         self._runner = runner
         self._validator = validator
         self._judge = MessageJudge(document, runner, validator)
@@ -172,11 +173,7 @@ class Trial:
         """Return the values of a message; an empty object if they cannot be read."""
         if not isinstance(data, bytes) or len(data) > MAX_MESSAGE:
             return {}
-        try:
-            values = await self._judge.values(kind, data)
-        except (HalfError, JsonError):
-            return {}
-        return values if isinstance(values, dict) else {}
+        return await self._judge.fields(kind, data)
 
     def _carries_id(
         self, values: dict[str, Any], what: str, message_id: Json = MESSAGE_ID

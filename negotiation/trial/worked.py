@@ -41,7 +41,6 @@ from negotiation.errors import (
     JsonError,
     SchemaError,
 )
-from negotiation.mind import Offer
 from negotiation.need import Schema, infer_schema
 from negotiation.schema.intake import prepared
 from negotiation.schema.values import same_json
@@ -244,11 +243,11 @@ class WorkedRequesterTrial(_Reading, RequesterTrial):
             await self._produce()
 
     async def _produce(self) -> None:
-        need = self._demand.need
+        need = self._side.need
         schema = need.input_schema
         try:
             given = prepared(
-                infer_schema(self._demand.arguments) if schema is None else schema
+                infer_schema(self._side.arguments) if schema is None else schema
             )
         except SchemaError as exc:
             self.problem(f"the task's schema cannot be used: {exc}")
@@ -306,7 +305,7 @@ class WorkedProviderTrial(_Reading, ProviderTrial):
         await self._read_hostile()
         await super().run()
         if not self.problems:
-            await self._produce_good(self._offer)
+            await self._produce_good()
             await self._produce_bad()
 
     async def _requests(self) -> list[SampleRequest]:
@@ -318,14 +317,16 @@ class WorkedProviderTrial(_Reading, ProviderTrial):
             for example in self._document.examples_of(ExampleKind.REQUEST)
         ]
 
-    async def _produce_good(self, offer: Offer) -> None:
+    async def _produce_good(self) -> None:
         pairs = pairs_of(self._document, self._layout, ExampleKind.RESPONSE)
         if len(self._half.capabilities) != 1 or not pairs or self._layout is None:
             self._partial = True
             return
         [called] = self._half.capabilities
         schema = prepared(
-            next(one for one in offer.capabilities if one.name == called).output_schema
+            next(
+                one for one in self._side.capabilities if one.name == called
+            ).output_schema
         )
         named = schema.get("properties", {}) if isinstance(schema, dict) else {}
         response = self._layout.response

@@ -26,10 +26,9 @@ from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.usage import UseCounter, Way
 from cache.records.records import Count, Hash
 from negotiation.errors import NegotiationError
-from negotiation.mind import Demand
+from negotiation.mind import Demand, Validator
 from negotiation.natural import render_natural_request
 from negotiation.need import Need, need_key
-from negotiation.trial.acceptance import Validator
 
 __all__ = ["CallRequest", "CallResult", "Caller", "Mode"]
 

@@ -11,7 +11,7 @@ from anp.sidecar.offer.exposure import Exposure
 from anp.sidecar.telemetry.observer import Observer
 from cache.records.records import HalfRecord
 from negotiation.errors import CapabilityFailed
-from negotiation.trial.acceptance import Validator
+from negotiation.mind import Validator
 
 __all__ = ["MAX_VALUES", "CapabilityCalls", "max_output"]
 

@@ -256,14 +256,9 @@ class Dialogue(Speaker[DialogueEvent]):
             self._events.append(QuestionUnanswered(message_id, ENDED))
 
     def answer_ready(self, message_id: str, text: str, *, now: float) -> None:
-        """Answer `NeedAnswer`."""
+        """Answer `NeedAnswer`; if `text` is empty, the peer is told there is none."""
         if self._open(now):
             self._questions.answer(message_id, text)
-
-    def no_answer(self, message_id: str, *, now: float) -> None:
-        """Answer `NeedAnswer` when our side has no answer; the peer is told."""
-        if self._open(now):
-            self._questions.answer(message_id, "")
 
     # The peer's messages.
 

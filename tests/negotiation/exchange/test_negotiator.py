@@ -34,7 +34,7 @@ from negotiation.mind import (
 )
 from negotiation.need import Need, Role
 from negotiation.transcript import Direction, NegotiationEnded, Turn
-from negotiation.trial.acceptance import Findings
+from negotiation.trial.trial import Findings
 from tests.clauses import clause
 
 TEXT = "# 需求\nadd two numbers\n"

@@ -9,7 +9,8 @@ from negotiation.errors import CapabilityFailed, HalfError
 from negotiation.exchange.preparation import prepare_half
 from negotiation.mind import Accept, HalfSource, Mind, Side, Verdict
 from negotiation.strict_json import Json
-from negotiation.trial.acceptance import Findings, check_half
+from negotiation.trial.acceptance import check_half
+from negotiation.trial.trial import Findings
 from sandbox.language.policy import compile_half
 from sandbox.worker.guards import CapabilityCall, fresh_globals
 from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator

@@ -28,7 +28,8 @@ from negotiation.mind import (
 from negotiation.need import Schema
 from negotiation.strict_json import Json
 from negotiation.transcript import Direction, Turn
-from negotiation.trial.acceptance import Findings, check_half
+from negotiation.trial.acceptance import check_half
+from negotiation.trial.trial import Findings
 from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator, findings
 
 __all__ = [

@@ -24,7 +24,7 @@ from negotiation.rules.rules import (
     propose,
 )
 from negotiation.transcript import Direction, Turn
-from negotiation.trial.acceptance import Findings
+from negotiation.trial.trial import Findings
 from tests.clauses import clause
 
 VECTORS = Path(__file__).parent.parent.parent / "vectors" / "negotiation"

@@ -11,7 +11,8 @@ from negotiation.document.renderer import render_document
 from negotiation.mind import Demand, HalfSource, Offer, Side
 from negotiation.need import Capability, Need, Schema
 from negotiation.rules.rules import own_terms, propose, write_from_text
-from negotiation.trial.acceptance import Findings, SamplesMade, check_half
+from negotiation.trial.acceptance import check_half
+from negotiation.trial.trial import Findings, SamplesMade
 from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator
 
 VECTORS = Path(__file__).parent.parent.parent / "vectors" / "negotiation"

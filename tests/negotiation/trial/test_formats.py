@@ -14,7 +14,8 @@ from negotiation.document.shape import Document, ExampleKind, MessageKind
 from negotiation.errors import CapabilityFailed, HalfError
 from negotiation.mind import HalfSource
 from negotiation.strict_json import Json
-from negotiation.trial.acceptance import Findings, SamplesMade, check_half
+from negotiation.trial.acceptance import check_half
+from negotiation.trial.trial import Findings, SamplesMade
 from tests.clauses import clause
 from tests.negotiation.formats import BINARY, BOTH, ROLES, TEXT, XML, Format, strict
 from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator

@@ -15,7 +15,8 @@ from negotiation.errors import CapabilityFailed, HalfError, JsonError
 from negotiation.mind import Demand, HalfSource, Offer
 from negotiation.need import Capability, Need
 from negotiation.rules.rules import propose, write_from_text
-from negotiation.trial.acceptance import SamplesMade, check_half
+from negotiation.trial.acceptance import check_half
+from negotiation.trial.trial import SamplesMade
 from sandbox.pool.config import SandboxConfig
 from sandbox.pool.pool import Sandbox
 from tests.clauses import clause

@@ -131,7 +131,7 @@ def test_a_peer_hears_that_there_is_no_answer(end: str) -> None:
         case "timer":
             machine.handle_timer(now=5.0)
         case "none":
-            machine.no_answer(ID, now=1.0)
+            machine.answer_ready(ID, "", now=1.0)
         case _:
             machine.answer_ready(ID, " ", now=1.0)
     assert [one["message"] for one in sent(machine)] == [NO_ANSWER]

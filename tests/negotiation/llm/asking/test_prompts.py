@@ -56,8 +56,8 @@ def questions(reverse: bool = False) -> list[Question]:
         changes_question(based, base),
         answer_question("What?", offer),
         spoken_question("Do it", offer),
-        assess.messages_question(text, [shown]),
-        assess.judge_cases_question(text, [shown]),
+        assess.messages_question("messages", text, [shown]),
+        assess.messages_question("judge_cases", text, [shown]),
         assess.cases_question(text, demand, most=3),
         assess.fault_question(text, shown, "bad"),
     ]
