@@ -112,7 +112,8 @@ class RulesMind:
         return (
             "This side decides by JSON Schemas alone and cannot discuss in words. "
             f"It offers you: {listed}. Propose a document that names one of these in "
-            "its requirement; the answer is a document in our terms if yours does not fit."
+            "its requirement; the answer is a document in our terms if yours does not "
+            "fit."
         )
 
 

@@ -174,21 +174,11 @@ def _joined(target: Schema, beside: dict[str, Any]) -> Schema:
 
 def _apart(left: dict[str, Any], right: dict[str, Any]) -> bool:
     """Return whether no keyword of either schema affects one of the other."""
-    related = {
-        "properties",
-        "patternProperties",
-        "additionalProperties",
-        "unevaluatedProperties",
-        "items",
-        "prefixItems",
-        "unevaluatedItems",
-        "contains",
-        "minContains",
-        "maxContains",
-        "if",
-        "then",
-        "else",
-    }
+    related = (
+        {"properties", "patternProperties", "additionalProperties"}
+        | {"unevaluatedProperties", "items", "prefixItems", "unevaluatedItems"}
+        | {"contains", "minContains", "maxContains", "if", "then", "else"}
+    )
     return not (related & left.keys() and related & right.keys())
 
 

@@ -33,15 +33,8 @@ TYPES: Final = frozenset(
     {"null", "boolean", "object", "array", "number", "integer", "string"}
 )
 ANNOTATIONS: Final = frozenset(
-    {
-        "title",
-        "description",
-        "default",
-        "examples",
-        "deprecated",
-        "readOnly",
-        "writeOnly",
-    }
+    {"title", "description", "default", "examples", "deprecated", "readOnly"}
+    | {"writeOnly"}
 )
 "Keywords that have no effect on the allowed values."
 
@@ -50,44 +43,19 @@ SCHEMA_MAPS: Final = frozenset(
 )
 SCHEMA_LISTS: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 SCHEMA_VALUES: Final = frozenset(
-    {
-        "items",
-        "additionalProperties",
-        "not",
-        "if",
-        "then",
-        "else",
-        "contains",
-        "propertyNames",
-        "unevaluatedItems",
-        "unevaluatedProperties",
-    }
+    {"items", "additionalProperties", "not", "if", "then", "else", "contains"}
+    | {"propertyNames", "unevaluatedItems", "unevaluatedProperties"}
 )
 COUNTS: Final = frozenset(
-    {
-        "minLength",
-        "maxLength",
-        "minItems",
-        "maxItems",
-        "minProperties",
-        "maxProperties",
-        "minContains",
-        "maxContains",
-    }
+    {"minLength", "maxLength", "minItems", "maxItems", "minProperties"}
+    | {"maxProperties", "minContains", "maxContains"}
 )
 NUMBERS: Final = frozenset(
     {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
 )
 TEXTS: Final = frozenset(
-    {
-        "title",
-        "description",
-        "pattern",
-        "format",
-        "$ref",
-        "contentEncoding",
-        "contentMediaType",
-    }
+    {"title", "description", "pattern", "format", "$ref", "contentEncoding"}
+    | {"contentMediaType"}
 )
 FLAGS: Final = frozenset({"uniqueItems", "deprecated", "readOnly", "writeOnly"})
 REFUSED: Final = frozenset({"$dynamicRef", "$recursiveRef"})
@@ -107,23 +75,19 @@ def normalise(schema: object, *, at: str = "") -> Schema:
     Raises:
         SchemaError: A known keyword has a value of the wrong kind.
     """
-    return _normalise(schema, at)
-
-
-def _normalise(schema: object, path: str) -> Schema:
     if isinstance(schema, bool):
         return schema
     if not isinstance(schema, dict):
         raise SchemaError(
-            f"{path or '/'}: a schema is an object, not {type(schema).__name__}"
+            f"{at or '/'}: a schema is an object, not {type(schema).__name__}"
         )
     if refused := REFUSED & schema.keys():
-        raise SchemaError(f"{path or '/'}: {min(refused)} is not supported")
-    if "$id" in schema and path and isinstance(schema["$id"], str):
-        raise SchemaError(f"{path}: an inner $id is not supported, use $defs")
+        raise SchemaError(f"{at or '/'}: {min(refused)} is not supported")
+    if "$id" in schema and at and isinstance(schema["$id"], str):
+        raise SchemaError(f"{at}: an inner $id is not supported, use $defs")
     clean: dict[str, Any] = {}
     for keyword, value in schema.items():
-        kept = _keyword(keyword, value, f"{path}/{pointer(keyword)}")
+        kept = _keyword(keyword, value, f"{at}/{pointer(keyword)}")
         if kept is not None:
             clean.update(kept)
     promoted = _promoted_required(schema)
@@ -132,7 +96,7 @@ def _normalise(schema: object, path: str) -> Schema:
         clean["required"] = [*stated, *(one for one in promoted if one not in stated)]
     if isinstance(schema.get("items"), list):
         rest = schema.get("additionalItems", True)
-        clean["items"] = _normalise(rest, f"{path}/additionalItems")
+        clean["items"] = normalise(rest, at=f"{at}/additionalItems")
     return clean
 
 
@@ -142,7 +106,7 @@ def _keyword(keyword: str, value: Any, path: str) -> dict[str, Any] | None:
         if not isinstance(value, dict):
             raise SchemaError(f"{path}: expected an object, got {type(value).__name__}")
         inner = {
-            name: _normalise(one, f"{path}/{pointer(name)}")
+            name: normalise(one, at=f"{path}/{pointer(name)}")
             for name, one in value.items()
         }
         return {keyword: inner}
@@ -153,7 +117,7 @@ def _keyword(keyword: str, value: Any, path: str) -> dict[str, Any] | None:
             raise SchemaError(f"{path}: expected a list of schemas")
         return {keyword: _schema_list(value, path)}
     if keyword in SCHEMA_VALUES:
-        return {keyword: _normalise(value, path)}
+        return {keyword: normalise(value, at=path)}
     if keyword in _CHECKS:
         if keyword == "required" and isinstance(value, bool):
             return None
@@ -164,7 +128,7 @@ def _keyword(keyword: str, value: Any, path: str) -> dict[str, Any] | None:
 
 
 def _schema_list(values: list[Any], path: str) -> list[Schema]:
-    return [_normalise(one, f"{path}/{index}") for index, one in enumerate(values)]
+    return [normalise(one, at=f"{path}/{index}") for index, one in enumerate(values)]
 
 
 def _promoted_required(schema: dict[str, Any]) -> list[str]:

@@ -6,7 +6,6 @@ differ only in case and separators; meaning is never guessed. Keywords that only
 source has are ignored, as each of them only restricts the source. Keywords of the
 target that are not handled here are accepted only when both sides have the same value
 (DESIGN.md, Negotiation).
-the same (DESIGN.md, Negotiation).
 """
 
 from __future__ import annotations
@@ -37,26 +36,13 @@ MAX_STEPS: Final = 20_000
 MAX_REASONS: Final = 20
 "Largest number of reasons that are kept; the peer gets them in a summary."
 
-HANDLED: Final = ANNOTATIONS | {
-    "type",
-    "properties",
-    "required",
-    "additionalProperties",
-    "items",
-    "enum",
-    "const",
-    "format",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "minLength",
-    "maxLength",
-    "minItems",
-    "maxItems",
-    "contentEncoding",
-    "contentMediaType",
-}
+HANDLED: Final = (
+    ANNOTATIONS
+    | {"type", "properties", "required", "additionalProperties", "items", "enum"}
+    | {"const", "format", "minimum", "maximum", "exclusiveMinimum"}
+    | {"exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems"}
+    | {"contentEncoding", "contentMediaType"}
+)
 SAME_ON_BOTH: Final = frozenset({"pattern", "multipleOf", "uniqueItems"})
 "Keywords about a whole value, which must be the same on both sides."
 

@@ -294,46 +294,29 @@ class Budget:
 
     def _limits_of(self, account: _Account, purse: Purse) -> list[_Limit]:
         """Return all limits that apply to a call of `account`."""
-        set_ = self._limits
-        of_negotiation = _Limit(
-            purse,
-            "of this negotiation",
-            "negotiation",
-            set_.negotiation_calls,
-            set_.negotiation_tokens,
-        )
+        at = self._limits
+        found = [
+            _Limit(
+                purse,
+                "of this negotiation",
+                "negotiation",
+                at.negotiation_calls,
+                at.negotiation_tokens,
+            )
+        ]
         if account.name == OWNER:
-            whose, calls, tokens = (
-                "for our own calls",
-                set_.owner_calls,
-                set_.owner_tokens,
-            )
-            own = _Limit(account.purse, whose, "day", calls, tokens)
-            return [of_negotiation, own]
-        if account.name == UNLISTED:
-            of_account = _Limit(
-                account.purse,
-                "for unlisted peers",
-                "unlisted",
-                set_.unlisted_calls,
-                set_.unlisted_tokens,
-            )
-        else:
-            of_account = _Limit(
-                account.purse,
-                f"for {account.name}",
-                "peer",
-                set_.peer_calls,
-                set_.peer_tokens,
-            )
-        of_peers = _Limit(
-            self._peers,
-            "for all peers together",
-            "day",
-            set_.day_calls - set_.owner_calls,
-            set_.day_tokens - set_.owner_tokens,
-        )
-        return [of_negotiation, of_account, of_peers]
+            shares = at.owner_calls, at.owner_tokens
+            return [*found, _Limit(account.purse, "for our own calls", "day", *shares)]
+        listed = account.name != UNLISTED
+        whose = f"for {account.name}" if listed else "for unlisted peers"
+        name = "peer" if listed else "unlisted"
+        calls, tokens = (getattr(at, f"{name}_{one}") for one in ("calls", "tokens"))
+        shares = at.day_calls - at.owner_calls, at.day_tokens - at.owner_tokens
+        return [
+            *found,
+            _Limit(account.purse, whose, name, calls, tokens),
+            _Limit(self._peers, "for all peers together", "day", *shares),
+        ]
 
     def _require(self, limit: _Limit, tokens: int) -> None:
         """Raise if a call of `tokens` does not fit into `limit`."""

@@ -136,13 +136,29 @@ def convert(
     """
     if any(len(one) > MAX_ARGUMENT for one in args):
         raise LinkError(f"{how}: a parameter is too long")
+    link = _Link(how, sources, args, target, proof)
     if how is How.COPY:
-        _count(how, sources, args, 0)
+        _count(link, 0)
         return _copied(sources[0], target, drop, proof)
-    made = _MAKERS[how](sources, args, target, proof)
-    _must_fit(how, made.gives, target, proof)
-    unsure = tuple(one for one in sources if not one.sure or _null(one.schema))
+    made = _MAKERS[how](link)
+    found = compare(made.gives, target, proof=proof)
+    if isinstance(found, Mismatch):
+        raise LinkError(f"{how}: {found}")
+    unsure = tuple(one for one in sources if not one.sure or nullable(one.schema))
     return Conversion(how, sources, made.values, unsure=unsure, texts=made.texts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    how: How
+    sources: tuple[Spot, ...]
+    args: Sequence[str]
+    target: Schema
+    proof: MappingProof
+
+    @property
+    def source(self) -> Spot:
+        return self.sources[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,19 +182,11 @@ def _copied(
     return Conversion(How.COPY, (source,), step=plan.step, unsure=unsure)
 
 
-def _must_fit(how: How, gives: Schema, target: Schema, proof: MappingProof) -> None:
-    found = compare(gives, target, proof=proof)
-    if isinstance(found, Mismatch):
-        raise LinkError(f"{how}: {found}")
-
-
-def _count(
-    how: How, sources: tuple[Spot, ...], args: Sequence[str], wanted: int
-) -> None:
-    if len(sources) != 1:
-        raise LinkError(f"{how} takes one source, got {len(sources)}")
-    if len(args) != wanted:
-        raise LinkError(f"{how} takes {wanted} parameters, got {len(args)}")
+def _count(link: _Link, wanted: int) -> None:
+    if len(link.sources) != 1:
+        raise LinkError(f"{link.how} takes one source, got {len(link.sources)}")
+    if len(link.args) != wanted:
+        raise LinkError(f"{link.how} takes {wanted} parameters, got {len(link.args)}")
 
 
 def _kind(source: Spot, *kinds: str) -> str:
@@ -193,35 +201,29 @@ def _kind(source: Spot, *kinds: str) -> str:
     return kind
 
 
-def _null(schema: Schema) -> bool:
-    return nullable(schema)
-
-
-def _constant(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
-) -> _Made:
-    if sources or len(args) != 1:
+def _constant(link: _Link) -> _Made:
+    if link.sources or len(link.args) != 1:
         raise LinkError("constant takes no source and one parameter")
     tried: list[Json] = []
     with contextlib.suppress(JsonError):
-        tried.append(parse_json(args[0], max_size=4 * MAX_ARGUMENT))
+        tried.append(parse_json(link.args[0], max_size=4 * MAX_ARGUMENT))
     # A text need not be written as JSON, and 3 may stand for the text "3".
-    tried.append(args[0])
+    tried.append(link.args[0])
     for value in tried:
-        if contradiction(target, value) is None:
+        if contradiction(link.target, value) is None:
             return _Made((value,), {"const": value})
-    raise LinkError(f"the constant {cut(args[0])} is no value of {words(target)}")
+    raise LinkError(
+        f"the constant {cut(link.args[0])} is no value of {words(link.target)}"
+    )
 
 
-def _scale(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
-) -> _Made:
-    _count(How.SCALE, sources, args, 2)
-    kind = _kind(sources[0], "number", "integer")
-    if not all(NUMBER.fullmatch(one) for one in args):
-        raise LinkError(f"scale takes two numbers, got {cut(list(args))}")
-    factor, offset = (_fraction(one) for one in args)
-    whole = "number" not in types_of(without_null(target))
+def _scale(link: _Link) -> _Made:
+    _count(link, 2)
+    kind = _kind(link.source, "number", "integer")
+    if not all(NUMBER.fullmatch(one) for one in link.args):
+        raise LinkError(f"scale takes two numbers, got {cut(list(link.args))}")
+    factor, offset = (_fraction(one) for one in link.args)
+    whole = "number" not in types_of(without_null(link.target))
     if factor == 0:
         raise LinkError("scale by 0 loses the value")
     # round(value * a / c + b / c) with integers a, b, c: one division, one rounding.
@@ -232,7 +234,7 @@ def _scale(
     exact = kind == "integer" and over == 1
     if exact:
         gives = {"type": "integer"}
-    inner = without_null(sources[0].schema)
+    inner = without_null(link.source.schema)
     bounds = inner if isinstance(inner, dict) else {}
     for names, low in (
         (("minimum", "exclusiveMinimum"), True),
@@ -258,12 +260,10 @@ def _fraction(text: str) -> Fraction:
     return Fraction(above) / Fraction(below or "1")
 
 
-def _text(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
-) -> _Made:
-    _count(How.TEXT, sources, args, 0)
-    _kind(sources[0], "number", "integer", "boolean", "string")
-    inner = without_null(sources[0].schema)
+def _text(link: _Link) -> _Made:
+    _count(link, 0)
+    _kind(link.source, "number", "integer", "boolean", "string")
+    inner = without_null(link.source.schema)
     listed = values_of(inner)
     # In the form that the half writes: see `anp_text` in `helpers`.
     texts = [
@@ -275,34 +275,30 @@ def _text(
     return _Made((), {"enum": texts} if texts else {"type": "string", "minLength": 1})
 
 
-def _number(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
-) -> _Made:
-    _count(How.NUMBER, sources, args, 0)
-    _kind(sources[0], "string")
-    whole = "number" not in types_of(without_null(target))
-    _readable(sources[0], "a number", proof)
+def _number(link: _Link) -> _Made:
+    _count(link, 0)
+    _kind(link.source, "string")
+    whole = "number" not in types_of(without_null(link.target))
+    _readable(link.source, "a number", link.proof)
     return _Made((whole,), {"type": "integer" if whole else "number"})
 
 
-def _date(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
-) -> _Made:
-    _count(How.DATE, sources, args, 2)
-    before, after = args
-    for form in args:
+def _date(link: _Link) -> _Made:
+    _count(link, 2)
+    before, after = link.args
+    for form in link.args:
         if form not in DATE_WORDS and not DATE_FORMAT.fullmatch(form):
             raise LinkError(f"date: {cut(form)} is no form of a date")
     texts: tuple[tuple[Spot, str], ...] = ()
     if before.startswith("unix"):
-        _kind(sources[0], "integer", "number")
+        _kind(link.source, "integer", "number")
     else:
-        _kind(sources[0], "string")
-        texts = _texts(sources[0], EXAMPLE_DATES.get(before) or _written_as(before))
-        inner = without_null(sources[0].schema)
+        _kind(link.source, "string")
+        texts = _texts(link.source, EXAMPLE_DATES.get(before) or _written_as(before))
+        inner = without_null(link.source.schema)
         stated = inner.get("format") if isinstance(inner, dict) else None
         if stated in DATE_WORDS[:2] and stated != before:
-            raise LinkError(f"{sources[0].name} has the form {stated}, not {before}")
+            raise LinkError(f"{link.source.name} has the form {stated}, not {before}")
     gives: Schema = {"type": "string", "minLength": 1}
     if after.startswith("unix"):
         gives = {"type": "integer"}
@@ -334,27 +330,29 @@ def _texts(source: Spot, example: str) -> tuple[tuple[Spot, str], ...]:
     return ()
 
 
-def _values(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
-) -> _Made:
-    if len(sources) != 1 or len(args) < 2 or len(args) > 2 * MAX_PAIRS + 1:
+def _values(link: _Link) -> _Made:
+    if (
+        len(link.sources) != 1
+        or len(link.args) < 2
+        or len(link.args) > 2 * MAX_PAIRS + 1
+    ):
         raise LinkError("values takes one source and pairs of values")
-    source, others = sources[0].schema, len(args) % 2
+    source, others = link.source.schema, len(link.args) % 2
     inner = without_null(source)
     listed = values_of(inner)
     if not listed and types_of(inner) == {"boolean"}:
         listed = [True, False]
-    wanted = without_null(target)
+    wanted = without_null(link.target)
     outcomes = values_of(wanted)
     pairs: list[Json] = []
-    for given, becomes in zip(args[0::2], args[1::2], strict=False):
+    for given, becomes in zip(link.args[0::2], link.args[1::2], strict=False):
         pairs.append([_meant(given, listed, inner), _meant(becomes, outcomes, wanted)])
-    default = [_meant(args[-1], outcomes, wanted)] if others else []
+    default = [_meant(link.args[-1], outcomes, wanted)] if others else []
     known = [pair[0] for pair in pairs if isinstance(pair, list)]
     missing = [one for one in listed if one not in known]
-    if not default and (missing or (not listed and proof is MappingProof.FULL)):
+    if not default and (missing or (not listed and link.proof is MappingProof.FULL)):
         what = cut(missing) if missing else "values that are not listed"
-        raise LinkError(f"values: nothing is said for {what} of {sources[0].name}")
+        raise LinkError(f"values: nothing is said for {what} of {link.source.name}")
     gives = [pair[1] for pair in pairs if isinstance(pair, list)] + default
     return _Made((pairs, default), {"enum": gives})
 
@@ -380,67 +378,58 @@ def _written(value: Json) -> str:
     return "null" if value is None else str(value)
 
 
-def _join(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
-) -> _Made:
-    if not 2 <= len(sources) <= 8 or len(args) != 1:
+def _join(link: _Link) -> _Made:
+    if not 2 <= len(link.sources) <= 8 or len(link.args) != 1:
         raise LinkError("join takes two to eight sources and one parameter")
-    for source in sources:
+    for source in link.sources:
         _kind(source, "string", "integer")
-    return _Made((args[0],), {"type": "string", "minLength": len(args[0])})
+    return _Made((link.args[0],), {"type": "string", "minLength": len(link.args[0])})
 
 
-def _split(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
-) -> _Made:
-    _count(How.SPLIT, sources, args, 2)
-    _kind(sources[0], "string")
-    separator, place = args
+def _split(link: _Link) -> _Made:
+    _count(link, 2)
+    _kind(link.source, "string")
+    separator, place = link.args
     if not separator or not re.fullmatch(r"-?[0-9]{1,2}", place):
         raise LinkError("split takes a separator and the number of a part")
     if int(place) not in (0, -1):
         # Only the first and the last part exist in every text.
-        _readable(sources[0], f"a text of parts with {cut(separator)}", proof)
+        _readable(link.source, f"a text of parts with {cut(separator)}", link.proof)
     return _Made((separator, int(place)), {"type": "string"})
 
 
-def _first(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
-) -> _Made:
-    _count(How.FIRST, sources, args, 0)
-    _kind(sources[0], "array")
-    inner = without_null(sources[0].schema)
+def _first(link: _Link) -> _Made:
+    _count(link, 0)
+    _kind(link.source, "array")
+    inner = without_null(link.source.schema)
     assert isinstance(inner, dict)
-    if not inner.get("minItems") and proof is MappingProof.FULL:
-        raise LinkError(f"{sources[0].name} may be empty, so it need not have a first")
+    if not inner.get("minItems") and link.proof is MappingProof.FULL:
+        raise LinkError(f"{link.source.name} may be empty, so it need not have a first")
     return _Made((), inner.get("items", True))
 
 
-def _list(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
-) -> _Made:
-    _count(How.LIST, sources, args, 0)
-    items = without_null(sources[0].schema)
+def _list(link: _Link) -> _Made:
+    _count(link, 0)
+    items = without_null(link.source.schema)
     return _Made((), {"type": "array", "items": items, "minItems": 1, "maxItems": 1})
 
 
-def _items(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
-) -> _Made:
-    _count(How.COUNT, sources, args, 0)
-    _kind(sources[0], "array")
+def _items(link: _Link) -> _Made:
+    _count(link, 0)
+    _kind(link.source, "array")
     return _Made((), {"type": "integer", "minimum": 0})
 
 
-def _python(
-    sources: tuple[Spot, ...], args: Sequence[str], target: Schema, proof: MappingProof
-) -> _Made:
-    if not 1 <= len(sources) <= 3 or len(args) not in (1, 1 + len(sources)):
+def _python(link: _Link) -> _Made:
+    if not 1 <= len(link.sources) <= 3 or len(link.args) not in (
+        1,
+        1 + len(link.sources),
+    ):
         raise LinkError(
             "python takes one to three sources, and one expression with an example of "
             "each source or without"
         )
-    text, *examples = args
+    text, *examples = link.args
     text = text.strip()
     if len(text) > MAX_EXPRESSION:
         raise LinkError(
@@ -451,13 +440,13 @@ def _python(
         raise LinkError(f"python takes one expression in one line: {problem}")
     texts = [
         one
-        for source, example in zip(sources, examples, strict=False)
+        for source, example in zip(link.sources, examples, strict=False)
         if bare_kind(without_null(source.schema)) == "string"
         and contradiction(source.schema, example) is None
         for one in _texts(source, example)
     ]
     # The result is not proved; samples of the half are checked against the schema.
-    return _Made((text,), target, tuple(texts))
+    return _Made((text,), link.target, tuple(texts))
 
 
 def _no_expression(text: str) -> str:
@@ -471,8 +460,7 @@ def _no_expression(text: str) -> str:
     return ""
 
 
-_Maker = Callable[[tuple[Spot, ...], Sequence[str], Schema, MappingProof], _Made]
-_MAKERS: Final[dict[How, _Maker]] = {
+_MAKERS: Final[dict[How, Callable[[_Link], _Made]]] = {
     How.CONSTANT: _constant,
     How.SCALE: _scale,
     How.TEXT: _text,
