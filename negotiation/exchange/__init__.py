@@ -6,6 +6,5 @@
 * `events`: the events and questions of both machines, and the answers to them.
 * `speaker`: the common part of both machines, and the counter `sequenceId`.
 * `negotiator`: the shell: carries questions to the mind and answers back.
-* `preparation`: lets a mind write a half until it passes its checks.
 * `dialogue`: the talk of two sides after an agreement.
 """

@@ -166,11 +166,11 @@ class Machine(Speaker[Event]):
 
         A fault of the peer becomes `Ignored` (WIRE row 50) or `NegotiationFailed`.
         """
-        self._messages_received += 1
+        self.messages_received += 1
         # A message after a deadline is late, even if the timer has not fired yet.
         self.handle_timer(now=now)
         if self._state in END_STATES:
-            self._ignored += 1
+            self.ignored += 1
             return
         try:
             message = parse_meta(data)
@@ -386,9 +386,9 @@ class Machine(Speaker[Event]):
         return message.candidate_protocols in {"", self._candidate}
 
     def _ignore(self, reason: str, now: float) -> None:
-        self._ignored += 1
+        self.ignored += 1
         self._events.append(Ignored(reason))
-        if self._ignored > self._limits.max_ignored:
+        if self.ignored > self._limits.max_ignored:
             self._protocol_error("too many messages of no use", now)
 
     # Our own steps.

@@ -22,24 +22,12 @@ class Speaker(Generic[EventT]):
     def __init__(self) -> None:
         self._events: deque[EventT] = deque()
         self._outgoing: list[bytes] = []
-        self._messages_sent = 0
-        self._messages_received = 0
-        self._ignored = 0
-
-    @property
-    def messages_sent(self) -> int:
-        """Number of meta messages that we sent."""
-        return self._messages_sent
-
-    @property
-    def messages_received(self) -> int:
-        """Number of meta messages that the peer sent, including ignored ones."""
-        return self._messages_received
-
-    @property
-    def ignored(self) -> int:
-        """Number of messages that were dropped, also after the end."""
-        return self._ignored
+        self.messages_sent = 0
+        "Number of meta messages that we sent."
+        self.messages_received = 0
+        "Number of meta messages that the peer sent, including ignored ones."
+        self.ignored = 0
+        "Number of messages that were dropped, also after the end."
 
     def messages_to_send(self) -> list[bytes]:
         """Return the Protocol Data of PT=00 to send now, in order, and forget it."""
@@ -51,7 +39,7 @@ class Speaker(Generic[EventT]):
         return self._events.popleft() if self._events else None
 
     def _send(self, message: MetaMessage) -> None:
-        self._messages_sent += 1
+        self.messages_sent += 1
         self._outgoing.append(render_meta(message))
 
 

@@ -93,7 +93,7 @@ def make_samples(schema: Schema, given: Sequence[Json] = ()) -> Samples:
         schema: A schema with references replaced.
         given: Data at hand, such as the arguments of the call; used where it fits.
     """
-    maker = _Maker(given)
+    maker = _Maker()
     found: dict[bytes, Sample] = {}
     partial = False
     for value in given:
@@ -121,7 +121,7 @@ class _CannotMakeError(Exception):
 class _Maker:
     """Makes values within one budget."""
 
-    def __init__(self, given: Sequence[Json]) -> None:
+    def __init__(self) -> None:
         self._left = MAX_VALUES
 
     def make(self, schema: Schema, kind: SampleKind, given: Sequence[Json]) -> Json:

@@ -1,6 +1,6 @@
 """The check that every module half passes before it is used.
 
-* `acceptance`: checks one half, whatever its role.
+* `acceptance`: checks one half, whatever its role; asks a mind for a better one.
 * `trial`: the common part of both trials.
 * `requester`: the trial of a requester half.
 * `provider`: the trial of a provider half.

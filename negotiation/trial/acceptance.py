@@ -1,4 +1,4 @@
-"""Checks every half before it is used.
+"""Checks every half before it is used, and lets a mind write one until it passes.
 
 A half of any author (rules, a model, a person) runs in a worker, and its messages are
 checked by the validator; both are given as `Protocol` classes. Findings are sentences,
@@ -7,9 +7,13 @@ with which a mind can try again (DESIGN.md, Negotiation).
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
 from negotiation.document.layout import error_response_schema
 from negotiation.document.shape import Document
-from negotiation.mind import Demand, HalfRunner, HalfSource, Side, Validator
+from negotiation.errors import HalfError
+from negotiation.mind import Demand, HalfRunner, HalfSource, Mind, Side, Validator
 from negotiation.trial.provider import ProviderTrial
 from negotiation.trial.requester import RequesterTrial
 from negotiation.trial.trial import Findings, Trial
@@ -19,7 +23,11 @@ from negotiation.trial.worked import (
     example_schema,
 )
 
-__all__ = ["check_half"]
+__all__ = [
+    "MAX_ATTEMPTS",
+    "check_half",
+    "prepare_half",
+]
 
 
 async def check_half(
@@ -66,3 +74,50 @@ async def _example_findings(document: Document, validator: Validator) -> list[st
             example_schema(document, example.kind, error), example.values
         )
     ]
+
+
+MAX_ATTEMPTS = 3
+"Largest number of attempts for one half (DESIGN.md)."
+
+
+async def prepare_half(
+    document: str,
+    side: Side,
+    *,
+    mind: Mind,
+    check: Callable[[HalfSource, str], Awaitable[Findings]],
+    attempts: int = MAX_ATTEMPTS,
+    findings: tuple[str, ...] = (),
+    replaces: str = "",
+) -> HalfSource:
+    """Let `mind` write a half until it passes `check`, three times at most.
+
+    Args:
+        check: Gets the half and the document, and returns its findings. A `HalfError`
+            from it counts as a finding too.
+        findings: Faults of a half in use, for its repair.
+        replaces: The text of that half; the same text again is no repair.
+
+    Returns:
+        The half, which says how much of the schemas its check could sample.
+
+    Raises:
+        HalfError: The last attempt failed as well, or returned the same text again.
+        MindError: The mind failed.
+    """
+    outcome, before = "findings", replaces
+    for _ in range(attempts):
+        half = await mind.write_half(document, side, findings=findings)
+        # A mind without randomness would only repeat the failure.
+        if half.text == before:
+            break
+        before = half.text
+        try:
+            found = await check(half, document)
+        except HalfError as exc:
+            outcome, findings = exc.outcome, (str(exc),)
+            continue
+        if not found.problems:
+            return replace(half, samples=found.samples)
+        outcome, findings = "findings", found.problems
+    raise HalfError(outcome, "; ".join(findings))

@@ -47,7 +47,7 @@ class ProviderTrial(Trial):
 
     _side: Offer
     _served = 0
-    _refusal = ""
+    _refusal: str | None = None
 
     async def run(self) -> None:
         """Run all checks, with samples as the outputs of capabilities."""
@@ -83,7 +83,7 @@ class ProviderTrial(Trial):
             for code, words in (("404", "not found"), ("tool_failed", "it broke")):
                 failure = CapabilityFailed(code, words)
                 await self._handle_bad(request, inputs, failure)
-        if self._refusal and not self._served:
+        if self._refusal is not None and not self._served:
             self.problem(
                 "handle_request says error to every sample request without calling "
                 f"anything: {self._refusal}"
@@ -186,7 +186,8 @@ class ProviderTrial(Trial):
         kind, schema = MessageKind.RESPONSE, self._judge.error_schema
         if await self._fits(kind, schema, response, what):
             self._carries_id(values, what, request.message_id)
-            self._refusal = self._refusal or self._said(values)
+            said = self._said(values)
+            self._refusal = said if self._refusal is None else self._refusal
         return True
 
     def _said(self, values: dict[str, Json]) -> str:

@@ -13,9 +13,8 @@ from cache.records.records import HalfRecord, hash_text
 from negotiation.document.reader import read_document
 from negotiation.document.shape import Document
 from negotiation.errors import CapabilityFailed, HalfError
-from negotiation.exchange.preparation import prepare_half
 from negotiation.mind import HalfRunner, HalfSource, Mind, Side, Validator
-from negotiation.trial.acceptance import check_half
+from negotiation.trial.acceptance import check_half, prepare_half
 from negotiation.trial.trial import Findings
 from sandbox.errors import CapabilityFailure, SandboxError
 from sandbox.pool.pool import Module, Sandbox

@@ -134,18 +134,18 @@ class Dialogue(Speaker[DialogueEvent]):
         A fault of the peer becomes `Ignored` (ANP-Q17, WIRE row 50); too many of them
         become `DialogueBroken`.
         """
-        self._messages_received += 1
+        self.messages_received += 1
         # A message after a deadline is late, even if the timer has not fired yet.
         self.handle_timer(now=now)
         if self._ended:
-            self._ignored += 1
+            self.ignored += 1
             return
         try:
             self._handle(data, now)
         except MessageDropped as exc:
-            self._ignored += 1
+            self.ignored += 1
             self._events.append(Ignored(str(exc)))
-            if self._ignored > self._limits.max_ignored:
+            if self.ignored > self._limits.max_ignored:
                 self._end("too many messages of no use", by_peer=True)
         except CommunicationEnded as exc:
             self._end(exc.reason, by_peer=exc.by_peer)

@@ -188,13 +188,13 @@ def _own_code(frame: FieldUse) -> str:
 
 def _read(kind: str, codec: str) -> str:
     if codec:
-        return f'readmessage_lines("{kind}", data)'
+        return f'read_message("{kind}", data)'
     return 'json.loads(data.decode("utf-8"))'
 
 
 def _sent(kind: str, plan: ProviderPlan | RequesterPlan) -> str:
     if plan.codec:
-        return f'return writemessage_lines("{kind}", message)'
+        return f'return write_message("{kind}", message)'
     return 'return json.dumps(message).encode("utf-8")'
 
 

@@ -20,7 +20,6 @@ from negotiation.errors import (
 from negotiation.exchange.limits import NegotiationLimits
 from negotiation.exchange.machine import Machine
 from negotiation.exchange.negotiator import NegotiationResult, negotiate
-from negotiation.exchange.preparation import prepare_half
 from negotiation.messages import Status
 from negotiation.mind import (
     Accept,
@@ -34,6 +33,7 @@ from negotiation.mind import (
 )
 from negotiation.need import Need, Role
 from negotiation.transcript import Direction, NegotiationEnded, Turn
+from negotiation.trial.acceptance import prepare_half
 from negotiation.trial.trial import Findings
 from tests.clauses import clause
 

@@ -6,10 +6,9 @@ from collections.abc import Awaitable, Callable
 
 from negotiation.document.reader import read_document
 from negotiation.errors import CapabilityFailed, HalfError
-from negotiation.exchange.preparation import prepare_half
 from negotiation.mind import Accept, HalfSource, Mind, Side, Verdict
 from negotiation.strict_json import Json
-from negotiation.trial.acceptance import check_half
+from negotiation.trial.acceptance import check_half, prepare_half
 from negotiation.trial.trial import Findings
 from sandbox.language.policy import compile_half
 from sandbox.worker.guards import CapabilityCall, fresh_globals

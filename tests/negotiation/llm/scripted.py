@@ -12,7 +12,6 @@ from jsonschema import Draft202012Validator
 
 from negotiation.document.reader import read_document
 from negotiation.errors import CapabilityFailed, HalfError, MindError
-from negotiation.exchange.preparation import prepare_half
 from negotiation.llm.asking.questions import Question
 from negotiation.messages import Status
 from negotiation.mind import (
@@ -28,7 +27,7 @@ from negotiation.mind import (
 from negotiation.need import Schema
 from negotiation.strict_json import Json
 from negotiation.transcript import Direction, Turn
-from negotiation.trial.acceptance import check_half
+from negotiation.trial.acceptance import check_half, prepare_half
 from negotiation.trial.trial import Findings
 from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator, findings
 

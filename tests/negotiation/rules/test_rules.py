@@ -12,7 +12,6 @@ from negotiation.document.reader import read_document
 from negotiation.document.renderer import render_document
 from negotiation.document.shape import document_hash
 from negotiation.errors import HalfError, MindError
-from negotiation.exchange.preparation import prepare_half
 from negotiation.messages import Status
 from negotiation.mind import Accept, Counter, Demand, HalfSource, Mind, Offer, Reject
 from negotiation.need import Capability, Need, need_key
@@ -24,6 +23,7 @@ from negotiation.rules.rules import (
     propose,
 )
 from negotiation.transcript import Direction, Turn
+from negotiation.trial.acceptance import prepare_half
 from negotiation.trial.trial import Findings
 from tests.clauses import clause
 
