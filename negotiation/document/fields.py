@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from negotiation.errors import DocumentError
 from negotiation.need import Schema
-from negotiation.schema.keywords import ANNOTATIONS
+from negotiation.schema.keywords import ANNOTATIONS, keywords_of
 from negotiation.schema.reasons import values_of
 from negotiation.schema.values import alternatives, contradiction, types_of
 from negotiation.strict_json import Json
@@ -23,7 +23,6 @@ __all__ = [
     "ResponseOutcome",
     "Slot",
     "build_message",
-    "keywords_of",
     "places_of",
     "take_message_id",
 ]
@@ -208,11 +207,6 @@ def places_of(fields: MessageFields, own: str | None) -> tuple[Place, ...]:
     if types_of(schema) != {"object"}:
         return (flat,)
     return (Place((name,), schema, name not in fields.required), flat)
-
-
-def keywords_of(schema: Schema) -> dict[str, Any]:
-    """Return the keywords of `schema`; a boolean schema has none."""
-    return schema if isinstance(schema, dict) else {}
 
 
 def _fitting(schema: Schema, words: Iterable[str]) -> str | None:

@@ -14,13 +14,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Final
 
 from negotiation.document.layout import Layout, read_layout
 from negotiation.document.shape import Document
 from negotiation.errors import DocumentError, SchemaError
 from negotiation.need import Capability, Schema
 from negotiation.schema.intake import prepared
+from negotiation.schema.keywords import keywords_of
 from negotiation.schema.mapping import normal_name
 from negotiation.schema.values import alternatives, same_schema, types_of
 
@@ -166,8 +167,8 @@ def find_chain(requirement: str, capabilities: Sequence[Capability]) -> Chain | 
             return None
         links: list[tuple[str, int]] = []
         own: list[str] = []
-        required = _required(given)
-        for name, schema in _properties(given).items():
+        required = keywords_of(given).get("required", ())
+        for name, schema in keywords_of(given).get("properties", {}).items():
             number = _giver(name, schema, gains)
             if number is not None:
                 links.append((name, number))
@@ -181,9 +182,13 @@ def find_chain(requirement: str, capabilities: Sequence[Capability]) -> Chain | 
         if steps and not any(name in required for name, _ in links):
             return None
         steps.append(ChainStep(one.name, tuple(own), tuple(links)))
-        always = _required(gained)
+        always = keywords_of(gained).get("required", ())
         gains.append(
-            {name: one for name, one in _properties(gained).items() if name in always}
+            {
+                name: one
+                for name, one in keywords_of(gained).get("properties", {}).items()
+                if name in always
+            }
         )
     last = named[-1]
     names = [one.name for one in named]
@@ -217,14 +222,6 @@ def _bare(schema: Schema) -> Schema:
         return schema
     notes = ("title", "description")
     return {key: value for key, value in schema.items() if key not in notes}
-
-
-def _properties(schema: Schema) -> dict[str, Any]:
-    return dict(schema.get("properties", {})) if isinstance(schema, dict) else {}
-
-
-def _required(schema: Schema) -> frozenset[str]:
-    return frozenset(schema.get("required", ()) if isinstance(schema, dict) else ())
 
 
 MAX_NEAR: Final = 5
@@ -353,9 +350,9 @@ def _has_shape(layout: Layout, capability: Capability) -> bool:
 
 
 def _covers(request: Schema, takes: Schema) -> bool:
-    given = _properties(request)
-    wanted = _properties(takes)
-    required = takes.get("required", []) if isinstance(takes, dict) else []
+    given = keywords_of(request).get("properties", {})
+    wanted = keywords_of(takes).get("properties", {})
+    required = keywords_of(takes).get("required", [])
     if not required:
         # Any request fits if nothing is required; only an empty request chooses so.
         return not given

@@ -18,7 +18,7 @@ from negotiation.mind import Demand
 from negotiation.need import Capability, Schema, infer_schema
 from negotiation.rules.choice import Chain, short_name
 from negotiation.schema.intake import prepared
-from negotiation.schema.keywords import cut
+from negotiation.schema.keywords import cut, keywords_of
 from negotiation.schema.mapping import Drop, MappingProof, compare, normal_name
 from negotiation.schema.plan import Plan, PlanError
 from negotiation.schema.reasons import Mismatch, Reason, values_of
@@ -32,6 +32,7 @@ __all__ = [
     "closed",
     "fit_provider",
     "fit_requester",
+    "given_schema",
 ]
 
 ACTION_NAME: Final = re.compile(r"[\w./-]{1,64}")
@@ -73,11 +74,7 @@ def fit_requester(document: Document, demand: Demand) -> Fit | Mismatch:
     try:
         layout = read_layout(document)
         inferred = need.input_schema is None
-        source = prepared(
-            closed(infer_schema(demand.arguments))
-            if need.input_schema is None
-            else need.input_schema
-        )
+        source = prepared(given_schema(demand))
         wanted = prepared(True if need.output_schema is None else need.output_schema)
     except (DocumentError, SchemaError) as exc:
         return _mismatch("", "a document that the rules cover", str(exc))
@@ -146,6 +143,12 @@ def fit_provider(document: Document, chosen: Capability | Chain) -> Fit | Mismat
     return Fit(layout, request, response, action, capability, chain)
 
 
+def given_schema(demand: Demand) -> Schema:
+    """Return the schema of the caller's data; without one, that of the data at hand."""
+    given = demand.need.input_schema
+    return closed(infer_schema(demand.arguments)) if given is None else given
+
+
 def closed(schema: Schema) -> Schema:
     """Return an inferred schema closed against further properties.
 
@@ -195,7 +198,7 @@ def _first(
 
 def _clash(layout: Layout, ours: Schema) -> Mismatch | None:
     """Refuse a value of ours that has the name of a protocol field next to it."""
-    properties = ours.get("properties", {}) if isinstance(ours, dict) else {}
+    properties = keywords_of(ours).get("properties", {})
     reserved = {normal_name(name) for name in layout.guessed}
     for name in sorted(properties):
         if normal_name(name) in reserved:

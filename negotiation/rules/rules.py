@@ -28,7 +28,7 @@ from negotiation.mind import (
     Side,
     Verdict,
 )
-from negotiation.need import Capability, infer_schema
+from negotiation.need import Capability
 from negotiation.rules.choice import (
     Chain,
     NoChoice,
@@ -36,7 +36,7 @@ from negotiation.rules.choice import (
     choose_for_prose,
     near_names,
 )
-from negotiation.rules.fit import closed, fit_provider, fit_requester
+from negotiation.rules.fit import fit_provider, fit_requester, given_schema
 from negotiation.rules.halves import write_half
 from negotiation.schema.reasons import Mismatch
 from negotiation.transcript import Direction, Turn
@@ -124,11 +124,8 @@ def propose(demand: Demand) -> str:
         DocumentError: A schema of the need is over the limits.
     """
     need = demand.need
-    given = need.input_schema
-    if given is None:
-        given = closed(infer_schema(demand.arguments))
     wanted = {} if need.output_schema is None else need.output_schema
-    return render_document(need.requirement, given, wanted)
+    return render_document(need.requirement, given_schema(demand), wanted)
 
 
 def own_terms(

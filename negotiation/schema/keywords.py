@@ -22,6 +22,7 @@ __all__ = [
     "SCHEMA_VALUES",
     "TYPES",
     "cut",
+    "keywords_of",
     "normalise",
     "pointer",
 ]
@@ -186,6 +187,11 @@ _CHECKS: Final[dict[str, Callable[[Any], bool]]] = {
     "const": lambda value: True,
     "default": lambda value: True,
 }
+
+
+def keywords_of(schema: Schema) -> dict[str, Any]:
+    """Return the keywords of `schema`; a boolean schema has none."""
+    return schema if isinstance(schema, dict) else {}
 
 
 def cut(value: object) -> str:

@@ -43,6 +43,7 @@ from negotiation.errors import (
 )
 from negotiation.need import Schema, infer_schema
 from negotiation.schema.intake import prepared
+from negotiation.schema.keywords import keywords_of
 from negotiation.schema.values import same_json
 from negotiation.strict_json import Json
 from negotiation.trial.provider import ProviderTrial, SampleRequest
@@ -252,7 +253,7 @@ class WorkedRequesterTrial(_Reading, RequesterTrial):
         except SchemaError as exc:
             self.problem(f"the task's schema cannot be used: {exc}")
             return
-        named = given.get("properties", {}) if isinstance(given, dict) else {}
+        named = keywords_of(given).get("properties", {})
         for example in self._document.examples_of(ExampleKind.REQUEST):
             told = request_told(self._document, example.values, named)
             if told is None or await self._validator.validate(given, told.arguments):
@@ -328,7 +329,7 @@ class WorkedProviderTrial(_Reading, ProviderTrial):
                 one for one in self._side.capabilities if one.name == called
             ).output_schema
         )
-        named = schema.get("properties", {}) if isinstance(schema, dict) else {}
+        named = keywords_of(schema).get("properties", {})
         response = self._layout.response
         for request, example in pairs:
             place = response.places[0]

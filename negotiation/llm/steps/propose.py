@@ -37,8 +37,8 @@ from negotiation.llm.steps.candidates import with_base
 from negotiation.llm.steps.phrases import hint_words, read_codec
 from negotiation.messages import cut_text
 from negotiation.mind import Demand
-from negotiation.need import Schema, infer_schema
-from negotiation.rules.fit import closed
+from negotiation.need import Schema
+from negotiation.rules.fit import given_schema
 from negotiation.schema.intake import prepared
 from negotiation.schema.values import contradiction
 from negotiation.strict_json import parse_json
@@ -89,7 +89,7 @@ def needs_model(demand: Demand) -> bool:
 def propose_question(demand: Demand) -> Question:
     """Return the question for the parts of a document."""
     need = demand.need
-    given = _given(demand)
+    given = given_schema(demand)
     field = record(
         path=TEXT,
         type=choice(TYPES),
@@ -143,7 +143,7 @@ def read_proposal(
     wanted = need.output_schema
     if wanted is None:
         wanted = _schema(answer["response"])
-    given = _given(demand)
+    given = given_schema(demand)
     requirement = _requirement(need.requirement, answer["requirement"])
     if answer["format"] != "json":
         # JSON for the same values is better than no proposal; the peer may counter.
@@ -154,14 +154,6 @@ def read_proposal(
     errors = _errors(answer["errors"])
     text = render_document(requirement, given, wanted, errors=errors)
     return with_base(text, need.requirement, held), ""
-
-
-def _given(demand: Demand) -> Schema:
-    need = demand.need
-    if need.input_schema is not None:
-        return need.input_schema
-    # The data at hand determines its shape, not the model.
-    return closed(infer_schema(demand.arguments))
 
 
 def _requirement(ours: str, words: str) -> str:

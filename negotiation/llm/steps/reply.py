@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from negotiation.document.fields import Place
 from negotiation.document.shape import Document
 from negotiation.errors import DocumentError, SchemaError
 from negotiation.llm.asking.questions import (
@@ -46,9 +45,10 @@ from negotiation.llm.steps.phrases import (
     read_codec,
 )
 from negotiation.mind import Demand
-from negotiation.need import Role, Schema, infer_schema
-from negotiation.rules.fit import action_for, action_names, closed
+from negotiation.need import Role
+from negotiation.rules.fit import action_for, action_names, given_schema
 from negotiation.schema.intake import prepared
+from negotiation.schema.keywords import keywords_of
 from negotiation.schema.mapping import Drop, MappingProof
 from negotiation.strict_json import canonical_json
 
@@ -86,11 +86,7 @@ def reply_form(document: Document, demand: Demand) -> ReplyForm:
     need = demand.need
     inferred = need.input_schema is None
     try:
-        given = prepared(
-            closed(infer_schema(demand.arguments))
-            if need.input_schema is None
-            else need.input_schema
-        )
+        given = prepared(given_schema(demand))
         wanted = prepared(True if need.output_schema is None else need.output_schema)
     except SchemaError as exc:
         raise DocumentError(f"the task's schema cannot be used: {exc}") from None
@@ -195,7 +191,10 @@ def read_reply(
     )
     reasons += problems
     gained = build_tree(
-        form.result.root.schema, links, [_root(response)], drop=Drop.ALL
+        form.result.root.schema,
+        links,
+        [Root("response", response.schema)],
+        drop=Drop.ALL,
     )
     if isinstance(gained, list):
         reasons += gained
@@ -206,13 +205,5 @@ def read_reply(
         reasons.append(str(exc))
     if reasons or isinstance(sent, list) or isinstance(gained, list):
         return Unmapped(tuple(dict.fromkeys(reasons)), ())
-    return RequesterPlan(frame, sent, gained, _known(given.schema), action, codec)
-
-
-def _root(place: Place) -> Root:
-    return Root("response", place.schema)
-
-
-def _known(schema: Schema) -> tuple[str, ...]:
-    properties = schema.get("properties", {}) if isinstance(schema, dict) else {}
-    return tuple(properties)
+    known = tuple(keywords_of(given.schema).get("properties", ()))
+    return RequesterPlan(frame, sent, gained, known, action, codec)
