@@ -16,11 +16,7 @@ from negotiation.need import Schema
 from negotiation.schema.intake import prepared
 from negotiation.strict_json import Json
 
-__all__ = [
-    "CaseJudge",
-    "Judged",
-    "judge_cases",
-]
+__all__ = ["CaseJudge", "Judged", "judge_cases"]
 
 
 class CaseJudge:

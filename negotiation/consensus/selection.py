@@ -20,8 +20,7 @@ from negotiation.need import Capability
 from negotiation.rules.choice import choose, names_one
 from negotiation.rules.fit import fit_requester
 from negotiation.rules.rules import own_terms, propose
-from negotiation.schema.plan import Plan
-from negotiation.schema.reasons import Mismatch
+from negotiation.schema.plan import Mismatch, Plan
 
 __all__ = [
     "Misfits",

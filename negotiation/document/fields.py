@@ -10,7 +10,7 @@ from typing import Any, Final
 from negotiation.errors import DocumentError
 from negotiation.need import Schema
 from negotiation.schema.keywords import ANNOTATIONS, keywords_of
-from negotiation.schema.reasons import values_of
+from negotiation.schema.plan import values_of
 from negotiation.schema.values import alternatives, contradiction, types_of
 from negotiation.strict_json import Json
 

@@ -26,7 +26,7 @@ from negotiation.errors import DocumentError, SchemaError
 from negotiation.need import Capability, Schema
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import DIALECT
-from negotiation.schema.reasons import words
+from negotiation.schema.plan import words
 from negotiation.strict_json import Json
 
 __all__ = ["render_document", "render_encoded_document"]

@@ -8,10 +8,7 @@ from typing import Generic, TypeVar
 from negotiation.messages import MetaMessage, render_meta
 from negotiation.need import Role
 
-__all__ = [
-    "SequenceCounter",
-    "Speaker",
-]
+__all__ = ["SequenceCounter", "Speaker"]
 
 EventT = TypeVar("EventT")
 

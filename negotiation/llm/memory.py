@@ -14,13 +14,7 @@ from negotiation.mind import Demand, Reject, Side
 from negotiation.need import infer_schema, need_key, schema_hash
 from negotiation.strict_json import Json, canonical_json
 
-__all__ = [
-    "Memory",
-    "Plan",
-    "Planned",
-    "Recent",
-    "side_key",
-]
+__all__ = ["Memory", "Plan", "Planned", "Recent", "side_key"]
 
 
 def side_key(side: Side) -> str:

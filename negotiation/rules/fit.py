@@ -20,8 +20,7 @@ from negotiation.rules.choice import Chain, short_name
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import cut, keywords_of
 from negotiation.schema.mapping import Drop, MappingProof, compare, normal_name
-from negotiation.schema.plan import Plan, PlanError
-from negotiation.schema.reasons import Mismatch, Reason, values_of
+from negotiation.schema.plan import Mismatch, Plan, PlanError, Reason, values_of
 from negotiation.schema.values import contradiction
 
 __all__ = [

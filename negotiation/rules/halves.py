@@ -19,8 +19,7 @@ from negotiation.mind import Demand, HalfSource, Side
 from negotiation.need import Schema
 from negotiation.rules.choice import Chain, NoChoice, choose
 from negotiation.rules.fit import Fit, fit_provider, fit_requester
-from negotiation.schema.plan import KEEP, ByKind, Field, Fields, Items, Step
-from negotiation.schema.reasons import Mismatch
+from negotiation.schema.plan import KEEP, ByKind, Field, Fields, Items, Mismatch, Step
 from negotiation.schema.values import types_of
 from negotiation.strict_json import Json
 

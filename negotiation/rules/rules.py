@@ -38,16 +38,10 @@ from negotiation.rules.choice import (
 )
 from negotiation.rules.fit import fit_provider, fit_requester, given_schema
 from negotiation.rules.halves import write_half
-from negotiation.schema.reasons import Mismatch
+from negotiation.schema.plan import Mismatch
 from negotiation.transcript import Direction, Turn
 
-__all__ = [
-    "RulesMind",
-    "judge_offer",
-    "judge_reply",
-    "own_terms",
-    "propose",
-]
+__all__ = ["RulesMind", "judge_offer", "judge_reply", "own_terms", "propose"]
 
 MAX_REASONS: Final = 8
 "Largest number of reasons in one summary or rejection."

@@ -5,6 +5,5 @@
 * `values`: tells whether a value meets a schema, by counting only; splits unions.
 * `samples`: sample values of a schema, always the same.
 * `mapping`: finds how values of one schema become values of another.
-* `plan`: such a mapping as plain data.
-* `reasons`: reasons why one schema does not fit another.
+* `plan`: such a mapping as plain data, or the reasons why there is none.
 """

@@ -16,8 +16,20 @@ from typing import Any, Final
 
 from negotiation.need import Schema
 from negotiation.schema.keywords import ANNOTATIONS, TYPES, cut, pointer
-from negotiation.schema.plan import KEEP, ByKind, Field, Fields, Items, Plan, Step
-from negotiation.schema.reasons import Mismatch, Reason, limit_reasons, values_of, words
+from negotiation.schema.plan import (
+    KEEP,
+    ByKind,
+    Field,
+    Fields,
+    Items,
+    Mismatch,
+    Plan,
+    Reason,
+    Step,
+    limit_reasons,
+    values_of,
+    words,
+)
 from negotiation.schema.values import (
     alternatives,
     bare,

@@ -2,8 +2,7 @@
 
 * `acceptance`: checks one half, whatever its role; asks a mind for a better one.
 * `trial`: the common part of both trials.
-* `requester`: the trial of a requester half.
-* `provider`: the trial of a provider half.
 * `worked`: the trial of halves whose bytes are not JSON, by the worked examples.
 * `module_examples`: example texts that a half brings along.
+* `sides`: the trials of a requester half and of a provider half.
 """

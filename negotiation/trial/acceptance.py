@@ -14,8 +14,7 @@ from negotiation.document.layout import error_response_schema
 from negotiation.document.shape import Document
 from negotiation.errors import HalfError
 from negotiation.mind import Demand, HalfRunner, HalfSource, Mind, Side, Validator
-from negotiation.trial.provider import ProviderTrial
-from negotiation.trial.requester import RequesterTrial
+from negotiation.trial.sides import ProviderTrial, RequesterTrial
 from negotiation.trial.trial import Findings, Trial
 from negotiation.trial.worked import (
     WorkedProviderTrial,
@@ -23,11 +22,7 @@ from negotiation.trial.worked import (
     example_schema,
 )
 
-__all__ = [
-    "MAX_ATTEMPTS",
-    "check_half",
-    "prepare_half",
-]
+__all__ = ["MAX_ATTEMPTS", "check_half", "prepare_half"]
 
 
 async def check_half(

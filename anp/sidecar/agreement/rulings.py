@@ -18,7 +18,7 @@ from negotiation.errors import DocumentError
 from negotiation.messages import candidate_problem
 from negotiation.mind import Accept, Counter, Demand, HalfSource, Reject, Verdict
 from negotiation.rules.fit import fit_requester
-from negotiation.schema.reasons import Mismatch
+from negotiation.schema.plan import Mismatch
 
 __all__ = [
     "APPROVAL_PENDING",

@@ -30,7 +30,7 @@ from anp.sidecar.minds.minds import Thinking
 from cache.records.records import AgreementRecord, AgreementState, HalfRecord
 from cache.store import Store
 from negotiation.errors import HalfError
-from negotiation.exchange.dialogue.fault import judge_fault
+from negotiation.exchange.dialogue.reports import judge_fault
 from negotiation.exchange.events import Fault, OurFault, PeerFault
 from negotiation.exchange.limits import DialogueLimits
 from negotiation.mind import Offer, Side

@@ -32,7 +32,7 @@ from negotiation.cases.judge import judge_cases
 from negotiation.cases.run import answer_case, compare, read_responses, run_offline
 from negotiation.cases.text import read_cases, render_cases
 from negotiation.errors import CasesError, HalfError, NegotiationError
-from negotiation.exchange.dialogue.descriptions import describe_error
+from negotiation.exchange.dialogue.reports import describe_error
 from negotiation.exchange.events import (
     AcceptCases,
     CasesAgreed,

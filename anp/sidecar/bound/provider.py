@@ -24,7 +24,7 @@ from anp.sidecar.telemetry.usage import Way
 from anp.wire.frames import ProtocolType
 from cache.records.records import AgreementRecord, AgreementState, HalfRecord
 from negotiation.errors import CapabilityFailed, HalfError, NegotiationError
-from negotiation.exchange.dialogue.descriptions import describe_error
+from negotiation.exchange.dialogue.reports import describe_error
 from negotiation.exchange.events import CasesAgreed, CasesSkipped, CasesVerdict
 from negotiation.mind import Offer
 from negotiation.need import Role

@@ -21,7 +21,7 @@ from anp.sidecar.halves.protocol import Answer, Protocol
 from anp.wire.frames import ProtocolType
 from cache.records.records import AgreementRecord, HalfRecord
 from negotiation.errors import HalfError, NegotiationError
-from negotiation.exchange.dialogue.descriptions import describe_error
+from negotiation.exchange.dialogue.reports import describe_error
 from negotiation.exchange.events import CasesAgreed, CasesSkipped, CasesVerdict
 from negotiation.llm.asking.budget import BudgetExhausted
 from negotiation.mind import Demand

@@ -4,6 +4,5 @@
 * `case_turns`: the turns in which test cases are agreed (ANP-48 to ANP-53).
 * `repairs`: reports of errors and their repairs, with the theory of operation.
 * `questions`: questions in words, and their answers (ANP-64 to ANP-69).
-* `descriptions`: the text of an error description, written and read.
-* `fault`: decides by the document's schemas whose fault an error is.
+* `reports`: reports of errors: their text, and the side that an error belongs to.
 """

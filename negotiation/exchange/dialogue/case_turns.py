@@ -24,12 +24,7 @@ from negotiation.exchange.limits import (
     MIND_REASON,
     DialogueLimits,
 )
-from negotiation.messages import (
-    MAX_TEXT_SIZE,
-    Status,
-    TestCasesNegotiation,
-    cut_text,
-)
+from negotiation.messages import MAX_TEXT_SIZE, Status, TestCasesNegotiation, cut_text
 from negotiation.need import Role
 
 __all__ = ["CASES", "CASE_REACTIONS", "CaseReaction", "CaseState", "CaseTurns"]

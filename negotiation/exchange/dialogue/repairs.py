@@ -54,7 +54,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from negotiation.errors import CommunicationEnded, MessageDropped, MisuseError
-from negotiation.exchange.dialogue.descriptions import headed, read_description
+from negotiation.exchange.dialogue.reports import headed, read_description
 from negotiation.exchange.events import (
     Fault,
     MessageRefused,

@@ -21,8 +21,7 @@ from negotiation.llm.links.spots import Spot, bare_kind, nullable, without_null
 from negotiation.need import Schema
 from negotiation.schema.keywords import cut
 from negotiation.schema.mapping import Drop, MappingProof, compare
-from negotiation.schema.plan import KEEP, Step
-from negotiation.schema.reasons import Mismatch, values_of, words
+from negotiation.schema.plan import KEEP, Mismatch, Step, values_of, words
 from negotiation.schema.values import contradiction, types_of
 from negotiation.strict_json import Json, parse_json
 

@@ -39,7 +39,7 @@ from negotiation.llm.links.spots import (
     without_null,
 )
 from negotiation.need import Role
-from negotiation.schema.reasons import values_of
+from negotiation.schema.plan import values_of
 from negotiation.schema.values import contradiction
 from negotiation.strict_json import Json
 

@@ -20,12 +20,7 @@ from negotiation.llm.links.trees import Each, Leaf, Made, Node, Tree
 from negotiation.rules.halves import indented, literal, names_literal
 from negotiation.schema.plan import KEEP, ByKind, Fields, Items, Step
 
-__all__ = [
-    "HELPERS",
-    "IMPORTS",
-    "Source",
-    "helpers_for",
-]
+__all__ = ["HELPERS", "IMPORTS", "Source", "helpers_for"]
 
 HELPERS: Final[dict[str, str]] = {
     "anp_expect": """\

@@ -14,7 +14,7 @@ from typing import Final
 from negotiation.llm.asking.questions import one_line
 from negotiation.need import Schema
 from negotiation.schema.keywords import pointer
-from negotiation.schema.reasons import values_of, words
+from negotiation.schema.plan import values_of, words
 from negotiation.schema.values import alternatives, types_of
 
 __all__ = [

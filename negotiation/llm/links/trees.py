@@ -24,7 +24,7 @@ from negotiation.llm.links.spots import (
 from negotiation.need import Schema
 from negotiation.schema.keywords import pointer
 from negotiation.schema.mapping import Drop, MappingProof, normal_name
-from negotiation.schema.reasons import words
+from negotiation.schema.plan import words
 from negotiation.strict_json import Json
 
 __all__ = [

@@ -38,7 +38,7 @@ from negotiation.rules.choice import NoChoice, choose
 from negotiation.rules.fit import fit_provider
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import cut
-from negotiation.schema.reasons import Mismatch
+from negotiation.schema.plan import Mismatch
 
 __all__ = [
     "Base",

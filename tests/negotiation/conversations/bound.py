@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from anp.wire.frames import ProtocolType
-from negotiation.exchange.dialogue.descriptions import describe_error
 from negotiation.exchange.dialogue.machine import Dialogue
+from negotiation.exchange.dialogue.reports import describe_error
 from negotiation.exchange.events import (
     AcceptCases,
     CasesAgreed,

@@ -13,7 +13,7 @@ from negotiation.document.reader import read_document
 from negotiation.document.renderer import render_document
 from negotiation.document.shape import Document
 from negotiation.errors import HalfError
-from negotiation.exchange.dialogue.fault import judge_fault
+from negotiation.exchange.dialogue.reports import judge_fault
 from negotiation.exchange.events import Fault, OurFault, PeerFault
 from negotiation.messages import MAX_TEXT_SIZE
 from tests.clauses import clause

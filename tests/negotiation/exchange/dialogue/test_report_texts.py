@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from negotiation.exchange.dialogue.descriptions import (
+from negotiation.exchange.dialogue.reports import (
     MAX_DESCRIPTION,
     MAX_FINDINGS,
     MAX_REFERENCE,

@@ -1,4 +1,4 @@
-"""The trial of a provider half."""
+"""The trials of a requester half and of a provider half."""
 
 from __future__ import annotations
 
@@ -9,16 +9,142 @@ from typing import Final
 from negotiation.document.fields import Slot, build_message
 from negotiation.document.message_judge import find
 from negotiation.document.shape import MessageKind
-from negotiation.errors import CapabilityFailed, HalfError, SchemaError
-from negotiation.mind import Offer
-from negotiation.need import Schema
+from negotiation.errors import CapabilityFailed, HalfError, JsonError, SchemaError
+from negotiation.mind import Demand, Offer
+from negotiation.need import Schema, infer_schema
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import cut
 from negotiation.schema.samples import make_samples
-from negotiation.strict_json import Json
+from negotiation.strict_json import Json, canonical_json
 from negotiation.trial.trial import HOSTILE, MESSAGE_ID, Trial, dumped, slots
 
-__all__ = ["ProviderTrial", "SampleRequest"]
+__all__ = ["ProviderTrial", "RequesterTrial", "SampleRequest"]
+
+
+class RequesterTrial(Trial):
+    """Encodes data that the need may send, and decodes answers of a provider."""
+
+    _side: Demand
+
+    async def run(self) -> None:
+        """Run all checks, with the data at hand and the samples of the need."""
+        demand, need = self._side, self._side.need
+        try:
+            given = need.input_schema
+            schema = prepared(
+                infer_schema(demand.arguments) if given is None else given
+            )
+            wanted = prepared(
+                True if need.output_schema is None else need.output_schema
+            )
+        except SchemaError as exc:
+            self.problem(f"the task's schema cannot be used: {exc}")
+            return
+        # Without a schema of the caller only the data at hand is known to be valid.
+        if given is None:
+            arguments: list[Json] = [demand.arguments]
+        else:
+            arguments = await self._valid(schema, [demand.arguments], "arguments")
+        encoded = [await self._encode(value) for value in arguments]
+        target = self._layout.request.places[0].schema if self._layout else True
+        self._constant(arguments, encoded, target=target, what="encode_request")
+        await self._decode_good(wanted)
+        await self._decode_bad()
+        for name, data in (
+            *HOSTILE,
+            *self._wrong_types(self._document.response_schema),
+        ):
+            await self._decode_hostile(name, data)
+
+    async def _encode(self, arguments: Json) -> bytes | None:
+        self._checks += 1
+        self._tried += 1
+        if not isinstance(arguments, dict):
+            self.problem("the arguments of the task are no object")
+            return None
+        try:
+            data = await self._runner.encode_request(MESSAGE_ID, arguments)
+        except HalfError as exc:
+            self.problem(f"encode_request fails for {cut(arguments)}: {exc}")
+            return None
+        kind, schema = MessageKind.REQUEST, self._document.request_schema
+        if not await self._fits(kind, schema, data, "encode_request"):
+            return None
+        self._carries_id(await self._values(kind, data), "encode_request")
+        return data
+
+    async def _decode_good(self, wanted: Schema) -> None:
+        layout = self._layout
+        if layout is None:
+            return
+        place = layout.response.places[0]
+        values = await self._valid(place.schema, (), "response")
+        results: list[bytes | None] = []
+        for value in values:
+            message = build_message(
+                layout.response.good, slots(), place=place, value=value
+            )
+            schema = self._document.response_schema
+            if await self._validator.validate(schema, message):
+                # The response as a whole has further conditions, so this shows nothing.
+                self._partial = True
+                results.append(None)
+                continue
+            results.append(await self._decode(dumped(message), wanted))
+        self._constant(values, results, target=wanted, what="decode_response")
+
+    async def _decode(
+        self, data: bytes, wanted: Schema, message_id: Json = MESSAGE_ID
+    ) -> bytes | None:
+        self._checks += 1
+        self._tried += 1
+        try:
+            answer = await self._runner.decode_response(data)
+        except HalfError as exc:
+            self.problem(f"decode_response fails for a good response: {exc}")
+            return None
+        if "error" in answer or "result" not in answer:
+            self.problem("decode_response gives no result for a good response")
+            return None
+        has_id = self._layout is not None and self._layout.message_id is not None
+        if has_id and answer.get("message_id") != message_id:
+            self.problem("decode_response does not give back the message id")
+        for finding in await self._validator.validate(wanted, answer["result"]):
+            self.problem(f"the result does not fit the task: {finding}")
+        try:
+            return canonical_json(answer["result"])
+        except JsonError as exc:
+            self.problem(f"decode_response gives a result that is no JSON: {exc}")
+            return None
+
+    async def _decode_bad(self) -> None:
+        if self._layout is None:
+            return
+        message = build_message(self._layout.response.bad, slots())
+        await self._decode_error(dumped(message))
+
+    async def _decode_error(self, data: bytes) -> None:
+        self._checks += 1
+        try:
+            answer = await self._runner.decode_response(data)
+        except HalfError as exc:
+            self.problem(f"decode_response fails for an error response: {exc}")
+            return
+        error = answer.get("error")
+        if not isinstance(error, dict) or "result" in answer:
+            self.problem("decode_response takes an error response for a good one")
+        elif not {"code", "message"} <= error.keys():
+            self.problem("decode_response gives an error without code and message")
+
+    async def _decode_hostile(self, name: str, data: bytes) -> None:
+        self._checks += 1
+        try:
+            answer = await self._runner.decode_response(data)
+        except HalfError:
+            return
+        if "error" not in answer and await self._unfit(MessageKind.RESPONSE, data):
+            self.problem(f"decode_response takes {name} for a good response")
+
 
 MAX_CALLS: Final = 16
 "Largest number of capability calls for one sample."
