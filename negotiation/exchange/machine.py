@@ -262,7 +262,7 @@ class Machine(Speaker[Event]):
             self._questions.ask(text, message_id, now=now)
 
     def answer_ready(self, message_id: str, text: str, *, now: float) -> None:
-        """Answer `NeedAnswer`; if `text` is empty, the peer is told there is none."""
+        """Answer `NeedSpokenAnswer`; without text the peer is told there is none."""
         self.handle_timer(now=now)
         if self._state not in END_STATES:
             self._questions.answer(message_id, text)

@@ -26,9 +26,8 @@ from anp.sidecar.halves.protocol import Protocol
 from anp.wire.frames import ProtocolType
 from cache.records.records import AgreementState
 from negotiation.cases.case import CaseResult, CasesReport, Fixtures, TestCase
-from negotiation.cases.complete import complete_cases
-from negotiation.cases.derive import derive_cases
 from negotiation.cases.judge import judge_cases
+from negotiation.cases.proposal import complete_cases, derive_cases
 from negotiation.cases.run import answer_case, compare, read_responses, run_offline
 from negotiation.cases.text import read_cases, render_cases
 from negotiation.errors import CasesError, HalfError, NegotiationError

@@ -256,7 +256,7 @@ class Dialogue(Speaker[DialogueEvent]):
             self._events.append(QuestionUnanswered(message_id, ENDED))
 
     def answer_ready(self, message_id: str, text: str, *, now: float) -> None:
-        """Answer `NeedAnswer`; if `text` is empty, the peer is told there is none."""
+        """Answer `NeedSpokenAnswer`; without text the peer is told there is none."""
         if self._open(now):
             self._questions.answer(message_id, text)
 

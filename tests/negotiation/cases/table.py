@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from negotiation.cases.case import CasesReport, Fixtures, TestCase
-from negotiation.cases.complete import complete_cases
-from negotiation.cases.derive import derive_cases
 from negotiation.cases.judge import judge_cases
+from negotiation.cases.proposal import complete_cases, derive_cases
 from negotiation.cases.run import read_responses, run_offline, run_on_fixtures
 from negotiation.cases.text import read_cases, render_cases
 from negotiation.document.reader import read_document

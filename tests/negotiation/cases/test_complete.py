@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from negotiation.cases.case import MAX_DATA, TestCase, fixture_key
-from negotiation.cases.complete import Completed, Live, complete_cases
+from negotiation.cases.proposal import Completed, Live, complete_cases
 from negotiation.cases.text import read_cases
 from negotiation.errors import CapabilityFailed, CasesError
 from negotiation.mind import HalfSource, Offer

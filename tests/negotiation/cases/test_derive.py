@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from negotiation.cases.case import fixture_key
-from negotiation.cases.derive import derive_cases
+from negotiation.cases.proposal import derive_cases
 from negotiation.cases.samples import ODD, telling_values
 from negotiation.cases.text import render_cases
 from negotiation.document.reader import read_document
