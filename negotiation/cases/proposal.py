@@ -24,12 +24,11 @@ from negotiation.cases.text import (
     fitting,
     words_for,
 )
-from negotiation.document.layout import read_layout
+from negotiation.document.layout import find_layout
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import (
     CapabilityFailed,
     CasesError,
-    DocumentError,
     HalfError,
     JsonError,
     SchemaError,
@@ -139,11 +138,9 @@ def _schemas(document: Document, demand: Demand) -> Sequence[Schema]:
         found.append(prepared(infer_schema(demand.arguments)))
     except SchemaError:
         return [True]
-    try:
+    if (layout := find_layout(document.of_values)) is not None:
         # The half may not take the document's names as arguments; then it fails.
-        found.append(read_layout(document.of_values).request.places[0].schema)
-    except DocumentError:
-        return found
+        found.append(layout.request.places[0].schema)
     return found
 
 

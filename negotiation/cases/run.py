@@ -19,12 +19,11 @@ from negotiation.cases.case import (
     TestCase,
     fixture_key,
 )
-from negotiation.document.layout import read_layout
+from negotiation.document.layout import find_layout
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import (
     CapabilityFailed,
     CasesError,
-    DocumentError,
     HalfError,
     JsonError,
 )
@@ -134,10 +133,8 @@ async def _sent_id(
 
 
 def _message_id(document: Document) -> str | None:
-    try:
-        return read_layout(document.of_values).message_id
-    except DocumentError:
-        return None
+    layout = find_layout(document.of_values)
+    return None if layout is None else layout.message_id
 
 
 def _taken(message: Json, name: str) -> Json:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
-from negotiation.document.layout import Layout, read_layout
+from negotiation.document.layout import Layout, find_layout
 from negotiation.document.shape import Document
-from negotiation.errors import DocumentError, SchemaError
+from negotiation.errors import SchemaError
 from negotiation.need import Capability, Schema
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import keywords_of
@@ -250,10 +250,7 @@ def choose(
         return chain
     if hinted is not None:
         return hinted
-    try:
-        layout: Layout | None = read_layout(document)
-    except DocumentError:
-        layout = None
+    layout = find_layout(document)
     if layout is not None and layout.request.action_value is not None:
         named = _named(layout.request.action_value, capabilities)
         if len(named) == 1:

@@ -24,6 +24,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
+from negotiation.document.examples import NAMES
 from negotiation.document.fields import (
     MessageFields,
     Place,
@@ -152,12 +153,6 @@ def failure_of(layout: Layout, values: dict[str, Json]) -> CapabilityFailed:
     text = next((one for one in texts if isinstance(one, str)), "it broke")
     return CapabilityFailed(str(code), text)
 
-
-NAMES: Final = {
-    ExampleKind.REQUEST: "request",
-    ExampleKind.RESPONSE: "response",
-    ExampleKind.ERROR: "error response",
-}
 
 NEVER_GOOD: Final = (HOSTILE[0], *HOSTILE[-2:])
 """Bytes that are no message in any format: none at all, and far too many brackets.

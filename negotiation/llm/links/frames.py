@@ -25,7 +25,7 @@ from negotiation.document.layout import (
     Layout,
     RequestLayout,
     ResponseLayout,
-    read_layout,
+    find_layout,
 )
 from negotiation.document.shape import Document
 from negotiation.errors import DocumentError
@@ -171,10 +171,7 @@ def frame_form(document: Document, role: Role) -> FieldUseForm:
         DocumentError: A message is not described as an object.
     """
     document = document.of_values
-    try:
-        layout: Layout | None = read_layout(document)
-    except DocumentError:
-        layout = None
+    layout = find_layout(document)
     if layout is not None:
         path, codes = _listed_codes(document, layout)
         return FieldUseForm(
