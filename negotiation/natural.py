@@ -13,7 +13,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import Final
 
-from negotiation.document.markdown import Section, read_outline
+from negotiation.document.markdown import MarkdownSection, read_outline
 from negotiation.errors import JsonError
 from negotiation.need import Capability
 from negotiation.schema.values import types_of
@@ -137,7 +137,9 @@ def text_argument(capability: Capability) -> str | None:
     return named[0] if named else (texts[0] if len(texts) == 1 else None)
 
 
-def _section(sections: tuple[Section, ...], words: re.Pattern[str]) -> Section | None:
+def _section(
+    sections: tuple[MarkdownSection, ...], words: re.Pattern[str]
+) -> MarkdownSection | None:
     return next((one for one in sections if words.match(one.title)), None)
 
 

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["Fence", "JsonText", "Outline", "Section", "read_outline"]
+__all__ = ["Fence", "JsonText", "Outline", "MarkdownSection", "read_outline"]
 
 MAX_CANDIDATES: Final = 64
 "Largest number of places in one text that are tried as JSON."
@@ -82,7 +82,7 @@ class Fence:
 
 
 @dataclass(slots=True)
-class Section:
+class MarkdownSection:
     """The text under one heading, up to the next heading of any level."""
 
     level: int
@@ -98,7 +98,7 @@ class Section:
 class Outline:
     """A text divided into its parts."""
 
-    sections: tuple[Section, ...]
+    sections: tuple[MarkdownSection, ...]
     jsons: tuple[JsonText, ...]
 
     complete: bool
@@ -130,7 +130,7 @@ class _Reader:
         self._tried = 0
         self._path: list[tuple[int, str]] = []
         self._intro = ""
-        self.sections: list[Section] = [Section(0, "")]
+        self.sections: list[MarkdownSection] = [MarkdownSection(0, "")]
         self.jsons: list[JsonText] = []
         self.fences: list[Fence] = []
         self.complete = True
@@ -164,7 +164,7 @@ class _Reader:
         while self._path and self._path[-1][0] >= level:
             self._path.pop()
         self._path.append((level, title))
-        self.sections.append(Section(level, title))
+        self.sections.append(MarkdownSection(level, title))
         self._intro = ""
 
     def _prose(self, line: str) -> None:

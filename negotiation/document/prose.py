@@ -14,7 +14,7 @@ from enum import Enum, auto
 from itertools import takewhile
 from typing import Final
 
-from negotiation.document.markdown import Outline, Section
+from negotiation.document.markdown import MarkdownSection, Outline
 
 __all__ = [
     "DocumentPart",
@@ -122,7 +122,7 @@ def encoding_of(outline: Outline) -> str:
     return unknown or JSON
 
 
-def _words(section: Section, following: Sequence[Section]) -> str:
+def _words(section: MarkdownSection, following: Sequence[MarkdownSection]) -> str:
     """Return the text of a section and of its subsections."""
     below = takewhile(lambda one: one.level > section.level, following)
     lines = [section.title, *section.lines]
@@ -131,7 +131,7 @@ def _words(section: Section, following: Sequence[Section]) -> str:
     return " ".join(lines)[:MAX_SAID]
 
 
-def _name(section: Section, words: str) -> str:
+def _name(section: MarkdownSection, words: str) -> str:
     title = "" if PLAIN_TITLE.fullmatch(section.title[:200]) else section.title
     own = " ".join([title, *section.lines])[:MAX_SAID].strip()
     return " ".join((own or words).split())[:MAX_NAME]

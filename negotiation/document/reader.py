@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from negotiation.document.examples import looks_like_schema, read_examples
-from negotiation.document.markdown import JsonText, Outline, Section, read_outline
+from negotiation.document.markdown import (
+    JsonText,
+    MarkdownSection,
+    Outline,
+    read_outline,
+)
 from negotiation.document.prose import (
     JSON,
     NEED_WORDS,
@@ -157,7 +162,7 @@ def _requirement(outline: Outline) -> str:
     return ""
 
 
-def _text_of(section: Section) -> str:
+def _text_of(section: MarkdownSection) -> str:
     quoted = [line for line in section.lines if line.startswith(">")]
     if quoted and all(line.startswith(">") for line in section.lines if line.strip()):
         return "\n".join(line[2:] if line[1:2] == " " else line[1:] for line in quoted)

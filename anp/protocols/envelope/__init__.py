@@ -26,8 +26,8 @@ from anp.protocols.envelope.words import (
     BROADCAST,
     ENVELOPE_URI,
     ENVELOPE_VERSION,
-    Code,
     EnvelopeAction,
+    EnvelopeErrorCode,
     EnvelopeStatus,
     MessageType,
 )
@@ -40,7 +40,7 @@ __all__ = [
     "ENVELOPE_URI",
     "ENVELOPE_VERSION",
     "EnvelopeAction",
-    "Code",
+    "EnvelopeErrorCode",
     "EnvelopeCode",
     "MessageType",
     "EnvelopeStatus",

@@ -17,7 +17,12 @@ from anp.protocols.envelope.messages import (
 )
 from anp.protocols.envelope.reader import Head
 from anp.protocols.envelope.side import MAX_SHOWN, Side
-from anp.protocols.envelope.words import BROADCAST, Code, EnvelopeAction, EnvelopeStatus
+from anp.protocols.envelope.words import (
+    BROADCAST,
+    EnvelopeAction,
+    EnvelopeErrorCode,
+    EnvelopeStatus,
+)
 from negotiation.consensus.written import (
     Ask,
     CallCapability,
@@ -125,7 +130,9 @@ class EnvelopeProvider(Side):
             )
         except JsonError as exc:
             self._note(f"an output could not be sent: {exc}")
-            self._failed(one.message, Code.PROCESSING_FAILED, str(exc), wall_now)
+            self._failed(
+                one.message, EnvelopeErrorCode.PROCESSING_FAILED, str(exc), wall_now
+            )
 
     def capability_failed(
         self,
@@ -150,7 +157,9 @@ class EnvelopeProvider(Side):
             wrong = code == "400"
             self._not_processed(
                 one.message,
-                Code.INVALID_PAYLOAD if wrong else Code.AGENT_UNAVAILABLE,
+                EnvelopeErrorCode.INVALID_PAYLOAD
+                if wrong
+                else EnvelopeErrorCode.AGENT_UNAVAILABLE,
                 message,
                 wall_now=wall_now,
             )
@@ -185,7 +194,7 @@ class EnvelopeProvider(Side):
                     self._unknown(message, action, wall_now)
         except BadParameters as exc:
             self._not_processed(
-                message, Code.INVALID_PAYLOAD, str(exc), wall_now=wall_now
+                message, EnvelopeErrorCode.INVALID_PAYLOAD, str(exc), wall_now=wall_now
             )
 
     def _call(
@@ -212,7 +221,7 @@ class EnvelopeProvider(Side):
             known.append(name)
         self._not_processed(
             message,
-            Code.UNKNOWN_ACTION,
+            EnvelopeErrorCode.UNKNOWN_ACTION,
             f"there is no action {action[:MAX_SHOWN]!r} here; `discover` lists them",
             wall_now=wall_now,
             details={"actions": known},
@@ -229,7 +238,7 @@ class EnvelopeProvider(Side):
         elif matter.seen is not Seen.OPEN:
             # The answer is gone, or never came to be: nobody knows what was done.
             self._send_error(
-                Code.PROCESSING_FAILED,
+                EnvelopeErrorCode.PROCESSING_FAILED,
                 "this request was taken before, and its answer is not kept",
                 correlation_id=message.message_id,
                 wall_now=wall_now,
@@ -249,7 +258,9 @@ class EnvelopeProvider(Side):
             self._answer(message, payload, wall_now=wall_now)
         except JsonError as exc:
             # A schema of the owner's nested deeper than a message may be.
-            self._failed(message, Code.PROCESSING_FAILED, str(exc), wall_now)
+            self._failed(
+                message, EnvelopeErrorCode.PROCESSING_FAILED, str(exc), wall_now
+            )
 
     def _failed(
         self, message: EnvelopeMessage, code: str, reason: str, wall_now: datetime
@@ -261,7 +272,7 @@ class EnvelopeProvider(Side):
     def _not_processed(
         self,
         message: EnvelopeMessage,
-        code: Code,
+        code: EnvelopeErrorCode,
         reason: str,
         *,
         wall_now: datetime,

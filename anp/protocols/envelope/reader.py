@@ -23,7 +23,7 @@ from anp.protocols.envelope.words import (
     BROADCAST,
     ENVELOPE_VERSION,
     MAJOR_VERSION,
-    Code,
+    EnvelopeErrorCode,
     EnvelopeStatus,
     MessageType,
     read_code,
@@ -76,7 +76,7 @@ class EnvelopeError(NegotiationError):
         reason: str,
         head: Head | None = None,
         *,
-        code: Code = Code.INVALID_PAYLOAD,
+        code: EnvelopeErrorCode = EnvelopeErrorCode.INVALID_PAYLOAD,
         details: dict[str, Any] | None = None,
         fault: bool = True,
     ) -> None:
@@ -140,7 +140,7 @@ def _check_version(value: dict[str, Any], head: Head) -> None:
         raise EnvelopeError(
             f"version {match[0]} is not spoken here",
             head,
-            code=Code.UNSUPPORTED_VERSION,
+            code=EnvelopeErrorCode.UNSUPPORTED_VERSION,
             details={"supported": [ENVELOPE_VERSION]},
             fault=False,
         )

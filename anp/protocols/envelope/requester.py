@@ -18,7 +18,7 @@ from anp.protocols.envelope.messages import (
 )
 from anp.protocols.envelope.reader import MAX_NAME, Head
 from anp.protocols.envelope.side import Side
-from anp.protocols.envelope.words import BROADCAST, Code, EnvelopeStatus
+from anp.protocols.envelope.words import BROADCAST, EnvelopeErrorCode, EnvelopeStatus
 from negotiation.consensus.written import (
     Ask,
     CallAnswered,
@@ -185,7 +185,7 @@ class EnvelopeRequester(Side):
         self._note("a request of the provider was refused")
         if message.receiver_id != BROADCAST:
             self._send_error(
-                Code.AGENT_UNAVAILABLE,
+                EnvelopeErrorCode.AGENT_UNAVAILABLE,
                 "calls go one way on this channel; open one of your own",
                 correlation_id=message.message_id,
                 wall_now=wall_now,
@@ -233,7 +233,7 @@ class EnvelopeRequester(Side):
                 payload.message,
                 payload.details,
                 may_have_run=payload.details.get("may_have_run") is True
-                or payload.code == Code.TIMEOUT,
+                or payload.code == EnvelopeErrorCode.TIMEOUT,
             )
         )
         return True
@@ -305,5 +305,5 @@ def _told(error: dict[str, Any]) -> tuple[str, str]:
     """Return code and message of a failure; the seed does not name its fields."""
     code, message = error.get("code"), error.get("message")
     if isinstance(code, bool) or not isinstance(code, str | int):
-        code = Code.PROCESSING_FAILED
+        code = EnvelopeErrorCode.PROCESSING_FAILED
     return str(code)[:MAX_NAME], str(error if message is None else message)[:500]

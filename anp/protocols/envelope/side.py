@@ -21,7 +21,12 @@ from anp.protocols.envelope.messages import (
     build_message,
 )
 from anp.protocols.envelope.reader import MAX_NAME, EnvelopeError, Head, read_message
-from anp.protocols.envelope.words import AGENT_ONLINE, BROADCAST, Code, MessageType
+from anp.protocols.envelope.words import (
+    AGENT_ONLINE,
+    BROADCAST,
+    EnvelopeErrorCode,
+    MessageType,
+)
 from negotiation.consensus.written import (
     Broken,
     Deliver,
@@ -221,7 +226,7 @@ class Side(ABC):
             raise EnvelopeError(
                 "receiver_id is nobody on this channel",
                 head,
-                code=Code.AGENT_UNAVAILABLE,
+                code=EnvelopeErrorCode.AGENT_UNAVAILABLE,
             )
 
     def _handle(
@@ -269,7 +274,7 @@ class Side(ABC):
                 message_type=message.message_type,
                 receiver_id=message.receiver_id,
             ),
-            code=Code.UNKNOWN_MESSAGE_TYPE,
+            code=EnvelopeErrorCode.UNKNOWN_MESSAGE_TYPE,
             details={"known": [*MessageType, *sorted(self._further_types)]},
             fault=False,
         )

@@ -11,7 +11,7 @@ __all__ = [
     "ENVELOPE_VERSION",
     "MAJOR_VERSION",
     "EnvelopeAction",
-    "Code",
+    "EnvelopeErrorCode",
     "MessageType",
     "EnvelopeStatus",
     "read_code",
@@ -56,7 +56,7 @@ class EnvelopeStatus(StrEnum):
     IN_PROGRESS = "in_progress"
 
 
-class Code(StrEnum):
+class EnvelopeErrorCode(StrEnum):
     """Why a request was not processed (ENV-21); other words pass through (ENV-Q2)."""
 
     INVALID_PAYLOAD = "invalid_payload"
@@ -82,9 +82,9 @@ _STATUSES = {
     "进行中": EnvelopeStatus.IN_PROGRESS,
 }
 _CODES = {
-    "无效负载": Code.INVALID_PAYLOAD,
-    "智能体不可用": Code.AGENT_UNAVAILABLE,
-    "处理失败": Code.PROCESSING_FAILED,
+    "无效负载": EnvelopeErrorCode.INVALID_PAYLOAD,
+    "智能体不可用": EnvelopeErrorCode.AGENT_UNAVAILABLE,
+    "处理失败": EnvelopeErrorCode.PROCESSING_FAILED,
 }
 _EVENTS = {"智能体在线": AGENT_ONLINE}
 

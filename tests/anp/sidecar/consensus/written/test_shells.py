@@ -17,9 +17,9 @@ from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.protocols.envelope import (
     ENVELOPE_URI,
-    Code,
     EnvelopeAction,
     EnvelopeCode,
+    EnvelopeErrorCode,
     EnvelopeStatus,
     MessageType,
     envelope_document,
@@ -539,5 +539,5 @@ def test_the_text_of_the_protocol_names_its_uri_and_all_its_words() -> None:
     text = envelope_document()
     assert ENVELOPE_URI in text
     assert len(text.encode()) < 64 * 1024
-    for word in (*EnvelopeAction, *Code, *MessageType, *EnvelopeStatus):
+    for word in (*EnvelopeAction, *EnvelopeErrorCode, *MessageType, *EnvelopeStatus):
         assert f"`{word}`" in text
