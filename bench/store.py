@@ -22,8 +22,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from cache.disk.database import Database
-from cache.disk.plain_cache import PlainCache
+from cache.disk import Database, PlainCache
 from cache.parts.shelf import Shelf
 from cache.records.records import (
     AgreementRecord,

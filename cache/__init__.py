@@ -11,6 +11,12 @@
 """
 
 from cache.errors import CacheError, HashPrefixError, RecordError, StoreUnavailable
+from cache.records.negotiations import (
+    ModelCallRecord,
+    NegotiationRecord,
+    SpendRecord,
+    StandingRecord,
+)
 from cache.records.peers import PeerRecord, PeerState, PinRecord
 from cache.records.records import (
     AgreementRecord,
@@ -18,10 +24,7 @@ from cache.records.records import (
     AgreementState,
     DocumentRecord,
     HalfRecord,
-    NegotiationRecord,
-    StandingRecord,
 )
-from cache.records.spending import ModelCallRecord, SpendRecord
 from cache.store import Store, StoreLimits
 
 __all__ = [

@@ -1,19 +1,15 @@
 """Rows under text keys and transactions over them, for both back ends. Pure.
 
-A value is JSON or bytes. A row that is read must equal the stored form that we would
-write for its value, so any changed byte is detected, even one JSON does not mind.
+A value is JSON or bytes.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from cache.errors import RecordError
-
-__all__ = ["StoreBackend", "Row", "Rows", "decode_json", "encode_json"]
+__all__ = ["Row", "Rows", "StoreBackend"]
 
 T = TypeVar("T")
 
@@ -137,29 +133,3 @@ class StoreBackend(Protocol):
     def close(self) -> None:
         """Close it; a second call does nothing."""
         ...
-
-
-def encode_json(value: object) -> str:
-    """Return the only stored form of a JSON value, in ASCII.
-
-    Raises:
-        TypeError, ValueError: the value is not JSON.
-    """
-    return json.dumps(value, allow_nan=False, separators=(",", ":"))
-
-
-def decode_json(text: str) -> object:
-    """Return the value of a JSON text; RecordError if it is not our stored form."""
-    try:
-        value: object = json.loads(text, parse_constant=_refuse_constant)
-        # Another spelling of the same value, such as \u00E9, counts as damage too.
-        fits = encode_json(value) == text
-    except (ValueError, RecursionError):
-        raise RecordError("the value is not JSON") from None
-    if not fits:
-        raise RecordError("the value is not in its stored form")
-    return value
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")

@@ -13,7 +13,7 @@ from cache.parts.rulings import RulingStore
 from cache.parts.shelf import key_of
 from cache.parts.spending import SpendStore
 from cache.parts.usage import UsageStore
-from cache.records.records import NegotiationRecord, StandingRecord
+from cache.records.negotiations import NegotiationRecord, StandingRecord
 from cache.rows import Rows
 
 __all__ = ["MAX_STANDING", "Store", "StoreLimits"]

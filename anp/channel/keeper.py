@@ -22,7 +22,7 @@ from anp.wire.counters import BLOCK, block_end
 from anp.wire.keys import SessionKeys
 from anp.wire.meta_protocol import LostKey
 from cache.errors import CacheError
-from cache.records.keys import KeyRecord
+from cache.records.peers import KeyRecord
 from cache.records.records import AgreementRole
 
 __all__ = ["PURPOSE", "KeyKeeper", "KeyRecords", "Taken"]

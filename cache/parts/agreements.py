@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from cache.disk.database import LOCK_TIMEOUT, Database
+from cache.disk import LOCK_TIMEOUT, Database
 from cache.errors import HashPrefixError, RecordError
 from cache.parts.shelf import Damage, Shelf, key_of
 from cache.records.records import (

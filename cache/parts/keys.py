@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from cache.parts.agreements import AgreementStore
 from cache.parts.shelf import Shelf, key_of
-from cache.records.keys import MAX_KEY_COUNTER, KeyRecord
+from cache.records.peers import MAX_KEY_COUNTER, KeyRecord
 from cache.records.records import AgreementRole
 from cache.rows import Rows
 

@@ -6,8 +6,12 @@ from dataclasses import dataclass, replace
 
 from cache.parts.agreements import AgreementStore
 from cache.parts.shelf import key_of
-from cache.records.protocols import RevocationRecord
-from cache.records.records import AgreementRecord, AgreementState, HalfRecord
+from cache.records.records import (
+    AgreementRecord,
+    AgreementState,
+    HalfRecord,
+    RevocationRecord,
+)
 from cache.rows import Rows
 
 __all__ = ["Ruled", "RulingStore"]

@@ -7,27 +7,31 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from cache.errors import RecordError
-from cache.records.keys import KeyRecord
+from cache.records.negotiations import (
+    ModelCallRecord,
+    NegotiationRecord,
+    SpendRecord,
+    StandingRecord,
+)
 from cache.records.peers import (
     AddressRecord,
     AliasRecord,
     DidKeysRecord,
+    KeyRecord,
     PeerRecord,
     PinRecord,
 )
-from cache.records.protocols import RevocationRecord, UsageRecord
 from cache.records.records import (
     AgreementRecord,
     AgreementRole,
     DocumentRecord,
     HalfRecord,
-    NegotiationRecord,
     Record,
-    StandingRecord,
+    RevocationRecord,
+    UsageRecord,
     open_envelope,
     seal,
 )
-from cache.records.spending import ModelCallRecord, SpendRecord
 from cache.rows import Row, Rows
 
 __all__ = ["KINDS", "Damage", "Shelf", "key_of"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cache.parts.agreements import AgreementStore
-from cache.records.spending import ModelCallRecord, SpendRecord
+from cache.records.negotiations import ModelCallRecord, SpendRecord
 from cache.rows import Rows
 
 __all__ = ["MAX_LEDGER_DAY", "SpendStore"]

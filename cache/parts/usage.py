@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from cache.parts.agreements import AgreementStore
 from cache.parts.shelf import key_of
-from cache.records.protocols import UsageRecord
-from cache.records.records import AgreementRecord
+from cache.records.records import AgreementRecord, UsageRecord
 from cache.rows import Rows
 
 __all__ = ["UsageStore"]

@@ -1,4 +1,4 @@
-"""What the store keeps of peers: their DIDs, where they are, and their keys. Pure."""
+"""Records of peers: their DIDs, URLs and public keys, and our keys with them. Pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from cache.records.records import Record
+from cache.records.records import AgreementRole, Did, Record, Seconds
 
 __all__ = [
     "MAX_DID_KEYS",
+    "MAX_KEY_COUNTER",
     "AddressRecord",
     "AliasRecord",
     "DidKeysRecord",
+    "KeyRecord",
     "PeerRecord",
     "PeerState",
     "PinRecord",
@@ -23,12 +25,15 @@ __all__ = [
 MAX_DID_KEYS = 16
 "Keys of one DID that are remembered."
 
+MAX_KEY_COUNTER = 2**48
+"Upper bound of stored counters; far above any counter that a key may reach."
+
 # Parts of keys, so without the separator and anything invisible.
-_Did = Annotated[str, Field(pattern=r"\Adid:[!-.0-~]+\z", max_length=1024)]
 _Url = Annotated[str, Field(pattern=r"\A[!-~]+\z", max_length=2048)]
 _Key = Annotated[str, Field(pattern=r"\Az[1-9A-HJ-NP-Za-km-z]+\z", max_length=256)]
 _Keys = Annotated[tuple[_Key, ...], Field(max_length=MAX_DID_KEYS)]
-_Seconds = Annotated[float, Field(ge=0, lt=1e11)]
+_KeyId = Annotated[str, Field(pattern=r"\A[0-9a-f]{16}\z")]
+_Counter = Annotated[int, Field(ge=-1, le=MAX_KEY_COUNTER)]
 
 
 class PeerState(StrEnum):
@@ -46,16 +51,16 @@ class PeerRecord(Record):
 
     kind: ClassVar[str] = "peer"
 
-    did: _Did
+    did: Did
     "The DID in its canonical form."
 
     state: PeerState
     "The owner's decision; a `waiting` peer was turned away until the owner decides."
 
-    first_seen: _Seconds
+    first_seen: Seconds
     "Seconds since 1970."
 
-    last_seen: _Seconds
+    last_seen: Seconds
     "Seconds since 1970."
 
     names: tuple[Annotated[str, Field(max_length=64)], ...] = ()
@@ -64,7 +69,7 @@ class PeerRecord(Record):
     urls: tuple[_Url, ...] = ()
     "URLs at which it was reached."
 
-    aliases: tuple[_Did, ...] = ()
+    aliases: tuple[Did, ...] = ()
     "Its other DIDs with the same key."
 
 
@@ -77,10 +82,10 @@ class AliasRecord(Record):
 
     kind: ClassVar[str] = "alias"
 
-    alias: _Did
+    alias: Did
     "The other DID."
 
-    did: _Did
+    did: Did
     "The peer's, in its canonical form."
 
 
@@ -93,13 +98,13 @@ class PinRecord(Record):
     url: _Url
     "Normalised WebSocket URL."
 
-    did: _Did
+    did: Did
     "The DID that the peer showed."
 
-    created: _Seconds
+    created: Seconds
     "Seconds since 1970."
 
-    agent: _Did
+    agent: Did
     "The one DID that stands for all that surely are of the same key."
 
 
@@ -109,13 +114,13 @@ class AddressRecord(Record):
 
     kind: ClassVar[str] = "address"
 
-    agent: _Did
+    agent: Did
     "As in the pin."
 
     url: _Url
     "Normalised WebSocket URL."
 
-    created: _Seconds
+    created: Seconds
     "Seconds since 1970."
 
 
@@ -125,17 +130,56 @@ class DidKeysRecord(Record):
 
     kind: ClassVar[str] = "did_keys"
 
-    did: _Did
+    did: Did
     "The DID in its canonical form."
 
     trusted: _Keys
     "Keys that may sign for it, as multibase."
 
-    seen: _Seconds
+    seen: Seconds
     "When the trusted keys last changed, in seconds since 1970."
 
     waiting: _Keys = ()
     "Keys that its document lists since then and that the owner has not confirmed."
 
-    changed: _Seconds | None = None
+    changed: Seconds | None = None
     "When the waiting ones were first used, in seconds since 1970."
+
+
+@dataclass(frozen=True)
+class KeyRecord(Record):
+    """A channel's key, encrypted, with the counters that are already used."""
+
+    kind: ClassVar[str] = "key"
+
+    id: _KeyId
+    "The `secretKeyId`."
+
+    role: AgreementRole
+    "Our side of the channel."
+
+    peer_did: Did
+    "The peer's DID as on the wire."
+
+    binding: Annotated[str, Field(min_length=1, max_length=2048)]
+    "Hash or URI of the protocol the channel is bound to."
+
+    created: Seconds
+    "When the record was stored, in seconds since 1970."
+
+    expires: Seconds
+    "When the key ends, in seconds since 1970."
+
+    sealed: Annotated[str, Field(max_length=256 * 1024)]
+    "State for resumption, encrypted, in base64; empty once the key has ended."
+
+    reserved: _Counter
+    "The first counter for sending that is not reserved."
+
+    mark: _Counter
+    "The highest received counter that is claimed; it and all below are refused."
+
+    @property
+    def ended(self) -> bool:
+        """True when nothing may be sent or accepted under the key any more."""
+        return not self.sealed

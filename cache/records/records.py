@@ -1,34 +1,44 @@
-"""Records of the store as plain data, and the envelope around each. Pure.
+"""Records of agreements as plain data, and the stored form of all records. Pure.
 
-An envelope is a JSON object `{"format", "kind", "sha256", "record"}`. The checksum
-covers kind, key and record, so a damaged or misplaced row is detected.
+A record is stored in an envelope, a JSON object `{"format", "kind", "sha256",
+"record"}`. The checksum covers kind, key and record, so a damaged or misplaced row is
+detected. A row that is read must also equal the stored form that we would write for its
+value, so any changed byte is detected, even one JSON does not mind.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NoReturn, Self, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from cache.errors import RecordError
 
 __all__ = [
+    "COUNTS",
     "FORMAT",
+    "MAX_REASON",
     "MAX_RECORD",
     "AgreementRecord",
+    "AgreementRole",
+    "AgreementState",
     "Count",
+    "Did",
     "DocumentRecord",
     "HalfRecord",
     "Hash",
-    "NegotiationRecord",
+    "Id",
+    "JsonObject",
     "Record",
-    "AgreementRole",
-    "StandingRecord",
-    "AgreementState",
+    "RevocationRecord",
+    "Seconds",
+    "UsageRecord",
+    "decode_json",
+    "encode_json",
     "hash_text",
     "open_envelope",
     "seal",
@@ -46,12 +56,19 @@ Hash = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
 Count = Annotated[int, Field(ge=0)]
 "A number of things."
 
-# DIDs are parts of keys, so they have no separator and no invisible character.
-_Did = Annotated[str, Field(pattern=r"\Adid:[!-.0-~]+\z", max_length=1024)]
-_Id = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]+\z", max_length=64)]
-_Url = Annotated[str, Field(pattern=r"\A[!-~]+\z", max_length=2048)]
-_Seconds = Annotated[float, Field(ge=0, lt=1e11)]
-_Object = dict[str, Any]
+Did = Annotated[str, Field(pattern=r"\Adid:[!-.0-~]+\z", max_length=1024)]
+"A DID; it is part of keys, so it has no separator and no invisible character."
+
+Id = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]+\z", max_length=64)]
+"A random id of our own."
+
+Seconds = Annotated[float, Field(ge=0, lt=1e11)]
+"A time or a duration in seconds."
+
+JsonObject = dict[str, Any]
+
+MAX_REASON = 1000
+"Longest reason of an owner, in characters."
 
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
@@ -164,7 +181,7 @@ class HalfRecord(Record):
     capabilities: dict[str, Hash]
     "The capabilities it may call, each with the hash of its schemas."
 
-    created: _Seconds
+    created: Seconds
     "Seconds since 1970."
 
     state: AgreementState = AgreementState.ACTIVE
@@ -176,7 +193,7 @@ class HalfRecord(Record):
     bundle: Hash | None = None
     "SHA-256 of the imported bundle's bytes; None for other origins."
 
-    negotiation_id: _Id | None = None
+    negotiation_id: Id | None = None
     "The negotiation that it was written in or rewritten for."
 
 
@@ -186,10 +203,10 @@ class AgreementRecord(Record):
 
     kind: ClassVar[str] = "agreement"
 
-    own_did: _Did
+    own_did: Did
     "Our DID in its canonical form."
 
-    peer_did: _Did
+    peer_did: Did
     "The peer's DID in its canonical form."
 
     role: AgreementRole
@@ -203,22 +220,22 @@ class AgreementRecord(Record):
     revision: Count
     "Revision of our half; 0 until the store gives it a number."
 
-    need: _Object | None
+    need: JsonObject | None
     "The need as the caller gave it, shown to people."
 
     samples: Literal["full", "partial", "none"]
     "Share of the schemas for which sample messages could be made."
 
-    tests: _Object
+    tests: JsonObject
     "Findings of the half's acceptance and of agreed test cases."
 
-    negotiation_id: _Id | None
+    negotiation_id: Id | None
     "The negotiation that led to the agreement."
 
-    created: _Seconds
+    created: Seconds
     "Seconds since 1970."
 
-    last_used: _Seconds | None = None
+    last_used: Seconds | None = None
     "When a call last used it, in seconds since 1970."
 
     uses: Count = 0
@@ -228,143 +245,94 @@ class AgreementRecord(Record):
     """Stale: our half no longer fits, or the owner set a failed one aside. Revoked: by
     the owner."""
 
-    last_run: _Object | None = None
+    last_run: JsonObject | None = None
     "The owner's last repetition of its test cases: time, manner and result."
 
 
 @dataclass(frozen=True)
-class NegotiationRecord(Record):
-    """One negotiation with its transcript."""
+class RevocationRecord(Record):
+    """The owner revoked a document (DESIGN.md, Links and channels: Revoked).
 
-    kind: ClassVar[str] = "negotiation"
+    It stays when everything else about the document is pruned, so that the same text
+    is not agreed again.
+    """
 
-    id: _Id
-    "A random id of our own."
+    kind: ClassVar[str] = "revocation"
 
-    peer_did: _Did
-    "The peer's DID in its canonical form."
+    hash: Hash
 
-    role: AgreementRole
-    "Our side."
+    peer_did: Did | None
+    "Canonical DID of the only peer concerned; None concerns all."
 
-    need: _Object | None
-    "The need, if we are the requester."
+    at: Seconds
+    "Seconds since 1970."
 
-    turns: tuple[_Object, ...]
-    "The messages and verdicts, oldest first."
+    reason: Annotated[str, Field(max_length=MAX_REASON)] = ""
+    "The owner's reason; never sent."
 
-    outcome: Annotated[str, Field(max_length=64)]
-    "`agreed`, or the kind of failure; `running` until it ends."
-
-    reason: Annotated[str, Field(max_length=64 * 1024)]
-    "Reason of a failure in words; otherwise empty."
-
-    hash: Hash | None
-    "Hash of the agreed document."
-
-    started: _Seconds
-    "Seconds since 1970; with `id` the position in the list, so it never changes."
-
-    ended: _Seconds | None
-    "Seconds since 1970; None while it runs."
-
-    own_did: _Did | None = None
-    "Our DID in its canonical form; None in records older than this field."
-
-    subject: Hash | None = None
-    "The need's key, or a hash of the requirement that the peer wrote."
-
-    verdicts: tuple[_Object, ...] = ()
-    "The decisions of our mind or the owner about each document, with reasons."
-
-    hints: tuple[Annotated[str, Field(max_length=16 * 1024)], ...] = ()
-    "Hints of the owner that our mind received."
-
-    pending: _Object | None = None
-    "The document and half that wait, or waited in vain, for the owner's approval."
-
-    decision: _Object | None = None
-    "The owner's decision after its end; empty until there is one."
-
-    model_calls: Count = 0
-    "Model calls on our side while it ran."
-
-    tests: _Object | None = None
-    "Findings of our half's acceptance."
-
-    exchanges: tuple[_Object, ...] = ()
-    "Requests to our model and its answers, shortened for people."
-
-    @property
-    def agreed(self) -> bool:
-        """True when it led to an agreement; such records are never dropped."""
-        return self.outcome == "agreed"
+    kept: dict[str, AgreementState] = field(default_factory=dict)
+    "States of the records that were not active before the revocation, by key."
 
 
 @dataclass(frozen=True)
-class StandingRecord(Record):
-    """An owner's decision for the next negotiation with a peer (DESIGN.md, The owner).
+class UsageRecord(Record):
+    """Numbers of calls by outcome, for one document or for all together."""
 
-    One negotiation uses it once; it lapses at `expires`.
-    """
+    kind: ClassVar[str] = "usage"
 
-    kind: ClassVar[str] = "standing"
+    hash: Hash | None
+    "Hash of the document; None counts all calls."
 
-    id: _Id
-    "A random id of our own."
+    agreement: Count = 0
+    "Our calls through an existing agreement."
 
-    peer_did: _Did
-    "Canonical DID of the peer it is about."
+    consensus: Count = 0
+    "Our calls through a protocol known by its URI."
 
-    role: AgreementRole
-    "Our side."
+    negotiated: Count = 0
+    "Our calls that negotiated first."
 
-    verdict: Literal["accept", "reject", "edit", "hint", "offer"]
-    "The owner's verdict; `offer`, made by the daemon, offers the same text again."
+    natural_language: Count = 0
+    "Our calls in natural language."
 
-    subject: Hash | None
-    "Hash of the need or requirement it is for; None when only `hash` decides."
+    failed: Count = 0
+    "Our calls without an answer, failed negotiations among them."
 
-    created: _Seconds
-    "Seconds since 1970; with `id` the position in the list."
+    served: Count = 0
+    "Calls of peers that were answered."
 
-    expires: _Seconds
-    "Seconds since 1970 at which it lapses."
+    first_used: Seconds | None = None
+    "When the first counted call ended, in seconds since 1970."
 
-    hash: Hash | None = None
-    "Hash of the document to accept, reject or propose."
+    last_used: Seconds | None = None
+    "When the last counted call ended, in seconds since 1970."
 
-    document: str | None = None
-    "The text to send, if we are the side that sends it."
+    @property
+    def hit_rate(self) -> float | None:
+        """Share of our calls through protocols that needed no negotiation, or None."""
+        hits = self.agreement + self.consensus
+        calls = hits + self.negotiated
+        return hits / calls if calls else None
 
-    reply_to: Hash | None = None
-    "Hash of the peer's candidate that `document` answers."
+    def plus(self, other: UsageRecord) -> UsageRecord:
+        """Return the sum of both records, under the hash of this one."""
+        firsts = [t for t in (self.first_used, other.first_used) if t is not None]
+        lasts = [t for t in (self.last_used, other.last_used) if t is not None]
+        sums = {name: getattr(self, name) + getattr(other, name) for name in COUNTS}
+        return replace(
+            self,
+            **sums,
+            first_used=min(firsts, default=None),
+            last_used=max(lasts, default=None),
+        )
 
-    module: Hash | None = None
-    "Hash of the half's text that the owner saw; None allows any that passes."
 
-    half: _Object | None = None
-    "The half that the owner saw: `text`, `origin` and `capabilities`."
-
-    note: Annotated[str, Field(max_length=16 * 1024)] = ""
-    "The owner's note in words."
-
-    negotiation_id: _Id | None = None
-    "The negotiation that the decision was made about."
-
-    used: _Seconds | None = None
-    "When a negotiation used it, in seconds since 1970."
-
-    used_by: _Id | None = None
-    "The negotiation that used it."
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """See `Record.from_bytes`; the hash must match the text."""
-        record = super().from_bytes(data)
-        if record.document is not None and hash_text(record.document) != record.hash:
-            raise RecordError("standing record: the hash is not that of the text")
-        return record
+COUNTS = tuple(
+    each.name
+    for each in fields(UsageRecord)
+    if each.name not in {"hash", "first_used", "last_used"}
+)
+"Names of the fields that count calls."
 
 
 R = TypeVar("R", bound=Record)
@@ -416,6 +384,32 @@ def _checksum(kind: str, key: str, value: object) -> str:
     # ASCII and sorted, so that the same record always gives the same bytes.
     text = json.dumps([FORMAT, kind, key, value], sort_keys=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def encode_json(value: object) -> str:
+    """Return the only stored form of a JSON value, in ASCII.
+
+    Raises:
+        TypeError, ValueError: the value is not JSON.
+    """
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))
+
+
+def decode_json(text: str) -> object:
+    """Return the value of a JSON text; RecordError if it is not our stored form."""
+    try:
+        value: object = json.loads(text, parse_constant=_refuse_constant)
+        # Another spelling of the same value, such as \u00E9, counts as damage too.
+        fits = encode_json(value) == text
+    except (ValueError, RecursionError):
+        raise RecordError("the value is not JSON") from None
+    if not fits:
+        raise RecordError("the value is not in its stored form")
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
 
 
 _ADAPTERS: dict[str, TypeAdapter[Any]] = {}

@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 class RedisDatabase:
-    """See `cache.rows.Backend`.
+    """See `cache.rows.StoreBackend`.
 
     All work runs in one thread over one connection, so that callers from any thread
     take turns. While the server cannot be reached, calls fail at once; a new
@@ -91,16 +91,16 @@ class RedisDatabase:
 
     @property
     def is_open(self) -> bool:
-        """See `Backend.is_open`."""
+        """See `StoreBackend.is_open`."""
         return self._is_open
 
     @property
     def is_shared(self) -> bool:
-        """See `Backend.is_shared`."""
+        """See `StoreBackend.is_shared`."""
         return True
 
     def read(self, work: Callable[[Rows], T]) -> T:
-        """See `Backend.read`; in an outage it reads rows that were read lately."""
+        """See `StoreBackend.read`; in an outage it reads rows that were read lately."""
 
         def remember(exc: _Away) -> T:
             if exc.since + self._times.away < time.monotonic():
@@ -112,11 +112,11 @@ class RedisDatabase:
         )
 
     def write(self, work: Callable[[Rows], T]) -> T:
-        """See `Backend.write`."""
+        """See `StoreBackend.write`."""
         return self._in_thread(lambda wire: self._repeat(wire, work))
 
     def first_time(self, names: Sequence[str], *, keep: float) -> bool:
-        """See `Backend.first_time`; uses the server's clock, so that daemons agree."""
+        """See `StoreBackend.first_time`; by the server's clock, the same for all."""
         wanted = [self._names.seen(name) for name in names]
         milliseconds = max(1, int(keep * 1000))
 
@@ -140,17 +140,17 @@ class RedisDatabase:
         return None
 
     def changes(self, area: str) -> int:
-        """See `Backend.changes`."""
+        """See `StoreBackend.changes`."""
         name = self._names.version(area)
         return self._in_thread(lambda wire: int(wire.call("GET", name) or 0))
 
     def check(self) -> list[str]:
-        """See `Backend.check`: the settings of the server that it should not have."""
+        """See `StoreBackend.check`: the server's settings that it should not have."""
         standing = self._in_thread(lambda wire: self._standing)
         return [] if standing is None else list(standing.warnings)
 
     def close(self) -> None:
-        """See `Backend.close`."""
+        """See `StoreBackend.close`."""
         with self._closing:
             was_open, self._is_open = self._is_open, False
         if was_open:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Final, Protocol, TypeAlias
 
 from cache.errors import RecordError
-from cache.records.records import MAX_RECORD
-from cache.rows import Row, decode_json, encode_json
+from cache.records.records import MAX_RECORD, decode_json, encode_json
+from cache.rows import Row
 
 __all__ = ["Command", "Names", "Reader", "RedisRows", "area_of", "decode", "encode"]
 

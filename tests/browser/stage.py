@@ -17,7 +17,7 @@ from typing import Any
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
 from anp.sidecar.home.home import Home
-from cache.records.spending import ModelCallRecord, SpendRecord
+from cache.records.negotiations import ModelCallRecord, SpendRecord
 from cache.store import Store
 from negotiation.llm.asking.budget import utc_day
 from negotiation.mind import Demand

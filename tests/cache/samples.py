@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cache.records.keys import KeyRecord
+from cache.records.negotiations import (
+    ModelCallRecord,
+    NegotiationRecord,
+    SpendRecord,
+    StandingRecord,
+)
 from cache.records.peers import (
     AddressRecord,
     AliasRecord,
     DidKeysRecord,
+    KeyRecord,
     PeerRecord,
     PeerState,
     PinRecord,
 )
-from cache.records.protocols import RevocationRecord, UsageRecord
 from cache.records.records import (
     AgreementRecord,
     AgreementRole,
     AgreementState,
     DocumentRecord,
     HalfRecord,
-    NegotiationRecord,
-    StandingRecord,
+    RevocationRecord,
+    UsageRecord,
 )
-from cache.records.spending import ModelCallRecord, SpendRecord
 
 OWN, PEER, OTHER = "did:key:zOwn", "did:key:zPeer", "did:wba:a.example:shop"
 TASK_KEY = "1" * 64

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cache.disk.plain_cache import PlainDisk
+from cache.disk import PlainDisk
 from cache.errors import RecordError
 from cache.parts.shelf import KINDS, Shelf, key_of
 from cache.records.records import Record, seal

@@ -13,7 +13,7 @@ import pytest
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.minds.minds import Thinking
-from cache.records.records import NegotiationRecord
+from cache.records.negotiations import NegotiationRecord
 from negotiation.errors import MindError
 from negotiation.mind import Accept, Counter, Demand, HalfSource, Side, Verdict
 from negotiation.need import Need

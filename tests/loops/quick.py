@@ -48,7 +48,6 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "anp/sidecar/telemetry": ("test_tracing",),
     "anp/wire": (),
     "cache": ("test_kill",),
-    "cache/disk": (),
     "cache/parts": ("test_keys",),
     "cache/records": (),
     "cache/redis": (),

@@ -30,12 +30,12 @@ from anp.sidecar.minds.cost import Cost
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.telemetry.observer import Observer
 from anp.wire.frames import ProtocolType
+from cache.records.negotiations import NegotiationRecord
 from cache.records.records import (
     AgreementRecord,
     AgreementRole,
     AgreementState,
     HalfRecord,
-    NegotiationRecord,
 )
 from cache.store import Store
 from negotiation.document.shape import document_hash

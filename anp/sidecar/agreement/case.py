@@ -26,12 +26,8 @@ from anp.sidecar.agreement.rulings import (
     verdict_of,
 )
 from anp.sidecar.minds.accounts import MAX_EXCHANGES, Exchanged
-from cache.records.records import (
-    AgreementRole,
-    AgreementState,
-    NegotiationRecord,
-    StandingRecord,
-)
+from cache.records.negotiations import NegotiationRecord, StandingRecord
+from cache.records.records import AgreementRole, AgreementState
 from cache.store import Store
 from negotiation.mind import (
     Accept,

@@ -21,7 +21,8 @@ from anp.sidecar.agreement.rulings import (
     standing_of,
     waits_for_owner,
 )
-from cache.records.records import HalfRecord, NegotiationRecord, StandingRecord
+from cache.records.negotiations import NegotiationRecord, StandingRecord
+from cache.records.records import HalfRecord
 from cache.store import Store
 from negotiation.mind import Side
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.outcomes import FailedText, failed_texts, proposed_again
-from cache.records.records import AgreementRecord, NegotiationRecord, hash_text
+from cache.records.negotiations import NegotiationRecord
+from cache.records.records import AgreementRecord, hash_text
 from cache.store import Store
 from negotiation.errors import MindError
 from negotiation.mind import Counter, Demand, HalfSource, Mind, Reject, Side, Verdict

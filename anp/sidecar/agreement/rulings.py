@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from anp.errors import CallError, ErrorKind
-from cache.records.records import AgreementRole, NegotiationRecord, StandingRecord
+from cache.records.negotiations import NegotiationRecord, StandingRecord
+from cache.records.records import AgreementRole
 from negotiation.document.reader import read_document, read_requirement
 from negotiation.errors import DocumentError
 from negotiation.messages import candidate_problem

@@ -23,15 +23,15 @@ from anp.sidecar.library.prune_rules import PruneRules
 from anp.sidecar.library.views import find_hash
 from cache.errors import HashPrefixError
 from cache.parts.pages import Removed
-from cache.records.protocols import MAX_REASON
+from cache.records.negotiations import NegotiationRecord
 from cache.records.records import (
+    MAX_REASON,
     AgreementRecord,
     AgreementRole,
     AgreementState,
     Count,
     HalfRecord,
     Hash,
-    NegotiationRecord,
 )
 from cache.store import Store
 from sandbox.pool.pool import Sandbox

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 from anp.sidecar.agreement.outcomes import TESTS_KEY, in_words
-from cache.records.protocols import RevocationRecord
-from cache.records.records import AgreementRecord, AgreementState
+from cache.records.records import AgreementRecord, AgreementState, RevocationRecord
 
 __all__ = [
     "STATES",

@@ -12,14 +12,15 @@ from anp.sidecar.bundles.export import CLAIMS
 from anp.sidecar.library.state import StateName, last_run, revocation_for, standing_of
 from anp.sidecar.offer.exposure import Exposure
 from cache.errors import HashPrefixError
-from cache.records.protocols import RevocationRecord, UsageRecord
+from cache.records.negotiations import NegotiationRecord
 from cache.records.records import (
     AgreementRecord,
     AgreementRole,
     Count,
     HalfRecord,
     Hash,
-    NegotiationRecord,
+    RevocationRecord,
+    UsageRecord,
 )
 from cache.store import Store
 from sandbox.pool.history import Runs

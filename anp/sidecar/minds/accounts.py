@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from anp.sidecar.minds.cost import Cost
 from anp.sidecar.telemetry.observer import Observer
 from cache.errors import CacheError
-from cache.records.spending import ModelCallRecord, SpendRecord
+from cache.records.negotiations import ModelCallRecord, SpendRecord
 from cache.store import Store
 from negotiation.errors import MindError
 from negotiation.llm.asking.budget import (

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
+from cache.records.negotiations import ModelCallRecord, SpendRecord
 from cache.records.records import Count
-from cache.records.spending import ModelCallRecord, SpendRecord
 from negotiation.llm.asking.budget import OWNER, UNLISTED, BudgetLimits
 
 __all__ = ["MAX_DAYS", "Spend", "first_day", "spend_of"]

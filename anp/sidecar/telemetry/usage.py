@@ -10,8 +10,7 @@ from typing import Final
 
 from cache.errors import CacheError
 from cache.parts.shelf import key_of
-from cache.records.protocols import UsageRecord
-from cache.records.records import AgreementRecord
+from cache.records.records import AgreementRecord, UsageRecord
 from cache.store import Store
 
 __all__ = ["FLUSH_INTERVAL", "UseCounter", "Way"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cache.disk.plain_cache import PlainDisk
+from cache.disk import PlainDisk
 from cache.errors import HashPrefixError, RecordError
 from cache.parts.shelf import key_of
 from cache.records.records import (

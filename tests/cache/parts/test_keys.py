@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 
 from cache.errors import StoreUnavailable
 from cache.parts.keys import KEEP_ENDED, MAX_PEER_KEYS
-from cache.records.keys import KeyRecord
+from cache.records.peers import KeyRecord
 from cache.records.records import AgreementRole
 from cache.store import Store
 

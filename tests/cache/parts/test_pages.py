@@ -11,12 +11,13 @@ import pytest
 from cache.errors import RecordError
 from cache.parts.pages import MAX_LOOKED, Removed
 from cache.parts.shelf import key_of
-from cache.records.protocols import RevocationRecord, UsageRecord
 from cache.records.records import (
     AgreementRecord,
     AgreementRole,
     AgreementState,
     HalfRecord,
+    RevocationRecord,
+    UsageRecord,
 )
 from cache.rows import Rows
 from cache.store import Store

@@ -11,7 +11,7 @@ import pytest
 
 from cache import store as store_module
 from cache.errors import RecordError
-from cache.records.records import NegotiationRecord, StandingRecord
+from cache.records.negotiations import NegotiationRecord, StandingRecord
 from cache.store import Store
 from tests.cache.samples import NEGOTIATION, OTHER, PEER, STANDING
 from tests.clauses import clause

@@ -11,7 +11,7 @@ import pytest
 
 from cache.errors import RecordError
 from cache.parts import spending
-from cache.records.spending import ModelCallRecord, SpendRecord
+from cache.records.negotiations import ModelCallRecord, SpendRecord
 from cache.store import Store
 from tests.cache.samples import MODEL_CALL, PEER, SPEND
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cache.errors import RecordError
+from cache.records.negotiations import NegotiationRecord
 from cache.records.peers import PeerRecord, PeerState, PinRecord
 from cache.records.records import (
     FORMAT,
@@ -21,7 +22,6 @@ from cache.records.records import (
     AgreementState,
     DocumentRecord,
     HalfRecord,
-    NegotiationRecord,
     Record,
     hash_text,
     open_envelope,

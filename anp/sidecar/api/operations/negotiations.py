@@ -17,13 +17,8 @@ from anp.sidecar.api.requests import PAGE_QUERY, page_of, switch
 from anp.sidecar.api.table import STRICT, get, post
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import AgreementWithTests, Library, V, view_of
-from cache.records.records import (
-    AgreementRole,
-    Count,
-    Hash,
-    NegotiationRecord,
-    StandingRecord,
-)
+from cache.records.negotiations import NegotiationRecord, StandingRecord
+from cache.records.records import AgreementRole, Count, Hash
 from negotiation.document.reader import read_requirement
 
 __all__ = ["Negotiation", "NegotiationOperations"]

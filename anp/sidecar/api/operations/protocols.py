@@ -30,8 +30,7 @@ from anp.sidecar.library.views import (
     find_hash,
     view_of,
 )
-from cache.records.protocols import MAX_REASON
-from cache.records.records import AgreementRole, Count, Hash
+from cache.records.records import MAX_REASON, AgreementRole, Count, Hash
 
 __all__ = ["ROLE", "ProtocolOperations"]
 

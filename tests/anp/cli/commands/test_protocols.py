@@ -14,7 +14,7 @@ from anp.cli.commands.protocol_actions import MAX_DIFF_LINES, changes, seconds_o
 from anp.errors import CallError
 from anp.sidecar.home.home import Home
 from anp.sidecar.library.views import UsageCounts
-from cache.records.protocols import UsageRecord
+from cache.records.records import UsageRecord
 from tests.anp.cli.test_commands import HASH, FakeApi, Output, anpd, api, home
 
 __all__ = ["api", "home"]  # Fixtures, which pytest finds by name.

@@ -26,7 +26,8 @@ from anp.sidecar.agreement.rulings import (
     verdict_of,
     waits_for_owner,
 )
-from cache.records.records import AgreementRole, NegotiationRecord, StandingRecord
+from cache.records.negotiations import NegotiationRecord, StandingRecord
+from cache.records.records import AgreementRole
 from negotiation.mind import Accept, Counter, Demand, HalfSource, Reject
 from negotiation.need import Need, need_key
 from negotiation.rules.rules import propose

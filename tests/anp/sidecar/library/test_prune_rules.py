@@ -9,8 +9,7 @@ import pytest
 from anp.sidecar.library.prune_rules import DAY, PruneRules
 from anp.sidecar.library.state import revocation_for, standing_of
 from anp.sidecar.library.views import UsageCounts
-from cache.records.protocols import RevocationRecord, UsageRecord
-from cache.records.records import AgreementState
+from cache.records.records import AgreementState, RevocationRecord, UsageRecord
 from tests.cache.samples import AGREEMENT, HALF, OTHER, PEER, PROVIDER_HALF
 
 NOW = 1000 * DAY

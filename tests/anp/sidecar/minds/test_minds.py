@@ -15,7 +15,8 @@ from anp.sidecar.minds.accounts import Exchanged, Spending
 from anp.sidecar.minds.afterwards import Afterwards, Bill, words_of
 from anp.sidecar.minds.cost import NO_COST, Cost
 from anp.sidecar.minds.minds import Minds, Thinking
-from cache.records.records import AgreementRole, NegotiationRecord
+from cache.records.negotiations import NegotiationRecord
+from cache.records.records import AgreementRole
 from cache.store import Store
 from negotiation.errors import MindError
 from negotiation.llm.asking.budget import BudgetExhausted, BudgetLimits

@@ -1,4 +1,10 @@
-"""Opens the SQLite file, runs work on it in one thread, and explains its failures."""
+"""The store on disk: SQLite through diskcache without pickle.
+
+diskcache's own `Disk` unpickles any row that is marked as pickled (CVE-2025-69872),
+keeps large values in files, and opens or deletes the file that a row names. Here keys
+are text and values JSON or bytes, all in SQLite; a row in any other form than those
+that this module writes counts as damaged.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +16,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 import diskcache
-from diskcache.core import DBNAME, DEFAULT_SETTINGS, METADATA
+from diskcache.core import DBNAME, DEFAULT_SETTINGS, METADATA, MODE_RAW
 
-from cache.disk.plain_cache import SETTINGS, PlainCache, PlainDisk
-from cache.errors import StoreUnavailable
+from cache.errors import RecordError, StoreUnavailable
+from cache.records.records import decode_json, encode_json
+from cache.rows import Row
 
-__all__ = ["LOCK_TIMEOUT", "Database"]
+__all__ = ["LOCK_TIMEOUT", "SETTINGS", "Database", "PlainCache", "PlainDisk"]
 
 LOCK_TIMEOUT = 5.0
 "Seconds to wait for another process that holds the database."
@@ -28,9 +35,156 @@ MAX_SEEN = 65_536
 
 T = TypeVar("T")
 
+SETTINGS: Final[dict[str, Any]] = {
+    "statistics": 0,
+    "tag_index": 0,
+    # Nothing is ever dropped to make room: an agreement is not a cached copy.
+    "eviction_policy": "none",
+    "cull_limit": 0,
+    "size_limit": 2**62,
+    "disk_min_file_size": 2**62,
+    "disk_pickle_protocol": 0,
+    "sqlite_auto_vacuum": 0,
+    "sqlite_cache_size": 2**11,
+    "sqlite_journal_mode": "wal",
+    # SQLite must not map the file: if it shrank, SIGBUS would kill the process.
+    "sqlite_mmap_size": 0,
+    # FULL: committed data survives a power failure.
+    "sqlite_synchronous": 2,
+}
+"Every setting of diskcache 5, so that none is taken from the file."
+
+
+class PlainDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
+    """Converts keys and values between Python and SQLite, and never unpickles."""
+
+    def put(self, key: object) -> tuple[str, bool]:
+        """Return the database form of `key`, which is text."""
+        if type(key) is not str:
+            raise TypeError(f"keys are text, got {type(key).__name__}")
+        return key, True
+
+    def get(self, key: object, raw: object) -> str:
+        """Return the key of a row; RecordError if we never wrote it."""
+        if type(key) is not str or raw != 1:
+            raise RecordError("the key is not a plain text")
+        return key
+
+    def store(
+        self, value: object, read: bool, key: object = None
+    ) -> tuple[int, int, None, object]:
+        """Return size, mode, no file name, and the database form of `value`.
+
+        bytes become a BLOB, everything else JSON text.
+        """
+        if read:
+            raise TypeError("values are JSON or bytes, not files")
+        if type(value) is bytes:
+            return len(value), MODE_RAW, None, sqlite3.Binary(value)
+        text = encode_json(value)
+        return len(text), MODE_RAW, None, text
+
+    def fetch(
+        self, mode: object, filename: object, value: object, read: object
+    ) -> object:
+        """Return the value of a row; RecordError if we never wrote it."""
+        if mode != MODE_RAW or filename is not None or read:
+            raise RecordError(f"unknown storage mode {mode!r:.20}")
+        if type(value) is bytes:
+            return value
+        if type(value) is not str:
+            raise RecordError("the value is neither text nor bytes")
+        return decode_json(value)
+
+    def filename(self, key: object = None, value: object = None) -> NoReturn:
+        """Refuse to name a file: values are never kept in files."""
+        raise TypeError("values are kept in SQLite only")
+
+    def remove(self, file_path: object) -> None:
+        """Do nothing: the name comes from a row that this program did not write."""
+
+
+class PlainCache(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
+    """diskcache's `Cache`, with look-ups of all rows whose key has a prefix."""
+
+    def rows(
+        self,
+        prefix: str,
+        *,
+        limit: int = -1,
+        descending: bool = False,
+        after: str = "",
+    ) -> list[Row]:
+        """See `Rows.rows`; SQLite's index finds the range, so no other row is read."""
+        sql = _SELECT_DOWN if descending else _SELECT_UP
+        low, high = _range(prefix)
+        # The NUL character sorts first, so no key lies between `after` and this one.
+        low = max(low, f"{after}\0") if after else low
+        found = self._sql(sql, (low, high, limit)).fetchall()
+        return [self._row(*columns) for columns in found]
+
+    def set(self, key: str, value: object, *, keep: float | None = None) -> object:
+        """Store a value; on disk it stays until it is deleted."""
+        return super().set(key, value)
+
+    def keys(self, prefix: str, *, descending: bool = False) -> list[str]:
+        """See `Rows.keys`."""
+        return [key for key, _ in self.sizes(prefix, descending=descending)]
+
+    def sizes(self, prefix: str, *, descending: bool = False) -> list[tuple[str, int]]:
+        """See `Rows.sizes`."""
+        sql = _SIZES_DOWN if descending else _SIZES_UP
+        found: list[tuple[str, int]] = self._sql(sql, _range(prefix)).fetchall()
+        return found
+
+    def abandon_transaction(self) -> None:
+        """Roll back after a failed commit, so that another transaction can begin."""
+        if self._con.in_transaction:
+            self._con.rollback()
+
+    def check_integrity(self) -> list[str]:
+        """Return the faults that SQLite finds in the whole file; reads all of it."""
+        found = self._sql("PRAGMA integrity_check(100)").fetchall()
+        return [str(text) for (text,) in found if text != "ok"]
+
+    @property
+    def _con(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection = super()._con
+        # Undecodable text would fail the whole query; decoded so, only its row is
+        # damaged.
+        connection.text_factory = _any_text
+        return connection
+
+    def _row(
+        self, key: str, raw: object, mode: object, filename: object, value: object
+    ) -> Row:
+        try:
+            self._disk.get(key, raw)
+            return Row(key, self._disk.fetch(mode, filename, value, False), None)
+        except RecordError as exc:
+            return Row(key, None, str(exc))
+
+
+# A key beginning with the prefix is at least the prefix and below the prefix followed
+# by the last character there is. SQLite sorts blobs behind all text, so planted blob
+# keys are never in the range.
+_WHERE = "FROM Cache WHERE key >= ? AND key < ? ORDER BY key"
+_SELECT_UP = f"SELECT key, raw, mode, filename, value {_WHERE} LIMIT ?"
+_SELECT_DOWN = f"SELECT key, raw, mode, filename, value {_WHERE} DESC LIMIT ?"
+_SIZES_UP = f"SELECT key, size {_WHERE}"
+_SIZES_DOWN = f"SELECT key, size {_WHERE} DESC"
+
+
+def _range(prefix: str) -> tuple[str, str]:
+    return prefix, prefix + "\U0010ffff"
+
+
+def _any_text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
 
 class Database:
-    """One open database; see `cache.rows.Backend`.
+    """One open database; see `cache.rows.StoreBackend`.
 
     It belongs to one daemon, or to a tool while that one does not run. All work runs
     in one thread of its own, over one connection that `close` ends. Callers from
@@ -57,18 +211,13 @@ class Database:
             raise
 
     @property
-    def folder(self) -> Path:
-        """The folder with the database's files, absolute."""
-        return self._folder
-
-    @property
     def is_open(self) -> bool:
         """True until `close` is called."""
         return self._cache is not None
 
     @property
     def is_shared(self) -> bool:
-        """See `Backend.is_shared`."""
+        """See `StoreBackend.is_shared`."""
         return False
 
     @property
@@ -77,12 +226,12 @@ class Database:
         return self._writes
 
     def read(self, work: Callable[[PlainCache], T]) -> T:
-        """Return what `work` returns; StoreUnavailable if the database fails it."""
+        """See `StoreBackend.read`."""
         cache = self._open_cache()
         return self._in_thread(lambda: work(cache))
 
     def write(self, work: Callable[[PlainCache], T]) -> T:
-        """Run `work` in one transaction: all of it lasts, or nothing of it happened."""
+        """See `StoreBackend.write`."""
         cache = self._open_cache()
 
         def transact() -> T:
@@ -97,7 +246,7 @@ class Database:
         return self._in_thread(transact)
 
     def first_time(self, names: Sequence[str], *, keep: float) -> bool:
-        """See `Backend.first_time`; kept in memory, since only this process asks."""
+        """See `StoreBackend.first_time`; in memory, as only this process asks."""
 
         def work() -> bool:
             now = time.monotonic()
@@ -114,7 +263,7 @@ class Database:
         return self._in_thread(work)
 
     def changes(self, area: str) -> int:
-        """See `Backend.changes`."""
+        """See `StoreBackend.changes`."""
         return 0
 
     def check(self) -> list[str]:

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from diskcache.core import DEFAULT_SETTINGS
 
-from cache.disk.database import Database
-from cache.disk.plain_cache import SETTINGS, PlainCache
+from cache.disk import SETTINGS, Database, PlainCache
 from cache.errors import StoreUnavailable
 from cache.store import Store, StoreLimits
 from tests.cache.samples import PIN, trio

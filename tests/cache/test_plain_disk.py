@@ -13,8 +13,7 @@ from diskcache.core import MODE_BINARY, MODE_NONE, MODE_PICKLE, MODE_RAW, MODE_T
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cache.disk.database import Database
-from cache.disk.plain_cache import PlainDisk
+from cache.disk import Database, PlainDisk
 from cache.errors import RecordError
 from cache.records.peers import PinRecord
 from cache.store import Store
@@ -197,11 +196,11 @@ def test_rows_are_found_by_prefix_in_order(tmp_path: Path) -> None:
 
 
 def test_a_lookup_by_prefix_uses_the_index(tmp_path: Path) -> None:
-    from cache.disk import plain_cache
+    from cache import disk
 
     Database(tmp_path).close()
     connection = sqlite3.connect(tmp_path / "cache.db")
-    for statement in (plain_cache._SELECT_UP, plain_cache._SELECT_DOWN):
+    for statement in (disk._SELECT_UP, disk._SELECT_DOWN):
         plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}", ("a", "b", 1))
         assert "SEARCH Cache USING INDEX Cache_key_raw" in str(plan.fetchall())
     connection.close()
