@@ -1,7 +1,6 @@
 """The store: agreements, documents, module halves, keys, and what is known of peers.
 
-* `store`: the store of one daemon, put together from its parts.
-* `opening`: opens the store where the owner wants it.
+* `store`: the store of one daemon, put together from its parts and opened.
 * `parts`: one part of the store for each kind of record.
 * `records`: the records as plain data.
 * `rows`: rows under text keys, and transactions over them.

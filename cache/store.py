@@ -1,152 +1,70 @@
-"""The store of one daemon: agreements, negotiations, spending, peers and pins."""
+"""The store of one daemon, in a folder or on a server as the configuration says."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from pathlib import Path
 
-from cache.parts.agreements import StoreLimits
-from cache.parts.imports import ImportStore
-from cache.parts.keys import KeyStore
-from cache.parts.pages import LookingStore
+from cache.parts.keys import KeyStore, end_all_keys
+from cache.parts.library import LibraryStore
+from cache.parts.negotiations import NegotiationStore
 from cache.parts.peers import PeerStore
-from cache.parts.rulings import RulingStore
-from cache.parts.shelf import key_of
-from cache.parts.spending import SpendStore
+from cache.parts.shelf import StoreLimits
 from cache.parts.usage import UsageStore
-from cache.records.negotiations import NegotiationRecord, StandingRecord
-from cache.rows import Rows
+from cache.redis.database import RedisDatabase
+from cache.redis.place import DEFAULT_PREFIX, RedisPlace
+from cache.redis.server import RedisTimes
 
-__all__ = ["MAX_STANDING", "Store", "StoreLimits"]
-
-MAX_STANDING = 1000
-"Decisions of the owner for later negotiations that are kept, the newest ones."
+__all__ = ["Store", "StoreLimits", "open_store", "store_warnings"]
 
 
-class Store(
-    ImportStore,
-    SpendStore,
-    KeyStore,
-    PeerStore,
-    RulingStore,
-    UsageStore,
-    LookingStore,
-):
-    """All data that outlives a run of the daemon; see `AgreementStore`."""
+class Store(LibraryStore, NegotiationStore, PeerStore, KeyStore, UsageStore):
+    """All data that outlives a run of the daemon; see `StoreBase`."""
 
-    # Negotiations
 
-    def save_negotiation(self, negotiation: NegotiationRecord) -> None:
-        """Store or replace a negotiation; over a limit the oldest failed ones go."""
+def open_store(
+    folder: Path,
+    *,
+    url: str | None = None,
+    prefix: str = DEFAULT_PREFIX,
+    ca_file: Path | None = None,
+    owner: str = "",
+    limits: StoreLimits | None = None,
+    times: RedisTimes | None = None,
+) -> Store:
+    """Open the store in `folder`, or on the server that `url` names.
 
-        def work(cache: Rows) -> None:
-            agreed = replace(negotiation, outcome="agreed")
-            other = replace(negotiation, outcome="")
-            for key in {key_of(agreed), key_of(other)} - {key_of(negotiation)}:
-                cache.delete(key)
-            self._shelf.put(cache, negotiation)
-            self._prune_negotiations(cache)
+    Args:
+        url: `redis://…`, `rediss://…` or `unix://…`; see `RedisPlace.parse`.
+        prefix: Beginning of all keys on the server; one for each identity.
+        ca_file: Certificates (PEM) for `rediss://`; None uses the system's.
+        owner: Identity the store on the server belongs to; another's is refused.
 
-        self._database.write(work)
+    Raises:
+        PlaceError: the URL or the prefix is invalid.
+        StoreUnavailable: the store cannot be used now; the message says what to do.
+    """
+    if url is None:
+        return Store(folder, limits)
+    place = RedisPlace.parse(url, prefix=prefix, ca_file=ca_file)
+    database = RedisDatabase(place, owner=owner, times=times, on_loss=end_all_keys)
+    return Store(database, limits)
 
-    def negotiations(self, *, limit: int = 100) -> list[NegotiationRecord]:
-        """Return the newest `limit` negotiations, newest first."""
 
-        def work(cache: Rows) -> list[NegotiationRecord]:
-            return [
-                record
-                for area in ("agreed", "other")
-                for record in self._shelf.scan(
-                    cache,
-                    NegotiationRecord,
-                    f"negotiation/{area}/",
-                    limit=limit,
-                    descending=True,
-                )
-            ]
+def store_warnings(
+    url: str,
+    *,
+    prefix: str = DEFAULT_PREFIX,
+    ca_file: Path | None = None,
+    owner: str = "",
+) -> list[str]:
+    """Connect to a server and return warnings about its settings.
 
-        found = self._database.read(work)
-        return sorted(found, key=lambda n: (n.started, n.id), reverse=True)[:limit]
-
-    def negotiation(self, id_prefix: str) -> NegotiationRecord | None:
-        """Return the newest negotiation whose id begins with `id_prefix`, or None."""
-
-        def work(cache: Rows) -> NegotiationRecord | None:
-            keys = [
-                key
-                for key in cache.keys("negotiation/")
-                if key.rpartition("/")[2].startswith(id_prefix)
-            ]
-            if not keys or not id_prefix:
-                return None
-            newest = max(keys, key=lambda key: key.split("/")[2:])
-            return self._shelf.get(cache, NegotiationRecord, newest)
-
-        return self._database.read(work)
-
-    def negotiation_ids(self, id_prefix: str, *, limit: int = 2) -> list[str]:
-        """Return at most `limit` ids of stored negotiations with this prefix."""
-        keys = self._database.read(lambda cache: cache.sizes("negotiation/"))
-        ids = (key.rpartition("/")[2] for key, _ in keys)
-        found = {name for name in ids if id_prefix and name.startswith(id_prefix)}
-        return sorted(found)[:limit]
-
-    # Standing decisions
-
-    def save_standing(self, standing: StandingRecord, *, now: float) -> None:
-        """Store a decision for later; lapsed ones go, and the oldest over a limit."""
-
-        def work(cache: Rows) -> None:
-            self._shelf.put(cache, standing)
-            kept = self._shelf.scan(cache, StandingRecord, "standing/")
-            kept.sort(key=lambda record: (record.expires > now, record.created))
-            lapsed = sum(record.expires <= now for record in kept)
-            for record in kept[: max(lapsed, len(kept) - MAX_STANDING)]:
-                cache.delete(key_of(record))
-
-        self._database.write(work)
-
-    def standing(self, peer_did: str | None = None) -> list[StandingRecord]:
-        """Return all decisions about a peer, or about all peers, newest first."""
-        prefix = "standing/" if peer_did is None else f"standing/{peer_did}/"
-        found = self._database.read(
-            lambda cache: self._shelf.scan(cache, StandingRecord, prefix)
-        )
-        return sorted(found, key=lambda word: (word.created, word.id), reverse=True)
-
-    def take_standing(
-        self, standing: StandingRecord, *, by: str, now: float
-    ) -> StandingRecord | None:
-        """Mark a decision as used by the negotiation `by`; None if already used."""
-
-        def work(cache: Rows) -> StandingRecord | None:
-            known = self._shelf.get(cache, StandingRecord, key_of(standing))
-            if known is None or known.used is not None or known.expires <= now:
-                return None
-            taken = replace(known, used=now, used_by=by)
-            self._shelf.put(cache, taken)
-            return taken
-
-        return self._database.write(work)
-
-    def give_back_standing(self, standing: StandingRecord) -> None:
-        """Make a decision available again after a negotiation that did not need it."""
-
-        def work(cache: Rows) -> None:
-            known = self._shelf.get(cache, StandingRecord, key_of(standing))
-            if known is not None and known.used_by == standing.used_by:
-                self._shelf.put(cache, replace(known, used=None, used_by=None))
-
-        self._database.write(work)
-
-    # Internal; these run in the database's thread.
-
-    def _prune_negotiations(self, cache: Rows) -> None:
-        total = 0
-        rows = cache.sizes("negotiation/other/", descending=True)
-        for count, (key, size) in enumerate(rows, start=1):
-            total += size
-            if (
-                count > self._limits.max_failed_negotiations
-                or total > self._limits.max_failed_bytes
-            ):
-                cache.delete(key)
+    Raises:
+        PlaceError, StoreUnavailable: see `open_store`.
+    """
+    place = RedisPlace.parse(url, prefix=prefix, ca_file=ca_file)
+    database = RedisDatabase(place, owner=owner, on_loss=end_all_keys)
+    try:
+        return database.check()
+    finally:
+        database.close()

@@ -23,7 +23,7 @@ from anp.sidecar.telemetry.tracing import tracer_provider
 from anp.sidecar.telemetry.usage import UseCounter
 from anp.sidecar.wiring import make_calls, make_code, make_minds, make_offer, make_peers
 from anp.version import daemon_version
-from cache.parts.imports import Imported
+from cache.parts.agreements import Imported
 from cache.records.records import AgreementRole
 
 __all__ = ["Daemon"]

@@ -1,12 +1,10 @@
-"""The parts of the store, one for each kind of record.
+"""The parts of the store, one for each subject.
 
-* `shelf`: records in rows: keys, checksums, damage.
-* `agreements`: documents, halves and agreements.
-* `imports`: halves that come from a bundle.
-* `pages`: lists in pages, and pruning.
-* `rulings`: texts that the owner revoked or gave back.
-* `keys`: short-term keys that outlive their link.
+* `shelf`: the base of all parts: records in rows, transactions, damage.
+* `agreements`: documents, halves and agreements, also imported ones.
+* `library`: lists in pages, pruning, documents that the owner revoked.
+* `negotiations`: negotiations, and the owner's decisions for later ones.
 * `peers`: peers under all their DIDs, pins, and the keys of DIDs on the web.
-* `spending`: accounts and the ledger of calls to models.
-* `usage`: counts of calls.
+* `keys`: short-term keys that outlive their link.
+* `usage`: counts of calls, accounts and the ledger of calls to models.
 """

@@ -1,17 +1,14 @@
-"""The part of the store for agreements with their documents and halves."""
+"""The part of the store for agreements, documents and halves, also imported ones."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal
 
-from cache.disk import LOCK_TIMEOUT, Database
 from cache.errors import HashPrefixError, RecordError
-from cache.parts.shelf import Damage, Shelf, key_of
+from cache.parts.shelf import StoreBase, key_of, reads, writes
 from cache.records.records import (
     AgreementRecord,
     AgreementRole,
@@ -19,109 +16,58 @@ from cache.records.records import (
     DocumentRecord,
     HalfRecord,
 )
-from cache.rows import Rows, StoreBackend
+from cache.rows import Rows
 
-__all__ = ["AgreementStore", "StoreLimits"]
+__all__ = ["AgreementStore", "ImportPart", "Imported"]
 
 _HASH_PREFIX = re.compile(r"(?:sha256:)?([0-9a-f]{1,64})", re.IGNORECASE)
 _ACTIVE = frozenset({AgreementState.ACTIVE})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreLimits:
-    """Limits on data whose amount others determine."""
+@dataclass(frozen=True, slots=True)
+class ImportPart:
+    """One half to import, and the peer that it will serve."""
 
-    lock_timeout: float = LOCK_TIMEOUT
-    "Seconds to wait for another process that holds the database."
+    half: HalfRecord
+    "The half; revision 0 lets the store give it the next number."
 
-    max_failed_negotiations: int = 1000
-    "Negotiations without agreement that are kept; the oldest are dropped first."
+    samples: Literal["full", "partial", "none"]
+    "Share of the schemas for which messages could be made; see `AgreementRecord`."
 
-    max_failed_bytes: int = 64 * 1024 * 1024
-    """Bytes of all kept negotiations without agreement; one transcript can have
-    megabytes."""
+    tests: Mapping[str, Any]
+    "Findings of the half's tests on this side."
 
-    max_strangers: int = 1000
-    "Peers kept about which the owner decided nothing; the longest unseen go first."
+    peer_did: str | None = None
+    "Canonical DID of the only peer it serves; None serves all."
+
+    agreement: AgreementRecord | None = None
+    "Stored unless an agreement with its key exists."
 
 
-class AgreementStore:
-    """Stores documents, halves and agreements durably (ANP-84, ANP-85).
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The result of importing one half."""
 
-    Methods block for a disk access: call them in a thread. Any number of threads may
-    call them at once. A method that returns has stored its changes durably; otherwise
-    it raises one of these:
+    half: HalfRecord
+    "The half as it is stored, with its revision."
 
-    StoreUnavailable: the disk is full, the file damaged, or held by another process.
-    RecordError: the record to store is invalid.
-    """
+    agreements: tuple[AgreementRecord, ...]
+    "The agreements that use it now."
 
-    def __init__(
-        self, place: Path | StoreBackend, limits: StoreLimits | None = None
-    ) -> None:
-        """Open or make the store in a folder, or use a back end; `close` closes it."""
-        self._limits = limits or StoreLimits()
-        self._shelf = Shelf()
-        self._database: StoreBackend = (
-            Database(place, lock_timeout=self._limits.lock_timeout)
-            if isinstance(place, Path)
-            else place
-        )
+    replaced: tuple[int, ...]
+    "Revisions that serve nobody any more."
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+class AgreementStore(StoreBase):
+    """Stores documents, halves and agreements durably (ANP-84, ANP-85)."""
 
-    def close(self) -> None:
-        """Close the files; a second call does nothing."""
-        if self._database.is_open:
-            self._database.close()
-
-    @property
-    def damaged(self) -> tuple[Damage, ...]:
-        """Rows found damaged so far; each counts as absent, all others are usable."""
-        return self._shelf.damaged
-
-    @property
-    def is_shared(self) -> bool:
-        """True when other daemons may use the same store."""
-        return self._database.is_shared
-
-    @property
-    def writes(self) -> int | None:
-        """Number of write transactions so far; see `Backend.writes`."""
-        return self._database.writes
-
-    def changes(self, area: str) -> int:
-        """Return a number that grows when another daemon changes records of a kind.
-
-        Args:
-            area: `agreement`, `half`, `peer`… Without other daemons the number stays.
-        """
-        return self._database.changes(area)
-
-    def first_time(self, names: Sequence[str], *, keep: float) -> bool:
-        """Remember `names` for `keep` seconds, unless one of them is remembered.
-
-        Returns:
-            True when none of them was; all daemons of one store share one memory.
-        """
-        return self._database.first_time(names, keep=keep)
-
-    def check(self) -> tuple[list[str], tuple[Damage, ...]]:
-        """Read everything; return the faults of the whole store, and damaged rows."""
-        self._database.read(self._shelf.check)
-        return self._database.check(), self.damaged
-
+    @writes
     def save_agreement(
-        self, document: DocumentRecord, half: HalfRecord, agreement: AgreementRecord
+        self,
+        cache: Rows,
+        document: DocumentRecord,
+        half: HalfRecord,
+        agreement: AgreementRecord,
     ) -> AgreementRecord:
         """Store the three in one transaction (ANP-84) and return the agreement.
 
@@ -136,19 +82,15 @@ class AgreementStore:
             raise RecordError("document, half and agreement have different hashes")
         if half.role != agreement.role:
             raise RecordError("half and agreement have different roles")
-
-        def work(cache: Rows) -> AgreementRecord:
-            halves = self._halves(cache, half.hash)
-            if self._is_revoked(cache, half.hash, agreement.peer_did, halves):
-                raise RecordError(f"document {half.hash[:12]} was revoked by the owner")
-            numbered = self._number(cache, half, halves)
-            stored = replace(agreement, revision=numbered.revision)
-            self._shelf.put(cache, document)
-            self._shelf.put(cache, numbered)
-            self._shelf.put(cache, stored)
-            return stored
-
-        return self._database.write(work)
+        halves = self._halves(cache, half.hash)
+        if self._is_revoked(cache, half.hash, agreement.peer_did, halves):
+            raise RecordError(f"document {half.hash[:12]} was revoked by the owner")
+        numbered = self._number(cache, half, halves)
+        stored = replace(agreement, revision=numbered.revision)
+        self._shelf.put(cache, document)
+        self._shelf.put(cache, numbered)
+        self._shelf.put(cache, stored)
+        return stored
 
     def agreements(
         self,
@@ -167,18 +109,14 @@ class AgreementStore:
         if role is AgreementRole.PROVIDER:
             return []
         prefix = f"agreement/requester/{own_did}/{peer_did}/{need_key}/"
-        found = self._database.read(
-            lambda cache: self._shelf.scan(cache, AgreementRecord, prefix)
-        )
+        found = self._scan(AgreementRecord, prefix)
         return self._newest_first(found, states)
 
     def all_agreements(
         self, *, states: Collection[AgreementState] = frozenset(AgreementState)
     ) -> list[AgreementRecord]:
         """Return all agreements of both roles, newest first; reads every one."""
-        found = self._database.read(
-            lambda cache: self._shelf.scan(cache, AgreementRecord, "agreement/")
-        )
+        found = self._scan(AgreementRecord, "agreement/")
         return self._newest_first(found, states)
 
     def agreements_of(self, hash_: str) -> list[AgreementRecord]:
@@ -191,12 +129,13 @@ class AgreementStore:
     def provider_agreement(self, hash_: str, peer_did: str) -> AgreementRecord | None:
         """Return what was agreed with `peer_did` on `hash_` as provider, or None."""
         prefix = f"agreement/provider/{hash_.lower()}/{peer_did}/"
-        found = self._database.read(
-            lambda cache: self._shelf.scan(cache, AgreementRecord, prefix)
-        )
+        found = self._scan(AgreementRecord, prefix)
         return next(iter(self._newest_first(found, frozenset(AgreementState))), None)
 
-    def provider_half(self, hash_: str, peer_did: str) -> HalfRecord | None:
+    @reads
+    def provider_half(
+        self, cache: Rows, hash_: str, peer_did: str
+    ) -> HalfRecord | None:
         """Return the half that answers `peer_did` when it offers `hash_`, or None.
 
         That is the revision agreed with this peer, if there is one, and otherwise the
@@ -204,28 +143,58 @@ class AgreementStore:
         with. None means that the offer is declined and the peers negotiate.
         """
         hash_ = hash_.lower()
-
-        def work(cache: Rows) -> HalfRecord | None:
-            known = self._halves(cache, hash_)
-            halves = [half for half in known if half.role is AgreementRole.PROVIDER]
-            if self._is_revoked(cache, hash_, peer_did, halves):
+        known = self._halves(cache, hash_)
+        halves = [half for half in known if half.role is AgreementRole.PROVIDER]
+        if self._is_revoked(cache, hash_, peer_did, halves):
+            return None
+        own = self._shelf.scan(
+            cache, AgreementRecord, f"agreement/provider/{hash_}/{peer_did}/"
+        )
+        active = [half for half in halves if half.state is AgreementState.ACTIVE]
+        for agreement in self._newest_first(own, frozenset(AgreementState)):
+            # A revision that was revoked or went stale for this peer must not be
+            # replaced by another peer's revision without a negotiation.
+            if agreement.state is not AgreementState.ACTIVE:
                 return None
-            own = self._shelf.scan(
-                cache, AgreementRecord, f"agreement/provider/{hash_}/{peer_did}/"
-            )
-            active = [half for half in halves if half.state is AgreementState.ACTIVE]
-            for agreement in self._newest_first(own, frozenset(AgreementState)):
-                # A revision that was revoked or went stale for this peer must not be
-                # replaced by another peer's revision without a negotiation.
-                if agreement.state is not AgreementState.ACTIVE:
-                    return None
-                active = [h for h in active if h.revision == agreement.revision]
-            if not own:
-                flawed = self._failed_revisions(cache, hash_)
-                active = [h for h in active if h.revision not in flawed]
-            return active[0] if active else None
+            active = [h for h in active if h.revision == agreement.revision]
+        if not own:
+            flawed = self._failed_revisions(cache, hash_)
+            active = [h for h in active if h.revision not in flawed]
+        return active[0] if active else None
 
-        return self._database.read(work)
+    @writes
+    def save_import(
+        self, cache: Rows, document: DocumentRecord, parts: Sequence[ImportPart]
+    ) -> tuple[Imported, ...]:
+        """Store the halves of one document in one transaction, and put them to use.
+
+        The active agreements on the document move to the imported revision: those of
+        `peer_did`, or all. Without `peer_did` the half replaces all others: older
+        provider revisions go stale, because `provider_half` serves a peer that has no
+        revision of its own with the first active one, and the owner chose this one.
+        With `peer_did` other peers keep the revisions they have.
+
+        Raises:
+            RecordError: the parts do not belong to the document, the owner revoked the
+                document or the agreement, or a requester's half would serve nobody.
+        """
+        if any(part.half.hash != document.hash for part in parts):
+            raise RecordError("a half is of another document")
+        for part in parts:
+            made = part.agreement
+            if made is not None and (
+                (made.hash, made.role) != (document.hash, part.half.role)
+                or made.peer_did != part.peer_did
+            ):
+                raise RecordError("half and agreement do not belong together")
+        halves = self._halves(cache, document.hash)
+        if self._is_revoked(cache, document.hash, None, halves):
+            raise RecordError(f"document {document.hash[:12]} was revoked by the owner")
+        for part in parts:
+            if self._is_revoked(cache, document.hash, part.peer_did, ()):
+                raise RecordError("the owner revoked it for this peer")
+        self._shelf.put(cache, document)
+        return tuple(self._take_in(cache, part, halves) for part in parts)
 
     # Documents and halves
 
@@ -240,11 +209,7 @@ class AgreementStore:
             raise _ambiguous(hash_prefix, matches)
         if not matches:
             return None
-        return self._database.read(
-            lambda cache: self._shelf.get(
-                cache, DocumentRecord, f"document/{matches[0]}"
-            )
-        )
+        return self._get(DocumentRecord, f"document/{matches[0]}")
 
     def find_hash(self, prefix: str) -> str:
         """Return the only document hash that begins with `prefix`.
@@ -269,11 +234,10 @@ class AgreementStore:
     def half(self, hash_: str, role: AgreementRole, revision: int) -> HalfRecord | None:
         """Return one revision of a half, or None."""
         key = f"half/{hash_.lower()}/{role}/{revision:08d}"
-        return self._database.read(
-            lambda cache: self._shelf.get(cache, HalfRecord, key)
-        )
+        return self._get(HalfRecord, key)
 
-    def release_failed(self, hash_: str) -> int:
+    @writes
+    def release_failed(self, cache: Rows, hash_: str) -> int:
         """Mark agreements on a document as stale where its test cases failed.
 
         The document can then be agreed again.
@@ -282,21 +246,19 @@ class AgreementStore:
             Number of agreements that changed.
         """
         hash_ = hash_.lower()
+        failed = [
+            agreement
+            for agreement in self._agreements_of(cache, hash_)
+            if agreement.state is AgreementState.FAILED
+        ]
+        for agreement in failed:
+            self._shelf.put(cache, replace(agreement, state=AgreementState.STALE))
+        return len(failed)
 
-        def work(cache: Rows) -> int:
-            failed = [
-                agreement
-                for agreement in self._agreements_of(cache, hash_)
-                if agreement.state is AgreementState.FAILED
-            ]
-            for agreement in failed:
-                self._shelf.put(cache, replace(agreement, state=AgreementState.STALE))
-            return len(failed)
-
-        return self._database.write(work)
-
+    @writes
     def set_tests(
         self,
+        cache: Rows,
         agreement: AgreementRecord,
         tests: Mapping[str, Any],
         *,
@@ -307,32 +269,25 @@ class AgreementStore:
         Args:
             state: The new state of the agreement; None keeps the present one.
         """
+        stored = self._shelf.get(cache, AgreementRecord, key_of(agreement))
+        changed = replace(stored or agreement, tests=dict(tests))
+        # A revocation by the owner in the meantime must not be undone.
+        if state is not None and changed.state is not AgreementState.REVOKED:
+            changed = replace(changed, state=state)
+        if stored is not None:
+            self._shelf.put(cache, changed)
+        return changed
 
-        def work(cache: Rows) -> AgreementRecord:
-            stored = self._shelf.get(cache, AgreementRecord, key_of(agreement))
-            changed = replace(stored or agreement, tests=dict(tests))
-            # A revocation by the owner in the meantime must not be undone.
-            if state is not None and changed.state is not AgreementState.REVOKED:
-                changed = replace(changed, state=state)
-            if stored is not None:
-                self._shelf.put(cache, changed)
-            return changed
-
-        return self._database.write(work)
-
-    def is_revoked(self, hash_: str, peer_did: str | None = None) -> bool:
+    @reads
+    def is_revoked(self, cache: Rows, hash_: str, peer_did: str | None = None) -> bool:
         """Return whether the owner revoked the document.
 
         Args:
             peer_did: A peer's canonical DID; a revocation for it alone counts too.
         """
         hash_ = hash_.lower()
-
-        def work(cache: Rows) -> bool:
-            halves = self._halves(cache, hash_)
-            return self._is_revoked(cache, hash_, peer_did, halves)
-
-        return self._database.read(work)
+        halves = self._halves(cache, hash_)
+        return self._is_revoked(cache, hash_, peer_did, halves)
 
     # Internal; all of these run in the database's thread.
 
@@ -411,6 +366,61 @@ class AgreementStore:
             lambda cache: cache.sizes(f"document/{match[1].lower()}")
         )
         return [key.removeprefix("document/") for key, _ in found]
+
+    def _take_in(
+        self, cache: Rows, part: ImportPart, halves: list[HalfRecord]
+    ) -> Imported:
+        half = self._number(cache, part.half, halves)
+        self._shelf.put(cache, half)
+        agreements = tuple(
+            replace(
+                known,
+                revision=half.revision,
+                samples=part.samples,
+                tests=dict(part.tests),
+                # A call takes the newest agreement, and the owner chose this half now.
+                created=part.half.created,
+                state=AgreementState.ACTIVE,
+            )
+            for known in self._served(cache, part)
+        )
+        if half.role is AgreementRole.REQUESTER and not agreements:
+            raise RecordError("no agreement would use the requester half")
+        for agreement in agreements:
+            self._shelf.put(cache, agreement)
+        replaced: list[int] = []
+        if half.role is AgreementRole.PROVIDER and part.peer_did is None:
+            for other in halves:
+                if (
+                    other.role is half.role
+                    and other.state is AgreementState.ACTIVE
+                    and other.revision != half.revision
+                ):
+                    self._shelf.put(cache, replace(other, state=AgreementState.STALE))
+                    replaced.append(other.revision)
+        return Imported(half, agreements, tuple(replaced))
+
+    def _served(self, cache: Rows, part: ImportPart) -> list[AgreementRecord]:
+        """Return the agreements that will use the half, the new one among them."""
+        known = {
+            key_of(agreement): agreement
+            for agreement in self._agreements_of(cache, part.half.hash)
+            if agreement.role is part.half.role
+            and part.peer_did in {None, agreement.peer_did}
+        }
+        served = {
+            key: agreement
+            for key, agreement in known.items()
+            if agreement.state is AgreementState.ACTIVE
+        }
+        if part.agreement is not None:
+            key = key_of(part.agreement)
+            named = known.get(key, part.agreement)
+            if named.state is AgreementState.REVOKED:
+                raise RecordError("the owner revoked the agreement with this peer")
+            # The import brings a stale agreement back into use.
+            served[key] = named
+        return list(served.values())
 
 
 def _same_code(one: HalfRecord, other: HalfRecord) -> bool:

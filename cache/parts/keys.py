@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from cache.parts.agreements import AgreementStore
-from cache.parts.shelf import Shelf, key_of
+from cache.parts.shelf import Shelf, StoreBase, key_of, writes
 from cache.records.peers import MAX_KEY_COUNTER, KeyRecord
 from cache.records.records import AgreementRole
 from cache.rows import Rows
@@ -32,44 +31,37 @@ still gets a true answer when it asks whether one of its frames was accepted."""
 T = TypeVar("T")
 
 
-class KeyStore(AgreementStore):
-    """Stores keys for resumption; see `AgreementStore`. `now` is seconds since 1970.
+class KeyStore(StoreBase):
+    """Stores keys for resumption. `now` is seconds since 1970.
 
     A key is identified by our role, the peer's DID as on the wire, and its id.
     """
 
-    def save_key(self, record: KeyRecord, *, now: float) -> bool:
+    @writes
+    def save_key(self, cache: Rows, record: KeyRecord, *, now: float) -> bool:
         """Drop expired keys and store a new one; return whether there was room."""
-
-        def work(cache: Rows) -> bool:
-            area = f"key/{record.role}/{record.peer_did}/"
-            for prefix, most in ((area, MAX_PEER_KEYS), ("key/", MAX_KEYS)):
-                if len(cache.keys(prefix)) >= most:
-                    self._prune(cache, prefix, now)
-                if len(cache.keys(prefix)) >= most:
-                    return False
-            if key_of(record) in cache:
+        area = f"key/{record.role}/{record.peer_did}/"
+        for prefix, most in ((area, MAX_PEER_KEYS), ("key/", MAX_KEYS)):
+            if len(cache.keys(prefix)) >= most:
+                self._prune(cache, prefix, now)
+            if len(cache.keys(prefix)) >= most:
                 return False
-            keep = max(0.0, record.expires - now) + KEEP_ENDED
-            self._shelf.put(cache, record, keep=keep)
-            return True
-
-        return self._database.write(work)
+        if key_of(record) in cache:
+            return False
+        keep = max(0.0, record.expires - now) + KEEP_ENDED
+        self._shelf.put(cache, record, keep=keep)
+        return True
 
     def key(self, role: AgreementRole, peer_did: str, key_id: str) -> KeyRecord | None:
         """Return a key, or None if it is absent or damaged."""
         where = _where(role, peer_did, key_id)
-        return self._database.read(
-            lambda cache: self._shelf.get(cache, KeyRecord, where)
-        )
+        return self._get(KeyRecord, where)
 
     def keys_with(
         self, role: AgreementRole, peer_did: str, binding: str
     ) -> list[KeyRecord]:
         """Return the keys with a peer that are bound to a protocol, newest first."""
-        found = self._database.read(
-            lambda cache: self._shelf.scan(cache, KeyRecord, f"key/{role}/{peer_did}/")
-        )
+        found = self._scan(KeyRecord, f"key/{role}/{peer_did}/")
         fitting = [key for key in found if key.binding == binding and not key.ended]
         return sorted(fitting, key=lambda key: (key.created, key.id), reverse=True)
 
@@ -106,8 +98,10 @@ class KeyStore(AgreementStore):
 
         return self._change(_where(role, peer_did, key_id), change, now) or False
 
+    @writes
     def end_key(
         self,
+        cache: Rows,
         role: AgreementRole,
         peer_did: str,
         key_id: str,
@@ -124,22 +118,18 @@ class KeyStore(AgreementStore):
             True when neither that counter nor a later one was or will be accepted.
         """
         where = _where(role, peer_did, key_id)
-
-        def work(cache: Rows) -> bool:
-            if where not in cache:
-                return True
-            known = self._shelf.get(cache, KeyRecord, where)
-            if known is None:
-                # The record is damaged, so it is unknown what was accepted under the
-                # key.
-                return False
-            if 0 <= unless_claimed <= known.mark:
-                return False
-            if not known.ended:
-                self._shelf.put(cache, replace(known, sealed=""))
+        if where not in cache:
             return True
-
-        return self._database.write(work)
+        known = self._shelf.get(cache, KeyRecord, where)
+        if known is None:
+            # The record is damaged, so it is unknown what was accepted under the
+            # key.
+            return False
+        if 0 <= unless_claimed <= known.mark:
+            return False
+        if not known.ended:
+            self._shelf.put(cache, replace(known, sealed=""))
+        return True
 
     def drop_key(self, role: AgreementRole, peer_did: str, key_id: str) -> None:
         """Forget a key that no peer will ask about any more."""
@@ -148,24 +138,22 @@ class KeyStore(AgreementStore):
 
     # Internal; these run in the database's thread.
 
+    @writes
     def _change(
         self,
+        cache: Rows,
         where: str,
         change: Callable[[KeyRecord], tuple[KeyRecord, T]],
         now: float,
     ) -> T | None:
         """Apply `change` to a key that has not ended, in one transaction."""
-
-        def work(cache: Rows) -> T | None:
-            known = self._shelf.get(cache, KeyRecord, where)
-            if known is None or known.ended or known.expires <= now:
-                return None
-            changed, answer = change(known)
-            if changed != known:
-                self._shelf.put(cache, changed)
-            return answer
-
-        return self._database.write(work)
+        known = self._shelf.get(cache, KeyRecord, where)
+        if known is None or known.ended or known.expires <= now:
+            return None
+        changed, answer = change(known)
+        if changed != known:
+            self._shelf.put(cache, changed)
+        return answer
 
     def _prune(self, cache: Rows, prefix: str, now: float) -> None:
         for record in self._shelf.scan(cache, KeyRecord, prefix):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from cache.parts.agreements import AgreementStore
-from cache.parts.shelf import key_of
+from cache.parts.shelf import StoreBase, key_of, reads, writes
 from cache.records.peers import (
     AddressRecord,
     AliasRecord,
@@ -24,28 +23,32 @@ MAX_DIDS = 20_000
 except those of peers that the owner allowed or blocked."""
 
 
-class PeerStore(AgreementStore):
-    """Peers under every DID they are known by; see `AgreementStore`.
+class PeerStore(StoreBase):
+    """Peers under every DID they are known by.
 
     A call looks up single rows here: no method on its way reads all peers or pins.
     """
 
     # Peers
 
-    def save_peer(self, peer: PeerRecord) -> None:
+    @writes
+    def save_peer(self, cache: Rows, peer: PeerRecord) -> None:
         """Store or replace a peer; over the limit the longest unseen strangers go."""
+        is_new = key_of(peer) not in cache
+        before = self._shelf.get(cache, PeerRecord, key_of(peer))
+        self._put_peer(cache, peer, before=before)
+        if is_new and _is_stranger(peer):
+            self._prune_strangers(cache)
 
-        def work(cache: Rows) -> None:
-            is_new = key_of(peer) not in cache
-            before = self._shelf.get(cache, PeerRecord, key_of(peer))
-            self._put_peer(cache, peer, before=before)
-            if is_new and _is_stranger(peer):
-                self._prune_strangers(cache)
-
-        self._database.write(work)
-
+    @writes
     def see_peer(
-        self, did: str, *, shown_did: str, now: float, state: PeerState | None = None
+        self,
+        cache: Rows,
+        did: str,
+        *,
+        shown_did: str,
+        now: float,
+        state: PeerState | None = None,
     ) -> None:
         """Note in one transaction that a peer was seen, so that no decision is lost.
 
@@ -53,173 +56,138 @@ class PeerStore(AgreementStore):
             shown_did: The DID it used; kept as an alias, of which there are at most 8.
             state: The owner's new decision about it; None keeps the present one.
         """
-
-        def work(cache: Rows) -> None:
-            found = self._shelf.get(cache, PeerRecord, f"peer/{did}")
-            known = found or PeerRecord(
-                did=did, state=PeerState.UNKNOWN, first_seen=now, last_seen=now
-            )
-            aliases = set(known.aliases) | ({shown_did} - {did})
-            peer = replace(
-                known,
-                last_seen=now,
-                state=state or known.state,
-                aliases=tuple(sorted(aliases)[:8]),
-            )
-            self._put_peer(cache, peer, before=found)
-            if found is None and _is_stranger(peer):
-                self._prune_strangers(cache)
-
-        self._database.write(work)
+        found = self._shelf.get(cache, PeerRecord, f"peer/{did}")
+        known = found or PeerRecord(
+            did=did, state=PeerState.UNKNOWN, first_seen=now, last_seen=now
+        )
+        aliases = set(known.aliases) | ({shown_did} - {did})
+        peer = replace(
+            known,
+            last_seen=now,
+            state=state or known.state,
+            aliases=tuple(sorted(aliases)[:8]),
+        )
+        self._put_peer(cache, peer, before=found)
+        if found is None and _is_stranger(peer):
+            self._prune_strangers(cache)
 
     def peers(self) -> list[PeerRecord]:
         """Return all peers, the last seen one first."""
-        found = self._database.read(
-            lambda cache: self._shelf.scan(cache, PeerRecord, "peer/")
-        )
+        found = self._scan(PeerRecord, "peer/")
         return sorted(found, key=lambda peer: (peer.last_seen, peer.did), reverse=True)
 
     def peer(self, did: str) -> PeerRecord | None:
         """Return the record of the peer with the canonical `did`, or None."""
-        return self._database.read(
-            lambda cache: self._shelf.get(cache, PeerRecord, f"peer/{did}")
-        )
+        return self._get(PeerRecord, f"peer/{did}")
 
-    def peers_known_as(self, did: str) -> list[PeerRecord]:
+    @reads
+    def peers_known_as(self, cache: Rows, did: str) -> list[PeerRecord]:
         """Return the peers that have `did` as their own DID or as another one.
 
         There may be two: the owner can name a DID before its peer is met under its
         canonical one.
         """
-
-        def work(cache: Rows) -> list[PeerRecord]:
-            own = self._shelf.get(cache, PeerRecord, f"peer/{did}")
-            alias = self._shelf.get(cache, AliasRecord, f"alias/{did}")
-            found = [own]
-            if alias is not None:
-                found.append(self._shelf.get(cache, PeerRecord, f"peer/{alias.did}"))
-            return [peer for peer in found if peer is not None]
-
-        return self._database.read(work)
+        own = self._shelf.get(cache, PeerRecord, f"peer/{did}")
+        alias = self._shelf.get(cache, AliasRecord, f"alias/{did}")
+        found = [own]
+        if alias is not None:
+            found.append(self._shelf.get(cache, PeerRecord, f"peer/{alias.did}"))
+        return [peer for peer in found if peer is not None]
 
     def canonical_did(self, did: str) -> str:
         """Return the DID under which the peer with this alias is kept, or `did`."""
-        alias = self._database.read(
-            lambda cache: self._shelf.get(cache, AliasRecord, f"alias/{did}")
-        )
+        alias = self._get(AliasRecord, f"alias/{did}")
         return did if alias is None else alias.did
 
-    def forget_peer(self, did: str) -> int:
+    @writes
+    def forget_peer(self, cache: Rows, did: str) -> int:
         """Drop a peer and every pin of it or its aliases; agreements stay.
 
         Returns:
             Number of records dropped.
         """
-
-        def work(cache: Rows) -> int:
-            peer = self._shelf.get(cache, PeerRecord, f"peer/{did}")
-            dids = {did, *(peer.aliases if peer else ())}
-            dropped = [
-                self._drop_pin(cache, pin)
-                for pin in self._shelf.scan(cache, PinRecord, "pin/")
-                if pin.did in dids
-            ]
-            if peer is not None:
-                self._drop_aliases(cache, peer, peer.aliases)
-            return sum([*dropped, bool(cache.delete(f"peer/{did}"))])
-
-        return self._database.write(work)
+        peer = self._shelf.get(cache, PeerRecord, f"peer/{did}")
+        dids = {did, *(peer.aliases if peer else ())}
+        dropped = [
+            self._drop_pin(cache, pin)
+            for pin in self._shelf.scan(cache, PinRecord, "pin/")
+            if pin.did in dids
+        ]
+        if peer is not None:
+            self._drop_aliases(cache, peer, peer.aliases)
+        return sum([*dropped, bool(cache.delete(f"peer/{did}"))])
 
     # Pins
 
-    def save_pin(self, pin: PinRecord) -> None:
+    @writes
+    def save_pin(self, cache: Rows, pin: PinRecord) -> None:
         """Store or replace the pin of a URL."""
-
-        def work(cache: Rows) -> None:
-            before = self._shelf.get(cache, PinRecord, key_of(pin))
-            if before is not None and before != pin:
-                self._drop_pin(cache, before)
-            self._shelf.put(cache, pin)
-            self._shelf.put(cache, _address(pin))
-
-        self._database.write(work)
+        before = self._shelf.get(cache, PinRecord, key_of(pin))
+        if before is not None and before != pin:
+            self._drop_pin(cache, before)
+        self._shelf.put(cache, pin)
+        self._shelf.put(cache, _address(pin))
 
     def pin(self, url: str) -> PinRecord | None:
         """Return the pin of the normalised `url`, or None."""
-        return self._database.read(
-            lambda cache: self._shelf.get(cache, PinRecord, f"pin/{url}")
-        )
+        return self._get(PinRecord, f"pin/{url}")
 
     def pins(self) -> list[PinRecord]:
         """Return all pins, newest first."""
-        found = self._database.read(
-            lambda cache: self._shelf.scan(cache, PinRecord, "pin/")
-        )
+        found = self._scan(PinRecord, "pin/")
         return sorted(found, key=lambda pin: (pin.created, pin.url), reverse=True)
 
     def pinned_url(self, agent: str) -> str | None:
         """Return the URL that was pinned last for an agent, or None."""
-        found = self._database.read(
-            lambda cache: self._shelf.scan(cache, AddressRecord, f"address/{agent}/")
-        )
+        found = self._scan(AddressRecord, f"address/{agent}/")
         newest = max(found, key=lambda one: (one.created, one.url), default=None)
         return None if newest is None else newest.url
 
-    def remove_pin(self, url: str) -> bool:
+    @writes
+    def remove_pin(self, cache: Rows, url: str) -> bool:
         """Drop the pin of a URL; return whether there was one."""
-
-        def work(cache: Rows) -> bool:
-            pin = self._shelf.get(cache, PinRecord, f"pin/{url}")
-            # A damaged one goes too; its address then leads to a URL without a pin.
-            return (
-                bool(cache.delete(f"pin/{url}"))
-                if pin is None
-                else self._drop_pin(cache, pin)
-            )
-
-        return self._database.write(work)
+        pin = self._shelf.get(cache, PinRecord, f"pin/{url}")
+        # A damaged one goes too; its address then leads to a URL without a pin.
+        return (
+            bool(cache.delete(f"pin/{url}"))
+            if pin is None
+            else self._drop_pin(cache, pin)
+        )
 
     # Keys of DIDs on the web
 
-    def save_did_keys(self, record: DidKeysRecord) -> None:
+    @writes
+    def save_did_keys(self, cache: Rows, record: DidKeysRecord) -> None:
         """Store or replace the record of a DID's keys.
 
         Those of peers that the owner allowed or blocked are never dropped to make room.
         """
-
-        def work(cache: Rows) -> None:
-            is_new = key_of(record) not in cache
-            self._shelf.put(cache, record)
-            if not is_new or len(cache.keys("did_keys/")) <= MAX_DIDS:
-                return
-            listed = {PeerState.ALLOWED, PeerState.BLOCKED}
-            peers = self._shelf.scan(cache, PeerRecord, "peer/")
-            keep = {
-                did
-                for peer in peers
-                if peer.state in listed
-                for did in (peer.did, *peer.aliases)
-            }
-            known = self._shelf.scan(cache, DidKeysRecord, "did_keys/")
-            loose = [entry for entry in known if entry.did not in keep]
-            loose.sort(key=lambda entry: entry.seen)
-            # Drops a tenth at once, so that a flood of strangers rarely pays for this.
-            for entry in loose[: MAX_DIDS // 10]:
-                cache.delete(key_of(entry))
-
-        self._database.write(work)
+        is_new = key_of(record) not in cache
+        self._shelf.put(cache, record)
+        if not is_new or len(cache.keys("did_keys/")) <= MAX_DIDS:
+            return
+        listed = {PeerState.ALLOWED, PeerState.BLOCKED}
+        peers = self._shelf.scan(cache, PeerRecord, "peer/")
+        keep = {
+            did
+            for peer in peers
+            if peer.state in listed
+            for did in (peer.did, *peer.aliases)
+        }
+        known = self._shelf.scan(cache, DidKeysRecord, "did_keys/")
+        loose = [entry for entry in known if entry.did not in keep]
+        loose.sort(key=lambda entry: entry.seen)
+        # Drops a tenth at once, so that a flood of strangers rarely pays for this.
+        for entry in loose[: MAX_DIDS // 10]:
+            cache.delete(key_of(entry))
 
     def did_keys(self, did: str) -> DidKeysRecord | None:
         """Return the record of a DID's keys, or None."""
-        return self._database.read(
-            lambda cache: self._shelf.get(cache, DidKeysRecord, f"did_keys/{did}")
-        )
+        return self._get(DidKeysRecord, f"did_keys/{did}")
 
     def changed_dids(self) -> list[DidKeysRecord]:
         """Return the DIDs with new keys that wait for the owner's decision."""
-        found = self._database.read(
-            lambda cache: self._shelf.scan(cache, DidKeysRecord, "did_keys/")
-        )
+        found = self._scan(DidKeysRecord, "did_keys/")
         return [record for record in found if record.waiting]
 
     def forget_did_keys(self, did: str) -> bool:

@@ -1,11 +1,15 @@
-"""Reads and writes records in the database, and notes damaged rows."""
+"""The base of the store's parts: records in rows, transactions, and damaged rows."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import wraps
+from pathlib import Path
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
+from cache.disk import LOCK_TIMEOUT, Database
 from cache.errors import RecordError
 from cache.records.negotiations import (
     ModelCallRecord,
@@ -32,13 +36,24 @@ from cache.records.records import (
     open_envelope,
     seal,
 )
-from cache.rows import Row, Rows
+from cache.rows import Row, Rows, StoreBackend
 
-__all__ = ["KINDS", "Damage", "Shelf", "key_of"]
+__all__ = [
+    "KINDS",
+    "Damage",
+    "Shelf",
+    "StoreBase",
+    "StoreLimits",
+    "key_of",
+    "reads",
+    "writes",
+]
 
 logger = logging.getLogger(__name__)
 
+P = ParamSpec("P")
 R = TypeVar("R", bound=Record)
+T = TypeVar("T")
 
 KINDS: dict[str, type[Record]] = {
     kind.kind: kind
@@ -200,3 +215,146 @@ class Shelf:
         logger.error(
             "record damaged key=%r reason=%r", damage.key[:200], damage.reason[:200]
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreLimits:
+    """Limits on data whose amount others determine."""
+
+    lock_timeout: float = LOCK_TIMEOUT
+    "Seconds to wait for another process that holds the database."
+
+    max_failed_negotiations: int = 1000
+    "Negotiations without agreement that are kept; the oldest are dropped first."
+
+    max_failed_bytes: int = 64 * 1024 * 1024
+    """Bytes of all kept negotiations without agreement; one transcript can have
+    megabytes."""
+
+    max_strangers: int = 1000
+    "Peers kept about which the owner decided nothing; the longest unseen go first."
+
+
+class StoreBase:
+    """Opens and closes the rows of a store; each part adds the methods of its records.
+
+    Methods block for a disk access: call them in a thread. Any number of threads may
+    call them at once. A method that returns has stored its changes durably; otherwise
+    it raises one of these:
+
+    StoreUnavailable: the disk is full, the file damaged, or held by another process.
+    RecordError: the record to store is invalid.
+    """
+
+    def __init__(
+        self, place: Path | StoreBackend, limits: StoreLimits | None = None
+    ) -> None:
+        """Open or make the store in a folder, or use a back end; `close` closes it."""
+        self._limits = limits or StoreLimits()
+        self._shelf = Shelf()
+        self._database: StoreBackend = (
+            Database(place, lock_timeout=self._limits.lock_timeout)
+            if isinstance(place, Path)
+            else place
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the files; a second call does nothing."""
+        if self._database.is_open:
+            self._database.close()
+
+    @property
+    def damaged(self) -> tuple[Damage, ...]:
+        """Rows found damaged so far; each counts as absent, all others are usable."""
+        return self._shelf.damaged
+
+    @property
+    def is_shared(self) -> bool:
+        """True when other daemons may use the same store."""
+        return self._database.is_shared
+
+    @property
+    def writes(self) -> int | None:
+        """Number of write transactions so far; see `StoreBackend.writes`."""
+        return self._database.writes
+
+    def changes(self, area: str) -> int:
+        """Return a number that grows when another daemon changes records of a kind.
+
+        Args:
+            area: `agreement`, `half`, `peer`… Without other daemons the number stays.
+        """
+        return self._database.changes(area)
+
+    def first_time(self, names: Sequence[str], *, keep: float) -> bool:
+        """Remember `names` for `keep` seconds, unless one of them is remembered.
+
+        Returns:
+            True when none of them was; all daemons of one store share one memory.
+        """
+        return self._database.first_time(names, keep=keep)
+
+    def check(self) -> tuple[list[str], tuple[Damage, ...]]:
+        """Read everything; return the faults of the whole store, and damaged rows."""
+        self._database.read(self._shelf.check)
+        return self._database.check(), self.damaged
+
+    # For the parts.
+
+    def _get(self, kind: type[R], key: str) -> R | None:
+        """Return one record in a transaction of its own; see `Shelf.get`."""
+        return self._database.read(lambda cache: self._shelf.get(cache, kind, key))
+
+    def _scan(
+        self,
+        kind: type[R],
+        prefix: str,
+        *,
+        limit: int = -1,
+        descending: bool = False,
+    ) -> list[R]:
+        """Return records in a transaction of its own; see `Shelf.scan`."""
+        return self._database.read(
+            lambda cache: self._shelf.scan(
+                cache, kind, prefix, limit=limit, descending=descending
+            )
+        )
+
+
+S = TypeVar("S", bound=StoreBase)
+
+
+def reads(
+    method: Callable[Concatenate[S, Rows, P], T],
+) -> Callable[Concatenate[S, P], T]:
+    """Make a method one transaction that only reads; its callers give no rows.
+
+    It runs in the database's thread, so it must not call such methods itself.
+    """
+
+    @wraps(method)
+    def run(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._database.read(lambda cache: method(self, cache, *args, **kwargs))
+
+    return run
+
+
+def writes(
+    method: Callable[Concatenate[S, Rows, P], T],
+) -> Callable[Concatenate[S, P], T]:
+    """Make a method one transaction, as `reads` does; all its changes last, or none.
+
+    It may run several times; only the last run counts.
+    """
+
+    @wraps(method)
+    def run(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._database.write(lambda cache: method(self, cache, *args, **kwargs))
+
+    return run

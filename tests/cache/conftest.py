@@ -80,5 +80,5 @@ def kept_in(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     def open_folder(folder: Path, *, lock_timeout: float) -> RedisDatabase:
         return opened(hashlib.sha256(bytes(folder)).hexdigest()[:16])
 
-    monkeypatch.setattr("cache.parts.agreements.Database", open_folder)
+    monkeypatch.setattr("cache.parts.shelf.Database", open_folder)
     return kind

@@ -29,14 +29,13 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import NameOID
 
 from cache.errors import StoreUnavailable
-from cache.opening import open_store, store_warnings
 from cache.parts.keys import end_all_keys
 from cache.parts.shelf import KINDS, key_of
 from cache.records.records import AgreementRole, AgreementState
 from cache.redis.database import RedisDatabase
 from cache.redis.place import RedisPlace
 from cache.redis.server import RedisTimes
-from cache.store import Store
+from cache.store import Store, open_store, store_warnings
 from tests.cache.samples import DOCUMENT, KEY, PIN, PROVIDER_HALF, RECORDS, trio
 from tests.cache.servers import FAST, Server, find_server, is_wanted, running
 from tests.cache.states import set_state

@@ -28,7 +28,7 @@ from anp.sidecar.bundles.format import (
 from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.offer.exposure import Exposure
 from cache.errors import RecordError
-from cache.parts.imports import Imported, ImportPart
+from cache.parts.agreements import Imported, ImportPart
 from cache.records.records import AgreementRecord, DocumentRecord, HalfRecord
 from cache.records.records import AgreementRole as StoredRole
 from cache.store import Store

@@ -24,7 +24,7 @@ from anp.sidecar.consensus.folder import ConsensusFolder
 from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.offer.exposure import Exposure
 from anp.sidecar.peers.lists import LIST_PATH, document_path
-from cache.parts.imports import ImportPart
+from cache.parts.agreements import ImportPart
 from cache.records.records import AgreementRole, DocumentRecord, HalfRecord, Hash
 from cache.store import Store
 from negotiation.consensus.listing import render_listing

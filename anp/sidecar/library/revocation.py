@@ -22,7 +22,7 @@ from anp.sidecar.consensus.registry import ConsensusDesk
 from anp.sidecar.library.prune_rules import PruneRules
 from anp.sidecar.library.views import find_hash
 from cache.errors import HashPrefixError
-from cache.parts.pages import Removed
+from cache.parts.library import Removed
 from cache.records.negotiations import NegotiationRecord
 from cache.records.records import (
     MAX_REASON,

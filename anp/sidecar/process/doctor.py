@@ -27,7 +27,7 @@ from anp.sidecar.minds.models import model_summary
 from anp.sidecar.peers.web_identity import server_tls
 from anp.sidecar.process.clock import Clock
 from cache.errors import CacheError
-from cache.opening import store_warnings
+from cache.store import store_warnings
 
 __all__ = ["DoctorCheck", "Level", "examine", "repair"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cache.errors import RecordError
-from cache.parts.imports import ImportPart
+from cache.parts.agreements import ImportPart
 from cache.records.records import (
     AgreementRecord,
     AgreementRole,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cache import store as store_module
 from cache.errors import RecordError
+from cache.parts import negotiations
 from cache.records.negotiations import NegotiationRecord, StandingRecord
 from cache.store import Store
 from tests.cache.samples import NEGOTIATION, OTHER, PEER, STANDING
@@ -71,7 +71,7 @@ def test_a_word_counts_until_it_lapses(store: Store, now: float, counts: bool) -
 def test_lapsed_words_go_with_the_next_one_and_the_oldest_over_the_limit(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_module, "MAX_STANDING", 3)
+    monkeypatch.setattr(negotiations, "MAX_STANDING", 3)
     lapsed = replace(STANDING, id="old", expires=1200.0)
     store.save_standing(lapsed, now=1100.0)
     words = [replace(STANDING, id=f"w{n}", created=1300.0 + n) for n in range(4)]

@@ -10,12 +10,11 @@ import fakeredis
 import pytest
 
 from cache.errors import StoreUnavailable
-from cache.opening import open_store
 from cache.records.peers import PeerState
 from cache.redis.memory import Remembered, RememberedReader
 from cache.redis.place import PlaceError, RedisPlace
 from cache.rows import Rows
-from cache.store import Store
+from cache.store import Store, open_store
 from tests.cache.samples import KNOWN_PEER
 from tests.cache.servers import fake_backend
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cache.errors import RecordError
-from cache.parts import spending
+from cache.parts import usage
 from cache.records.negotiations import ModelCallRecord, SpendRecord
 from cache.store import Store
 from tests.cache.samples import MODEL_CALL, PEER, SPEND
@@ -62,8 +62,8 @@ def test_it_lasts_over_a_restart(tmp_path: Path) -> None:
 def test_the_ledger_keeps_the_newest_calls_of_a_day(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spending, "MAX_LEDGER_DAY", 2)
-    monkeypatch.setattr(spending, "MAX_LEDGER", 3)
+    monkeypatch.setattr(usage, "MAX_LEDGER_DAY", 2)
+    monkeypatch.setattr(usage, "MAX_LEDGER", 3)
     for n in range(3):
         call = replace(MODEL_CALL, id=f"c{n}", at=MODEL_CALL.at + n)
         store.save_spend(SPEND, call)
@@ -75,7 +75,7 @@ def test_the_ledger_keeps_the_newest_calls_of_a_day(
 
 
 def test_the_oldest_accounts_go(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spending, "MAX_ACCOUNTS", 2)
+    monkeypatch.setattr(usage, "MAX_ACCOUNTS", 2)
     for day in ("2026-03-01", "2026-03-02", "2026-03-03"):
         store.save_spend(replace(SPEND, day=day))
     found = [record.day for record in store.spends(since="2026-01-01")]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cache.errors import RecordError
-from cache.parts.pages import MAX_LOOKED, Removed
+from cache.parts.library import MAX_LOOKED, Removed
 from cache.parts.shelf import key_of
 from cache.records.records import (
     AgreementRecord,
@@ -184,7 +184,7 @@ def test_pages_hold_everything_once(store: Store) -> None:
 def test_a_page_looks_at_no_more_than_its_limit(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cache.parts.pages.MAX_LOOKED", 3)
+    monkeypatch.setattr("cache.parts.library.MAX_LOOKED", 3)
     for number in range(7):
         store.save_agreement(*trio(number))
     page = store.page(limit=100, wanted=lambda _: False)

@@ -1,4 +1,4 @@
-"""The part of the store that lists agreements in pages and removes unused ones."""
+"""The part of the store for the owner's library: pages, pruning, revocations."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from functools import partial
 from typing import Any
 
 from cache.parts.agreements import AgreementStore
-from cache.parts.shelf import key_of
+from cache.parts.shelf import key_of, reads, writes
 from cache.records.records import (
     AgreementRecord,
     AgreementRole,
     AgreementState,
     HalfRecord,
+    RevocationRecord,
 )
 from cache.rows import Row, Rows
 
-__all__ = ["MAX_LOOKED", "LookingStore", "Page", "Removed"]
+__all__ = ["MAX_LOOKED", "LibraryStore", "Page", "Removed", "Ruled"]
 
 MAX_LOOKED = 2000
 "Rows that one page reads, so that other callers do not wait long for the database."
@@ -71,11 +72,28 @@ HalfVerdict = Callable[[HalfRecord, bool], str | None]
 "Returns the reason to drop a half, or None; told if a kept agreement uses it."
 
 
-class LookingStore(AgreementStore):
-    """Lists agreements in pages and prunes them; see `AgreementStore`."""
+@dataclass(frozen=True, slots=True)
+class Ruled:
+    """The result of revoking a document, or of ending a revocation."""
 
+    revocations: tuple[RevocationRecord, ...]
+    "The revocations made or ended; empty when there was nothing to do."
+
+    records: int
+    "Number of halves and agreements whose state changed."
+
+
+class LibraryStore(AgreementStore):
+    """Lists agreements in pages, prunes them, and revokes documents durably.
+
+    A revocation is for one peer or all. It marks halves and agreements as well, so that
+    look-ups for active ones skip them; its record still counts when they are pruned.
+    """
+
+    @reads
     def page(
         self,
+        cache: Rows,
         *,
         after: str = "",
         limit: int = 100,
@@ -90,49 +108,127 @@ class LookingStore(AgreementStore):
             after: `Page.after` of the previous page.
             wanted: Returns true for an agreement that should be on the page.
         """
-
-        def work(cache: Rows) -> Page:
-            agreements: list[AgreementRecord] = []
-            unbound: list[HalfRecord] = []
-            left, last = MAX_LOOKED, after
-            for area in AREAS:
-                if last and last > f"{area}\U0010ffff":
-                    continue
-                begin = last if last.startswith(area) else ""
-                # Reads at most as many rows as the page has room for.
-                while rows := cache.rows(area, limit=min(left, limit), after=begin):
-                    for row in rows:
-                        last = begin = row.key
-                        if area == "agreement/":
-                            one = self._shelf.open(AgreementRecord, row)
-                            if one is not None:
-                                agreements += [one] if wanted(one) else []
-                        elif f"/{AgreementRole.PROVIDER}/" in row.key:
-                            half = self._shelf.open(HalfRecord, row)
-                            if half is not None and self._is_unbound(cache, half):
-                                unbound.append(half)
-                        if len(agreements) + len(unbound) >= limit:
-                            return Page(tuple(agreements), tuple(unbound), last)
-                    left -= len(rows)
-                    if left <= 0:
+        agreements: list[AgreementRecord] = []
+        unbound: list[HalfRecord] = []
+        left, last = MAX_LOOKED, after
+        for area in AREAS:
+            if last and last > f"{area}\U0010ffff":
+                continue
+            begin = last if last.startswith(area) else ""
+            # Reads at most as many rows as the page has room for.
+            while rows := cache.rows(area, limit=min(left, limit), after=begin):
+                for row in rows:
+                    last = begin = row.key
+                    if area == "agreement/":
+                        one = self._shelf.open(AgreementRecord, row)
+                        if one is not None:
+                            agreements += [one] if wanted(one) else []
+                    elif f"/{AgreementRole.PROVIDER}/" in row.key:
+                        half = self._shelf.open(HalfRecord, row)
+                        if half is not None and self._is_unbound(cache, half):
+                            unbound.append(half)
+                    if len(agreements) + len(unbound) >= limit:
                         return Page(tuple(agreements), tuple(unbound), last)
-            return Page(tuple(agreements), tuple(unbound), None)
+                left -= len(rows)
+                if left <= 0:
+                    return Page(tuple(agreements), tuple(unbound), last)
+        return Page(tuple(agreements), tuple(unbound), None)
 
-        return self._database.read(work)
-
+    @writes
     def note_run(
-        self, agreement: AgreementRecord, run: Mapping[str, Any]
+        self, cache: Rows, agreement: AgreementRecord, run: Mapping[str, Any]
     ) -> AgreementRecord:
         """Store with an agreement the result of running its test cases again."""
+        stored = self._shelf.get(cache, AgreementRecord, key_of(agreement))
+        changed = replace(stored or agreement, last_run=dict(run))
+        if stored is not None:
+            self._shelf.put(cache, changed)
+        return changed
 
-        def work(cache: Rows) -> AgreementRecord:
-            stored = self._shelf.get(cache, AgreementRecord, key_of(agreement))
-            changed = replace(stored or agreement, last_run=dict(run))
-            if stored is not None:
-                self._shelf.put(cache, changed)
-            return changed
+    # Revocations.
 
-        return self._database.write(work)
+    @writes
+    def revoke(
+        self,
+        cache: Rows,
+        hash_: str,
+        *,
+        peer_did: str | None = None,
+        reason: str = "",
+        at: float,
+    ) -> Ruled:
+        """Revoke a document, even if nothing of it is stored.
+
+        Args:
+            peer_did: Canonical DID of the only peer concerned; None concerns all.
+            at: Seconds since 1970.
+        """
+        hash_ = hash_.lower()
+        keys = [key for key, _ in cache.sizes(f"revocation/{hash_}/")]
+        made = RevocationRecord(hash_, peer_did, at, reason)
+        if key_of(made) in keys or f"revocation/{hash_}/-" in keys:
+            return Ruled((), 0)
+        kept: dict[str, AgreementState] = {}
+        if peer_did is None:
+            # A revocation for all peers replaces those for single peers.
+            for one in self._revocations(cache, hash_):
+                kept.update(one.kept)
+            for key in keys:
+                cache.delete(key)
+        changed = 0
+        for record in self._ruled(cache, hash_, peer_did):
+            if record.state is AgreementState.REVOKED:
+                continue
+            if record.state is not AgreementState.ACTIVE:
+                kept[key_of(record)] = record.state
+            self._shelf.put(cache, replace(record, state=AgreementState.REVOKED))
+            changed += 1
+        made = replace(made, kept=kept)
+        self._shelf.put(cache, made)
+        return Ruled((made,), changed)
+
+    @writes
+    def give_back(
+        self, cache: Rows, hash_: str, *, peer_did: str | None = None
+    ) -> Ruled:
+        """End a document's revocations and restore the states of its records.
+
+        Args:
+            peer_did: Ends only the revocation for this peer; None ends all of them.
+        """
+        hash_ = hash_.lower()
+        prefix = f"revocation/{hash_}/{peer_did or ''}"
+        keys = [key for key, _ in cache.sizes(prefix)]
+        ended = [
+            one
+            for one in self._revocations(cache, hash_)
+            if key_of(one) in keys and peer_did in {None, one.peer_did}
+        ]
+        kept: dict[str, AgreementState] = {}
+        for one in ended:
+            kept.update(one.kept)
+        # A damaged revocation has lost the old states: records then become stale,
+        # so that nothing comes into use by itself.
+        default = (
+            AgreementState.ACTIVE if len(ended) == len(keys) else AgreementState.STALE
+        )
+        for key in keys:
+            cache.delete(key)
+        changed = 0
+        for record in self._ruled(cache, hash_, peer_did) if keys else ():
+            if record.state is not AgreementState.REVOKED:
+                continue
+            before = kept.get(key_of(record), default)
+            self._shelf.put(cache, replace(record, state=before))
+            changed += 1
+        return Ruled(tuple(ended), changed)
+
+    def revocations(self, hash_: str | None = None) -> list[RevocationRecord]:
+        """Return the revocations of a document, or all of them, newest first."""
+        found = self._database.read(
+            lambda cache: self._revocations(cache, (hash_ or "").lower())
+        )
+        return sorted(found, key=lambda one: (one.at, one.hash), reverse=True)
 
     # Pruning.
 
@@ -272,7 +368,23 @@ class LookingStore(AgreementStore):
         texts = self._database.read(lambda cache: cache.sizes("document/"))
         return likely | ({key.split("/")[1] for key, _ in texts} - held)
 
-    # Inside; these run in the database's thread.
+    # Internal; these run in the database's thread.
+
+    def _revocations(self, cache: Rows, hash_: str) -> list[RevocationRecord]:
+        prefix = f"revocation/{hash_}/" if hash_ else "revocation/"
+        return self._shelf.scan(cache, RevocationRecord, prefix)
+
+    def _ruled(
+        self, cache: Rows, hash_: str, peer_did: str | None
+    ) -> list[HalfRecord | AgreementRecord]:
+        agreements = [
+            one
+            for one in self._agreements_of(cache, hash_)
+            if peer_did in {None, one.peer_did}
+        ]
+        # A half may serve other peers too, so only a general revocation marks it.
+        halves = self._halves(cache, hash_) if peer_did is None else []
+        return [*halves, *agreements]
 
     def _is_unbound(self, cache: Rows, half: HalfRecord) -> bool:
         if half.state not in {AgreementState.ACTIVE, AgreementState.REVOKED}:
