@@ -16,11 +16,14 @@ from typing import Any, TypeVar
 from sandbox.errors import Finding
 from sandbox.language import names
 from sandbox.language.advice import ATTRIBUTES, BUILTINS
-from sandbox.language.annotations import AnnotationRules
-from sandbox.language.build import build_call, build_constant, place
-from sandbox.language.imports import ImportRules
-from sandbox.language.patterns import PatternRules
-from sandbox.language.scopes import ClassScope, bound_names
+from sandbox.language.statements import StatementRules
+from sandbox.language.syntax import (
+    ClassScope,
+    bound_names,
+    build_call,
+    build_constant,
+    place,
+)
 
 __all__ = ["HalfTransformer"]
 
@@ -39,7 +42,7 @@ _LEAVES = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
 "Nodes without children; every operator is allowed."
 
 
-class HalfTransformer(AnnotationRules, PatternRules, ImportRules):
+class HalfTransformer(StatementRules):
     """Rewrites a parsed half so that guards run, and collects findings."""
 
     def __init__(self, source: str) -> None:

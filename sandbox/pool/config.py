@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sandbox.pool.quarantine import QuarantineConfig
+from sandbox.pool.history import QuarantineConfig
 
 __all__ = ["SandboxConfig"]
 

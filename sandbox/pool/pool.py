@@ -13,11 +13,9 @@ from pathlib import Path
 
 from sandbox.errors import SandboxError
 from sandbox.lock.lockdown import Isolation
-from sandbox.pool.backend import Worker, WorkerBackend
 from sandbox.pool.config import SandboxConfig
-from sandbox.pool.history import History, Runs
-from sandbox.pool.module import Module, error_of
-from sandbox.pool.quarantine import KILLS, Quarantine
+from sandbox.pool.history import KILLS, History, Quarantine, Runs
+from sandbox.pool.module import Module, Worker, WorkerBackend, error_of
 from sandbox.processes.process import ForkServer
 
 __all__ = ["Module", "Sandbox", "SandboxConfig"]

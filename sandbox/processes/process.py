@@ -9,19 +9,21 @@ import os
 import signal
 import socket
 import sys
-import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sandbox.errors import FrameError, SandboxError
-from sandbox.frames import pack
+from sandbox.errors import SandboxError
 from sandbox.lock.lockdown import UNTESTED, Isolation
 from sandbox.processes.control import Control, Message, control_pair
-from sandbox.processes.conversation import Conversation
-from sandbox.processes.ending import Ending
 from sandbox.processes.forkserver import CONTROL_FD, CPU_SECONDS
+from sandbox.processes.worker_process import (
+    SPAWN_TIMEOUT,
+    Conversation,
+    Ending,
+    WorkerProcess,
+)
 
 __all__ = ["ForkServer", "WorkerProcess", "measure_isolation"]
 
@@ -32,166 +34,6 @@ PACKAGES = str(Path(__file__).resolve().parents[2])
 
 START_TIMEOUT = 20.0
 "Seconds for the start of the fork server."
-
-SPAWN_TIMEOUT = 5.0
-"Seconds for one fork and its locking."
-
-ENDING_TIMEOUT = 1.0
-"Seconds from a channel's end to the report of the cause; usually milliseconds."
-
-
-class WorkerProcess:
-    """One worker: answers one request at a time, until it is killed.
-
-    Args:
-        pid: Process id.
-        conversation: The daemon's end of its channel.
-        max_frame: Largest frame in both directions, in bytes.
-        pidfd: Refers to the process; closed with the worker. Opened here by default.
-        ending: Receives the fork server's report of the worker's end.
-        cpu_seconds: Limit of its CPU time, for the report.
-    """
-
-    def __init__(
-        self,
-        pid: int,
-        conversation: Conversation,
-        *,
-        max_frame: int,
-        pidfd: int | None = None,
-        ending: asyncio.Future[Ending] | None = None,
-        cpu_seconds: int = CPU_SECONDS,
-    ) -> None:
-        self.pid = pid
-        self._conversation = conversation
-        conversation.on_fault = self._spoke
-        self._max_frame = max_frame
-        self._ending = ending
-        self._cpu_seconds = cpu_seconds
-        if pidfd is None and hasattr(os, "pidfd_open"):
-            pidfd = os.pidfd_open(pid)
-        self._pidfd = pidfd
-        self._turn = asyncio.Lock()
-        self._next = 0
-        self.calls = 0
-        self.why: str | None = None
-
-    @property
-    def alive(self) -> bool:
-        """True while it accepts requests."""
-        return self.why is None
-
-    async def ask(self, request: dict[str, Any], *, deadline: float) -> dict[str, Any]:
-        """Send one request and return the reply, as `ask_timed` does."""
-        return (await self.ask_timed(request, deadline=deadline))[0]
-
-    async def ask_timed(
-        self, request: dict[str, Any], *, deadline: float
-    ) -> tuple[dict[str, Any], float]:
-        """Send one request; return the reply and the seconds without waiting.
-
-        Args:
-            deadline: Seconds for the request, without the wait for its turn.
-
-        Raises:
-            SandboxError: `timeout`, `crashed`, `forbidden_syscall` or `bad_frame`; the
-                worker has ended then. With `collateral` it ended while this request
-                waited. `error` when the request cannot be sent.
-        """
-        async with self._turn:
-            if self.why is not None:
-                raise SandboxError("crashed", self.why, collateral=True)
-            self._next += 1
-            self.calls += 1
-            number = self._next
-            try:
-                frame = pack({**request, "id": number}, max_frame=self._max_frame)
-            except FrameError as exc:
-                raise SandboxError("error", f"the arguments: {exc}") from exc
-            started = time.monotonic()
-            try:
-                reply = await self._conversation.ask(frame, deadline=deadline)
-            except TimeoutError:
-                self.kill("its deadline passed")
-                raise SandboxError(
-                    "timeout", f"no result within {deadline:g} s", limit=deadline
-                ) from None
-            except FrameError as exc:
-                self.kill("it sent no valid frame")
-                raise SandboxError("bad_frame", str(exc)) from exc
-            except (OSError, EOFError) as exc:
-                raise await self._ended() from exc
-            except asyncio.CancelledError:
-                # Otherwise the next request would receive this one's answer.
-                self.kill("its request was cancelled")
-                raise
-            if reply.get("id") != number:
-                self.kill("it answered another request")
-                raise SandboxError("bad_frame", "an answer to another request")
-            return reply, time.monotonic() - started
-
-    def kill(self, why: str) -> None:
-        """End it now; does nothing when it has ended."""
-        if self.why is not None:
-            return
-        self.why = why
-        with contextlib.suppress(ProcessLookupError):
-            if self._pidfd is None:
-                os.kill(self.pid, signal.SIGKILL)
-            else:
-                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-        if self._pidfd is not None:
-            os.close(self._pidfd)
-        self._conversation.close()
-
-    def _spoke(self, why: str) -> None:
-        if self.alive:
-            logger.warning("worker killed pid=%s reason=%r", self.pid, why)
-        self.kill(why)
-
-    async def _ended(self) -> SandboxError:
-        """Return the reason why the channel ended; afterwards the worker has ended."""
-        ending = None
-        try:
-            # Wait before killing, or the reported end would be that of our signal.
-            if self._ending is not None:
-                async with asyncio.timeout(ENDING_TIMEOUT):
-                    ending = await asyncio.shield(self._ending)
-        except TimeoutError:
-            # The worker closed its channel but is still running.
-            logger.debug("worker without a channel pid=%s", self.pid)
-        finally:
-            self.kill("it ended")
-        if ending is None:
-            return SandboxError("crashed", "the worker closed its channel")
-        if ending.text:
-            logger.warning(
-                "worker ended pid=%s status=%s text=%r",
-                self.pid,
-                ending.status,
-                ending.text[:200],
-            )
-        return ending.error(self._cpu_seconds)
-
-    async def locked(self) -> None:
-        """Wait until the worker reports that it is locked.
-
-        Raises:
-            SandboxError: `crashed`: locking failed, and the worker has ended.
-        """
-        try:
-            message = await self._conversation.hear(deadline=SPAWN_TIMEOUT)
-        except (OSError, EOFError, FrameError) as exc:
-            error = await self._ended()
-            raise SandboxError(
-                "crashed", f"a worker could not be locked: {error.reason}"
-            ) from exc
-        except BaseException:
-            self.kill("nobody waits for it any more")
-            raise
-        if "locked" not in message:
-            self.kill("it did not say that it is locked")
-            raise SandboxError("crashed", "a worker did not say that it is locked")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,26 +6,94 @@ from one call to the next. Generators stay until they return, raise or are dropp
 
 from __future__ import annotations
 
+import builtins
 import socket
+import sys
 from collections.abc import Generator
 from contextlib import nullcontext
 from dataclasses import asdict
-from types import CodeType, GeneratorType
+from functools import partial
+from types import CodeType, GeneratorType, ModuleType
 from typing import Any
 
 from sandbox.errors import Finding
-from sandbox.language.names import plain_text
+from sandbox.language.facades.log import CappedLog
+from sandbox.language.facades.modules import import_name
+from sandbox.language.facades.objects import ANNOTATIONS, with_private_keywords
+from sandbox.language.names import OWN_MODULE, plain_text
 from sandbox.language.policy import FILENAME, compile_half
+from sandbox.language.runtime.attributes import Hold, read, read_guarded, writable
+from sandbox.language.runtime.builtin_names import BUILTINS
+from sandbox.language.runtime.classes import exact_group
 from sandbox.worker.channel import serve_frames
-from sandbox.worker.guards import (
-    CapabilityCall,
-    CapabilityError,
-    CappedLog,
-    fresh_globals,
-    plain_globals,
-)
 
-__all__ = ["serve_modules"]
+__all__ = [
+    "CapabilityCall",
+    "CapabilityError",
+    "CappedLog",
+    "fresh_globals",
+    "plain_globals",
+    "serve_modules",
+]
+
+
+class CapabilityError(Exception):
+    """A capability call failed; modules know it by this name."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class CapabilityCall:
+    """The result of `call(name, params)`; a provider half yields it."""
+
+    __slots__ = ("name", "params")
+
+    def __init__(self, name: str, params: Any) -> None:
+        self.name = name
+        self.params = params
+
+
+_GUARDS: dict[str, Any] = {
+    "__name__": OWN_MODULE,
+    "_annotation_": ANNOTATIONS.__getitem__,
+    "_exact_group_": exact_group,
+    "_getattr_": read,
+    "_getattr_guarded_": read_guarded,
+    "_hold_": Hold,
+    "_keywords_": with_private_keywords,
+    "_write_": writable,
+    "CapabilityError": CapabilityError,
+    "call": CapabilityCall,
+}
+
+
+def fresh_globals(log: CappedLog | None = None) -> dict[str, Any]:
+    """Return a new namespace for one execution of a half.
+
+    Args:
+        log: Receives the output of `print` and `logging`; None discards it.
+    """
+    log = log or CappedLog()
+    return {
+        **_GUARDS,
+        "__builtins__": {**BUILTINS, "print": log.print},
+        "_import_": partial(import_name, log),
+    }
+
+
+def plain_globals() -> dict[str, Any]:
+    """Return a new namespace with all of Python, for tests of the process."""
+    # Dataclasses look up the module of a class by its name.
+    module = ModuleType(OWN_MODULE)
+    sys.modules[OWN_MODULE] = module
+    module.__dict__.update(
+        __builtins__=builtins, CapabilityError=CapabilityError, call=CapabilityCall
+    )
+    return module.__dict__
+
 
 MAX_MESSAGE = 500
 "Longest text of an exception that is reported, in characters."

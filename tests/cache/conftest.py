@@ -24,8 +24,8 @@ BOTH = {
     "test_peers",
     "test_imports",
     "test_keys",
-    "test_spending",
-    "test_standing",
+    "test_usage",
+    "test_negotiations",
     "test_store",
 }
 "Modules about what every store does."

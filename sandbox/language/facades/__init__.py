@@ -2,7 +2,6 @@
 
 * `facade`: the facade itself: named parts, read-only.
 * `modules`: the table: which modules, and which of their names.
-* `objects`: replacements for members that are too open.
-* `trees`: XML without files, document types and entities.
+* `objects`: replacements for members that are too open; XML without entities.
 * `log`: `print` and `logging`, with a cap.
 """

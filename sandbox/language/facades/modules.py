@@ -48,10 +48,10 @@ from typing import Any
 from sandbox.language.facades import objects
 from sandbox.language.facades.facade import Facade, facade_of
 from sandbox.language.facades.log import LOGGING_MEMBERS, CappedLog
-from sandbox.language.facades.trees import TREE_MEMBERS, reset_namespaces
+from sandbox.language.facades.objects import TREE_MEMBERS, reset_namespaces
 from sandbox.language.names import OWN_MODULE
 from sandbox.language.runtime.enums import ENUMS
-from sandbox.language.runtime.wrapping import TextWrapper
+from sandbox.language.runtime.texts import TextWrapper
 
 __all__ = ["FACADES", "MODULE_MEMBERS", "import_name"]
 

@@ -14,7 +14,8 @@ import json
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
+from xml.etree import ElementTree
 
 from sandbox.language.names import OWN_MODULE, PREFIX, plain_text
 from sandbox.language.runtime.attributes import writable
@@ -27,7 +28,9 @@ __all__ = [
     "DATACLASSES",
     "FUNCTOOLS",
     "JSON",
+    "TREE_MEMBERS",
     "TYPING",
+    "reset_namespaces",
     "with_private_keywords",
 ]
 
@@ -292,3 +295,62 @@ TYPING: dict[str, Any] = {
     "override": _as_it_is,
     "runtime_checkable": _runtime_checkable,
 }
+
+
+_NAMESPACES: dict[str, str] = ElementTree._namespace_map  # type: ignore[attr-defined]  # no other way to undo `register_namespace`
+
+_KNOWN_NAMESPACES = dict(_NAMESPACES)
+
+
+def reset_namespaces() -> None:
+    """Forget namespace prefixes that an earlier call registered."""
+    if _NAMESPACES != _KNOWN_NAMESPACES:
+        _NAMESPACES.clear()
+        _NAMESPACES.update(_KNOWN_NAMESPACES)
+
+
+class _Builder(ElementTree.TreeBuilder):
+    """Refuses a document type, the only place where entities are declared."""
+
+    def doctype(self, name: Any, public: Any, system: Any) -> NoReturn:
+        raise ElementTree.ParseError("a document type may not be declared")
+
+
+def _from_string(text: str | bytes) -> ElementTree.Element:
+    parser = ElementTree.XMLParser(target=_Builder())
+    parser.feed(text)
+    root: ElementTree.Element = parser.close()
+    return root
+
+
+def _from_strings(sequence: Any) -> ElementTree.Element:
+    parser = ElementTree.XMLParser(target=_Builder())
+    for text in sequence:
+        parser.feed(text)
+    root: ElementTree.Element = parser.close()
+    return root
+
+
+def _register_namespace(prefix: str, uri: str) -> None:
+    if type(prefix) is not str or type(uri) is not str:
+        raise TypeError("a prefix and a URI are str")
+    ElementTree.register_namespace(prefix, uri)
+
+
+TREE_MEMBERS: dict[str, Any] = {
+    "Comment": ElementTree.Comment,
+    "Element": ElementTree.Element,
+    "ParseError": ElementTree.ParseError,
+    "ProcessingInstruction": ElementTree.ProcessingInstruction,
+    "QName": ElementTree.QName,
+    "SubElement": ElementTree.SubElement,
+    "XML": _from_string,
+    "fromstring": _from_string,
+    "fromstringlist": _from_strings,
+    "indent": ElementTree.indent,
+    "iselement": ElementTree.iselement,
+    "register_namespace": _register_namespace,
+    "tostring": ElementTree.tostring,
+    "tostringlist": ElementTree.tostringlist,
+}
+"Members of the facade."

@@ -4,6 +4,5 @@
 * `builtin_names`: the builtins that a half has.
 * `classes`: class statements.
 * `enums`: enumerations.
-* `formatting`: `str.format` without attributes.
-* `wrapping`: `textwrap` without shared state.
+* `texts`: `str.format` without attributes, `textwrap` without shared state.
 """

@@ -18,8 +18,7 @@ from xml.etree.ElementTree import Element
 from sandbox.language import names
 from sandbox.language.advice import ATTRIBUTES
 from sandbox.language.runtime.classes import BASES, is_own_class
-from sandbox.language.runtime.formatting import format_map_text, format_text
-from sandbox.language.runtime.wrapping import TextWrapper
+from sandbox.language.runtime.texts import TextWrapper, format_map_text, format_text
 
 __all__ = [
     "Hold",

@@ -11,7 +11,7 @@ from negotiation.strict_json import Json
 from negotiation.trial.acceptance import check_half, prepare_half
 from negotiation.trial.trial import Findings
 from sandbox.language.policy import compile_half
-from sandbox.worker.guards import CapabilityCall, fresh_globals
+from sandbox.worker.worker import CapabilityCall, fresh_globals
 from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator
 
 __all__ = ["FencedHalf", "prepare", "settle"]

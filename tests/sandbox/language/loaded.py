@@ -13,7 +13,7 @@ from typing import Any
 
 from sandbox.errors import Finding
 from sandbox.language.policy import compile_half
-from sandbox.worker.guards import CappedLog, fresh_globals
+from sandbox.worker.worker import CappedLog, fresh_globals
 
 __all__ = ["fenced", "findings_of", "outcome_fenced", "outcome_plain", "reasons_of"]
 

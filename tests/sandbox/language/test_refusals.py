@@ -10,8 +10,7 @@ import pytest
 from sandbox.errors import Finding
 from sandbox.language.facades.log import MAX_LOG
 from sandbox.language.policy import MAX_SOURCE, compile_half
-from sandbox.worker.guards import CappedLog
-from sandbox.worker.worker import _Worker
+from sandbox.worker.worker import CappedLog, _Worker
 from tests.sandbox.language.loaded import (
     fenced,
     findings_of,

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from sandbox.errors import CapabilityFailure, SandboxError
+from sandbox.pool.history import QuarantineConfig
 from sandbox.pool.pool import Module, Sandbox, SandboxConfig
-from sandbox.pool.quarantine import QuarantineConfig
 from sandbox.processes.process import ForkServer
 from tests.clauses import clause
 from tests.sandbox.sources import MISBEHAVING, PROVIDER, REQUESTER

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.pool.quarantine import Quarantine, QuarantineConfig
+from sandbox.pool.history import Quarantine, QuarantineConfig
 
 CONFIG = QuarantineConfig(kills=3, window=10.0, duration=100.0)
 

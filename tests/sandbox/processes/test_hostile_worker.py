@@ -17,8 +17,8 @@ import pytest
 from sandbox.errors import SandboxError
 from sandbox.frames import pack
 from sandbox.pool.pool import Module, Sandbox, SandboxConfig
-from sandbox.processes.conversation import Conversation
 from sandbox.processes.process import ForkServer, WorkerProcess
+from sandbox.processes.worker_process import Conversation
 from tests.sandbox.processes.hostile_worker import HOSTILE, TRICKS
 from tests.sandbox.processes.running import left_behind
 

@@ -18,8 +18,8 @@ import pytest_asyncio
 from sandbox.errors import SandboxError
 from sandbox.lock.lockdown import UNTESTED
 from sandbox.processes.control import Control, Message, control_pair
-from sandbox.processes.ending import Ending
 from sandbox.processes.process import ForkServer, WorkerProcess
+from sandbox.processes.worker_process import Ending
 from tests.sandbox.plain_worker import PLAIN, UNLOCKED
 
 MEMORY = 256 * 1024 * 1024
@@ -124,7 +124,7 @@ async def test_what_a_crashed_worker_said_is_logged_cut_and_quoted(
     plain: ForkServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     said = "os.write(2, b'\\x1b[2Jlast words ' + b'x' * 1000)\nos._exit(1)"
-    with caplog.at_level(logging.WARNING, "sandbox.processes.process"):
+    with caplog.at_level(logging.WARNING, "sandbox.processes.worker_process"):
         await _end(plain, said)
     [record] = caplog.records
     message = record.getMessage()

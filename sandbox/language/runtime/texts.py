@@ -1,8 +1,13 @@
-"""`str.format` without attribute look-ups, which a template as data could misuse."""
+"""Replacements for `str.format` and `textwrap.TextWrapper`.
+
+A template may be data, which could misuse attribute look-ups; so this `format` has
+none. The original TextWrapper has a table that all its objects share.
+"""
 
 from __future__ import annotations
 
 import re
+import textwrap
 from _string import (  # type: ignore[import-not-found]  # what `string` is made of
     formatter_field_name_split,
     formatter_parser,
@@ -10,7 +15,7 @@ from _string import (  # type: ignore[import-not-found]  # what `string` is made
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["format_map_text", "format_text"]
+__all__ = ["TextWrapper", "format_map_text", "format_text"]
 
 _SUSPECT = re.compile(r"\{[^{}:!]*[.\[]")
 "Matches a field that looks something up; all others cannot reach any object."
@@ -103,3 +108,38 @@ class _Formatting:
                 f"Replacement index {index} out of range for positional args tuple"
             )
         return self._args[index]
+
+
+_DEFAULTS: dict[str, Any] = {
+    "width": 70,
+    "initial_indent": "",
+    "subsequent_indent": "",
+    "expand_tabs": True,
+    "replace_whitespace": True,
+    "fix_sentence_endings": False,
+    "break_long_words": True,
+    "drop_whitespace": True,
+    "break_on_hyphens": True,
+    "tabsize": 8,
+    "max_lines": None,
+    "placeholder": " [...]",
+}
+
+
+class TextWrapper:
+    """Wraps text with the options in its attributes."""
+
+    def __init__(self, width: int = 70, **options: Any) -> None:
+        for name in options:
+            if name not in _DEFAULTS:
+                raise TypeError(f"TextWrapper has no option {name!r}")
+        self.__dict__.update({**_DEFAULTS, "width": width, **options})
+
+    def wrap(self, text: str) -> list[str]:
+        """Return the lines of the wrapped `text`."""
+        options: Any = {name: self.__dict__.get(name) for name in _DEFAULTS}
+        return textwrap.TextWrapper(**options).wrap(text)
+
+    def fill(self, text: str) -> str:
+        """Return the wrapped `text` as one text."""
+        return "\n".join(self.wrap(text))
