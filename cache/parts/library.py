@@ -275,28 +275,19 @@ class LibraryStore(AgreementStore):
         *,
         dry_run: bool,
     ) -> list[Removed]:
-        removed: list[Removed] = []
-        likely = [key_of(one) for one in found if goes(one) is not None]
-
-        def work(cache: Rows, keys: Sequence[str]) -> list[tuple[str, Removed]]:
+        def work(cache: Rows, names: Sequence[str]) -> list[Removed]:
             dropped = []
-            for key in keys:
+            for key in names:
                 record = self._shelf.get(cache, AgreementRecord, key)
-                if record is None:
-                    continue
-                why = goes(record)
-                if why is not None:
-                    size = sum(size for name, size in cache.sizes(key) if name == key)
-                    dropped.append((key, Removed(record, record.hash, why, size)))
-                    if not dry_run:
-                        cache.delete(key)
+                why = None if record is None else goes(record)
+                if record is not None and why is not None:
+                    size = _drop(cache, key, dry_run=dry_run)
+                    dropped.append(Removed(record, record.hash, why, size))
             return dropped
 
-        for start in range(0, len(likely), BATCH):
-            keys = likely[start : start + BATCH]
-            dropped = self._run(partial(work, keys=keys), dry_run)
-            gone.update(key for key, _ in dropped)
-            removed += [one for _, one in dropped]
+        likely = [key_of(one) for one in found if goes(one) is not None]
+        removed = self._in_batches(work, likely, BATCH, dry_run=dry_run)
+        gone.update(key_of(one.record) for one in removed if one.record is not None)
         return removed
 
     def _prune_halves(
@@ -307,45 +298,46 @@ class LibraryStore(AgreementStore):
         *,
         dry_run: bool,
     ) -> list[Removed]:
-        removed: list[Removed] = []
-
-        def work(cache: Rows, some: frozenset[str]) -> list[Removed]:
-            used = self._used_revisions(cache, some, gone)
+        def work(cache: Rows, names: Sequence[str]) -> list[Removed]:
+            used = self._used_revisions(cache, frozenset(names), gone)
             dropped = []
-            for hash_ in sorted(some):
+            for hash_ in names:
                 stays = False
                 sizes = dict(cache.sizes(f"half/{hash_}/"))
                 for half in self._halves(cache, hash_):
-                    key = key_of(half)
+                    size = sizes.pop(key_of(half))
                     in_use = (hash_, half.role, half.revision) in used
                     why = half_goes(half, in_use)
-                    size = sizes.pop(key)
                     if why is None:
                         stays = True
                         continue
                     dropped.append(Removed(half, hash_, why, size))
-                    if not dry_run:
-                        cache.delete(key)
+                    _drop(cache, key_of(half), dry_run=dry_run)
                 # What is left in `sizes` is damaged, and stays with its text.
                 bound = any(hash_ == one for one, _, _ in used)
                 if stays or sizes or bound:
                     continue
-                key = f"document/{hash_}"
-                for name, size in cache.sizes(key):
-                    if name == key:
-                        dropped.append(Removed(None, hash_, "nothing uses it", size))
-                        if not dry_run:
-                            cache.delete(key)
+                if f"document/{hash_}" in cache:
+                    size = _drop(cache, f"document/{hash_}", dry_run=dry_run)
+                    dropped.append(Removed(None, hash_, "nothing uses it", size))
             return dropped
 
-        names = sorted(hashes)
-        for start in range(0, len(names), HALF_BATCH):
-            some = frozenset(names[start : start + HALF_BATCH])
-            removed += self._run(partial(work, some=some), dry_run)
-        return removed
+        return self._in_batches(work, sorted(hashes), HALF_BATCH, dry_run=dry_run)
 
-    def _run(self, work: Callable[[Rows], list[Any]], dry_run: bool) -> list[Any]:
-        return self._database.read(work) if dry_run else self._database.write(work)
+    def _in_batches(
+        self,
+        work: Callable[..., list[Removed]],
+        names: Sequence[str],
+        size: int,
+        *,
+        dry_run: bool,
+    ) -> list[Removed]:
+        """Run `work` on each `size` of the names, in a transaction for each."""
+        run = self._database.read if dry_run else self._database.write
+        removed: list[Removed] = []
+        for start in range(0, len(names), size):
+            removed += run(partial(work, names=names[start : start + size]))
+        return removed
 
     def _likely(self, half_goes: HalfVerdict, used: set[_Revision]) -> set[str]:
         """Return the documents of which a half or the text seems to be unused."""
@@ -413,6 +405,14 @@ class LibraryStore(AgreementStore):
             for half in self._halves(cache, _hash_in(key)):
                 used.add((half.hash, half.role, half.revision))
         return used
+
+
+def _drop(cache: Rows, key: str, *, dry_run: bool) -> int:
+    """Delete a row, unless this is a dry run; return its size in bytes."""
+    size = dict(cache.sizes(key))[key]
+    if not dry_run:
+        cache.delete(key)
+    return size
 
 
 def _half_rows(cache: Rows, *, after: str) -> list[Row]:

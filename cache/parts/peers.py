@@ -143,17 +143,6 @@ class PeerStore(StoreBase):
         newest = max(found, key=lambda one: (one.created, one.url), default=None)
         return None if newest is None else newest.url
 
-    @writes
-    def remove_pin(self, cache: Rows, url: str) -> bool:
-        """Drop the pin of a URL; return whether there was one."""
-        pin = self._shelf.get(cache, PinRecord, f"pin/{url}")
-        # A damaged one goes too; its address then leads to a URL without a pin.
-        return (
-            bool(cache.delete(f"pin/{url}"))
-            if pin is None
-            else self._drop_pin(cache, pin)
-        )
-
     # Keys of DIDs on the web
 
     @writes

@@ -99,6 +99,11 @@ class HalfTransformer(StatementRules):
                 setattr(node, field, self.visit(value))
         return node
 
+    # Left to the interpreter: no facade has items, and the grammar permits only names
+    # as targets of `:=`.
+    guard_iter = visit_NamedExpr = visit_Subscript = node_contents_visit
+    visit_Try = visit_With = node_contents_visit
+
     # Names
 
     def bind(self, node: ast.AST, name: str) -> str:
@@ -156,19 +161,14 @@ class HalfTransformer(StatementRules):
         """Allow; a constant has no children."""
         return node
 
-    def visit_Global(self, node: ast.Global) -> ast.AST:
+    def visit_Global(self, node: ast.Global | ast.Nonlocal) -> ast.AST:
         """Allow: the globals of a half last for one call only."""
         for name in node.names:
             if names.is_reserved(name):
                 self.error(node, f"{name} may not be bound")
         return node
 
-    def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.AST:
-        """Allow."""
-        for name in node.names:
-            if names.is_reserved(name):
-                self.error(node, f"{name} may not be bound")
-        return node
+    visit_Nonlocal = visit_Global
 
     # Attributes
 
@@ -213,10 +213,6 @@ class HalfTransformer(StatementRules):
             ast.Attribute(build_call("_write_", [value], node), name, node.ctx), node
         )
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        """Allow: no facade has items."""
-        return self.node_contents_visit(node)
-
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         """Allow, in the interpreter's order; check the names of slots."""
         target = node.targets[0]
@@ -256,18 +252,6 @@ class HalfTransformer(StatementRules):
 
     # Loops, handlers and expressions
 
-    def guard_iter(self, node: Any) -> Any:
-        """Leave loops to the interpreter."""
-        return self.node_contents_visit(node)
-
-    def visit_With(self, node: ast.With) -> ast.AST:
-        """Allow."""
-        return self.node_contents_visit(node)
-
-    def visit_Try(self, node: ast.Try) -> ast.AST:
-        """Allow."""
-        return self.node_contents_visit(node)
-
     def visit_TryStar(self, node: ast.AST) -> ast.AST:
         """Allow, and check what is raised before the interpreter splits it."""
         tried: Any = self.node_contents_visit(node)
@@ -295,10 +279,6 @@ class HalfTransformer(StatementRules):
             node.func = build_call("_keywords_", [node.func], node)
         return node
 
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
-        """Allow; the grammar permits only names as targets."""
-        return self.node_contents_visit(node)
-
     def _comprehension(self, node: Any, *results: str) -> Any:
         # Only the first iterable is evaluated in the class body.
         first = node.generators[0]
@@ -315,17 +295,11 @@ class HalfTransformer(StatementRules):
                 setattr(node, result, self.visit(getattr(node, result)))
         return node
 
-    def visit_ListComp(self, node: ast.ListComp) -> Any:
+    def visit_ListComp(self, node: Any) -> Any:
         """Allow."""
         return self._comprehension(node, "elt")
 
-    def visit_SetComp(self, node: ast.SetComp) -> Any:
-        """Allow."""
-        return self._comprehension(node, "elt")
-
-    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
-        """Allow."""
-        return self._comprehension(node, "elt")
+    visit_SetComp = visit_GeneratorExp = visit_ListComp
 
     def visit_DictComp(self, node: ast.DictComp) -> Any:
         """Allow."""
@@ -411,29 +385,13 @@ class HalfTransformer(StatementRules):
 
     # Refused statements
 
-    def _refuse_async(self, node: ast.AST) -> None:
+    def _refuse_async(self, node: ast.AST) -> ast.AST:
         self.error(
             node,
             "async is not available; write plain functions: the daemon runs many "
             "calls at a time",
         )
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        """Refuse."""
-        self._refuse_async(node)
         return node
 
-    def visit_Await(self, node: ast.Await) -> ast.AST:
-        """Refuse."""
-        self._refuse_async(node)
-        return node
-
-    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
-        """Refuse."""
-        self._refuse_async(node)
-        return node
-
-    def visit_AsyncWith(self, node: ast.AsyncWith) -> ast.AST:
-        """Refuse."""
-        self._refuse_async(node)
-        return node
+    visit_AsyncFor = visit_AsyncFunctionDef = visit_AsyncWith = _refuse_async
+    visit_Await = _refuse_async

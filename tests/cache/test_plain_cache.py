@@ -98,7 +98,7 @@ def test_a_row_in_another_mode_is_damage_and_its_file_stays(
     assert store.pins() == [PIN]
     # Replaced and deleted rows have their files removed by diskcache itself.
     store.save_pin(PinRecord("ws://h/", PEER, 1.0, PEER))
-    assert store.remove_pin("ws://i/")
+    assert store._database.write(lambda rows: rows.delete("pin/ws://i/"))
     assert outside.read_text() == '"secret"'
 
 

@@ -160,6 +160,3 @@ def test_pins_are_kept_by_url_newest_first(store: Store) -> None:
     assert store.pin(PIN.url) == PIN
     assert store.pin("ws://c/") is None
     assert [pin.url for pin in store.pins()] == ["ws://b/", PIN.url]
-    assert store.remove_pin("ws://b/") is True
-    assert store.remove_pin("ws://b/") is False
-    assert store.pins() == [PIN]

@@ -29,23 +29,12 @@ _NAMES = (
 _WITHOUT = {"SystemExit", "KeyboardInterrupt"}
 "Exceptions that control the process; halves do not get them."
 
-LATE_IMPORTS = frozenset(
-    {
-        "_pylong",
-        "_strptime",
-        "collections",
-        "collections.abc",
-        "copyreg",
-        "functools",
-        "json.decoder",
-        "re",
-        "time",
-        "types",
-        "typing",
-        "unicodedata",
-        "warnings",
-    }
+_LATE_IMPORTS = (
+    "_pylong _strptime collections collections.abc copyreg functools json.decoder re "
+    "time types typing unicodedata warnings"
 )
+
+LATE_IMPORTS = frozenset(_LATE_IMPORTS.split())
 "Modules that C code imports through the builtins of the running half."
 
 
