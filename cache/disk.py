@@ -222,7 +222,7 @@ class Database:
 
     @property
     def writes(self) -> int | None:
-        """See `Backend.writes`."""
+        """See `StoreBackend.writes`."""
         return self._writes
 
     def read(self, work: Callable[[PlainCache], T]) -> T:

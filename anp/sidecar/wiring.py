@@ -64,9 +64,8 @@ from anp.sidecar.peers.web_identity import (
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.usage import UseCounter
 from anp.wire.messages import MetaProtocol
-from cache.opening import open_store
-from cache.parts.imports import Imported
-from cache.store import Store
+from cache.parts.agreements import Imported
+from cache.store import Store, open_store
 from negotiation.consensus.written import WrittenLimits
 from negotiation.exchange.limits import DialogueLimits
 from negotiation.llm.asking.endpoint import ModelEndpoint

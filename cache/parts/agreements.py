@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from cache.errors import HashPrefixError, RecordError
-from cache.parts.shelf import StoreBase, key_of, reads, writes
+from cache.parts.shelf import StoreBase, key_of, read_transaction, write_transaction
 from cache.records.records import (
     AgreementRecord,
     AgreementRole,
@@ -61,7 +61,7 @@ class Imported:
 class AgreementStore(StoreBase):
     """Stores documents, halves and agreements durably (ANP-84, ANP-85)."""
 
-    @writes
+    @write_transaction
     def save_agreement(
         self,
         cache: Rows,
@@ -132,7 +132,7 @@ class AgreementStore(StoreBase):
         found = self._scan(AgreementRecord, prefix)
         return next(iter(self._newest_first(found, frozenset(AgreementState))), None)
 
-    @reads
+    @read_transaction
     def provider_half(
         self, cache: Rows, hash_: str, peer_did: str
     ) -> HalfRecord | None:
@@ -162,7 +162,7 @@ class AgreementStore(StoreBase):
             active = [h for h in active if h.revision not in flawed]
         return active[0] if active else None
 
-    @writes
+    @write_transaction
     def save_import(
         self, cache: Rows, document: DocumentRecord, parts: Sequence[ImportPart]
     ) -> tuple[Imported, ...]:
@@ -236,7 +236,7 @@ class AgreementStore(StoreBase):
         key = f"half/{hash_.lower()}/{role}/{revision:08d}"
         return self._get(HalfRecord, key)
 
-    @writes
+    @write_transaction
     def release_failed(self, cache: Rows, hash_: str) -> int:
         """Mark agreements on a document as stale where its test cases failed.
 
@@ -255,7 +255,7 @@ class AgreementStore(StoreBase):
             self._shelf.put(cache, replace(agreement, state=AgreementState.STALE))
         return len(failed)
 
-    @writes
+    @write_transaction
     def set_tests(
         self,
         cache: Rows,
@@ -278,7 +278,7 @@ class AgreementStore(StoreBase):
             self._shelf.put(cache, changed)
         return changed
 
-    @reads
+    @read_transaction
     def is_revoked(self, cache: Rows, hash_: str, peer_did: str | None = None) -> bool:
         """Return whether the owner revoked the document.
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from cache.parts.shelf import Shelf, StoreBase, key_of, writes
+from cache.parts.shelf import Shelf, StoreBase, key_of, write_transaction
 from cache.records.peers import MAX_KEY_COUNTER, KeyRecord
 from cache.records.records import AgreementRole
 from cache.rows import Rows
@@ -37,7 +37,7 @@ class KeyStore(StoreBase):
     A key is identified by our role, the peer's DID as on the wire, and its id.
     """
 
-    @writes
+    @write_transaction
     def save_key(self, cache: Rows, record: KeyRecord, *, now: float) -> bool:
         """Drop expired keys and store a new one; return whether there was room."""
         area = f"key/{record.role}/{record.peer_did}/"
@@ -98,7 +98,7 @@ class KeyStore(StoreBase):
 
         return self._change(_where(role, peer_did, key_id), change, now) or False
 
-    @writes
+    @write_transaction
     def end_key(
         self,
         cache: Rows,
@@ -138,7 +138,7 @@ class KeyStore(StoreBase):
 
     # Internal; these run in the database's thread.
 
-    @writes
+    @write_transaction
     def _change(
         self,
         cache: Rows,

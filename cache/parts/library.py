@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from cache.parts.agreements import AgreementStore
-from cache.parts.shelf import key_of, reads, writes
+from cache.parts.shelf import key_of, read_transaction, write_transaction
 from cache.records.records import (
     AgreementRecord,
     AgreementRole,
@@ -90,7 +90,7 @@ class LibraryStore(AgreementStore):
     look-ups for active ones skip them; its record still counts when they are pruned.
     """
 
-    @reads
+    @read_transaction
     def page(
         self,
         cache: Rows,
@@ -134,7 +134,7 @@ class LibraryStore(AgreementStore):
                     return Page(tuple(agreements), tuple(unbound), last)
         return Page(tuple(agreements), tuple(unbound), None)
 
-    @writes
+    @write_transaction
     def note_run(
         self, cache: Rows, agreement: AgreementRecord, run: Mapping[str, Any]
     ) -> AgreementRecord:
@@ -147,7 +147,7 @@ class LibraryStore(AgreementStore):
 
     # Revocations.
 
-    @writes
+    @write_transaction
     def revoke(
         self,
         cache: Rows,
@@ -187,7 +187,7 @@ class LibraryStore(AgreementStore):
         self._shelf.put(cache, made)
         return Ruled((made,), changed)
 
-    @writes
+    @write_transaction
     def give_back(
         self, cache: Rows, hash_: str, *, peer_did: str | None = None
     ) -> Ruled:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cache.parts.shelf import StoreBase, key_of, reads, writes
+from cache.parts.shelf import StoreBase, key_of, read_transaction, write_transaction
 from cache.records.negotiations import NegotiationRecord, StandingRecord
 from cache.rows import Rows
 
@@ -19,7 +19,7 @@ class NegotiationStore(StoreBase):
 
     # Negotiations
 
-    @writes
+    @write_transaction
     def save_negotiation(self, cache: Rows, negotiation: NegotiationRecord) -> None:
         """Store or replace a negotiation; over a limit the oldest failed ones go."""
         agreed = replace(negotiation, outcome="agreed")
@@ -29,7 +29,7 @@ class NegotiationStore(StoreBase):
         self._shelf.put(cache, negotiation)
         self._prune_negotiations(cache)
 
-    @reads
+    @read_transaction
     def negotiations(self, cache: Rows, *, limit: int = 100) -> list[NegotiationRecord]:
         """Return the newest `limit` negotiations, newest first."""
         kind, found = NegotiationRecord, []
@@ -37,7 +37,7 @@ class NegotiationStore(StoreBase):
             found += self._shelf.scan(cache, kind, area, limit=limit, descending=True)
         return sorted(found, key=lambda n: (n.started, n.id), reverse=True)[:limit]
 
-    @reads
+    @read_transaction
     def negotiation(self, cache: Rows, id_prefix: str) -> NegotiationRecord | None:
         """Return the newest negotiation whose id begins with `id_prefix`, or None."""
         keys = [
@@ -50,7 +50,7 @@ class NegotiationStore(StoreBase):
         newest = max(keys, key=lambda key: key.split("/")[2:])
         return self._shelf.get(cache, NegotiationRecord, newest)
 
-    @reads
+    @read_transaction
     def negotiation_ids(
         self, cache: Rows, id_prefix: str, *, limit: int = 2
     ) -> list[str]:
@@ -61,7 +61,7 @@ class NegotiationStore(StoreBase):
 
     # Standing decisions
 
-    @writes
+    @write_transaction
     def save_standing(
         self, cache: Rows, standing: StandingRecord, *, now: float
     ) -> None:
@@ -79,7 +79,7 @@ class NegotiationStore(StoreBase):
         found = self._scan(StandingRecord, prefix)
         return sorted(found, key=lambda word: (word.created, word.id), reverse=True)
 
-    @writes
+    @write_transaction
     def take_standing(
         self, cache: Rows, standing: StandingRecord, *, by: str, now: float
     ) -> StandingRecord | None:
@@ -91,7 +91,7 @@ class NegotiationStore(StoreBase):
         self._shelf.put(cache, taken)
         return taken
 
-    @writes
+    @write_transaction
     def give_back_standing(self, cache: Rows, standing: StandingRecord) -> None:
         """Make a decision available again after a negotiation that did not need it."""
         known = self._shelf.get(cache, StandingRecord, key_of(standing))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from cache.parts.shelf import StoreBase, key_of, reads, writes
+from cache.parts.shelf import StoreBase, key_of, read_transaction, write_transaction
 from cache.records.peers import (
     AddressRecord,
     AliasRecord,
@@ -31,7 +31,7 @@ class PeerStore(StoreBase):
 
     # Peers
 
-    @writes
+    @write_transaction
     def save_peer(self, cache: Rows, peer: PeerRecord) -> None:
         """Store or replace a peer; over the limit the longest unseen strangers go."""
         is_new = key_of(peer) not in cache
@@ -40,7 +40,7 @@ class PeerStore(StoreBase):
         if is_new and _is_stranger(peer):
             self._prune_strangers(cache)
 
-    @writes
+    @write_transaction
     def see_peer(
         self,
         cache: Rows,
@@ -80,7 +80,7 @@ class PeerStore(StoreBase):
         """Return the record of the peer with the canonical `did`, or None."""
         return self._get(PeerRecord, f"peer/{did}")
 
-    @reads
+    @read_transaction
     def peers_known_as(self, cache: Rows, did: str) -> list[PeerRecord]:
         """Return the peers that have `did` as their own DID or as another one.
 
@@ -99,7 +99,7 @@ class PeerStore(StoreBase):
         alias = self._get(AliasRecord, f"alias/{did}")
         return did if alias is None else alias.did
 
-    @writes
+    @write_transaction
     def forget_peer(self, cache: Rows, did: str) -> int:
         """Drop a peer and every pin of it or its aliases; agreements stay.
 
@@ -119,7 +119,7 @@ class PeerStore(StoreBase):
 
     # Pins
 
-    @writes
+    @write_transaction
     def save_pin(self, cache: Rows, pin: PinRecord) -> None:
         """Store or replace the pin of a URL."""
         before = self._shelf.get(cache, PinRecord, key_of(pin))
@@ -145,7 +145,7 @@ class PeerStore(StoreBase):
 
     # Keys of DIDs on the web
 
-    @writes
+    @write_transaction
     def save_did_keys(self, cache: Rows, record: DidKeysRecord) -> None:
         """Store or replace the record of a DID's keys.
 

@@ -45,8 +45,8 @@ __all__ = [
     "StoreBase",
     "StoreLimits",
     "key_of",
-    "reads",
-    "writes",
+    "read_transaction",
+    "write_transaction",
 ]
 
 logger = logging.getLogger(__name__)
@@ -330,7 +330,7 @@ class StoreBase:
 S = TypeVar("S", bound=StoreBase)
 
 
-def reads(
+def read_transaction(
     method: Callable[Concatenate[S, Rows, P], T],
 ) -> Callable[Concatenate[S, P], T]:
     """Make a method one transaction that only reads; its callers give no rows.
@@ -345,12 +345,13 @@ def reads(
     return run
 
 
-def writes(
+def write_transaction(
     method: Callable[Concatenate[S, Rows, P], T],
 ) -> Callable[Concatenate[S, P], T]:
-    """Make a method one transaction, as `reads` does; all its changes last, or none.
+    """Make a method one transaction that changes rows; all its changes last, or none.
 
-    It may run several times; only the last run counts.
+    As with `read_transaction`, its callers give no rows. It may run several times; only
+    the last run counts.
     """
 
     @wraps(method)

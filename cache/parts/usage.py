@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from cache.parts.shelf import StoreBase, key_of, writes
+from cache.parts.shelf import StoreBase, key_of, write_transaction
 from cache.records.negotiations import ModelCallRecord, SpendRecord
 from cache.records.records import AgreementRecord, UsageRecord
 from cache.rows import Rows
@@ -25,7 +25,7 @@ MAX_ACCOUNTS = 20_000
 class UsageStore(StoreBase):
     """Counts the use of each protocol and of models."""
 
-    @writes
+    @write_transaction
     def add_usage(
         self,
         cache: Rows,
@@ -66,7 +66,7 @@ class UsageStore(StoreBase):
 
     # Spending on models
 
-    @writes
+    @write_transaction
     def save_spend(
         self, cache: Rows, spend: SpendRecord, call: ModelCallRecord | None = None
     ) -> None:

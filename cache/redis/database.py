@@ -136,7 +136,7 @@ class RedisDatabase:
 
     @property
     def writes(self) -> int | None:
-        """See `Backend.writes`; other daemons write here too."""
+        """See `StoreBackend.writes`; other daemons write here too."""
         return None
 
     def changes(self, area: str) -> int:
