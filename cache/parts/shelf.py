@@ -26,6 +26,7 @@ from cache.records.peers import (
     PinRecord,
 )
 from cache.records.records import (
+    KINDS,
     AgreementRecord,
     AgreementRole,
     DocumentRecord,
@@ -39,7 +40,6 @@ from cache.records.records import (
 from cache.rows import Row, Rows, StoreBackend
 
 __all__ = [
-    "KINDS",
     "Damage",
     "Shelf",
     "StoreBase",
@@ -54,28 +54,6 @@ logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 R = TypeVar("R", bound=Record)
 T = TypeVar("T")
-
-KINDS: dict[str, type[Record]] = {
-    kind.kind: kind
-    for kind in (
-        DocumentRecord,
-        HalfRecord,
-        AgreementRecord,
-        NegotiationRecord,
-        StandingRecord,
-        PeerRecord,
-        AliasRecord,
-        PinRecord,
-        AddressRecord,
-        DidKeysRecord,
-        SpendRecord,
-        ModelCallRecord,
-        KeyRecord,
-        RevocationRecord,
-        UsageRecord,
-    )
-}
-"""Every kind of record, by its name; the name is the first part of a key."""
 
 _MAX_DAMAGED = 1000
 

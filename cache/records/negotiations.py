@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
@@ -33,10 +33,8 @@ _Money = Annotated[float, Field(ge=0, lt=1e12)]
 
 
 @dataclass(frozen=True)
-class NegotiationRecord(Record):
+class NegotiationRecord(Record, kind="negotiation"):
     """One negotiation with its transcript."""
-
-    kind: ClassVar[str] = "negotiation"
 
     id: Id
     "A random id of our own."
@@ -102,13 +100,11 @@ class NegotiationRecord(Record):
 
 
 @dataclass(frozen=True)
-class StandingRecord(Record):
+class StandingRecord(Record, kind="standing"):
     """An owner's decision for the next negotiation with a peer (DESIGN.md, The owner).
 
     One negotiation uses it once; it lapses at `expires`.
     """
-
-    kind: ClassVar[str] = "standing"
 
     id: Id
     "A random id of our own."
@@ -168,10 +164,8 @@ class StandingRecord(Record):
 
 
 @dataclass(frozen=True)
-class SpendRecord(Record):
+class SpendRecord(Record, kind="spend"):
     """The use of models by one account on one day (DESIGN.md, Trust)."""
-
-    kind: ClassVar[str] = "spend"
 
     day: _Day
     "The day in UTC, `2026-01-31`."
@@ -196,10 +190,8 @@ class SpendRecord(Record):
 
 
 @dataclass(frozen=True)
-class ModelCallRecord(Record):
+class ModelCallRecord(Record, kind="model_call"):
     """One model call in the ledger, without any text of it."""
-
-    kind: ClassVar[str] = "model_call"
 
     id: Id
     "A random id of our own."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
@@ -46,10 +46,8 @@ class PeerState(StrEnum):
 
 
 @dataclass(frozen=True)
-class PeerRecord(Record):
+class PeerRecord(Record, kind="peer"):
     """A peer that proved its DID at least once, or that the owner named."""
-
-    kind: ClassVar[str] = "peer"
 
     did: Did
     "The DID in its canonical form."
@@ -74,13 +72,11 @@ class PeerRecord(Record):
 
 
 @dataclass(frozen=True)
-class AliasRecord(Record):
+class AliasRecord(Record, kind="alias"):
     """Leads from another DID of a peer to its record, so that no call reads them all.
 
     There is one for each of `PeerRecord.aliases`.
     """
-
-    kind: ClassVar[str] = "alias"
 
     alias: Did
     "The other DID."
@@ -90,10 +86,8 @@ class AliasRecord(Record):
 
 
 @dataclass(frozen=True)
-class PinRecord(Record):
+class PinRecord(Record, kind="pin"):
     """The DID that was first met at a URL."""
-
-    kind: ClassVar[str] = "pin"
 
     url: _Url
     "Normalised WebSocket URL."
@@ -109,10 +103,8 @@ class PinRecord(Record):
 
 
 @dataclass(frozen=True)
-class AddressRecord(Record):
+class AddressRecord(Record, kind="address"):
     """Leads from an agent to a URL that is pinned for it; there is one for each pin."""
-
-    kind: ClassVar[str] = "address"
 
     agent: Did
     "As in the pin."
@@ -125,10 +117,8 @@ class AddressRecord(Record):
 
 
 @dataclass(frozen=True)
-class DidKeysRecord(Record):
+class DidKeysRecord(Record, kind="did_keys"):
     """The trusted keys of a DID, and new ones that wait for the owner's decision."""
-
-    kind: ClassVar[str] = "did_keys"
 
     did: Did
     "The DID in its canonical form."
@@ -147,10 +137,8 @@ class DidKeysRecord(Record):
 
 
 @dataclass(frozen=True)
-class KeyRecord(Record):
+class KeyRecord(Record, kind="key"):
     """A channel's key, encrypted, with the counters that are already used."""
-
-    kind: ClassVar[str] = "key"
 
     id: _KeyId
     "The `secretKeyId`."

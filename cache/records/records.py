@@ -21,6 +21,7 @@ from cache.errors import RecordError
 __all__ = [
     "COUNTS",
     "FORMAT",
+    "KINDS",
     "MAX_REASON",
     "MAX_RECORD",
     "AgreementRecord",
@@ -95,12 +96,24 @@ class AgreementState(StrEnum):
     REVOKED = "revoked"
 
 
+KINDS: dict[str, type[Record]] = {}
+"Every kind of record, by its name."
+
+
 @dataclass(frozen=True)
 class Record:
-    """Base of all records: conversion to and from JSON."""
+    """Base of all records: conversion to and from JSON.
+
+    Args:
+        kind: Name of the kind; it is in the envelope and the first part of a key.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
     kind: ClassVar[str]
+
+    def __init_subclass__(cls, *, kind: str) -> None:
+        cls.kind = kind
+        KINDS[kind] = cls
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as a JSON object; RecordError if it is invalid."""
@@ -134,10 +147,8 @@ class Record:
 
 
 @dataclass(frozen=True)
-class DocumentRecord(Record):
+class DocumentRecord(Record, kind="document"):
     """The agreed text and its hash (ANP-84, ANP-85)."""
-
-    kind: ClassVar[str] = "document"
 
     hash: Hash
     "SHA-256 of the text's UTF-8 bytes, 64 lower-case hex characters (ANP-88)."
@@ -160,10 +171,8 @@ class DocumentRecord(Record):
 
 
 @dataclass(frozen=True)
-class HalfRecord(Record):
+class HalfRecord(Record, kind="half"):
     """One revision of the code that speaks one role of a document."""
-
-    kind: ClassVar[str] = "half"
 
     hash: Hash
 
@@ -198,10 +207,8 @@ class HalfRecord(Record):
 
 
 @dataclass(frozen=True)
-class AgreementRecord(Record):
+class AgreementRecord(Record, kind="agreement"):
     """An agreement with one peer: document, revision of our half, and history."""
-
-    kind: ClassVar[str] = "agreement"
 
     own_did: Did
     "Our DID in its canonical form."
@@ -250,14 +257,12 @@ class AgreementRecord(Record):
 
 
 @dataclass(frozen=True)
-class RevocationRecord(Record):
+class RevocationRecord(Record, kind="revocation"):
     """The owner revoked a document (DESIGN.md, Links and channels: Revoked).
 
     It stays when everything else about the document is pruned, so that the same text
     is not agreed again.
     """
-
-    kind: ClassVar[str] = "revocation"
 
     hash: Hash
 
@@ -275,10 +280,8 @@ class RevocationRecord(Record):
 
 
 @dataclass(frozen=True)
-class UsageRecord(Record):
+class UsageRecord(Record, kind="usage"):
     """Numbers of calls by outcome, for one document or for all together."""
-
-    kind: ClassVar[str] = "usage"
 
     hash: Hash | None
     "Hash of the document; None counts all calls."

@@ -14,8 +14,8 @@ import pytest
 
 from cache.disk import PlainDisk
 from cache.errors import RecordError
-from cache.parts.shelf import KINDS, Shelf, key_of
-from cache.records.records import Record, seal
+from cache.parts.shelf import Shelf, key_of
+from cache.records.records import KINDS, Record, seal
 from cache.redis.rows import RedisRows, decode, encode
 from cache.store import Store
 from tests.cache.samples import RECORDS

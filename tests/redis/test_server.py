@@ -30,8 +30,8 @@ from cryptography.x509.oid import NameOID
 
 from cache.errors import StoreUnavailable
 from cache.parts.keys import end_all_keys
-from cache.parts.shelf import KINDS, key_of
-from cache.records.records import AgreementRole, AgreementState
+from cache.parts.shelf import key_of
+from cache.records.records import KINDS, AgreementRole, AgreementState
 from cache.redis.database import RedisDatabase
 from cache.redis.place import RedisPlace
 from cache.redis.server import RedisTimes
