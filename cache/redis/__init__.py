@@ -3,6 +3,5 @@
 * `place`: the URL of the server, and how to show it without its password.
 * `server`: the connection, what the server has to be, its failures.
 * `database`: transactions without locks, and outages survived.
-* `rows`: the rows as one transaction sees them.
-* `memory`: rows read lately, for when the server is away.
+* `rows`: the rows as one transaction sees them, and rows read lately.
 """

@@ -17,9 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from cache.errors import StoreUnavailable
-from cache.redis.memory import Remembered, RememberedReader
 from cache.redis.place import RedisPlace
-from cache.redis.rows import Names, RedisRows, area_of
+from cache.redis.rows import Names, RedisRows, Remembered, RememberedReader, area_of
 from cache.redis.server import (
     Conflict,
     Dial,

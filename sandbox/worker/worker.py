@@ -37,6 +37,13 @@ __all__ = [
 ]
 
 
+MAX_MESSAGE = 500
+"Longest text of an exception that is reported, in characters."
+
+MAX_REASON = 2_000
+"Longest text of all findings of a source together, in characters."
+
+
 class CapabilityError(Exception):
     """A capability call failed; modules know it by this name."""
 
@@ -93,13 +100,6 @@ def plain_globals() -> dict[str, Any]:
         __builtins__=builtins, CapabilityError=CapabilityError, call=CapabilityCall
     )
     return module.__dict__
-
-
-MAX_MESSAGE = 500
-"Longest text of an exception that is reported, in characters."
-
-MAX_REASON = 2_000
-"Longest text of all findings of a source together, in characters."
 
 
 class _Failed(Exception):

@@ -11,8 +11,8 @@ import pytest
 
 from cache.errors import StoreUnavailable
 from cache.records.peers import PeerState
-from cache.redis.memory import Remembered, RememberedReader
 from cache.redis.place import PlaceError, RedisPlace
+from cache.redis.rows import Remembered, RememberedReader
 from cache.rows import Rows
 from cache.store import Store, open_store
 from tests.cache.samples import KNOWN_PEER
