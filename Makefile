@@ -13,7 +13,7 @@ PIP    := -m pip --disable-pip-version-check -q
 # Tests start hundreds of processes, which would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo quick fast test check house assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env test-callers test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill fuzz explore clean
+.PHONY: help venv demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env test-callers test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill fuzz explore clean
 
 help:
 	@echo "make demo    two daemons meet, agree and call (start here)"
@@ -110,7 +110,7 @@ test-callers: venv agents-env callers-env
 test-readme: venv
 	ANPD_README=make $(BIN)/pytest -n 0 tests/e2e/test_readme.py
 
-check: venv sdk-env agents-env callers-env format lint types contracts test wheel
+check: venv sdk-env agents-env callers-env format lint types contracts house-static test wheel
 
 format: venv
 	$(BIN)/ruff format --check .
@@ -176,6 +176,10 @@ explore: venv
 	$(BIN)/pytest -n 2 --hypothesis-profile=explore $$(grep -rl "from hypothesis" tests --include="test_*.py")
 
 # HOUSE=--static starts no daemons; --list prints all details, --tree measures elsewhere.
+# Limits of the code alone; `make house` also traces a call.
+house-static: venv
+	$(BIN)/python -m tests.house --static
+
 house: venv
 	$(BIN)/python -m tests.house $(HOUSE)
 
