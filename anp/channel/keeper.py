@@ -18,9 +18,9 @@ from typing import Protocol
 from anp.channel.core.events import ChannelOpened, ChannelRole
 from anp.channel.core.kept import NONCE_SIZE, KeptKey, open_key, seal_key
 from anp.errors import ErrorCode, PeerError
-from anp.wire.counters import BLOCK, block_end
 from anp.wire.keys import SessionKeys
 from anp.wire.meta_protocol import LostKey
+from anp.wire.replay import BLOCK, block_end
 from cache.errors import CacheError
 from cache.records.peers import KeyRecord
 from cache.records.records import AgreementRole

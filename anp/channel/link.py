@@ -43,9 +43,8 @@ from anp.identity.dids import Identities, LocalIdentity
 from anp.identity.resolver import Resolver
 from anp.wire.frames import Frame
 from anp.wire.messages import MetaProtocol
-from anp.wire.meta_protocol import LostKey
+from anp.wire.meta_protocol import LostKey, text_size
 from anp.wire.replay import HelloMemory
-from anp.wire.sizes import text_size
 
 __all__ = ["ChannelAcceptor", "Link"]
 

@@ -15,9 +15,8 @@ from websockets.asyncio.connection import Connection
 from websockets.asyncio.server import Server
 
 from anp.channel.channel import Channel
-from anp.channel.core.backoff import next_wait
 from anp.channel.core.events import ChannelOpened
-from anp.channel.core.limits import LinkConfig
+from anp.channel.core.limits import LinkConfig, next_wait
 from anp.channel.dialler import Dialler
 from anp.channel.keeper import KeyKeeper
 from anp.channel.link import ChannelAcceptor, Link
@@ -26,8 +25,8 @@ from anp.errors import AnpError, CallError, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity, canonical_did
 from anp.identity.resolver import Resolver
 from anp.wire.messages import MetaProtocol
+from anp.wire.meta_protocol import text_size
 from anp.wire.replay import HelloMemory
-from anp.wire.sizes import text_size
 
 __all__ = ["Links", "LinksConfig", "LinkTarget"]
 

@@ -50,7 +50,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from anp.errors import ErrorCode, LocalError, PeerError
-from anp.wire.encoding import render
 from anp.wire.events import (
     Event,
     HandshakeCompleted,
@@ -74,6 +73,7 @@ from anp.wire.messages import (
     MetaProtocol,
     Response,
     SourceHello,
+    render,
 )
 from anp.wire.meta_protocol import common_version, highest_version
 from anp.wire.moment import Moment

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from anp.wire.encoding import format_timestamp
-from anp.wire.messages import MetaProtocol
+from anp.wire.messages import MetaProtocol, format_timestamp
 from anp.wire.proof import Identity, key_type_of, sign_hello
 
 __all__ = [

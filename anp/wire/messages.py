@@ -1,9 +1,12 @@
-"""The outer messages: parse what came in, build the small ones (WIRE §2)."""
+"""The JSON messages of a link: reads all of them and makes the small ones (WIRE §2)."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -18,8 +21,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from anp.errors import ErrorCode, PeerError
-from anp.wire.encoding import decode_base64, format_timestamp, render
+from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire.meta_protocol import MetaProtocol
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
@@ -30,20 +32,62 @@ __all__ = [
     "Envelope",
     "Finished",
     "Heartbeat",
+    "HelloProof",
     "KeyShare",
     "Message",
     "MetaProtocol",
-    "HelloProof",
     "Register",
     "Response",
     "SourceHello",
     "VerificationMethod",
+    "decode_base64",
+    "encode_base64",
+    "format_timestamp",
     "make_heartbeat",
     "make_pong",
     "make_response",
     "parse_message",
     "render",
 ]
+
+
+def render(message: dict[str, Any]) -> str:
+    """Return a message as the text of one WebSocket frame, ASCII only."""
+    return json.dumps(message, separators=(",", ":"), allow_nan=False)
+
+
+def format_timestamp(moment: datetime) -> str:
+    """Return `moment` in UTC with milliseconds and Z (WIRE row 13).
+
+    Raises:
+        LocalError: `moment` has no time zone.
+    """
+    if moment.tzinfo is None:
+        raise LocalError("a timestamp needs a time zone")
+    text = moment.astimezone(UTC).isoformat(timespec="milliseconds")
+    return text.removesuffix("+00:00") + "Z"
+
+
+def encode_base64(data: bytes) -> str:
+    """Return standard base64 with padding (WIRE row 26)."""
+    return base64.b64encode(data).decode("ascii")
+
+
+def decode_base64(text: str) -> bytes:
+    """Read standard base64 with padding, in its one canonical spelling.
+
+    Raises:
+        PeerError: `DECRYPTION_FAILED`: it is anything else.
+    """
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        data = b""
+    # Unused bits before the padding could be anything; one value, one spelling.
+    if encode_base64(data) != text:
+        raise PeerError(ErrorCode.DECRYPTION_FAILED, "not canonical padded base64")
+    return data
+
 
 IV_SIZE = 12
 "Bytes of an iv (WIRE row 26)."
@@ -171,28 +215,45 @@ class EncryptedData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceHello:
-    """The requester's hello. What the SDK never reads may be missing (WIRE row 13)."""
-
+class _Received:
     __pydantic_config__ = _CONFIG
 
     raw: _Raw
-    "The JSON as received: the signature covers every field (WIRE row 9)."
+    "The JSON as received: the signature of a hello covers every field (WIRE row 9)."
 
+    message_id: StrictStr = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hello(_Received):
     session_id: _Text
     "Names the handshake."
 
     source_did: _Did
-    "The sender."
+    "The sender; the sides change places in the answer (WIRE row 18)."
 
     destination_did: _Did
-    "Whom it wants to reach."
+    "The receiver."
 
     verification_method: VerificationMethod
     "The sender's key."
 
     random: _Text
     "Key input, used as the UTF-8 bytes of this text (WIRE row 3)."
+
+    proof: HelloProof
+    "The signature."
+
+    version: StrictStr = "1.0"
+    "Version of the message."
+
+    meta: _Meta = field(default_factory=MetaProtocol)
+    "The sender's side of the meta-protocol: its offers, or its answer to them."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceHello(_Hello):
+    """The requester's hello. What the SDK never reads may be missing (WIRE row 13)."""
 
     cipher_suites: _Texts
     "Suites offered."
@@ -200,45 +261,13 @@ class SourceHello:
     key_shares: tuple[KeyShare, ...]
     "Ephemeral keys, one a group."
 
-    proof: HelloProof
-    "The signature."
-
-    message_id: StrictStr = ""
-    "Names this message."
-
-    version: StrictStr = "1.0"
-    "Version of the message."
-
     supported_versions: _Texts = ("1.0",)
     "Versions offered."
 
-    meta: _Meta = field(default_factory=MetaProtocol)
-    "What the sender says about the meta-protocol."
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DestinationHello:
+class DestinationHello(_Hello):
     """The provider's hello."""
-
-    __pydantic_config__ = _CONFIG
-
-    raw: _Raw
-    "The JSON as received: the signature covers every field (WIRE row 9)."
-
-    session_id: _Text
-    "That of the `sourceHello`."
-
-    source_did: _Did
-    "The sender, who was the destination of the `sourceHello` (WIRE row 18)."
-
-    destination_did: _Did
-    "The requester."
-
-    verification_method: VerificationMethod
-    "The sender's key."
-
-    random: _Text
-    "Key input, used as the UTF-8 bytes of this text (WIRE row 3)."
 
     cipher_suite: _Text
     "The suite chosen."
@@ -246,30 +275,13 @@ class DestinationHello:
     key_share: KeyShare
     "The sender's ephemeral key."
 
-    proof: HelloProof
-    "The signature."
-
-    message_id: StrictStr = ""
-    "Names this message."
-
-    version: StrictStr = "1.0"
-    "Version of the message."
-
     selected_version: StrictStr = "1.0"
     "The version chosen."
 
-    meta: _Meta = field(default_factory=MetaProtocol)
-    "What the sender says about the meta-protocol, and what it confirms."
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class Finished(_Received):
     """Proof that the sender holds the keys (WIRE row 21)."""
-
-    __pydantic_config__ = _CONFIG
-
-    raw: _Raw
-    "The JSON as received."
 
     session_id: _Text
     "Names the handshake."
@@ -283,18 +295,10 @@ class Finished:
     verify_data: EncryptedData
     "The key id, encrypted under the sender's key."
 
-    message_id: StrictStr = ""
-    "Names this message."
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Envelope:
+class Envelope(_Received):
     """One encrypted `message` (WIRE row 26)."""
-
-    __pydantic_config__ = _CONFIG
-
-    raw: _Raw
-    "The JSON as received."
 
     message_id: _Text
     "Names this message; not authenticated."
@@ -321,51 +325,32 @@ class Envelope:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heartbeat:
+class Heartbeat(_Received):
     """A ping or a pong (WIRE row 31)."""
-
-    __pydantic_config__ = _CONFIG
-
-    raw: _Raw
-    "The JSON as received."
 
     message_id: _Text
     "A pong has the id of its ping."
 
     message: Literal["ping", "pong"]
-    "Which of both."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Register:
+class Register(_Received):
     """A client's request to a message proxy, which we are not (WIRE row 32)."""
 
-    __pydantic_config__ = _CONFIG
-
-    raw: _Raw
-    "The JSON as received."
-
-    message_id: StrictStr = ""
-    "Names this message."
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
-    """An error answer. Nothing in it is authenticated (WIRE row 25)."""
+class Response(_Received):
+    """An error answer. Nothing in it is authenticated (WIRE row 25).
 
-    __pydantic_config__ = _CONFIG
-
-    raw: _Raw
-    "The JSON as received."
+    The SDK's generator puts the original's id into `message_id`.
+    """
 
     code: Annotated[ErrorCode, PlainValidator(_read_code)]
-    "What happened; a code we do not know reads as `NOT_ALLOWED`."
+    "The kind of error; a code we do not know reads as `NOT_ALLOWED`."
 
     detail: StrictStr = ""
     "In the peer's words: quote and cut it before showing it."
-
-    message_id: StrictStr = ""
-    "Names this message; the SDK's generator puts the original's id here."
 
     source_did: StrictStr = ""
     "The sender, if it says so."

@@ -1,28 +1,64 @@
-"""The `metaProtocol` object of both hellos, and its versions (ANP-76 to ANP-87)."""
+"""The `metaProtocol` object of both hellos (ANP-76 to ANP-87).
+
+It settles versions, capabilities, and the sizes of messages (WIRE row 34).
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from anp.errors import ErrorCode, PeerError
-from anp.wire.sizes import LEAST_MAX_MESSAGE
 
 __all__ = [
     "CAPABILITIES",
+    "Capability",
     "EXTENSION_MAX_MESSAGE",
     "EXTENSION_RESUME",
+    "LEAST_MAX_MESSAGE",
+    "LostKey",
+    "MAX_PAYLOAD",
     "META_PROTOCOL_VERSION",
     "META_PROTOCOL_VERSIONS",
-    "Capability",
-    "LostKey",
     "MetaProtocol",
+    "OTHERS_MAX_TEXT",
     "common_version",
     "highest_version",
+    "plaintext_size",
     "read_version",
+    "text_size",
 ]
+
+
+OTHERS_MAX_TEXT: Final = 1024 * 1024
+"Bytes of a text frame that every peer takes: the default of the WebSocket library."
+
+_OVERHEAD: Final = 4096
+"Bytes of a text frame beside the encrypted data, generously."
+
+_HEADER: Final = 1
+"Bytes of a frame in front of the protocol data (ANP-11)."
+
+
+def text_size(plaintext: int) -> int:
+    """Return how long the text frame for so many bytes of plaintext can get."""
+    return 4 * -(-plaintext // 3) + _OVERHEAD
+
+
+def plaintext_size(text: int) -> int:
+    """Return how much plaintext fits a text frame of so many bytes for certain."""
+    return (text - _OVERHEAD) // 4 * 3
+
+
+MAX_PAYLOAD: Final = plaintext_size(OTHERS_MAX_TEXT) - _HEADER
+"""Protocol data that fits a frame every peer takes: 765 KiB. With 768 KiB the text
+would be over a MiB, and the peer would close the link with 1009."""
+
+LEAST_MAX_MESSAGE: Final = 64 * 1024
+"Least plaintext of a frame that a peer may agree to take; less is no offer."
+
 
 META_PROTOCOL_VERSION = "1.0"
 "What a hello means that names no version (ANP-78, ANP-Q15)."

@@ -9,21 +9,13 @@ from collections.abc import Callable
 from enum import Enum, auto
 
 from anp.errors import ErrorCode, LocalError, PeerError
-from anp.wire.counters import (
-    EXTENSION_COUNTER,
-    SALT_SIZE,
-    counter_of,
-    first_iv,
-)
-from anp.wire.encoding import render
-from anp.wire.envelope import decrypt, encrypt
 from anp.wire.events import (
     Event,
     HandshakeCompleted,
     HandshakeConfig,
     HandshakeFailed,
 )
-from anp.wire.frames import FrameFormat
+from anp.wire.frames import FrameFormat, decrypt, encrypt
 from anp.wire.hellos import make_finished
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import (
@@ -36,9 +28,16 @@ from anp.wire.messages import (
     Response,
     SourceHello,
     make_response,
+    render,
 )
 from anp.wire.moment import Moment
 from anp.wire.proof import Identity
+from anp.wire.replay import (
+    EXTENSION_COUNTER,
+    SALT_SIZE,
+    counter_of,
+    first_iv,
+)
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 

@@ -16,8 +16,14 @@ from websockets.protocol import State
 
 from anp.identity.dids import Identities, LocalIdentity
 from anp.identity.keys import PrivateKey
-from anp.wire.envelope import open_envelope, seal
-from anp.wire.frames import Frame, ProtocolType, decode_frame, encode_frame
+from anp.wire.frames import (
+    Frame,
+    ProtocolType,
+    decode_frame,
+    encode_frame,
+    open_envelope,
+    seal,
+)
 from anp.wire.handshake import (
     HandshakeCompleted,
     HandshakeConfig,

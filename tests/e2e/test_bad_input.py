@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.calls.caller import CallRequest
-from anp.wire.encoding import encode_base64
+from anp.wire.messages import encode_base64
 from negotiation.exchange.limits import NegotiationLimits
 from negotiation.need import Need
 from tests.clauses import clause

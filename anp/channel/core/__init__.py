@@ -2,15 +2,9 @@
 
 * `link_core`: one link: its channels, their frames, and what is done with each.
 * `handshakes`: the handshakes under way on a link, and the frames held for them.
-* `traffic`: one open channel: its key, what it carried, what may come next.
-* `events`: the events and requests that a core hands to its shell.
-* `limits`: the limits of one link.
-* `output`: messages for the peer and events for the shell, in order.
+* `traffic`: one open channel: its key, the frames under it, and its end.
+* `events`: the events that a core hands to its shell, and the queues they wait in.
+* `limits`: the limits of one link, of its keys, and the waits between tries.
 * `kept`: a short-term key as it rests on disk, sealed and opened.
 * `kept_keys`: resumption: how the keys of a link outlive it.
-* `renewal`: the moment at which a key is to be renewed.
-* `backoff`: the wait before something is tried again.
-* `closing`: the extension `close`, which ends one channel.
-* `crossed`: frames that crossed with our word that a channel is closed.
-* `optional`: the protocol types that need a capability of both sides (ANP-81).
 """

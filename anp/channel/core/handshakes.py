@@ -10,11 +10,11 @@ from anp.channel.core.events import (
     ChannelOpened,
     ChannelRole,
     HandshakeRefused,
+    LinkOutput,
     NeedHelloAnswer,
     NeedPeerKeyCheck,
 )
 from anp.channel.core.limits import LinkConfig
-from anp.channel.core.output import LinkOutput
 from anp.errors import ErrorCode, PeerError
 from anp.wire.handshake import (
     HandshakeCompleted,

@@ -54,17 +54,15 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from anp.channel.core.events import NeedKey, ResumptionRefused
+from anp.channel.core.events import LinkOutput, NeedKey, ResumptionRefused
 from anp.channel.core.limits import LinkConfig
-from anp.channel.core.output import LinkOutput
 from anp.channel.core.traffic import OpenChannel
 from anp.errors import ErrorCode
-from anp.wire.counters import EXTENSION_COUNTER, MAX_COUNTER, counter_of
 from anp.wire.frames import Frame
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import Envelope, Response
-from anp.wire.meta_protocol import EXTENSION_RESUME
-from anp.wire.sizes import text_size
+from anp.wire.meta_protocol import EXTENSION_RESUME, text_size
+from anp.wire.replay import EXTENSION_COUNTER, MAX_COUNTER, counter_of
 
 __all__ = ["Before", "KeptKeys"]
 

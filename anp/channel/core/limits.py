@@ -1,14 +1,66 @@
-"""Limits of one link."""
+"""Limits of one link, of the life of its keys, and the waits between tries. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from anp.channel.core.renewal import RenewalLimits
+from anp.errors import ConfigError
 from anp.wire.handshake import HandshakeConfig
-from anp.wire.sizes import MAX_PAYLOAD, OTHERS_MAX_TEXT
+from anp.wire.meta_protocol import MAX_PAYLOAD, OTHERS_MAX_TEXT
 
-__all__ = ["LinkConfig"]
+__all__ = ["LinkConfig", "RenewalLimits", "next_wait"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenewalLimits:
+    """How much of a key is used before its requester asks for a new one."""
+
+    life: float = 0.8
+    "Part of its life, from 0 to 1."
+
+    messages: int = 2**20
+    "Messages in one direction, with the extension `counter`."
+
+    plain_messages: int = 2**16 - 2**12
+    """Messages in one direction without it: the receiver remembers every iv, 2^16 at
+    most (WIRE), and what is between is for calls in flight."""
+
+    def __post_init__(self) -> None:
+        """Refuse limits that would never renew, or without end."""
+        if not 0 < self.life < 1:
+            raise ConfigError(f"renewal.life must be within 0 and 1, got {self.life}")
+        for name in ("messages", "plain_messages"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"renewal.{name} must be > 0")
+
+    def due_at(self, opened_at: float, expires_at: float) -> float:
+        """Return when a key is to be renewed, in seconds on the clock of both."""
+        return opened_at + self.life * (expires_at - opened_at)
+
+    def used_up(self, messages: int, *, counted: bool) -> bool:
+        """Whether a key carried so many messages that it is to be renewed.
+
+        Args:
+            messages: In the direction that had more of them.
+            counted: The channel has the extension `counter`.
+        """
+        return messages >= (self.messages if counted else self.plain_messages)
+
+
+def next_wait(tries: int, *, least: float, most: float, draw: float) -> float:
+    """Return the seconds to wait before the next try.
+
+    They double from try to try, and a random half of them keeps the daemons that lost
+    the same peer at the same moment from coming back at the same moment.
+
+    Args:
+        tries: Tries so far that failed, from 0.
+        least: Longest first wait, in seconds.
+        most: Longest wait of all, in seconds.
+        draw: A random number from 0 to 1.
+    """
+    longest = min(most, least * 2.0 ** min(tries, 64))
+    return longest * (0.5 + 0.5 * draw)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

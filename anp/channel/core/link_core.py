@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anp.channel.core.closing import EXTENSION_CLOSE, close_frame, reason_of_close
-from anp.channel.core.crossed import Crossed
 from anp.channel.core.events import (
     ChannelProved,
     CloseLink,
@@ -13,17 +11,23 @@ from anp.channel.core.events import (
     FrameReceived,
     HandshakeRefused,
     LinkEvent,
+    LinkOutput,
     NeedClaim,
     RenewalDue,
 )
 from anp.channel.core.handshakes import CompletedHandshake, Handshakes
 from anp.channel.core.kept_keys import KeptKeys
 from anp.channel.core.limits import LinkConfig
-from anp.channel.core.optional import check_agreed, missing_capability
-from anp.channel.core.output import LinkOutput
-from anp.channel.core.traffic import OpenChannel
+from anp.channel.core.traffic import (
+    EXTENSION_CLOSE,
+    Crossed,
+    OpenChannel,
+    check_agreed,
+    close_frame,
+    missing_capability,
+    reason_of_close,
+)
 from anp.errors import AnpError, ErrorCode, LocalError, PeerError
-from anp.wire.counters import counter_of
 from anp.wire.frames import Frame
 from anp.wire.handshake import Identity
 from anp.wire.messages import (
@@ -39,9 +43,9 @@ from anp.wire.messages import (
     make_pong,
     parse_message,
 )
+from anp.wire.meta_protocol import text_size
 from anp.wire.moment import Moment
-from anp.wire.replay import HelloMemory
-from anp.wire.sizes import text_size
+from anp.wire.replay import HelloMemory, counter_of
 
 __all__ = ["EXTENSION_CLOSE", "FrameTooLarge", "LinkCore"]
 

@@ -1,34 +1,170 @@
-"""One open channel: its key, what it has carried, and what may come next. Pure."""
+"""One open channel: its key, the frames under it, and its end. Pure.
+
+Frames of the optional protocol types need a capability of both sides (ANP-81). The
+extension `close`, which is ours, ends a channel with a last meta message (DESIGN.md).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
 
 from anp.channel.core.events import ChannelOpened, ChannelRole
 from anp.channel.core.limits import LinkConfig
-from anp.channel.core.optional import UnagreedFrames
 from anp.errors import ErrorCode, LocalError, PeerError
-from anp.wire.counters import (
+from anp.wire.frames import (
+    Frame,
+    ProtocolType,
+    check_envelope_dids,
+    check_envelope_version,
+    decode_frame,
+    encode_frame,
+    open_envelope,
+    seal,
+)
+from anp.wire.keys import SessionKeys
+from anp.wire.messages import IV_SIZE, Envelope, MetaProtocol
+from anp.wire.meta_protocol import Capability
+from anp.wire.moment import Moment
+from anp.wire.replay import (
     EXTENSION_COUNTER,
     SALT_SIZE,
+    IvMemory,
     ReplayWindow,
     SendCounter,
     block_end,
     counter_of,
 )
-from anp.wire.envelope import (
-    check_envelope_dids,
-    check_envelope_version,
-    open_envelope,
-    seal,
-)
-from anp.wire.frames import Frame, decode_frame, encode_frame
-from anp.wire.keys import SessionKeys
-from anp.wire.messages import IV_SIZE, Envelope
-from anp.wire.moment import Moment
-from anp.wire.replay import IvMemory
+from negotiation.errors import MessageError
+from negotiation.messages import ChannelClose, parse_meta, render_meta
 
-__all__ = ["OpenChannel"]
+__all__ = [
+    "Crossed",
+    "EXTENSION_CLOSE",
+    "NEEDED",
+    "OpenChannel",
+    "UnagreedFrames",
+    "check_agreed",
+    "close_frame",
+    "missing_capability",
+    "reason_of_close",
+]
+
+
+NEEDED: Mapping[ProtocolType, Capability] = MappingProxyType(
+    {
+        ProtocolType.NATURAL_LANGUAGE: "naturalLanguageProtocol",
+        ProtocolType.VERIFICATION: "verificationProtocol",
+    }
+)
+"The capability of each optional protocol type; the others are basic (ANP-77)."
+
+
+def missing_capability(
+    protocol_type: ProtocolType, common: frozenset[str]
+) -> Capability | None:
+    """Return the capability that a frame needs and `common` lacks, or None.
+
+    Args:
+        common: The capabilities both sides of the channel listed.
+    """
+    needed = NEEDED.get(protocol_type)
+    return None if needed in common else needed
+
+
+def check_agreed(protocol_type: ProtocolType, common: frozenset[str]) -> None:
+    """Check that we may send a frame of this type (ANP-81).
+
+    Raises:
+        LocalError: One side did not list the capability; look at
+            `Channel.capabilities` first.
+    """
+    missing = missing_capability(protocol_type, common)
+    if missing is not None:
+        raise LocalError(
+            f"a {protocol_type.name} frame on a channel without {missing}: both sides "
+            "have to list that capability in their hellos"
+        )
+
+
+class UnagreedFrames:
+    """Counts the frames of one channel that came without their capability (ANP-Q17).
+
+    One of them is the mistake of a healthy peer; a channel full of them is not.
+
+    Args:
+        limit: How many end the channel.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.count = 0
+
+    def add(self) -> bool:
+        """Count one more and return whether the channel has to end."""
+        self.count += 1
+        return self.count >= self._limit
+
+
+EXTENSION_CLOSE = "close"
+"Name of the extension."
+
+MAX_REASON = 200
+"Characters of a peer's reason that are taken."
+
+
+def close_frame(code: int, reason: str) -> Frame:
+    """Return the last frame of a channel that we end."""
+    return Frame(ProtocolType.META, render_meta(ChannelClose(code=code, reason=reason)))
+
+
+def reason_of_close(frame: Frame, own_meta: MetaProtocol) -> str | None:
+    """Return why the peer ends the channel with a frame, or None: it does not.
+
+    Args:
+        own_meta: What we said in the handshake; without the extension it means nothing.
+    """
+    if frame.protocol_type is not ProtocolType.META:
+        return None
+    if EXTENSION_CLOSE not in own_meta.extensions:
+        return None
+    try:
+        message = parse_meta(frame.data)
+    except MessageError:
+        return None
+    if not isinstance(message, ChannelClose):
+        return None
+    return message.reason[:MAX_REASON]
+
+
+MAX_CHANNELS: Final = 64
+"Channels that are remembered; the one closed longest ago goes first."
+
+MAX_FRAMES: Final = 16
+"Frames of one channel that are let go; more is no crossing."
+
+
+class Crossed:
+    """Channels that we closed lately: what still comes on them is no fault."""
+
+    def __init__(self) -> None:
+        self._left: OrderedDict[str, int] = OrderedDict()
+
+    def closed(self, channel_id: str) -> None:
+        """Remember a channel whose peer was told that it is closed."""
+        self._left[channel_id] = MAX_FRAMES
+        while len(self._left) > MAX_CHANNELS:
+            self._left.popitem(last=False)
+
+    def take(self, channel_id: str) -> bool:
+        """Whether a frame on this channel may be let go; counts it."""
+        left = self._left.get(channel_id, 0)
+        if left:
+            self._left[channel_id] = left - 1
+        return left > 0
+
 
 MAX_PLAIN_SENT = 2**20
 "Messages sent under a key with random ivs; the receiver ends it far earlier."

@@ -1,9 +1,7 @@
 """The message envelope of the generic A2A specification, as a consensus protocol.
 
-* `words`: the words of the envelope: those we send, and those we read as equal.
-* `messages`: the four types of messages, read and written (ENV-6 to ENV-23).
+* `messages`: the four types of messages, their words and date-times (ENV-6 to ENV-23).
 * `reader`: turns bytes of a peer into a message, or into a reason why they are none.
-* `timestamps`: date-times as messages carry them (ENV-10).
 * `memory`: messages that were seen and answers that were given (ENV-Q11).
 * `discovery`: the reserved actions by which capabilities are asked for and announced.
 * `side`: the common part of both sides of a channel.
@@ -19,9 +17,7 @@ from functools import cache
 from importlib.resources import files
 
 from anp.protocols.envelope.memory import MessageMemory
-from anp.protocols.envelope.provider import EnvelopeProvider
-from anp.protocols.envelope.requester import EnvelopeRequester
-from anp.protocols.envelope.words import (
+from anp.protocols.envelope.messages import (
     AGENT_ONLINE,
     BROADCAST,
     ENVELOPE_URI,
@@ -31,6 +27,8 @@ from anp.protocols.envelope.words import (
     EnvelopeStatus,
     MessageType,
 )
+from anp.protocols.envelope.provider import EnvelopeProvider
+from anp.protocols.envelope.requester import EnvelopeRequester
 from negotiation.consensus.written import Parties, WrittenLimits, WrittenProtocol
 from negotiation.need import Role
 

@@ -1,31 +1,201 @@
-"""The message types of the envelope, read and written (ENV-6 to ENV-23)."""
+"""The messages of the envelope: their types, words and date-times (ENV-6 to ENV-23)."""
 
 from __future__ import annotations
 
 import json
+import re
+from calendar import isleap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
 
-from anp.protocols.envelope.timestamps import write_timestamp
-from anp.protocols.envelope.words import ENVELOPE_VERSION
 from negotiation.errors import JsonError
 from negotiation.strict_json import Json, parse_json
 
 __all__ = [
+    "AGENT_ONLINE",
+    "BROADCAST",
     "CORRELATION",
-    "WRAPPED",
+    "EnvelopeErrorCode",
+    "ENVELOPE_URI",
+    "ENVELOPE_VERSION",
+    "EnvelopeAction",
     "EnvelopeMessage",
+    "EnvelopeStatus",
     "ErrorPayload",
     "EventPayload",
+    "MAJOR_VERSION",
+    "MAX_SKEW",
+    "MessageType",
     "OtherPayload",
     "Payload",
     "RequestPayload",
     "ResponsePayload",
+    "Timestamp",
     "TooLarge",
+    "WRAPPED",
     "build_message",
+    "read_code",
+    "read_event_name",
+    "read_status",
+    "read_timestamp",
+    "write_timestamp",
 ]
+
+
+ENVELOPE_VERSION = "1.0"
+"Value of `protocol_version` in what we send (ENV-7)."
+
+MAJOR_VERSION = 1
+"Messages of every version with this major number are understood (ENV-Q8)."
+
+ENVELOPE_URI = f"urn:anpd:message-envelope:{ENVELOPE_VERSION}"
+"""URI of this version of the consensus protocol (ANP-91).
+
+A name and no address: what it means is fixed by the text beside this file, and a name
+of this form needs no host that has to be kept for as long as anybody uses it.
+"""
+
+BROADCAST = "broadcast"
+"`receiver_id` that means every member of the group (ENV-12, ENV-Q14)."
+
+AGENT_ONLINE = "agent_online"
+"Name of the event by which an agent says that it is there (ENV-Q15)."
+
+
+class MessageType(StrEnum):
+    """The types the seed describes; the list is open (ENV-13)."""
+
+    REQUEST = "request"
+    RESPONSE = "response"
+    EVENT = "event"
+    ERROR = "error"
+
+
+class EnvelopeStatus(StrEnum):
+    """How far a request is (ENV-17); other words pass through (ENV-Q2)."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    IN_PROGRESS = "in_progress"
+
+
+class EnvelopeErrorCode(StrEnum):
+    """Why a request was not processed (ENV-21); other words pass through (ENV-Q2)."""
+
+    INVALID_PAYLOAD = "invalid_payload"
+    AGENT_UNAVAILABLE = "agent_unavailable"
+    PROCESSING_FAILED = "processing_failed"
+    UNSUPPORTED_VERSION = "unsupported_version"
+    UNKNOWN_ACTION = "unknown_action"
+    UNKNOWN_MESSAGE_TYPE = "unknown_message_type"
+    TIMEOUT = "timeout"
+
+
+class EnvelopeAction(StrEnum):
+    """Actions that name no capability (ENV-25, ENV-Q15)."""
+
+    DISCOVER = "discover"
+    REGISTER = "register"
+    UNREGISTER = "unregister"
+
+
+_STATUSES = {
+    "成功": EnvelopeStatus.SUCCESS,
+    "失败": EnvelopeStatus.FAILURE,
+    "进行中": EnvelopeStatus.IN_PROGRESS,
+}
+_CODES = {
+    "无效负载": EnvelopeErrorCode.INVALID_PAYLOAD,
+    "智能体不可用": EnvelopeErrorCode.AGENT_UNAVAILABLE,
+    "处理失败": EnvelopeErrorCode.PROCESSING_FAILED,
+}
+_EVENTS = {"智能体在线": AGENT_ONLINE}
+
+
+def read_status(word: str) -> str:
+    """Return our word for a status; one we do not know comes back as it is."""
+    return _STATUSES.get(word, word)
+
+
+def read_code(word: str) -> str:
+    """Return our word for an error code; one we do not know comes back as it is."""
+    return _CODES.get(word, word)
+
+
+def read_event_name(word: str) -> str:
+    """Return our word for an event; one we do not know comes back as it is."""
+    return _EVENTS.get(word, word)
+
+
+MAX_SKEW = 300.0
+"Seconds between a timestamp and our clock beyond which a message is flagged."
+
+_DATE_TIME: Final = re.compile(
+    r"""(?P<year>[0-9]{4})
+    (?: (?P<dash>-?)[0-9]{2}(?P=dash)[0-9]{2}          # month and day
+      | (?P<hyphen>-?)W[0-9]{2}(?P=hyphen)[1-7]        # week and day of the week
+      | -?(?P<day>[0-9]{3}) )                          # day of the year
+    T(?P<hour>[0-9]{2})
+    (?P<rest>(?:(?P<colon>:?)[0-9]{2}(?:(?P=colon)(?P<second>[0-9]{2})
+        (?:[.,][0-9]{1,32})?)?)?)
+    (?P<zone>Z|[+-][0-9]{2}(?::?[0-5][0-9])?)?""",
+    re.VERBOSE,
+)
+"The forms that are read; `datetime` would also read others."
+
+
+@dataclass(frozen=True, slots=True)
+class Timestamp:
+    """When a message was sent, as its sender says."""
+
+    at: datetime
+    "In UTC."
+
+    zoned: bool
+    "Whether it said its zone; without one it is taken as UTC (ENV-Q10)."
+
+
+def write_timestamp(at: datetime) -> str:
+    """Return `at` in UTC with milliseconds, as `2026-01-31T12:00:00.000Z`."""
+    utc = at.astimezone(UTC).replace(tzinfo=None)
+    return utc.isoformat(timespec="milliseconds") + "Z"
+
+
+def read_timestamp(text: str) -> Timestamp:
+    """Read a date with a time of day, in any of the forms of ISO 8601.
+
+    Raises:
+        ValueError: It is none, a date alone, or no moment of any calendar.
+    """
+    text = text.upper()
+    match = _DATE_TIME.fullmatch(text)
+    if match is None:
+        raise ValueError("not an ISO 8601 date-time")
+    # `datetime` has no form for days of a year, midnight at the end of a day and leap
+    # seconds: it reads the moment before, and the difference is added.
+    later = timedelta()
+    if match["second"] == "60":
+        text = text[: match.start("second")] + "59" + text[match.end("second") :]
+        later = timedelta(seconds=1)
+    if match["hour"] == "24" and not match["rest"].strip("0:.,"):
+        text = text.replace("T24", "T00")
+        later = timedelta(days=1)
+    if match["day"]:
+        days = int(match["day"])
+        if not 1 <= days <= 365 + isleap(int(match["year"])):
+            raise ValueError("a day that does not exist")
+        text = match["year"] + "0101" + text[match.end("day") :]
+        later += timedelta(days=days - 1)
+    at = datetime.fromisoformat(text)
+    try:
+        at = (at if match["zone"] else at.replace(tzinfo=UTC)) + later
+        return Timestamp(at.astimezone(UTC), match["zone"] is not None)
+    except OverflowError:
+        raise ValueError("beyond the calendar") from None
+
 
 CORRELATION = "correlation_id"
 "Entry of `metadata` that names the request that is answered (ENV-18, ENV-23)."

@@ -10,19 +10,17 @@ from typing import Any
 from anp.protocols.envelope.discovery import BadParameters, describe, read_announcement
 from anp.protocols.envelope.memory import MessageMemory, Seen
 from anp.protocols.envelope.messages import (
+    BROADCAST,
     WRAPPED,
+    EnvelopeAction,
+    EnvelopeErrorCode,
     EnvelopeMessage,
+    EnvelopeStatus,
     RequestPayload,
     ResponsePayload,
 )
 from anp.protocols.envelope.reader import Head
 from anp.protocols.envelope.side import MAX_SHOWN, Side
-from anp.protocols.envelope.words import (
-    BROADCAST,
-    EnvelopeAction,
-    EnvelopeErrorCode,
-    EnvelopeStatus,
-)
 from negotiation.consensus.written import (
     Ask,
     CallCapability,

@@ -9,26 +9,25 @@ from datetime import datetime
 from typing import Any, Final
 
 from anp.protocols.envelope.messages import (
+    BROADCAST,
     CORRELATION,
+    ENVELOPE_VERSION,
+    MAJOR_VERSION,
+    MAX_SKEW,
+    EnvelopeErrorCode,
     EnvelopeMessage,
+    EnvelopeStatus,
     ErrorPayload,
     EventPayload,
+    MessageType,
     OtherPayload,
     Payload,
     RequestPayload,
     ResponsePayload,
-)
-from anp.protocols.envelope.timestamps import MAX_SKEW, read_timestamp
-from anp.protocols.envelope.words import (
-    BROADCAST,
-    ENVELOPE_VERSION,
-    MAJOR_VERSION,
-    EnvelopeErrorCode,
-    EnvelopeStatus,
-    MessageType,
     read_code,
     read_event_name,
     read_status,
+    read_timestamp,
 )
 from negotiation.errors import JsonError, NegotiationError
 from negotiation.strict_json import Json, parse_json

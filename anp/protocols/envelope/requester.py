@@ -9,8 +9,11 @@ from typing import Any
 
 from anp.protocols.envelope.memory import MessageMemory
 from anp.protocols.envelope.messages import (
+    BROADCAST,
     WRAPPED,
+    EnvelopeErrorCode,
     EnvelopeMessage,
+    EnvelopeStatus,
     ErrorPayload,
     RequestPayload,
     ResponsePayload,
@@ -18,7 +21,6 @@ from anp.protocols.envelope.messages import (
 )
 from anp.protocols.envelope.reader import MAX_NAME, Head
 from anp.protocols.envelope.side import Side
-from anp.protocols.envelope.words import BROADCAST, EnvelopeErrorCode, EnvelopeStatus
 from negotiation.consensus.written import (
     Ask,
     CallAnswered,

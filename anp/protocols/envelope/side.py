@@ -11,9 +11,13 @@ from typing import Any
 
 from anp.protocols.envelope.memory import MessageMemory
 from anp.protocols.envelope.messages import (
+    AGENT_ONLINE,
+    BROADCAST,
+    EnvelopeErrorCode,
     EnvelopeMessage,
     ErrorPayload,
     EventPayload,
+    MessageType,
     OtherPayload,
     Payload,
     RequestPayload,
@@ -21,12 +25,6 @@ from anp.protocols.envelope.messages import (
     build_message,
 )
 from anp.protocols.envelope.reader import MAX_NAME, EnvelopeError, Head, read_message
-from anp.protocols.envelope.words import (
-    AGENT_ONLINE,
-    BROADCAST,
-    EnvelopeErrorCode,
-    MessageType,
-)
 from negotiation.consensus.written import (
     Broken,
     Deliver,

@@ -1,14 +1,73 @@
-"""The interface that every kind of attachment has, and its limits."""
+"""The interface that every kind of attachment has, its limits and its errors."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from anp.sidecar.attachments.supervisor import SupervisorConfig
+from anp.errors import AnpError
 from negotiation.need import Capability
 
-__all__ = ["Attachment", "AttachmentLimits"]
+__all__ = [
+    "Attachment",
+    "AttachmentError",
+    "AttachmentLimits",
+    "SupervisorConfig",
+    "ToolError",
+]
+
+
+MAX_MESSAGE = 500
+"Longest message of a tool that is passed on, in characters."
+
+
+class ToolError(AnpError):
+    """The tool answered with an error; the provider half tells the peer.
+
+    Codes are those of HTTP: 400 arguments it cannot take, 500 it failed, 502 its
+    answer is no result, 503 too many calls are running, 504 it took too long.
+    """
+
+    def __init__(self, code: int, message: str) -> None:
+        message = message[:MAX_MESSAGE]
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+
+
+class AttachmentError(AnpError):
+    """The attachment itself is dead or cannot be started; the owner has to look.
+
+    Args:
+        may_have_run: The call had been handed over when the attachment died.
+    """
+
+    def __init__(self, message: str, *, may_have_run: bool = False) -> None:
+        super().__init__(message)
+        self.may_have_run = may_have_run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SupervisorConfig:
+    """Times of one supervised child."""
+
+    start_timeout: float = 30.0
+    "Seconds a child may take until it can be called."
+
+    min_backoff: float = 0.5
+    "Seconds before the first restart; doubles with every death in a row."
+
+    max_backoff: float = 30.0
+    "Longest wait before a restart, in seconds."
+
+    stable_after: float = 60.0
+    "Seconds of life after which earlier deaths are forgotten."
+
+    restart_wait: float = 5.0
+    "Seconds a call waits for a child that is just being started again."
+
+    stop_timeout: float = 10.0
+    "Seconds a child may take to end before its task is cancelled."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from anp.sidecar.attachments.attachment import AttachmentLimits
-from anp.sidecar.attachments.errors import AttachmentError
+from anp.sidecar.attachments.attachment import AttachmentError, AttachmentLimits
 from anp.sidecar.attachments.spec import AttachmentSpec
 from negotiation.errors import NegotiationError
 from negotiation.need import Capability

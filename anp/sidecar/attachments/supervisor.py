@@ -1,92 +1,163 @@
-"""Keeps one child alive: starts it, notices its death, starts it again."""
+"""The base of every kind: keeps a child alive, and reads what the child prints."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from typing import Any
+import os
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Mapping
 
-from anp.sidecar.attachments.errors import AttachmentError
+from anp.sidecar.attachments.attachment import AttachmentError, AttachmentLimits
+from anp.sidecar.attachments.listing import ToolListing
+from anp.sidecar.attachments.spec import AttachmentSpec
+from negotiation.need import Capability
 
-__all__ = ["Supervisor", "SupervisorConfig"]
+__all__ = ["OutputTail", "SupervisedAttachment", "child_environment"]
 
 logger = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SupervisorConfig:
-    """Times of one supervised child."""
-
-    start_timeout: float = 30.0
-    "Seconds a child may take until it can be called."
-
-    min_backoff: float = 0.5
-    "Seconds before the first restart; doubles with every death in a row."
-
-    max_backoff: float = 30.0
-    "Longest wait before a restart, in seconds."
-
-    stable_after: float = 60.0
-    "Seconds of life after which earlier deaths are forgotten."
-
-    restart_wait: float = 5.0
-    "Seconds a call waits for a child that is just being started again."
-
-    stop_timeout: float = 10.0
-    "Seconds a child may take to end before its task is cancelled."
+PASSED_ON = frozenset(
+    {
+        "HOME",
+        "LANG",
+        "LANGUAGE",
+        "LOGNAME",
+        "PATH",
+        "SHELL",
+        "TERM",
+        "TMPDIR",
+        "TZ",
+        "USER",
+    }
+)
+"Variables a child inherits besides `LC_*`; all else might be a secret of ours."
 
 
-class Supervisor:
-    """Runs one life of a child after the other, each in a task of its own.
+def child_environment(
+    extra: Mapping[str, str], environ: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """Return the environment of a child: a small safe set, and what the owner gave."""
+    safe = {
+        name: value
+        for name, value in environ.items()
+        if name in PASSED_ON or name.startswith("LC_")
+    }
+    return safe | dict(extra)
+
+
+class OutputTail:
+    """Reads what a child prints so that it never blocks, and keeps the last lines."""
+
+    MAX_LINES = 20
+    MAX_LINE = 200
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lines: deque[str] = deque(maxlen=self.MAX_LINES)
+
+    @property
+    def last_line(self) -> str:
+        """The last line that was not blank; often it says why a child died."""
+        return next((line for line in reversed(self._lines) if line.strip()), "")
+
+    async def drain(self, reader: asyncio.StreamReader) -> None:
+        """Read until the end; a line is logged and kept up to 200 characters."""
+        rest = b""
+        while chunk := await reader.read(64 * 1024):
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                self._keep(line)
+            # A child that prints no newlines must not fill our memory.
+            rest = rest[: self.MAX_LINE]
+        if rest:
+            self._keep(rest)
+
+    def _keep(self, line: bytes) -> None:
+        text = line.decode("utf-8", "replace").rstrip()[: self.MAX_LINE]
+        self._lines.append(text)
+        logger.debug("child printed attachment=%s text=%r", self._name, text)
+
+
+class SupervisedAttachment(ABC):
+    """An attachment that lives again and again; see `Attachment`.
+
+    Each life runs in a task of its own: it starts the child or reaches the service and
+    serves its calls. After a death the next life begins, with longer and longer waits.
 
     Args:
-        life: Opens the child, calls `opened`, serves it until it is dead or
-            `stopping` is set, and cleans up. It raises `AttachmentError` with the
-            reason when the child died or could not be started.
         on_change: Called after health or capabilities may have changed.
     """
 
     def __init__(
         self,
-        name: str,
-        life: Callable[[Supervisor], Coroutine[Any, Any, None]],
+        spec: AttachmentSpec,
         *,
-        config: SupervisorConfig,
+        limits: AttachmentLimits,
         on_change: Callable[[], None] | None = None,
     ) -> None:
-        self._name = name
-        self._life = life
-        self.config = config
+        self._spec = spec
+        self._limits = limits
+        self._listing = ToolListing()
         self._on_change = on_change
         self._ready = asyncio.Event()
         self._tried = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._supervision: asyncio.Task[None] | None = None
         # The task of a life that has not been opened yet.
         self._starting: asyncio.Task[None] | None = None
-        self.stopping = asyncio.Event()
+        self._stopping = asyncio.Event()
         self.problem: str | None = "not started"
+
+    @abstractmethod
+    async def _live(self) -> None:
+        """Live once.
+
+        It opens the child, calls `_opened`, serves it until it is dead or `_stopping`
+        is set, and cleans up.
+
+        Raises:
+            AttachmentError: The child died or could not be started; with the reason.
+        """
+
+    @property
+    def name(self) -> str:
+        """First half of its capabilities' names."""
+        return self._spec.name
+
+    @property
+    def kind(self) -> str:
+        """One of the kinds of `AttachmentSpec`."""
+        return self._spec.kind
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """Tools that cannot be used, each with the reason."""
+        return self._listing.skipped
+
+    def capabilities(self) -> list[Capability]:
+        """Return what it can do, with the schemas of the last listing."""
+        return list(self._listing.capabilities)
 
     @property
     def healthy(self) -> bool:
-        """Whether the child can be called now."""
+        """True if it can be called now; for a service, when it was last asked."""
         return self._ready.is_set()
 
-    def opened(self) -> None:
+    def _opened(self) -> None:
         """Say that the child can be called, or that its capabilities changed."""
         self.problem = None
         self._starting = None
         self._ready.set()
         self._tried.set()
-        self.changed()
+        self._changed()
 
-    def lost(self) -> None:
+    def _lost(self) -> None:
         """Say that the child can no longer be called; its life is about to end."""
         self._starting = None
         self._ready.clear()
 
-    def changed(self) -> None:
+    def _changed(self) -> None:
         """Tell the owner of this attachment that something changed."""
         if self._on_change is not None:
             self._on_change()
@@ -98,15 +169,15 @@ class Supervisor:
             AttachmentError: It could not be started. It is tried again in the
                 background until `close`.
         """
-        if self._task is None:
-            self._task = asyncio.create_task(
-                self._supervise(), name=f"attachment {self._name}"
+        if self._supervision is None:
+            self._supervision = asyncio.create_task(
+                self._supervise(), name=f"attachment {self.name}"
             )
         await self._tried.wait()
         if not self.healthy:
-            raise AttachmentError(f"attachment {self._name}: {self.problem}")
+            raise AttachmentError(f"attachment {self.name}: {self.problem}")
 
-    async def wait_ready(self, timeout: float) -> None:
+    async def _wait_ready(self, timeout: float) -> None:
         """Wait a moment for a child that is just being started again.
 
         Raises:
@@ -115,56 +186,62 @@ class Supervisor:
         if self.healthy:
             return
         try:
-            async with asyncio.timeout(min(timeout, self.config.restart_wait)):
+            async with asyncio.timeout(
+                min(timeout, self._limits.supervisor.restart_wait)
+            ):
                 await self._ready.wait()
         except TimeoutError:
             raise AttachmentError(
-                f"attachment {self._name} is down: {self.problem}"
+                f"attachment {self.name} is down: {self.problem}"
             ) from None
 
     async def close(self) -> None:
         """End the child and its task; idempotent."""
-        self.stopping.set()
-        # A life that serves, or cleans up, sees `stopping`; one that starts may hang.
+        self._stopping.set()
+        # A life that serves, or cleans up, sees `_stopping`; one that starts may hang.
         if self._starting is not None:
             self._starting.cancel()
-        if self._task is not None:
-            await asyncio.wait({self._task}, timeout=self.config.stop_timeout)
-            self._task.cancel()
-            await asyncio.wait({self._task})
+        if self._supervision is not None:
+            await asyncio.wait(
+                {self._supervision}, timeout=self._limits.supervisor.stop_timeout
+            )
+            self._supervision.cancel()
+            await asyncio.wait({self._supervision})
         self._ready.clear()
         self.problem = "closed"
 
     async def _supervise(self) -> None:
         loop = asyncio.get_running_loop()
+        times = self._limits.supervisor
         deaths = 0
-        while not self.stopping.is_set():
+        while not self._stopping.is_set():
             began = loop.time()
             await self._live_once()
-            self.lost()
+            self._lost()
             self._tried.set()
-            if self.stopping.is_set():
+            if self._stopping.is_set():
                 return
-            self.changed()
-            deaths = 0 if loop.time() - began > self.config.stable_after else deaths
+            self._changed()
+            deaths = 0 if loop.time() - began > times.stable_after else deaths
             wait = min(
-                self.config.min_backoff * 2 ** min(deaths, 16), self.config.max_backoff
+                times.min_backoff * 2 ** min(deaths, 16),
+                times.max_backoff,
             )
             deaths += 1
             logger.warning(
                 "attachment down name=%s problem=%r restart_in=%.1f",
-                self._name,
+                self.name,
                 self.problem,
                 wait,
             )
-            await _wait_for(self.stopping, wait)
+            await _wait_for(self._stopping, wait)
         self._tried.set()
 
     async def _live_once(self) -> None:
         """Run one life in a task of its own, and note why it ended."""
         # A task cannot outlive cancel scopes that a dead client left half open, so
         # every life gets a new one.
-        life = asyncio.create_task(self._life(self))
+        life = asyncio.create_task(self._live())
         self._starting = life
         try:
             await life
@@ -172,14 +249,14 @@ class Supervisor:
         except AttachmentError as exc:
             self.problem = str(exc)
         except asyncio.CancelledError:
-            if life.cancelled() and self.stopping.is_set():
+            if life.cancelled() and self._stopping.is_set():
                 return
             life.cancel()
             await asyncio.wait({life})
             raise
         except Exception:
             # One attachment must not take the others down.
-            logger.exception("attachment failed name=%s", self._name)
+            logger.exception("attachment failed name=%s", self.name)
             self.problem = "it failed inside the daemon; see the log"
 
 

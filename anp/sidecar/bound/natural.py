@@ -20,7 +20,7 @@ from anp.sidecar.minds.minds import Think
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.offer.exposure import Exposure
 from anp.wire.frames import ProtocolType
-from anp.wire.sizes import MAX_PAYLOAD
+from anp.wire.meta_protocol import MAX_PAYLOAD
 from negotiation.errors import CapabilityFailed, MindError
 from negotiation.messages import cut_text
 from negotiation.mind import Offer

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anp.channel.core.limits import LinkConfig
+from anp.channel.core.limits import LinkConfig, RenewalLimits
 from anp.channel.core.link_core import EXTENSION_CLOSE
-from anp.channel.core.renewal import RenewalLimits
 from anp.channel.links import LinksConfig
 from anp.sidecar.config.settings import Config
-from anp.wire.counters import EXTENSION_COUNTER
 from anp.wire.handshake import HandshakeConfig
 from anp.wire.messages import MetaProtocol
 from anp.wire.meta_protocol import EXTENSION_MAX_MESSAGE, EXTENSION_RESUME
+from anp.wire.replay import EXTENSION_COUNTER
 from negotiation.exchange.limits import ANSWER_TIMEOUT, NegotiationLimits
 
 __all__ = ["extensions", "links_config", "negotiation_limits", "our_meta"]

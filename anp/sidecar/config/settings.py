@@ -38,8 +38,12 @@ from anp.sidecar.config.setting_types import (
     WebSocketUrl,
     example,
 )
-from anp.wire.meta_protocol import CAPABILITIES
-from anp.wire.sizes import LEAST_MAX_MESSAGE, MAX_PAYLOAD, OTHERS_MAX_TEXT
+from anp.wire.meta_protocol import (
+    CAPABILITIES,
+    LEAST_MAX_MESSAGE,
+    MAX_PAYLOAD,
+    OTHERS_MAX_TEXT,
+)
 from cache.redis.place import DEFAULT_PREFIX, PlaceError, RedisPlace
 
 __all__ = [

@@ -10,14 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anp.channel.core.backoff import next_wait
+from anp.channel.core.limits import RenewalLimits, next_wait
 from anp.channel.core.link_core import FrameTooLarge
-from anp.channel.core.renewal import RenewalLimits
 from anp.channel.links import LinkTarget
 from anp.errors import CallError, ConfigError
 from anp.wire.frames import ProtocolType
 from anp.wire.messages import MetaProtocol
-from anp.wire.sizes import MAX_PAYLOAD, OTHERS_MAX_TEXT, plaintext_size, text_size
+from anp.wire.meta_protocol import (
+    MAX_PAYLOAD,
+    OTHERS_MAX_TEXT,
+    plaintext_size,
+    text_size,
+)
 from tests.anp.channel.two_links import META, Party, echo, until
 from tests.clauses import clause
 

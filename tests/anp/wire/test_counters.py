@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anp.errors import ErrorCode, LocalError, PeerError
-from anp.wire.counters import (
+from anp.wire.replay import (
     BLOCK,
     MAX_COUNTER,
     ReplayWindow,

@@ -10,11 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anp.errors import ErrorCode, LocalError, PeerError
-from anp.wire.encoding import decode_base64, encode_base64
-from anp.wire.envelope import check_envelope_dids, open_envelope, seal
-from anp.wire.frames import Frame, ProtocolType, decode_frame, encode_frame
+from anp.wire.frames import (
+    Frame,
+    ProtocolType,
+    check_envelope_dids,
+    decode_frame,
+    encode_frame,
+    open_envelope,
+    seal,
+)
 from anp.wire.keys import SessionKeys
-from anp.wire.messages import Envelope
+from anp.wire.messages import Envelope, decode_base64, encode_base64
 from tests.anp.wire.peers import VECTORS, WALL_NOW, read_message
 from tests.clauses import clause
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from anp.errors import ConfigError, ErrorCode, LocalError
-from anp.wire.counters import BLOCK, counter_of
-from anp.wire.envelope import encrypt, open_envelope, seal
+from anp.wire.frames import encrypt, open_envelope, seal
 from anp.wire.handshake import (
     HandshakeConfig,
     HandshakeState,
@@ -20,6 +19,7 @@ from anp.wire.handshake import (
 from anp.wire.messages import Envelope
 from anp.wire.meta_protocol import CAPABILITIES, MetaProtocol
 from anp.wire.moment import Moment
+from anp.wire.replay import BLOCK, counter_of
 from tests.anp.wire.peers import (
     ALICE,
     BOB,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from anp.errors import ErrorCode
-from anp.wire.envelope import encrypt
+from anp.wire.frames import encrypt
 from anp.wire.handshake import (
     HandshakeFailed,
     HandshakeState,

@@ -10,13 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anp.errors import ErrorCode, LocalError, PeerError
-from anp.wire.encoding import decode_base64, encode_base64, format_timestamp
 from anp.wire.messages import (
     Envelope,
     Heartbeat,
     Register,
     Response,
     SourceHello,
+    decode_base64,
+    encode_base64,
+    format_timestamp,
     make_heartbeat,
     make_pong,
     make_response,

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anp.errors import ConfigError, ErrorCode, PeerError
-from anp.wire.envelope import check_envelope_version
 from anp.wire.frames import (
     FORMAT_1_0,
     FORMATS,
     Frame,
     FrameFormat,
     ProtocolType,
+    check_envelope_version,
     decode_frame,
     encode_frame,
     find_format,

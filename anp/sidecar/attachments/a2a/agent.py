@@ -15,8 +15,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from anp.sidecar.attachments.a2a.tasks import TaskRecord, failure_of, is_over
-from anp.sidecar.attachments.attachment import AttachmentLimits
-from anp.sidecar.attachments.errors import AttachmentError, ToolError
+from anp.sidecar.attachments.attachment import (
+    AttachmentError,
+    AttachmentLimits,
+    ToolError,
+)
 from anp.sidecar.attachments.http.endpoint import (
     CallContext,
     HttpEndpoint,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from anp.sidecar.attachments.errors import ToolError
+from anp.sidecar.attachments.attachment import ToolError
 
 if TYPE_CHECKING:
     from a2a.types.a2a_pb2 import Part, StreamResponse, Task, TaskStatus

@@ -17,8 +17,11 @@ from binascii import Error as Base64Error
 from functools import partial
 from typing import Any
 
-from anp.sidecar.attachments.attachment import AttachmentLimits
-from anp.sidecar.attachments.errors import AttachmentError, ToolError
+from anp.sidecar.attachments.attachment import (
+    AttachmentError,
+    AttachmentLimits,
+    ToolError,
+)
 from anp.sidecar.attachments.http.declared import as_tool, read_tool, wrap
 from anp.sidecar.attachments.http.endpoint import (
     CallContext,
@@ -27,8 +30,7 @@ from anp.sidecar.attachments.http.endpoint import (
 )
 from anp.sidecar.attachments.http.service import error_of
 from anp.sidecar.attachments.listing import ToolListing, read_tools
-from anp.sidecar.attachments.secrets import read_secret
-from anp.sidecar.attachments.spec import AttachmentSpec
+from anp.sidecar.attachments.spec import AttachmentSpec, read_secret
 from anp.sidecar.attachments.urls import parse_url
 from negotiation.errors import JsonError
 

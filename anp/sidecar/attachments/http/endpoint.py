@@ -16,9 +16,8 @@ import httpx
 
 from anp.errors import ConfigError
 from anp.identity.web.fetcher import client_tls
-from anp.sidecar.attachments.errors import AttachmentError, ToolError
-from anp.sidecar.attachments.secrets import Credentials, read_credentials
-from anp.sidecar.attachments.spec import AttachmentSpec
+from anp.sidecar.attachments.attachment import AttachmentError, ToolError
+from anp.sidecar.attachments.spec import AttachmentSpec, Credentials, read_credentials
 from anp.sidecar.attachments.urls import Url, join_url, parse_url
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import quote
 
-from anp.sidecar.attachments.errors import ToolError
+from anp.sidecar.attachments.attachment import ToolError
 
 __all__ = [
     "ANY_OBJECT",

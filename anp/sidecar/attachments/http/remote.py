@@ -11,13 +11,15 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from anp.errors import LocalError
-from anp.sidecar.attachments.attachment import AttachmentLimits
-from anp.sidecar.attachments.errors import AttachmentError, ToolError
+from anp.sidecar.attachments.attachment import (
+    AttachmentError,
+    AttachmentLimits,
+    ToolError,
+)
 from anp.sidecar.attachments.http.endpoint import CallContext
 from anp.sidecar.attachments.listing import ToolListing
 from anp.sidecar.attachments.spec import AttachmentSpec
-from anp.sidecar.attachments.supervised import Supervised
-from anp.sidecar.attachments.supervisor import Supervisor
+from anp.sidecar.attachments.supervisor import SupervisedAttachment
 
 __all__ = ["RemoteAttachment", "Service"]
 
@@ -58,7 +60,7 @@ class Service(Protocol):
         """End every connection; idempotent."""
 
 
-class RemoteAttachment(Supervised):
+class RemoteAttachment(SupervisedAttachment):
     """An attachment that is reached over HTTP (SIDECAR.md, "Attaching an agent").
 
     Nobody starts or ends the service: it is asked again every `limits.refresh` seconds
@@ -97,7 +99,7 @@ class RemoteAttachment(Supervised):
         """Make a call; many may be in flight."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
-        await self._supervisor.wait_ready(timeout)
+        await self._wait_ready(timeout)
         self._listing.check(capability)
         if len(self._calls) >= self._limits.max_calls:
             raise ToolError(503, f"{len(self._calls)} calls are running already")
@@ -153,7 +155,7 @@ class RemoteAttachment(Supervised):
             logger.exception("call failed attachment=%s", self.name)
             raise AttachmentError(f"the call failed: {exc}", may_have_run=True) from exc
 
-    async def _live(self, supervisor: Supervisor) -> None:
+    async def _live(self) -> None:
         """Keep the service in sight from the first answer to the first silence."""
         service = self._make()
         self._trouble.clear()
@@ -161,25 +163,25 @@ class RemoteAttachment(Supervised):
             await service.open()
             self._take(await self._ask(service))
             self._service = service
-            supervisor.opened()
-            await self._watch(service, supervisor)
+            self._opened()
+            await self._watch(service)
         finally:
-            supervisor.lost()
+            self._lost()
             self._service = None
             self._end(service)
 
-    async def _watch(self, service: Service, supervisor: Supervisor) -> None:
-        while not supervisor.stopping.is_set():
+    async def _watch(self, service: Service) -> None:
+        while not self._stopping.is_set():
             try:
                 async with asyncio.timeout(self._limits.refresh):
                     await self._trouble.wait()
             except TimeoutError:
                 pass
             self._trouble.clear()
-            if supervisor.stopping.is_set():
+            if self._stopping.is_set():
                 return
             if self._take(await self._ask(service)):
-                supervisor.changed()
+                self._changed()
 
     async def _ask(self, service: Service) -> ToolListing:
         limit = self._limits.supervisor.start_timeout

@@ -8,8 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from anp.sidecar.attachments.attachment import AttachmentLimits
-from anp.sidecar.attachments.errors import AttachmentError, ToolError
+from anp.sidecar.attachments.attachment import (
+    AttachmentError,
+    AttachmentLimits,
+    ToolError,
+)
 from anp.sidecar.attachments.http.declared import as_operation, wrap
 from anp.sidecar.attachments.http.endpoint import (
     CALLER_HEADER,

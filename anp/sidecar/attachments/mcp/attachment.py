@@ -15,8 +15,11 @@ from enum import Enum, auto
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from anp.sidecar.attachments.attachment import AttachmentLimits
-from anp.sidecar.attachments.errors import AttachmentError, ToolError
+from anp.sidecar.attachments.attachment import (
+    AttachmentError,
+    AttachmentLimits,
+    ToolError,
+)
 from anp.sidecar.attachments.http.endpoint import CallContext, deadline_text
 from anp.sidecar.attachments.listing import Tool, read_tools
 from anp.sidecar.attachments.mcp.http_transport import NOT_SENT, http_transport
@@ -25,10 +28,12 @@ from anp.sidecar.attachments.mcp.stdio_transport import (
     drained_pipe,
     quiet_library_logs,
 )
-from anp.sidecar.attachments.process import OutputTail, child_environment
 from anp.sidecar.attachments.spec import AttachmentSpec
-from anp.sidecar.attachments.supervised import Supervised
-from anp.sidecar.attachments.supervisor import Supervisor
+from anp.sidecar.attachments.supervisor import (
+    OutputTail,
+    SupervisedAttachment,
+    child_environment,
+)
 
 # `mcp` takes half a second to import, so it is imported where a server is started.
 if TYPE_CHECKING:
@@ -88,7 +93,7 @@ class _Job:
     task: asyncio.Task[None] | None = None
 
 
-class McpAttachment(Supervised):
+class McpAttachment(SupervisedAttachment):
     """One MCP server, over stdio or HTTP (SIDECAR.md, "Attaching an agent").
 
     The client is opened, used and closed by one task; calls reach it through a queue.
@@ -109,7 +114,7 @@ class McpAttachment(Supervised):
 
     async def close(self) -> None:
         """End the server; idempotent."""
-        self._supervisor.stopping.set()
+        self._stopping.set()
         self._queue.put_nowait(_Wake.END)
         await super().close()
 
@@ -119,7 +124,7 @@ class McpAttachment(Supervised):
         """Call a tool; many calls may be in flight."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
-        await self._supervisor.wait_ready(timeout)
+        await self._wait_ready(timeout)
         self._listing.check(capability)
         if len(self._jobs) >= self._limits.max_calls:
             raise ToolError(503, f"{len(self._jobs)} calls are running already")
@@ -169,11 +174,11 @@ class McpAttachment(Supervised):
         _check_size(output, self._limits.max_result)
         return output
 
-    async def _live(self, supervisor: Supervisor) -> None:
+    async def _live(self) -> None:
         """Run one life of the server, from its start to its death."""
         queue: asyncio.Queue[_Job | _Wake] = asyncio.Queue()
         self._queue = queue
-        if supervisor.stopping.is_set():
+        if self._stopping.is_set():
             return
         self._jobs.clear()
         output = OutputTail(self.name)
@@ -182,15 +187,15 @@ class McpAttachment(Supervised):
             def wake(why: _Wake) -> None:
                 # At once, so that who sees its call fail finds us down, and waits.
                 if why is _Wake.END:
-                    supervisor.lost()
+                    self._lost()
                 queue.put_nowait(why)
 
             async with self._client(output, wake) as (client, started):
                 await self._list(client)
                 started()
-                supervisor.opened()
+                self._opened()
                 async with self._refreshing(wake):
-                    await self._serve(client, queue, supervisor)
+                    await self._serve(client, queue)
         except AttachmentError:
             raise
         except Exception as exc:
@@ -198,9 +203,9 @@ class McpAttachment(Supervised):
             logger.debug("mcp client ended name=%s", self.name, exc_info=True)
             raise AttachmentError(self._why(exc, output)) from exc
         finally:
-            supervisor.lost()
+            self._lost()
             _fail_all(queue)
-        if not supervisor.stopping.is_set():
+        if not self._stopping.is_set():
             if self._spec.url:
                 raise AttachmentError("the MCP server does not answer any more")
             raise AttachmentError(
@@ -307,15 +312,13 @@ class McpAttachment(Supervised):
         for reason in self._listing.skipped:
             logger.warning("tool left out attachment=%s tool=%s", self.name, reason)
 
-    async def _serve(
-        self, client: Client, queue: asyncio.Queue[_Job | _Wake], supervisor: Supervisor
-    ) -> None:
+    async def _serve(self, client: Client, queue: asyncio.Queue[_Job | _Wake]) -> None:
         """Hand calls to the server until it is gone or we are to stop."""
         tasks: set[asyncio.Task[None]] = set()
 
         def gone() -> None:
             if self._spec.url:
-                supervisor.lost()
+                self._lost()
                 queue.put_nowait(_Wake.END)
 
         try:
@@ -325,19 +328,19 @@ class McpAttachment(Supervised):
                         continue
                     item.task = task = asyncio.create_task(_run(client, item, gone))
                 else:
-                    task = asyncio.create_task(self._relist(client, supervisor))
+                    task = asyncio.create_task(self._relist(client))
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
         finally:
             # A server that is gone has answered them; one that we stop will not.
-            for task in tasks if supervisor.stopping.is_set() else ():
+            for task in tasks if self._stopping.is_set() else ():
                 task.cancel()
             if tasks:
                 await asyncio.wait(set(tasks), timeout=1.0)
             for task in tasks:
                 task.cancel()
 
-    async def _relist(self, client: Client, supervisor: Supervisor) -> None:
+    async def _relist(self, client: Client) -> None:
         before = self._listing
         try:
             async with asyncio.timeout(self._limits.supervisor.start_timeout):
@@ -346,14 +349,14 @@ class McpAttachment(Supervised):
             if self._spec.url:
                 # Nothing else would tell that a server at a URL has gone.
                 logger.warning("mcp server silent name=%s error=%r", self.name, exc)
-                supervisor.lost()
+                self._lost()
                 self._queue.put_nowait(_Wake.END)
                 return
             # The old list stays, and so do the calls under way.
             logger.exception("cannot list the tools again name=%s", self.name)
         else:
             if self._listing != before:
-                supervisor.changed()
+                self._changed()
 
     def _why(self, exc: Exception, output: OutputTail) -> str:
         """Return in one line why the server could not be started or ended."""

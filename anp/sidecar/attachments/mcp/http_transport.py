@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from anp.sidecar.attachments.attachment import AttachmentLimits
 from anp.sidecar.attachments.http.endpoint import tls_of
-from anp.sidecar.attachments.secrets import Credentials, read_credentials
-from anp.sidecar.attachments.spec import AttachmentSpec
+from anp.sidecar.attachments.spec import AttachmentSpec, Credentials, read_credentials
 from anp.sidecar.attachments.urls import parse_url
 
 # Imported where it is used, as `mcp` itself is.

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any
 
-from anp.sidecar.attachments.process import OutputTail
+from anp.sidecar.attachments.supervisor import OutputTail
 
 __all__ = ["Watched", "drained_pipe", "quiet_library_logs"]
 

@@ -24,13 +24,18 @@ from pathlib import Path
 from typing import Any
 
 from anp.errors import LocalError
-from anp.sidecar.attachments.attachment import AttachmentLimits
-from anp.sidecar.attachments.errors import AttachmentError, ToolError
+from anp.sidecar.attachments.attachment import (
+    AttachmentError,
+    AttachmentLimits,
+    ToolError,
+)
 from anp.sidecar.attachments.listing import Tool, read_tools
-from anp.sidecar.attachments.process import OutputTail, child_environment
 from anp.sidecar.attachments.spec import AttachmentSpec
-from anp.sidecar.attachments.supervised import Supervised
-from anp.sidecar.attachments.supervisor import Supervisor
+from anp.sidecar.attachments.supervisor import (
+    OutputTail,
+    SupervisedAttachment,
+    child_environment,
+)
 from negotiation.errors import JsonError
 from negotiation.strict_json import canonical_json, parse_json
 
@@ -61,7 +66,7 @@ class _Child:
     "Calls not yet answered, also those nobody waits for any more."
 
 
-class PythonAttachment(Supervised):
+class PythonAttachment(SupervisedAttachment):
     """Python functions in a child process (SIDECAR.md, "Attaching an agent")."""
 
     def __init__(
@@ -79,7 +84,7 @@ class PythonAttachment(Supervised):
     ) -> dict[str, Any]:
         """Call a function; many calls may be in flight."""
         deadline = asyncio.get_running_loop().time() + timeout
-        await self._supervisor.wait_ready(timeout)
+        await self._wait_ready(timeout)
         self._listing.check(capability)
         child = self._child
         if child is None:
@@ -115,7 +120,7 @@ class PythonAttachment(Supervised):
             raise AttachmentError("the Python child ended", may_have_run=True) from None
         return _output(found, self._limits.max_result)
 
-    async def _live(self, supervisor: Supervisor) -> None:
+    async def _live(self) -> None:
         """Run one life of the child, from its start to its death."""
         output = OutputTail(self.name)
         child = await self._spawn()
@@ -124,14 +129,14 @@ class PythonAttachment(Supervised):
         try:
             await self._greet(child, output, drain)
             self._child = child
-            supervisor.opened()
-            await self._serve(child, supervisor)
+            self._opened()
+            await self._serve(child)
         finally:
-            supervisor.lost()
+            self._lost()
             self._child = None
             # Not through the supervisor's own cancellation either may a child stay.
             await asyncio.shield(self._end(child, drain))
-        if not supervisor.stopping.is_set():
+        if not self._stopping.is_set():
             raise AttachmentError(
                 f"the Python child ended with {child.process.returncode}"
                 f"{_printed(output)}"
@@ -200,10 +205,10 @@ class PythonAttachment(Supervised):
         for reason in self._listing.skipped:
             logger.warning("function left out attachment=%s %s", self.name, reason)
 
-    async def _serve(self, child: _Child, supervisor: Supervisor) -> None:
+    async def _serve(self, child: _Child) -> None:
         """Pass answers on until the child is gone or we are to stop."""
         answers = asyncio.create_task(self._answers(child))
-        stop = asyncio.create_task(supervisor.stopping.wait())
+        stop = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait({answers, stop}, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -93,7 +93,7 @@ class BadValue(ValueError):
 
 
 class Failure(Exception):
-    """A call failed with a code of ours, see `anp.sidecar.attachments.errors`."""
+    """A call failed with a code of ours, see `anp.sidecar.attachments.attachment`."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)

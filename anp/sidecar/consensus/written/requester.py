@@ -10,7 +10,7 @@ from typing import Any, Final
 from anp.channel.channel import Channel, ChannelClosed
 from anp.errors import CallError, ErrorKind
 from anp.protocols.envelope.discovery import read_page
-from anp.protocols.envelope.words import EnvelopeAction
+from anp.protocols.envelope.messages import EnvelopeAction
 from anp.sidecar.consensus.written.base import WrittenChannel, WrittenParts
 from anp.sidecar.halves.protocol import Answer
 from anp.wire.frames import ProtocolType

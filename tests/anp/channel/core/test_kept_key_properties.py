@@ -27,12 +27,11 @@ from anp.channel.core.limits import LinkConfig
 from anp.channel.core.link_core import LinkCore
 from anp.channel.core.traffic import OpenChannel
 from anp.errors import ErrorCode, PeerError
-from anp.wire.counters import BLOCK, block_end, counter_of
 from anp.wire.frames import Frame, ProtocolType
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import MetaProtocol
 from anp.wire.moment import Moment
-from anp.wire.replay import HelloMemory
+from anp.wire.replay import BLOCK, HelloMemory, block_end, counter_of
 from tests.anp.wire.peers import ALICE, BOB, HASH, WALL_NOW, FixedIdentity
 from tests.clauses import clause
 

@@ -15,7 +15,7 @@ from anp.sidecar.attachments import (
     AttachmentSpec,
     open_attachment,
 )
-from anp.sidecar.attachments.supervisor import SupervisorConfig
+from anp.sidecar.attachments.attachment import SupervisorConfig
 
 __all__ = ["LIMITS", "Asked", "Web", "answer", "attached", "call", "serving"]
 

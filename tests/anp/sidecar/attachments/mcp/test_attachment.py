@@ -25,8 +25,8 @@ from anp.sidecar.attachments import (
     ToolError,
     open_attachment,
 )
+from anp.sidecar.attachments.attachment import SupervisorConfig
 from anp.sidecar.attachments.mcp.attachment import TEXT_OUTPUT, McpAttachment
-from anp.sidecar.attachments.supervisor import SupervisorConfig
 
 FAST = SupervisorConfig(start_timeout=20.0, min_backoff=0.01)
 LIMITS = AttachmentLimits(supervisor=FAST)

@@ -31,7 +31,7 @@ from anp.sidecar.attachments import (
     remove_attachment,
     save_attachment,
 )
-from anp.sidecar.attachments.process import OutputTail, child_environment
+from anp.sidecar.attachments.attachment import SupervisorConfig
 from anp.sidecar.attachments.python.child import find_interpreter
 from anp.sidecar.attachments.python.runner import (
     BadValue,
@@ -40,7 +40,7 @@ from anp.sidecar.attachments.python.runner import (
     encode,
     schema_of,
 )
-from anp.sidecar.attachments.supervisor import SupervisorConfig
+from anp.sidecar.attachments.supervisor import OutputTail, child_environment
 
 FAST = SupervisorConfig(start_timeout=20.0, min_backoff=0.01)
 LIMITS = AttachmentLimits(supervisor=FAST)

@@ -18,8 +18,7 @@ from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.offer.exposure import Exposure
 from anp.wire.frames import FORMAT_1_0, Frame
 from anp.wire.messages import MetaProtocol
-from anp.wire.meta_protocol import CAPABILITIES
-from anp.wire.sizes import MAX_PAYLOAD
+from anp.wire.meta_protocol import CAPABILITIES, MAX_PAYLOAD
 from negotiation.need import Capability
 from tests.negotiation.inprocess import JsonschemaValidator
 

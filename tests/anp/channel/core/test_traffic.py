@@ -18,20 +18,20 @@ from anp.channel.core.events import (
     LinkFault,
 )
 from anp.channel.core.limits import LinkConfig
-from anp.channel.core.optional import (
+from anp.channel.core.traffic import (
     NEEDED,
     UnagreedFrames,
     check_agreed,
     missing_capability,
 )
 from anp.errors import ErrorCode, LocalError
-from anp.wire.envelope import seal
 from anp.wire.frames import (
     FORMAT_1_0,
     Frame,
     FrameFormat,
     ProtocolType,
     encode_frame,
+    seal,
 )
 from anp.wire.handshake import HandshakeConfig
 from anp.wire.messages import MetaProtocol
