@@ -9,6 +9,5 @@
 * `hellos`: makes the two hellos and `finished`.
 * `handshake`: the two sides of a handshake, with its theory of operation.
 * `moment`: a point in time on both clocks.
-* `side`: the common part of both sides of a handshake.
-* `events`: the events of a handshake, and its limits.
+* `side`: the common part of both sides of a handshake, its limits and its events.
 """

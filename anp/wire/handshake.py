@@ -50,14 +50,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from anp.errors import ErrorCode, LocalError, PeerError
-from anp.wire.events import (
-    Event,
-    HandshakeCompleted,
-    HandshakeConfig,
-    HandshakeFailed,
-    NeedHelloReply,
-    NeedKeyCheck,
-)
 from anp.wire.frames import FrameFormat, find_format
 from anp.wire.hellos import (
     CIPHER_SUITE,
@@ -78,7 +70,18 @@ from anp.wire.messages import (
 from anp.wire.meta_protocol import common_version, highest_version
 from anp.wire.moment import Moment
 from anp.wire.proof import Identity, verify_hello
-from anp.wire.side import Handshake, HandshakeState, RandomBytes, told_of
+from anp.wire.side import (
+    Event,
+    Handshake,
+    HandshakeCompleted,
+    HandshakeConfig,
+    HandshakeFailed,
+    HandshakeState,
+    NeedHelloReply,
+    NeedKeyCheck,
+    RandomBytes,
+    told_of,
+)
 
 __all__ = [
     "Event",

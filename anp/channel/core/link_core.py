@@ -453,13 +453,13 @@ class LinkCore:
     def _ignore(self, channel: OpenChannel, missing: str, *, now: Moment) -> None:
         """Drop a frame that needs a capability of both sides; too many end it all."""
         channel_id = channel.opened.channel_id
-        too_many = channel.unagreed.add()
-        self._output.tell(FrameIgnored(channel_id, missing, channel.unagreed.count))
-        if too_many:
+        channel.unagreed += 1
+        self._output.tell(FrameIgnored(channel_id, missing, channel.unagreed))
+        if channel.unagreed >= self._config.max_unagreed_frames:
             self.close_channel(
                 channel_id,
                 ErrorCode.NOT_ALLOWED,
-                f"{channel.unagreed.count} frames that need {missing}, which not both "
+                f"{channel.unagreed} frames that need {missing}, which not both "
                 "sides listed",
                 now=now,
             )

@@ -45,7 +45,6 @@ __all__ = [
     "EXTENSION_CLOSE",
     "NEEDED",
     "OpenChannel",
-    "UnagreedFrames",
     "check_agreed",
     "close_frame",
     "missing_capability",
@@ -87,25 +86,6 @@ def check_agreed(protocol_type: ProtocolType, common: frozenset[str]) -> None:
             f"a {protocol_type.name} frame on a channel without {missing}: both sides "
             "have to list that capability in their hellos"
         )
-
-
-class UnagreedFrames:
-    """Counts the frames of one channel that came without their capability (ANP-Q17).
-
-    One of them is the mistake of a healthy peer; a channel full of them is not.
-
-    Args:
-        limit: How many end the channel.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self.count = 0
-
-    def add(self) -> bool:
-        """Count one more and return whether the channel has to end."""
-        self.count += 1
-        return self.count >= self._limit
 
 
 EXTENSION_CLOSE = "close"
@@ -199,7 +179,9 @@ class OpenChannel:
     ) -> None:
         self.opened = opened
         self.keys = keys
-        self.unagreed = UnagreedFrames(config.max_unagreed_frames)
+        # Frames that came without their capability (ANP-Q17). One is the mistake of a
+        # healthy peer; a channel full of them is not.
+        self.unagreed = 0
         self.proved = proved
         self.hinted = False
         self.sent_ids: set[str] = set()

@@ -29,6 +29,7 @@ from anp.protocols.envelope.messages import (
 )
 from anp.protocols.envelope.provider import EnvelopeProvider
 from anp.protocols.envelope.requester import EnvelopeRequester
+from anp.protocols.envelope.side import SideSetting
 from negotiation.consensus.written import Parties, WrittenLimits, WrittenProtocol
 from negotiation.need import Role
 
@@ -78,14 +79,15 @@ class EnvelopeCode:
     ) -> WrittenProtocol:
         """See `WrittenCode`."""
         side = EnvelopeRequester if role is Role.REQUESTER else EnvelopeProvider
-        return side(
-            parties,
+        setting = SideSetting(
+            parties=parties,
             limits=limits,
             random_bytes=random_bytes,
             memory=self._memory(parties, role),
             announce=self._announce,
             further_types=self._further_types,
         )
+        return side(setting)
 
     def _memory(self, parties: Parties, role: Role) -> MessageMemory:
         """Return what is remembered of a peer: a repeated id is one on any channel."""

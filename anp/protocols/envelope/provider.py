@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from anp.protocols.envelope.discovery import BadParameters, describe, read_announcement
-from anp.protocols.envelope.memory import MessageMemory, Seen
+from anp.protocols.envelope.memory import Seen
 from anp.protocols.envelope.messages import (
     BROADCAST,
     WRAPPED,
@@ -20,15 +19,13 @@ from anp.protocols.envelope.messages import (
     ResponsePayload,
 )
 from anp.protocols.envelope.reader import Head
-from anp.protocols.envelope.side import MAX_SHOWN, Side
+from anp.protocols.envelope.side import MAX_SHOWN, Side, SideSetting
 from negotiation.consensus.written import (
     Ask,
     CallCapability,
     Deliver,
-    Parties,
     PeerAnnouncement,
     PeerWithdrawal,
-    WrittenLimits,
 )
 from negotiation.errors import JsonError, MisuseError
 from negotiation.strict_json import Json
@@ -53,25 +50,9 @@ class _Work:
 class EnvelopeProvider(Side):
     """The provider's side of one channel; see `WrittenProtocol`."""
 
-    def __init__(
-        self,
-        parties: Parties,
-        *,
-        limits: WrittenLimits,
-        random_bytes: Callable[[int], bytes],
-        memory: MessageMemory,
-        announce: bool = False,
-        further_types: frozenset[str] = frozenset(),
-    ) -> None:
+    def __init__(self, setting: SideSetting) -> None:
         """See `Side`."""
-        super().__init__(
-            parties,
-            limits=limits,
-            random_bytes=random_bytes,
-            memory=memory,
-            announce=announce,
-            further_types=further_types,
-        )
+        super().__init__(setting)
         self._work: dict[str, _Work] = {}
         self._calls = 0
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from anp.protocols.envelope.memory import MessageMemory
 from anp.protocols.envelope.messages import (
     BROADCAST,
     WRAPPED,
@@ -20,15 +18,13 @@ from anp.protocols.envelope.messages import (
     TooLarge,
 )
 from anp.protocols.envelope.reader import MAX_NAME, Head
-from anp.protocols.envelope.side import Side
+from anp.protocols.envelope.side import Side, SideSetting
 from negotiation.consensus.written import (
     Ask,
     CallAnswered,
     CallRefused,
-    Parties,
     Progress,
     Refusal,
-    WrittenLimits,
 )
 from negotiation.errors import JsonError, MisuseError
 from negotiation.strict_json import Json
@@ -59,25 +55,9 @@ class _Waiting:
 class EnvelopeRequester(Side):
     """The requester's side of one channel; see `WrittenProtocol`."""
 
-    def __init__(
-        self,
-        parties: Parties,
-        *,
-        limits: WrittenLimits,
-        random_bytes: Callable[[int], bytes],
-        memory: MessageMemory,
-        announce: bool = False,
-        further_types: frozenset[str] = frozenset(),
-    ) -> None:
+    def __init__(self, setting: SideSetting) -> None:
         """See `Side`."""
-        super().__init__(
-            parties,
-            limits=limits,
-            random_bytes=random_bytes,
-            memory=memory,
-            announce=announce,
-            further_types=further_types,
-        )
+        super().__init__(setting)
         self._waiting: dict[str, _Waiting] = {}
 
     @property

@@ -6,6 +6,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -40,7 +41,7 @@ from negotiation.errors import JsonError, MisuseError
 from negotiation.need import Capability
 from negotiation.strict_json import Json
 
-__all__ = ["MAX_SHOWN", "Side"]
+__all__ = ["MAX_SHOWN", "Side", "SideSetting"]
 
 MAX_SHOWN = 200
 "Most characters of a peer's text in what we log or answer."
@@ -49,38 +50,40 @@ ANSWERABLE = frozenset({MessageType.RESPONSE, MessageType.ERROR, MessageType.EVE
 "Types whose faults are never answered: that could go on for ever (ENV-Q12)."
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideSetting:
+    """The surroundings of one side: its channel, its limits, and its options."""
+
+    parties: Parties
+    limits: WrittenLimits
+    random_bytes: Callable[[int], bytes]
+
+    memory: MessageMemory
+    "The messages of this peer that were seen, on any channel."
+
+    announce: bool
+    "Send `agent_online` when what we offer changes."
+
+    further_types: frozenset[str]
+    "Message types beside those of the seed that are delivered (ENV-4)."
+
+
 class Side(ABC):
     """One side of a channel; `Requester` and `Provider` add what only they do.
 
     See `WrittenProtocol` for what its methods mean.
     """
 
-    def __init__(
-        self,
-        parties: Parties,
-        *,
-        limits: WrittenLimits,
-        random_bytes: Callable[[int], bytes],
-        memory: MessageMemory,
-        announce: bool = False,
-        further_types: frozenset[str] = frozenset(),
-    ) -> None:
-        """Begin on a channel that is bound to the envelope.
-
-        Args:
-            memory: The messages of this peer that were seen, on any channel.
-            announce: Whether `agent_online` is sent when what we offer changes.
-            further_types: Message types beside those of the seed that are delivered
-                (ENV-4).
-        """
-        if BROADCAST in parties.own_names | parties.peer_names:
+    def __init__(self, setting: SideSetting) -> None:
+        """Begin on a channel that is bound to the envelope."""
+        self._parties = setting.parties
+        if BROADCAST in self._parties.own_names | self._parties.peer_names:
             raise MisuseError("no agent may be named `broadcast` (ENV-Q14)")
-        self._parties = parties
-        self._limits = limits
-        self._random_bytes = random_bytes
-        self._memory = memory
-        self._announce = announce
-        self._further_types = further_types
+        self._limits = setting.limits
+        self._random_bytes = setting.random_bytes
+        self._memory = setting.memory
+        self._announce = setting.announce
+        self._further_types = setting.further_types
         self._offered: dict[str, Capability] = {}
         self._outgoing: list[bytes] = []
         self._events: deque[WrittenEvent] = deque()

@@ -22,9 +22,9 @@ from anp.sidecar.attachments.attachment import (
 )
 from anp.sidecar.attachments.http.endpoint import (
     CallContext,
-    HttpEndpoint,
     deadline_text,
 )
+from anp.sidecar.attachments.http.remote import Service
 from anp.sidecar.attachments.listing import Tool, ToolListing, read_tools
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.urls import Url, join_url, parse_url
@@ -70,20 +70,15 @@ CANCEL_TIMEOUT = 2.0
 _NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
-class A2aService:
+class A2aService(Service):
     """One life of an agent that speaks A2A."""
 
     def __init__(self, spec: AttachmentSpec, limits: AttachmentLimits) -> None:
-        self._spec = spec
-        self._limits = limits
-        url = parse_url(spec.url)
+        super().__init__(spec, limits)
+        url = self._url
         self._card_url = url if url.path != "/" else replace(url, path=WELL_KNOWN)
-        self._max_answer = max(limits.max_document, limits.max_result)
-        self._cards = HttpEndpoint(url, spec, max_answer=self._max_answer)
-        self._calls = HttpEndpoint(
-            parse_url(spec.endpoint) if spec.endpoint else url,
-            spec,
-            max_answer=self._max_answer,
+        self._calls = self._endpoint_at(
+            parse_url(spec.endpoint) if spec.endpoint else url
         )
         self._client: Client | None = None
         self._card = b""
@@ -92,17 +87,17 @@ class A2aService:
 
     async def open(self) -> None:
         """Read the secrets and make the clients."""
-        await self._cards.open()
+        await super().open()
         await self._calls.open()
 
     async def close(self) -> None:
         """End every connection."""
-        await self._cards.close()
+        await super().close()
         await self._calls.close()
 
     async def list(self) -> ToolListing:
         """Fetch the card, and read it if it has changed."""
-        answer = await self._cards.ask("GET", self._card_url)
+        answer = await self._endpoint.ask("GET", self._card_url)
         if answer.status != 200:
             raise AttachmentError(
                 f"no agent card at {self._card_url.text}: {answer.phrase}"

@@ -25,13 +25,12 @@ from anp.sidecar.attachments.attachment import (
 from anp.sidecar.attachments.http.declared import as_tool, read_tool, wrap
 from anp.sidecar.attachments.http.endpoint import (
     CallContext,
-    HttpEndpoint,
     deadline_text,
 )
+from anp.sidecar.attachments.http.remote import Service
 from anp.sidecar.attachments.http.service import error_of
 from anp.sidecar.attachments.listing import ToolListing, read_tools
 from anp.sidecar.attachments.spec import AttachmentSpec, read_secret
-from anp.sidecar.attachments.urls import parse_url
 from negotiation.errors import JsonError
 
 __all__ = ["CallbackService", "sign"]
@@ -40,28 +39,19 @@ PREFIX = "whsec_"
 "Begins keys that are written in base64, as Standard Webhooks has them."
 
 
-class CallbackService:
+class CallbackService(Service):
     """One life of an agent's callback URL."""
 
     def __init__(self, spec: AttachmentSpec, limits: AttachmentLimits) -> None:
-        self._spec = spec
-        self._limits = limits
-        self._url = parse_url(spec.url)
-        self._endpoint = HttpEndpoint(
-            self._url, spec, max_answer=max(limits.max_document, limits.max_result)
-        )
+        super().__init__(spec, limits)
         self._key = b""
 
     async def open(self) -> None:
-        """Read the secrets and make the client."""
-        await self._endpoint.open()
+        """Read the secrets, also the key that signs, and make the client."""
+        await super().open()
         if self._spec.secret:
             read = partial(read_secret, self._spec.secret, folder=self._spec.cwd)
             self._key = _key(await asyncio.to_thread(read))
-
-    async def close(self) -> None:
-        """End every connection."""
-        await self._endpoint.close()
 
     async def list(self) -> ToolListing:
         """Return the declared capabilities, or ask the agent for its own."""

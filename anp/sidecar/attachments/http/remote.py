@@ -7,8 +7,9 @@ import json
 import logging
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import Any
 
 from anp.errors import LocalError
 from anp.sidecar.attachments.attachment import (
@@ -16,10 +17,11 @@ from anp.sidecar.attachments.attachment import (
     AttachmentLimits,
     ToolError,
 )
-from anp.sidecar.attachments.http.endpoint import CallContext
+from anp.sidecar.attachments.http.endpoint import CallContext, HttpEndpoint
 from anp.sidecar.attachments.listing import ToolListing
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.supervisor import SupervisedAttachment
+from anp.sidecar.attachments.urls import Url, parse_url
 
 __all__ = ["RemoteAttachment", "Service"]
 
@@ -29,16 +31,32 @@ CLOSE_TIMEOUT = 3.0
 "Seconds that calls under way may take to tell the service that nobody waits."
 
 
-class Service(Protocol):
+class Service(ABC):
     """One life of something that is reached over HTTP."""
 
+    def __init__(self, spec: AttachmentSpec, limits: AttachmentLimits) -> None:
+        self._spec = spec
+        self._limits = limits
+        self._url = parse_url(spec.url)
+        self._endpoint = self._endpoint_at(self._url)
+
+    def _endpoint_at(self, url: Url) -> HttpEndpoint:
+        most = max(self._limits.max_document, self._limits.max_result)
+        return HttpEndpoint(url, self._spec, max_answer=most)
+
     async def open(self) -> None:
-        """Make what requests need.
+        """Read the secrets and make the client.
 
         Raises:
-            AttachmentError: It cannot be made.
+            AttachmentError: A secret is missing.
         """
+        await self._endpoint.open()
 
+    async def close(self) -> None:
+        """End every connection; idempotent."""
+        await self._endpoint.close()
+
+    @abstractmethod
     async def list(self) -> ToolListing:
         """Ask what it can do now; also how its health is looked after.
 
@@ -46,6 +64,7 @@ class Service(Protocol):
             AttachmentError: It does not answer, or not with anything that can be used.
         """
 
+    @abstractmethod
     async def call(
         self, tool: str, arguments: dict[str, Any], context: CallContext
     ) -> dict[str, Any]:
@@ -55,9 +74,6 @@ class Service(Protocol):
             CapabilityError: The service answered with an error.
             AttachmentError: It did not answer.
         """
-
-    async def close(self) -> None:
-        """End every connection; idempotent."""
 
 
 class RemoteAttachment(SupervisedAttachment):

@@ -25,6 +25,7 @@ from anp.sidecar.attachments.http.endpoint import (
 )
 from anp.sidecar.attachments.http.openapi import OpenApi, OpenApiError, read_openapi
 from anp.sidecar.attachments.http.operations import HttpOperation, build_request
+from anp.sidecar.attachments.http.remote import Service
 from anp.sidecar.attachments.listing import Tool, ToolListing, read_tools
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.urls import Url, join_url, parse_url
@@ -37,28 +38,15 @@ WELL_KNOWN = "/openapi.json"
 "Where a service has its document if the owner names none, below the base URL."
 
 
-class HttpService:
+class HttpService(Service):
     """One life of a service over HTTP."""
 
     def __init__(self, spec: AttachmentSpec, limits: AttachmentLimits) -> None:
-        self._spec = spec
-        self._limits = limits
-        self._base = parse_url(spec.url)
-        self._endpoint = HttpEndpoint(
-            self._base, spec, max_answer=max(limits.max_document, limits.max_result)
-        )
+        super().__init__(spec, limits)
         self._operations: dict[str, HttpOperation] = {}
         self._digest = b""
         self._listing = ToolListing()
-        self._prefix = self._base.path.rstrip("/")
-
-    async def open(self) -> None:
-        """Read the secrets and make the client."""
-        await self._endpoint.open()
-
-    async def close(self) -> None:
-        """End every connection."""
-        await self._endpoint.close()
+        self._prefix = self._url.path.rstrip("/")
 
     async def list(self) -> ToolListing:
         """Read the document again; without one see whether the service is there."""
@@ -86,7 +74,7 @@ class HttpService:
             raise AttachmentError(f"there is no operation {tool} any more")
         request = build_request(operation, arguments)
         url = replace(
-            self._base, path=f"{self._prefix}{request.path}", query=request.query
+            self._url, path=f"{self._prefix}{request.path}", query=request.query
         )
         headers = {
             **request.headers,
@@ -115,10 +103,10 @@ class HttpService:
                 place = parse_url(named)
             else:
                 path_text = f"{self._prefix}{WELL_KNOWN}"
-                place = replace(self._base, path=path_text, query="")
+                place = replace(self._url, path=path_text, query="")
         except ValueError as exc:
             raise AttachmentError(f"openapi: {exc}") from None
-        if place.origin == self._base.origin:
+        if place.origin == self._url.origin:
             answer = await self._endpoint.ask("GET", place)
         else:
             answer = await self._fetch_elsewhere(place)
@@ -172,14 +160,14 @@ class HttpService:
         self._listing = ToolListing(
             listing.capabilities, (*found.skipped, *listing.skipped)
         )
-        self._prefix = self._base.path.rstrip("/")
+        self._prefix = self._url.path.rstrip("/")
         # An owner who gave no path means the one that the service says is its own.
         if not self._prefix and server:
             try:
-                url = join_url(self._base, server)
+                url = join_url(self._url, server)
             except ValueError:
                 return
-            if url.origin == self._base.origin:
+            if url.origin == self._url.origin:
                 self._prefix = url.path.rstrip("/")
 
 

@@ -20,7 +20,6 @@ from anp.channel.core.events import (
 from anp.channel.core.limits import LinkConfig
 from anp.channel.core.traffic import (
     NEEDED,
-    UnagreedFrames,
     check_agreed,
     missing_capability,
 )
@@ -128,12 +127,6 @@ def test_sending_what_is_not_common_is_our_error_and_names_the_capability(
 ) -> None:
     with pytest.raises(LocalError, match=NEEDED[protocol_type]):
         check_agreed(protocol_type, frozenset())
-
-
-def test_frames_are_counted_up_to_the_limit() -> None:
-    frames = UnagreedFrames(3)
-    assert [frames.add() for _ in range(4)] == [False, False, True, True]
-    assert frames.count == 4
 
 
 # --- on a link -----------------------------------------------------------------------
