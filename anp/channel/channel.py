@@ -5,19 +5,27 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from datetime import UTC, datetime
+from time import monotonic
 from typing import Protocol
 
 from anp.channel.core.events import ChannelOpened, ChannelRole, FrameReceived
 from anp.errors import CallError, ErrorCode, ErrorKind
 from anp.wire.frames import Frame, ProtocolType
 from anp.wire.messages import MetaProtocol
+from anp.wire.moment import Moment
 
-__all__ = ["Channel", "ChannelClosed"]
+__all__ = ["Channel", "ChannelClosed", "read_clocks"]
 
 logger = logging.getLogger(__name__)
 
 MAX_WAITING_FRAMES = 128
 "Frames that wait for the channel's reader before the link is read no further."
+
+
+def read_clocks() -> Moment:
+    """Return the present moment."""
+    return Moment(monotonic(), datetime.now(UTC))
 
 
 class ChannelClosed(CallError):

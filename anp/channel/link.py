@@ -14,7 +14,7 @@ from websockets.asyncio.connection import Connection
 from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 
-from anp.channel.channel import Channel, ChannelClosed
+from anp.channel.channel import Channel, ChannelClosed, read_clocks
 from anp.channel.core.events import (
     ChannelEnded,
     ChannelOpened,
@@ -33,11 +33,10 @@ from anp.channel.core.events import (
     RenewalDue,
     ResumptionRefused,
 )
-from anp.channel.core.kept_keys import Before
 from anp.channel.core.limits import LinkConfig
-from anp.channel.core.link_core import LinkCore
+from anp.channel.core.link_core import Before, LinkCore
 from anp.channel.keeper import KeyKeeper, Taken
-from anp.channel.link_keys import LinkKeys, read_clocks
+from anp.channel.link_keys import LinkKeys
 from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity
 from anp.identity.resolver import Resolver
@@ -150,7 +149,7 @@ class Link:
             async for text in self._connection:
                 self._core.receive_text(text, now=read_clocks())
                 await self._pump()
-                while self._core.keys.waits:
+                while self._core.waits:
                     # The rest waits on the network, not in our memory.
                     self._settled.clear()
                     await self._settled.wait()
@@ -241,7 +240,7 @@ class Link:
 
     async def send_frame(self, channel_id: str, frame: Frame) -> str:
         """Send one frame; see `LinkCore.send_frame`."""
-        while (before := self._core.keys.may_send(channel_id, frame)) is not None:
+        while (before := self._core.may_send(channel_id, frame)) is not None:
             if before is Before.BLOCK:
                 await self.keys.reserve(channel_id)
             else:
@@ -305,7 +304,7 @@ class Link:
         while (event := self._core.next_event()) is not None:
             await self._act(event)
         self._rearmed.set()
-        if not self._core.keys.waits:
+        if not self._core.waits:
             self._settled.set()
 
     async def _act(self, event: LinkEvent) -> None:

@@ -6,11 +6,10 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Coroutine, Mapping
-from datetime import UTC, datetime
 from time import monotonic
 from typing import Any, Protocol
 
-from anp.channel.channel import Channel
+from anp.channel.channel import Channel, read_clocks
 from anp.channel.core.events import ChannelEnded, NeedClaim, NeedHelloAnswer, NeedKey
 from anp.channel.core.limits import LinkConfig
 from anp.channel.core.link_core import LinkCore
@@ -20,9 +19,8 @@ from anp.errors import ErrorCode, PeerError
 from anp.identity.dids import Identities
 from anp.identity.resolver import Resolver
 from anp.wire.messages import MetaProtocol
-from anp.wire.moment import Moment
 
-__all__ = ["LinkKeys", "read_clocks"]
+__all__ = ["LinkKeys"]
 
 logger = logging.getLogger(__name__)
 
@@ -245,8 +243,3 @@ class LinkKeys:
         keeper.take(taken, self._leave(event.channel_id))
         self._allow_long()
         self._core.resume(channel(claimed, *block), now=read_clocks())
-
-
-def read_clocks() -> Moment:
-    """Return the present moment."""
-    return Moment(monotonic(), datetime.now(UTC))

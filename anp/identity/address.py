@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 from anp.errors import CallError, ErrorKind, PeerError
-from anp.identity.dids import check_did, did_method, split_did_all
-from anp.identity.web_dids import is_web_did, parse_web_did
+from anp.identity.dids import check_did, did_method, is_web_did, split_did_all
+from anp.identity.web_dids import parse_web_did
 
 __all__ = [
     "MAX_URL",

@@ -19,6 +19,7 @@ from anp.identity.ripemd import ripemd160
 
 __all__ = [
     "MAX_DID",
+    "WEB_METHODS",
     "Identities",
     "LocalIdentity",
     "agent_of",
@@ -28,6 +29,7 @@ __all__ = [
     "did_all",
     "did_key",
     "did_method",
+    "is_web_did",
     "key_id_of",
     "key_of_did_key",
     "matches_did_all",
@@ -37,6 +39,9 @@ __all__ = [
 
 MAX_DID = 1024
 "Longest DID accepted, in characters."
+
+WEB_METHODS = ("wba", "web")
+"The methods whose documents lie on web servers."
 
 _DID = re.compile(
     r"did:(?P<method>[a-z0-9]{1,32}):(?P<id>(?:[A-Za-z0-9._:@-]|%[0-9A-Fa-f]{2})+)"
@@ -73,6 +78,11 @@ def did_method(did: str) -> str:
     if "@" in match["id"] or method == "all":
         raise _not_found(did, "is not written like a DID of its method")
     return method
+
+
+def is_web_did(did: str) -> bool:
+    """Say whether `did` is of a method whose documents lie on web servers."""
+    return did.startswith(tuple(f"did:{method}:" for method in WEB_METHODS))
 
 
 def did_key(public: bytes) -> str:

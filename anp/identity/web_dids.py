@@ -13,12 +13,9 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote_to_bytes
 
 from anp.errors import ErrorCode, PeerError
-from anp.identity.dids import MAX_DID
+from anp.identity.dids import MAX_DID, is_web_did
 
-__all__ = ["WEB_METHODS", "Binding", "WebDid", "is_web_did", "parse_web_did"]
-
-WEB_METHODS = ("wba", "web")
-"The methods whose documents lie on web servers."
+__all__ = ["Binding", "WebDid", "parse_web_did"]
 
 MAX_SEGMENTS = 16
 "Path segments of one DID."
@@ -86,11 +83,6 @@ class WebDid:
             return None
         match = _BOUND.fullmatch(self.path[-1])
         return Binding(match["profile"], match["thumbprint"]) if match else None
-
-
-def is_web_did(did: str) -> bool:
-    """Say whether `did` is of a method whose documents lie on web servers."""
-    return did.startswith(tuple(f"did:{method}:" for method in WEB_METHODS))
 
 
 def parse_web_did(did: str) -> WebDid:

@@ -97,6 +97,7 @@ class Handshakes:
         self._dialing: dict[str, Initiator] = {}
         self._accepting: dict[str, _Accepting] = {}
         self._peer_keys: dict[str, tuple[str, bytes]] = {}
+        self.deadlines: dict[str, float] = {}
         self._completed: deque[CompletedHandshake] = deque()
 
     @property
@@ -126,6 +127,7 @@ class Handshakes:
             random_bytes=self._random_bytes,
         )
         self._dialing[initiator.session_id] = initiator
+        self._set_deadline(initiator)
         self._pump(initiator.session_id, now=now)
         return initiator.session_id
 
@@ -174,6 +176,7 @@ class Handshakes:
         self._dialing.pop(session_id, None)
         self._accepting.pop(session_id, None)
         self._peer_keys.pop(session_id, None)
+        self.deadlines.pop(session_id, None)
 
     def receive_hello(self, hello: SourceHello, *, channels: int, now: Moment) -> None:
         """Start one as provider.
@@ -218,6 +221,7 @@ class Handshakes:
             random_bytes=self._random_bytes,
         )
         self._accepting[hello.session_id] = _Accepting(responder, hello)
+        self._set_deadline(responder)
         self._pump(hello.session_id, now=now)
 
     def receive(
@@ -254,15 +258,6 @@ class Handshakes:
                 return True
         return False
 
-    def timers(self) -> list[float]:
-        """Return when `handle_timer` is due for each."""
-        handshakes: list[Initiator | Responder] = [
-            *self._dialing.values(),
-            *(accepting.responder for accepting in self._accepting.values()),
-        ]
-        timers = (handshake.get_timer() for handshake in handshakes)
-        return [timer for timer in timers if timer is not None]
-
     def handle_timer(self, *, now: Moment) -> None:
         """Fail those that took too long."""
         for session_id in [*self._dialing, *self._accepting]:
@@ -278,6 +273,11 @@ class Handshakes:
             self._output.tell(
                 HandshakeRefused(session_id, ErrorCode.NOT_ALLOWED, reason, False)
             )
+
+    def _set_deadline(self, handshake: Initiator | Responder) -> None:
+        deadline = handshake.get_timer()
+        if deadline is not None:
+            self.deadlines[handshake.session_id] = deadline
 
     def _handshake(self, session_id: str) -> Initiator | Responder | None:
         if session_id in self._dialing:

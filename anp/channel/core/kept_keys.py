@@ -52,33 +52,20 @@ on: only if it was not is the call sent again.
 
 from __future__ import annotations
 
-from enum import Enum, auto
-
 from anp.channel.core.events import LinkOutput, NeedKey, ResumptionRefused
 from anp.channel.core.limits import LinkConfig
 from anp.channel.core.traffic import OpenChannel
 from anp.errors import ErrorCode
-from anp.wire.frames import Frame
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import Envelope, Response
-from anp.wire.meta_protocol import EXTENSION_RESUME, text_size
+from anp.wire.meta_protocol import EXTENSION_RESUME
 from anp.wire.replay import EXTENSION_COUNTER, MAX_COUNTER, counter_of
 
-__all__ = ["Before", "KeptKeys"]
-
-
-class Before(Enum):
-    """What has to happen before a frame can be sent."""
-
-    BLOCK = auto()
-    "Counters have to be reserved on disk; see `LinkCore.reserved`."
-
-    PROOF = auto()
-    "The peer has to take up the key first: until then it reads short messages only."
+__all__ = ["KeptKeys"]
 
 
 class KeptKeys:
-    """What a link may do under keys that rest on disk as well.
+    """The keys of one link that rest on disk as well.
 
     Args:
         channels: The open channels of the link, by id.
@@ -95,21 +82,6 @@ class KeptKeys:
         self._output = output
         self._channels = channels
         self.lookups: dict[str, list[Envelope]] = {}
-
-    @property
-    def waits(self) -> bool:
-        """Whether something that was received waits for the shell's answer."""
-        return bool(self.lookups) or any(c.held for c in self._channels.values())
-
-    def may_send(self, channel_id: str, frame: Frame) -> Before | None:
-        """Return what has to happen before `send_frame`, or None."""
-        channel = self._channels.get(channel_id)
-        if channel is None:
-            return None
-        if channel.needs_block:
-            return Before.BLOCK
-        too_long = text_size(len(frame.data)) > self._config.max_first_message
-        return Before.PROOF if too_long and not channel.proved else None
 
     def keep_key(self, channel_id: str) -> tuple[SessionKeys, int, int] | None:
         """Let a channel's key outlive its link.

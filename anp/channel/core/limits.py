@@ -37,15 +37,6 @@ class RenewalLimits:
         """Return when a key is to be renewed, in seconds on the clock of both."""
         return opened_at + self.life * (expires_at - opened_at)
 
-    def used_up(self, messages: int, *, counted: bool) -> bool:
-        """Whether a key carried so many messages that it is to be renewed.
-
-        Args:
-            messages: In the direction that had more of them.
-            counted: The channel has the extension `counter`.
-        """
-        return messages >= (self.messages if counted else self.plain_messages)
-
 
 def next_wait(tries: int, *, least: float, most: float, draw: float) -> float:
     """Return the seconds to wait before the next try.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum, auto
 
 from anp.channel.core.events import (
     ChannelProved,
@@ -43,15 +44,25 @@ from anp.wire.messages import (
     make_pong,
     parse_message,
 )
-from anp.wire.meta_protocol import text_size
+from anp.wire.meta_protocol import plaintext_size
 from anp.wire.moment import Moment
 from anp.wire.replay import HelloMemory, counter_of
 
-__all__ = ["EXTENSION_CLOSE", "FrameTooLarge", "LinkCore"]
+__all__ = ["EXTENSION_CLOSE", "Before", "FrameTooLarge", "LinkCore"]
 
 
 class FrameTooLarge(AnpError):
     """A payload is larger than the peer takes; nothing was sent (WIRE row 34)."""
+
+
+class Before(Enum):
+    """A step that has to come before a frame can be sent."""
+
+    BLOCK = auto()
+    "Counters have to be reserved on disk; see `KeptKeys.reserved`."
+
+    PROOF = auto()
+    "The peer has to take up the key first: until then it reads short messages only."
 
 
 class LinkCore:
@@ -88,6 +99,7 @@ class LinkCore:
         self._channels: dict[str, OpenChannel] = {}
         self.keys = KeptKeys(config, self._output, self._channels)
         self._crossed = Crossed()
+        self._max_first_payload = plaintext_size(config.max_first_message)
         self._ever_open = False
 
     @property
@@ -158,6 +170,21 @@ class LinkCore:
         except PeerError as exc:
             self._output.fault(exc.code, exc.detail)
 
+    @property
+    def waits(self) -> bool:
+        """True while something that was received waits for the shell's answer."""
+        return bool(self.keys.lookups) or any(c.held for c in self._channels.values())
+
+    def may_send(self, channel_id: str, frame: Frame) -> Before | None:
+        """Return what has to happen before `send_frame`, or None."""
+        channel = self._channels.get(channel_id)
+        if channel is None:
+            return None
+        if channel.needs_block:
+            return Before.BLOCK
+        too_long = len(frame.data) > self._max_first_payload
+        return Before.PROOF if too_long and not channel.proved else None
+
     def send_frame(self, channel_id: str, frame: Frame, *, now: Moment) -> str:
         """Encrypt one frame for a channel and return the envelope's message id.
 
@@ -169,7 +196,7 @@ class LinkCore:
         channel = self._channels.get(channel_id)
         if channel is None:
             raise LocalError(f"no channel {channel_id}")
-        check_agreed(frame.protocol_type, channel.opened.capabilities)
+        check_agreed(frame.protocol_type, channel.capabilities)
         if len(frame.data) > channel.max_payload:
             raise FrameTooLarge(
                 f"too_large: {len(frame.data)} bytes of protocol data, "
@@ -290,7 +317,7 @@ class LinkCore:
         due += [renew_at for renew_at in renewals if renew_at is not None]
         if not self._ever_open:
             due.append(self._must_open_by)
-        return min([*due, *self._handshakes.timers()], default=None)
+        return min([*due, *self._handshakes.deadlines.values()], default=None)
 
     def handle_timer(self, *, now: Moment) -> None:
         """Fail handshakes that took too long and end channels whose key expired."""
@@ -315,8 +342,8 @@ class LinkCore:
         """Bytes that the next text frame of the peer may have (WIRE row 34)."""
         if not self._ever_open:
             return self._config.max_first_message
-        agreed = (c.opened.max_message or 0 for c in self._channels.values())
-        return max(self._config.max_message, text_size(max(agreed, default=0)))
+        agreed = (channel.max_text for channel in self._channels.values())
+        return max([self._config.max_message, *agreed])
 
     def _end(self, channel_id: str, reason: str, *, by_peer: bool) -> None:
         del self._channels[channel_id]
@@ -440,7 +467,7 @@ class LinkCore:
             channel.sent_ids.clear()
             self._output.tell(ChannelProved(opened.channel_id))
         self._look_at_use(channel)
-        missing = missing_capability(frame.protocol_type, opened.capabilities)
+        missing = missing_capability(frame.protocol_type, channel.capabilities)
         if missing is not None:
             self._ignore(channel, missing, now=now)
             return

@@ -26,7 +26,7 @@ from anp.wire.frames import (
 )
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import IV_SIZE, Envelope, MetaProtocol
-from anp.wire.meta_protocol import Capability
+from anp.wire.meta_protocol import Capability, text_size
 from anp.wire.moment import Moment
 from anp.wire.replay import (
     EXTENSION_COUNTER,
@@ -178,6 +178,15 @@ class OpenChannel:
         now: float,
     ) -> None:
         self.opened = opened
+        # What both hellos agreed on is looked up once, not for each frame.
+        self.capabilities = opened.capabilities
+        self._max_message = opened.max_message
+        self.max_text = text_size(self._max_message or 0)
+        self.max_payload = (
+            config.max_payload
+            if self._max_message is None
+            else self._max_message - opened.frame_format.header_size
+        )
         self.keys = keys
         # Frames that came without their capability (ANP-Q17). One is the mistake of a
         # healthy peer; a channel full of them is not.
@@ -268,19 +277,6 @@ class OpenChannel:
         return channel
 
     @property
-    def counted(self) -> bool:
-        """Whether the channel has the extension `counter`."""
-        return self._counter is not None
-
-    @property
-    def max_payload(self) -> int:
-        """Bytes of protocol data that one frame may have (WIRE row 34)."""
-        agreed = self.opened.max_message
-        if agreed is None:
-            return self._config.max_payload
-        return agreed - self.opened.frame_format.header_size
-
-    @property
     def needs_block(self) -> bool:
         """Whether counters have to be reserved before anything is sent."""
         return self._counter is not None and self._counter.needs_block
@@ -290,11 +286,11 @@ class OpenChannel:
         """Whether the key carried so much that its requester has to renew it."""
         if self.opened.role is not ChannelRole.REQUESTER:
             return False
+        renewal = self._config.renewal
         if self._counter is not None and self._window is not None:
             most = max(self._counter.next, self._window.highest)
-        else:
-            most = max(self._sent, len(self._seen_ivs or ()))
-        return self._config.renewal.used_up(most, counted=self.counted)
+            return most >= renewal.messages
+        return max(self._sent, len(self._seen_ivs or ())) >= renewal.plain_messages
 
     def keep(self) -> tuple[int, int]:
         """Go on with reserved counters and claimed blocks only, as a kept key has to.
@@ -368,7 +364,7 @@ class OpenChannel:
             self._window.add(counter)
         elif self._seen_ivs is not None:
             self._seen_ivs.check(envelope.iv)
-        agreed = opened.max_message
+        agreed = self._max_message
         if agreed is not None and len(plaintext) > agreed:
             raise PeerError(
                 ErrorCode.NOT_ALLOWED,

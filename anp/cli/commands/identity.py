@@ -157,7 +157,7 @@ def show(context: typer.Context, as_json: Json = False) -> None:
 @identity_app.command("rotate")
 def rotate(context: typer.Context) -> None:
     """Print the steps that change the key of our identity."""
-    from anp.identity.web_dids import is_web_did
+    from anp.identity.dids import is_web_did
 
     _, identities, own = _identities(context.obj)
     if own is None or not is_web_did(identities.primary.did):
@@ -210,8 +210,9 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Resolve a DID as a peer would, and print the keys and addresses."""
+    from anp.identity.dids import is_web_did
     from anp.identity.web.resolver import WebResolver
-    from anp.identity.web_dids import is_web_did, parse_web_did
+    from anp.identity.web_dids import parse_web_did
     from anp.sidecar.peers.web_identity import make_fetcher
 
     if not is_web_did(did):

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from anp.errors import ErrorCode, PeerError
+from anp.identity.dids import WEB_METHODS
 from anp.identity.public_keys import (
     KeyFormatError,
     KeyKind,
@@ -19,7 +20,7 @@ from anp.identity.public_keys import (
 from anp.identity.web.documents import MAX_DOCUMENT, DidDocument, parse_document
 from anp.identity.web.fetcher import JSON_TYPES, Fetcher, FetchError
 from anp.identity.web.key_pins import KeyPins, KeyVerdict, judge_key, refusal
-from anp.identity.web_dids import WEB_METHODS, WebDid, parse_web_did
+from anp.identity.web_dids import WebDid, parse_web_did
 
 __all__ = ["ResolverLimits", "WebResolver"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from anp.sidecar.attachments.attachment import AttachmentError, AttachmentLimits
+from anp.sidecar.attachments.attachment import AttachmentLimits
 from anp.sidecar.attachments.spec import AttachmentSpec
 from negotiation.errors import NegotiationError
 from negotiation.need import Capability
@@ -51,14 +51,6 @@ class ToolListing:
 
     skipped: tuple[str, ...] = ()
     "One line for each tool that cannot be used."
-
-    def check(self, capability: str) -> None:
-        """Raise `AttachmentError` unless a full name is among the capabilities.
-
-        A tool may have gone with a restart since the caller looked.
-        """
-        if not any(each.name == capability for each in self.capabilities):
-            raise AttachmentError(f"there is no capability {capability} any more")
 
 
 def read_tools(

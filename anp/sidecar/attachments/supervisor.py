@@ -177,23 +177,25 @@ class SupervisedAttachment(ABC):
         if not self.healthy:
             raise AttachmentError(f"attachment {self.name}: {self.problem}")
 
-    async def _wait_ready(self, timeout: float) -> None:
+    async def _wait_ready(self, capability: str, timeout: float) -> None:
         """Wait a moment for a child that is just being started again.
 
         Raises:
-            AttachmentError: It cannot be called; nothing has run.
+            AttachmentError: It cannot be called, or no longer has the capability;
+                nothing has run.
         """
-        if self.healthy:
-            return
-        try:
-            async with asyncio.timeout(
-                min(timeout, self._limits.supervisor.restart_wait)
-            ):
-                await self._ready.wait()
-        except TimeoutError:
-            raise AttachmentError(
-                f"attachment {self.name} is down: {self.problem}"
-            ) from None
+        if not self.healthy:
+            wait = min(timeout, self._limits.supervisor.restart_wait)
+            try:
+                async with asyncio.timeout(wait):
+                    await self._ready.wait()
+            except TimeoutError:
+                raise AttachmentError(
+                    f"attachment {self.name} is down: {self.problem}"
+                ) from None
+        # A tool may have gone with a restart since the caller looked.
+        if not any(each.name == capability for each in self._listing.capabilities):
+            raise AttachmentError(f"there is no capability {capability} any more")
 
     async def close(self) -> None:
         """End the child and its task; idempotent."""

@@ -12,7 +12,7 @@ from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind, PeerError
 from anp.identity.address import PeerAddress, parse_peer
 from anp.identity.book import AddressBook
-from anp.identity.web_dids import is_web_did
+from anp.identity.dids import is_web_did
 from anp.identity.well_known import MAX_WELL_KNOWN, parse_well_known, well_known_url
 
 __all__ = ["PeerFinder", "WebAddresses"]

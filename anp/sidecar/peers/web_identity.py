@@ -9,7 +9,7 @@ from pathlib import Path
 
 from anp.channel.listener import Page
 from anp.errors import ConfigError
-from anp.identity.dids import Identities, LocalIdentity
+from anp.identity.dids import WEB_METHODS, Identities, LocalIdentity
 from anp.identity.keys import PrivateKey
 from anp.identity.public_keys import KeyKind
 from anp.identity.resolver import ChainResolver, KeyResolver
@@ -17,7 +17,7 @@ from anp.identity.web.documents import MAX_DOCUMENT
 from anp.identity.web.fetcher import Fetcher, FetchPolicy
 from anp.identity.web.own_document import identity_of_document
 from anp.identity.web.resolver import WebResolver
-from anp.identity.web_dids import WEB_METHODS, WebDid
+from anp.identity.web_dids import WebDid
 from anp.sidecar.config.settings import Config, FetchConfig
 from anp.sidecar.home.home import Home
 

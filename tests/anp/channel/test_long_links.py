@@ -154,13 +154,9 @@ def test_waits_double_up_to_a_limit_and_differ() -> None:
     assert next_wait(10**6, least=1.0, most=60.0, draw=0.5) == 45.0
 
 
-def test_a_renewal_is_due_at_a_part_of_the_life_or_at_a_number_of_messages() -> None:
-    limits = RenewalLimits(life=0.8, messages=10, plain_messages=5)
+def test_a_renewal_is_due_at_a_part_of_the_life() -> None:
+    limits = RenewalLimits(life=0.8)
     assert limits.due_at(100.0, 200.0) == 180.0
-    assert not limits.used_up(9, counted=True)
-    assert limits.used_up(10, counted=True)
-    assert not limits.used_up(4, counted=False)
-    assert limits.used_up(5, counted=False)
 
 
 @pytest.mark.parametrize("wrong", [{"life": 0.0}, {"life": 1.0}, {"messages": 0}])

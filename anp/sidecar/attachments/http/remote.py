@@ -115,8 +115,7 @@ class RemoteAttachment(SupervisedAttachment):
         """Make a call; many may be in flight."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
-        await self._wait_ready(timeout)
-        self._listing.check(capability)
+        await self._wait_ready(capability, timeout)
         if len(self._calls) >= self._limits.max_calls:
             raise ToolError(503, f"{len(self._calls)} calls are running already")
         if self._service is None:

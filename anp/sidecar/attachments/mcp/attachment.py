@@ -124,8 +124,7 @@ class McpAttachment(SupervisedAttachment):
         """Call a tool; many calls may be in flight."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
-        await self._wait_ready(timeout)
-        self._listing.check(capability)
+        await self._wait_ready(capability, timeout)
         if len(self._jobs) >= self._limits.max_calls:
             raise ToolError(503, f"{len(self._jobs)} calls are running already")
         tool = capability.removeprefix(f"{self.name}.")

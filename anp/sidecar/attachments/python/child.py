@@ -84,8 +84,7 @@ class PythonAttachment(SupervisedAttachment):
     ) -> dict[str, Any]:
         """Call a function; many calls may be in flight."""
         deadline = asyncio.get_running_loop().time() + timeout
-        await self._wait_ready(timeout)
-        self._listing.check(capability)
+        await self._wait_ready(capability, timeout)
         child = self._child
         if child is None:
             raise LocalError(f"attachment {self.name} is ready without a child")

@@ -22,9 +22,8 @@ from anp.channel.core.events import (
     NeedKey,
     NeedPeerKeyCheck,
 )
-from anp.channel.core.kept_keys import Before
 from anp.channel.core.limits import LinkConfig
-from anp.channel.core.link_core import LinkCore
+from anp.channel.core.link_core import Before, LinkCore
 from anp.channel.core.traffic import OpenChannel
 from anp.errors import ErrorCode, PeerError
 from anp.wire.frames import Frame, ProtocolType
@@ -123,7 +122,7 @@ class Side:
     def send(self, channel_id: str, data: bytes) -> None:
         """Send as `Link.send_frame` does."""
         frame = Frame(ProtocolType.APPLICATION, data)
-        while (before := self.core.keys.may_send(channel_id, frame)) is not None:
+        while (before := self.core.may_send(channel_id, frame)) is not None:
             assert before is Before.BLOCK
             self.core.keys.reserved(channel_id, *self.rows[channel_id].reserve())
         self.core.send_frame(channel_id, frame, now=self.moment)
@@ -215,7 +214,7 @@ class World:
     def deliver(self, from_alice: bool, text: str) -> None:
         side = self.bob if from_alice else self.alice
         # A shell reads nothing while something waits for it.
-        assert not side.core.keys.waits
+        assert not side.core.waits
         side.core.receive_text(text, now=side.moment)
         self.collect()
 

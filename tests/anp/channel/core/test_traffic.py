@@ -16,8 +16,9 @@ from anp.channel.core.events import (
     FrameIgnored,
     FrameReceived,
     LinkFault,
+    RenewalDue,
 )
-from anp.channel.core.limits import LinkConfig
+from anp.channel.core.limits import LinkConfig, RenewalLimits
 from anp.channel.core.traffic import (
     NEEDED,
     check_agreed,
@@ -35,6 +36,7 @@ from anp.wire.frames import (
 from anp.wire.handshake import HandshakeConfig
 from anp.wire.messages import MetaProtocol
 from anp.wire.meta_protocol import CAPABILITIES
+from anp.wire.replay import EXTENSION_COUNTER
 from tests.anp.channel.core.test_link_core import (
     End,
     changed,
@@ -127,6 +129,23 @@ def test_sending_what_is_not_common_is_our_error_and_names_the_capability(
 ) -> None:
     with pytest.raises(LocalError, match=NEEDED[protocol_type]):
         check_agreed(protocol_type, frozenset())
+
+
+@pytest.mark.parametrize(
+    # `finished` has the first counter; without counters only frames are counted.
+    ("meta", "frames"),
+    [(MetaProtocol(extensions=(EXTENSION_COUNTER,)), 9), (MetaProtocol(), 5)],
+)
+def test_a_renewal_is_due_at_a_number_of_messages(
+    meta: MetaProtocol, frames: int
+) -> None:
+    config = LinkConfig(renewal=RenewalLimits(messages=10, plain_messages=5))
+    alice, _, channel_id = between(meta, meta, configs=(config, LinkConfig()))
+    for number in range(1, frames + 2):
+        frame = Frame(ProtocolType.APPLICATION, b"x")
+        alice.core.send_frame(channel_id, frame, now=alice.moment)
+        alice.act()
+        assert len(alice.of(RenewalDue)) == (number >= frames)
 
 
 # --- on a link -----------------------------------------------------------------------
