@@ -68,7 +68,7 @@ class Channel:
         self._renewal = asyncio.Event()
         self.resumed = opened.began is not None
         self.kept = self.resumed
-        "Whether its key outlives the link."
+        "True if its key outlives the link."
         self.retired = False
 
     @property
@@ -98,17 +98,17 @@ class Channel:
 
     @property
     def own_meta(self) -> MetaProtocol:
-        """What we offered (requester) or answered (provider)."""
+        """Our side of the meta-protocol: our offers, or our answer as provider."""
         return self._opened.own_meta
 
     @property
     def peer_meta(self) -> MetaProtocol:
-        """What the peer answered (we are requester) or offered."""
+        """The peer's side of the meta-protocol, offers or answer."""
         return self._opened.peer_meta
 
     @property
     def opened(self) -> ChannelOpened:
-        """What the handshake settled."""
+        """The result of the handshake."""
         return self._opened
 
     @property
@@ -133,7 +133,7 @@ class Channel:
 
     @property
     def open(self) -> bool:
-        """Whether frames can still be sent."""
+        """True while frames can be sent."""
         return self._ended is None
 
     @property

@@ -30,7 +30,7 @@ __all__ = ["PURPOSE", "KeyKeeper", "KeyRecords", "Taken"]
 logger = logging.getLogger(__name__)
 
 PURPOSE = b"anpd: short-term keys at rest"
-"What the secret that seals keys is derived for; see `PrivateKey.derive`."
+"Purpose of the secret that seals keys; see `PrivateKey.derive`."
 
 
 class KeyRecords(Protocol):
@@ -93,7 +93,7 @@ class Taken:
     "Its record, as it was then."
 
     kept: KeptKey
-    "What it holds."
+    "The key and its terms, unsealed."
 
 
 class KeyKeeper:

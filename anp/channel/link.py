@@ -57,7 +57,7 @@ FAULT_CODES = frozenset({1002, 1007, 1009})
 
 
 class ChannelAcceptor(Protocol):
-    """Who decides what peers may open, and serves what they opened."""
+    """Decides on the channels that peers ask for, and serves those that they opened."""
 
     async def answer_hello(self, hello: NeedHelloAnswer) -> MetaProtocol:
         """Return our side of `metaProtocol`; PeerError refuses the hello."""
@@ -127,17 +127,17 @@ class Link:
 
     @property
     def alive(self) -> bool:
-        """Whether channels can still be opened here."""
+        """True while channels can be opened here."""
         return self._lost is None
 
     @property
     def channels(self) -> int:
-        """How many channels are open."""
+        """Number of open channels."""
         return len(self._channels)
 
     @property
     def busy(self) -> bool:
-        """Whether a channel is open or opening."""
+        """True while a channel is open or opening."""
         return self._core.busy
 
     async def run(self) -> None:

@@ -112,12 +112,12 @@ class Links:
 
     @property
     def open_channels(self) -> int:
-        """How many channels are open on all links."""
+        """Number of channels that are open on all links."""
         return sum(link.channels for link in self._links)
 
     @property
     def listening(self) -> bool:
-        """Whether peers can connect."""
+        """True while peers can connect."""
         return self._server is not None and self._server.is_serving()
 
     def stop_listening(self) -> None:
@@ -127,7 +127,7 @@ class Links:
 
     @property
     def open_links(self) -> int:
-        """How many links are up."""
+        """Number of links that are up."""
         return len(self._links)
 
     async def listen(
@@ -211,7 +211,7 @@ class Links:
                 return None
 
     def has_link(self, did: str) -> bool:
-        """Whether a link to a DID is up, so that it can be called without address."""
+        """Say if a link to a DID is up, so that it can be called without address."""
         return self._find(did) is not None
 
     def keep(

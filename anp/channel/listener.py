@@ -178,7 +178,7 @@ def _answer(request: Request, status: http.HTTPStatus, page: Page) -> Response:
 
 
 def _knows(headers: Headers, etag: str) -> bool:
-    """Whether the asker names what it has, and has this (RFC 9110, If-None-Match)."""
+    """Say if the asker's copy is this one (RFC 9110, If-None-Match)."""
     return any(
         known.strip().removeprefix("W/") in {etag, "*"}
         for value in headers.get_all("If-None-Match")

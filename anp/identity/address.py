@@ -1,4 +1,4 @@
-"""What people and programs write for a peer: a name, a DID, a URL, or URL#DID."""
+"""Addresses of peers as people and programs write them: name, DID, URL, or URL#DID."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WAYS = (
     "give a name from the address book, a DID, a URL such as ws://HOST:PORT/, "
     "or both as one word, ws://HOST:PORT/#did:key:z…, which `anpd up` prints"
 )
-"How an address can be given; ends every message about one that cannot be used."
+"The forms of an address; ends every message about one that cannot be used."
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]*)(\.[a-z0-9_-]+)*\.?")

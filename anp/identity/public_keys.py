@@ -82,7 +82,7 @@ class PublicKey:
     """A public key in its one form, so that equal keys are equal objects."""
 
     kind: KeyKind
-    "Which curve."
+    "Its curve and algorithm."
 
     data: bytes
     "Ed25519: 32 bytes. The others: the uncompressed point, 65 bytes beginning with 04."

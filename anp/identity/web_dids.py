@@ -29,7 +29,7 @@ _BOUND = re.compile(r"(?P<profile>e1|k1)_(?P<thumbprint>[A-Za-z0-9_-]{43})")
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What the last path segment of a `did:wba` says about its key."""
+    """The key that the last path segment of a `did:wba` names."""
 
     profile: str
     "`e1`: an Ed25519 key; `k1`: a secp256k1 key."

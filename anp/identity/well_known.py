@@ -34,7 +34,7 @@ _PATH = re.compile(r"/[A-Za-z0-9._~/-]{1,200}")
 
 @dataclass(frozen=True, slots=True)
 class WellKnown:
-    """What a daemon says about itself; nothing in it is proved yet."""
+    """A daemon's description of itself; nothing in it is proved yet."""
 
     did: str
     "The DID it shows itself with."

@@ -60,7 +60,7 @@ class Frame:
     """The plaintext of one encrypted message (ANP-11)."""
 
     protocol_type: ProtocolType
-    "What `data` is."
+    "Meaning of `data`."
 
     data: bytes
     "Protocol data, any bytes, possibly none."
@@ -68,7 +68,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class FrameFormat:
-    """How frames look under one version of the message format (ANP-15)."""
+    """The form of frames under one version of the message format (ANP-15)."""
 
     version: str
     "The version, as the hellos and the envelopes name it."

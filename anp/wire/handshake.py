@@ -148,7 +148,7 @@ class Initiator(Handshake):
         self._outgoing.append(render(hello))
 
     def is_refused_by(self, response: Response) -> bool:
-        """Whether `response` says that the peer refuses our `sourceHello`.
+        """Say if `response` refuses our `sourceHello`.
 
         It is not authenticated, but who could forge it on this link could as well
         keep the peer's answer back (WIRE row 25).

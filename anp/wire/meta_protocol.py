@@ -61,7 +61,7 @@ LEAST_MAX_MESSAGE: Final = 64 * 1024
 
 
 META_PROTOCOL_VERSION = "1.0"
-"What a hello means that names no version (ANP-78, ANP-Q15)."
+"The version of a hello that names none (ANP-78, ANP-Q15)."
 
 META_PROTOCOL_VERSIONS = (META_PROTOCOL_VERSION,)
 "Every version of the meta-protocol we speak (ANP-80)."
@@ -121,7 +121,7 @@ class LostKey:
 
 @dataclass(frozen=True, slots=True)
 class MetaProtocol:
-    """What one side says about the meta-protocol in its hello.
+    """One side of the meta-protocol, as its hello has it.
 
     The default is what a hello without `metaProtocol` means: version 1.0 with the
     basic capabilities only, and nothing agreed (ANP-77, ANP-Q16, WIRE row 23).
@@ -152,7 +152,7 @@ class MetaProtocol:
     "A key the sender could not resume, or in an answer what became of it."
 
     remarks: tuple[str, ...] = field(default=(), compare=False)
-    "What was ignored while reading, for our log. Holds no text of the peer."
+    "Entries that were ignored while reading, for our log; without text of the peer."
 
     @classmethod
     def from_json(cls, value: Any) -> MetaProtocol:

@@ -41,7 +41,7 @@ PROOF_TYPE = "EcdsaSecp256r1Signature2019"
 "The type the spec names; the one we send (WIRE row 8)."
 
 SDK_PROOF_TYPE = "EcdsaSecp256k1Signature2019"
-"What the SDK writes although its key is P-256 (WIRE row 8)."
+"The type that the SDK writes although its key is P-256 (WIRE row 8)."
 
 ED25519_KEY_TYPE = "Ed25519VerificationKey2020"
 "Type of an Ed25519 key in a hello. Not in the seed: `did:wba` binds paths to them."
@@ -59,7 +59,7 @@ _ED25519_SIZE = 32
 
 
 class Identity(Protocol):
-    """Who we are in one handshake: a DID with its key."""
+    """Our identity in one handshake: a DID with its key."""
 
     @property
     def did(self) -> str:

@@ -91,7 +91,7 @@ class SendCounter:
 
     @property
     def needs_block(self) -> bool:
-        """Whether a block has to be reserved before the next iv."""
+        """True if a block has to be reserved before the next iv."""
         return self._end is not None and self._next >= self._end
 
     def hold_to_block(self) -> int:

@@ -107,10 +107,10 @@ class NeedHelloReply:
     """Responder only: `answer` with what to confirm, or `refuse` (ANP-86, ANP-87)."""
 
     peer_did: str
-    "Who asks, verified."
+    "The requester, verified."
 
     meta: MetaProtocol
-    "What it offers."
+    "Its offers."
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +127,16 @@ class HandshakeCompleted:
     "The DID whose key signed the peer's hello."
 
     own_meta: MetaProtocol
-    "What we offered or confirmed, as it was sent."
+    "Our offers or our answer, as sent."
 
     peer_meta: MetaProtocol
-    "What the peer offered or confirmed."
+    "The peer's offers or its answer."
 
     version: str
     "Version of the meta-protocol that is used: the highest common one (ANP-80)."
 
     frame_format: FrameFormat
-    "How the frames of the channel look: that of the common message version (ANP-15)."
+    "Format of its frames: that of the common message version (ANP-15)."
 
     expires_at: float
     "When the keys stop being valid, in seconds on the `now` clock."
@@ -157,7 +157,7 @@ class HandshakeFailed:
     "Code of the wire (WIRE row 25)."
 
     detail: str
-    "What was wrong, for our log."
+    "The reason, for our log."
 
     timed_out: bool = False
     "The peer said nothing in time."
@@ -403,7 +403,7 @@ class Handshake:
 
     @property
     def _counts(self) -> bool:
-        """Whether both sides listed the extension `counter`."""
+        """True if both sides listed the extension `counter`."""
         return EXTENSION_COUNTER in self._own_meta.common_extensions(self._peer_meta)
 
     def _unexpected(self, message: Message) -> PeerError:

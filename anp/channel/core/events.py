@@ -34,7 +34,7 @@ __all__ = [
 
 
 class ChannelRole(StrEnum):
-    """Which side of a channel we are; calls go from requester to provider."""
+    """Our side of a channel; calls go from requester to provider."""
 
     REQUESTER = "requester"
     PROVIDER = "provider"
@@ -74,7 +74,7 @@ class NeedHelloAnswer:
     "The peer's key, 65 bytes."
 
     meta: MetaProtocol
-    "What it offers."
+    "Its offers."
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +100,16 @@ class ChannelOpened:
     "The peer's key, 65 bytes."
 
     own_meta: MetaProtocol
-    "What we offered or answered."
+    "Our offers, or our answer to them."
 
     peer_meta: MetaProtocol
-    "What the peer offered or answered."
+    "The peer's offers, or its answer to ours."
 
     version: str
     "Version of the meta-protocol that is used: the highest common one (ANP-80)."
 
     frame_format: FrameFormat
-    "How its frames look (ANP-15)."
+    "Format of its frames (ANP-15)."
 
     expires_at: float
     "When the key stops being valid, in seconds on the `now` clock."
@@ -161,7 +161,6 @@ class FrameReceived:
     """A frame came in on a channel."""
 
     channel_id: str
-    "Which channel."
 
     frame: Frame
     "The decrypted frame."
@@ -175,13 +174,11 @@ class FrameIgnored:
     """A frame came in whose capability not both sides listed (ANP-81, ANP-Q17)."""
 
     channel_id: str
-    "Which channel."
 
     capability: str
-    "What it would have needed."
 
     count: int
-    "How many there were on this channel by now, with this one."
+    "Number of such frames on this channel so far, with this one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +186,6 @@ class ChannelEnded:
     """A channel is gone; nothing more is sent or decoded on it."""
 
     channel_id: str
-    "Which channel."
 
     reason: str
     "In words; a peer's text is cut and quoted."
@@ -209,7 +205,6 @@ class RenewalDue:
     """Most of a key's life or messages is used; its requester is to get a new one."""
 
     channel_id: str
-    "Which channel."
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +221,7 @@ class NeedKey:
     "Whom the message is addressed to; not authenticated."
 
     peer_did: str
-    "Who claims to have sent it; not authenticated."
+    "The sender as the message names it; not authenticated."
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +232,6 @@ class NeedClaim:
     """
 
     channel_id: str
-    "Which channel."
 
     counter: int
     "Its counter."
@@ -248,7 +242,6 @@ class ChannelProved:
     """The peer has shown that it holds a key we took up again."""
 
     channel_id: str
-    "Which channel."
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,10 +252,9 @@ class ResumptionRefused:
     """
 
     channel_id: str
-    "Which channel."
 
     code: ErrorCode
-    "What it said."
+    "Code of its refusal."
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +265,7 @@ class LinkFault:
     "Code of the wire."
 
     detail: str
-    "What was wrong."
+    "For our log."
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ class CompletedHandshake:
     """A handshake that succeeded."""
 
     opened: ChannelOpened
-    "What the shell is told of the channel."
+    "The event that tells the shell of the channel."
 
     keys: SessionKeys
     "Its keys."
@@ -102,7 +102,7 @@ class Handshakes:
 
     @property
     def under_way(self) -> bool:
-        """Whether there is any."""
+        """True while any handshake is under way."""
         return bool(self._dialing or self._accepting)
 
     def next_completed(self) -> CompletedHandshake | None:

@@ -28,7 +28,7 @@ _HASH_SIZE = 64
 
 @dataclass(frozen=True, slots=True)
 class KeptKey:
-    """What is needed to go on with a channel on another link."""
+    """A channel's key and terms, as needed to go on with it on another link."""
 
     opened: ChannelOpened
     "The channel as its handshake left it; its two times mean nothing any more."

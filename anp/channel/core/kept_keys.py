@@ -105,7 +105,7 @@ class KeptKeys:
             channel.unkeep()
 
     def needs_block(self, channel_id: str) -> bool:
-        """Whether counters have to be reserved before anything is sent."""
+        """Say if counters have to be reserved before anything is sent."""
         channel = self._channels.get(channel_id)
         return channel is not None and channel.needs_block
 
@@ -145,7 +145,7 @@ class KeptKeys:
         return True
 
     def is_refusal(self, response: Response) -> bool:
-        """Whether a `response` is about a message under a key we took up again."""
+        """Say if a `response` is about a message under a key we took up again."""
         for channel_id, channel in self._channels.items():
             if (
                 not channel.proved

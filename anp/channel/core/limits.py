@@ -13,7 +13,7 @@ __all__ = ["LinkConfig", "RenewalLimits", "next_wait"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenewalLimits:
-    """How much of a key is used before its requester asks for a new one."""
+    """The share of a key's life and messages after which its requester renews it."""
 
     life: float = 0.8
     "Part of its life, from 0 to 1."
@@ -74,7 +74,7 @@ class LinkConfig:
     "When the keys of channels that we opened are renewed."
 
     resumption: bool = False
-    "Whether keys that were kept are taken up again when a peer uses one."
+    "Take up a kept key again when a peer uses it."
 
     max_lookups: int = 8
     "Kept keys looked for at a time for one link."

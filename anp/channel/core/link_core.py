@@ -109,7 +109,7 @@ class LinkCore:
 
     @property
     def busy(self) -> bool:
-        """Whether a channel is open or a handshake is under way."""
+        """True while a channel is open or a handshake is under way."""
         return bool(self._channels) or self._handshakes.under_way
 
     def open_channel(

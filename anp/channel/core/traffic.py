@@ -139,7 +139,7 @@ class Crossed:
             self._left.popitem(last=False)
 
     def take(self, channel_id: str) -> bool:
-        """Whether a frame on this channel may be let go; counts it."""
+        """Count a frame on a channel; return True if it may be let go."""
         left = self._left.get(channel_id, 0)
         if left:
             self._left[channel_id] = left - 1
@@ -154,7 +154,7 @@ MAX_UNPROVED = 1024
 
 
 class OpenChannel:
-    """What a link knows of one channel.
+    """One open channel of a link: its key, and what was sent and received under it.
 
     Args:
         counter: Where the counters for sending go on, with the extension `counter`.
@@ -278,12 +278,12 @@ class OpenChannel:
 
     @property
     def needs_block(self) -> bool:
-        """Whether counters have to be reserved before anything is sent."""
+        """True if counters have to be reserved before anything is sent."""
         return self._counter is not None and self._counter.needs_block
 
     @property
     def renewal_due(self) -> bool:
-        """Whether the key carried so much that its requester has to renew it."""
+        """True if the key carried so much that its requester has to renew it."""
         if self.opened.role is not ChannelRole.REQUESTER:
             return False
         renewal = self._config.renewal

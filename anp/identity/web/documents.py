@@ -53,7 +53,7 @@ _RELATIONSHIPS = (
 
 @dataclass(frozen=True, slots=True)
 class DidDocument:
-    """What is taken from a document."""
+    """The parts of a DID document that are used."""
 
     did: str
     "Whose it is."

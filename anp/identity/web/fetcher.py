@@ -55,7 +55,7 @@ _MAX_AGE = re.compile(r"max-age\s*=\s*\"?([0-9]{1,9})\"?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a server gave."""
+    """The answer of a server."""
 
     url: str
     "Where the body came from at last."
@@ -122,7 +122,7 @@ class Fetcher:
 
     @property
     def tls(self) -> ssl.SSLContext:
-        """How certificates are checked, for those who connect themselves."""
+        """The settings that check certificates, for those who connect themselves."""
         return self._tls
 
     async def fetch(

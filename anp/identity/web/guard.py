@@ -1,4 +1,4 @@
-"""Which URLs and addresses a fetch for a peer may go to (DESIGN.md, Trust).
+"""Keeps fetches for a peer away from inner URLs and addresses (DESIGN.md, Trust).
 
 Pure. Whoever can make us fetch a URL can otherwise use us to reach what only this
 machine can: services on loopback, the neighbours in a private network, and the metadata
@@ -83,7 +83,7 @@ class FetchError(AnpError):
 
 @dataclass(frozen=True, slots=True)
 class FetchPolicy:
-    """What the owner allows besides https to public addresses."""
+    """The owner's exceptions from https to public addresses."""
 
     allow: tuple[Network, ...] = ()
     "Networks that are not public and may be fetched from all the same."

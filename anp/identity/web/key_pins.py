@@ -1,4 +1,4 @@
-"""What becomes of a DID on the web that comes with another key than before.
+"""Decides on a DID on the web that comes with another key than before.
 
 Pure. Who controls the web server, the domain or a certificate authority can put another
 key into a document, so a document alone is believed once. These are the rules:
@@ -31,7 +31,7 @@ MAX_KEYS = 16
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """What is known of the keys of one DID, as multibase."""
+    """The keys of one DID that are known, as multibase."""
 
     trusted: tuple[str, ...]
     "Keys that may sign for it."
@@ -51,7 +51,7 @@ class KeyPins(Protocol):
 
 
 class KeyVerdict(Enum):
-    """What a key is to its DID."""
+    """The standing of a key with its DID."""
 
     FIRST = auto()
     "Nothing was known of the DID; its keys are now."

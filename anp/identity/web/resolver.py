@@ -58,7 +58,7 @@ class ResolverLimits:
 
 @dataclass(slots=True)
 class _Entry:
-    """What was found out about a DID."""
+    """The result of resolving a DID."""
 
     found: DidDocument | PeerError
     expires: float

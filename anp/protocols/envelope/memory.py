@@ -1,4 +1,4 @@
-"""Which messages of a peer were seen, and what requests were answered (ENV-Q11)."""
+"""Memory of a peer's messages and of the answers to its requests (ENV-Q11)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_ANSWER_BYTES = 1024 * 1024
 
 
 class Seen(Enum):
-    """What became of a message."""
+    """The fate of a message."""
 
     TAKEN = auto()
     "It wanted no answer."
@@ -37,13 +37,13 @@ class Matter:
     """One message of the peer."""
 
     seen: Seen
-    "What became of it."
+    "Its fate."
 
     answer: bytes | None = None
     "The newest answer that was sent, unless it had to make room."
 
     holder: object = None
-    "Who works on it."
+    "The side of a channel that works on it."
 
 
 class MessageMemory:

@@ -75,7 +75,7 @@ class MessageType(StrEnum):
 
 
 class EnvelopeStatus(StrEnum):
-    """How far a request is (ENV-17); other words pass through (ENV-Q2)."""
+    """The progress of a request (ENV-17); other words pass through (ENV-Q2)."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -155,7 +155,7 @@ class Timestamp:
     "In UTC."
 
     zoned: bool
-    "Whether it said its zone; without one it is taken as UTC (ENV-Q10)."
+    "Its zone was given; without one it is taken as UTC (ENV-Q10)."
 
 
 def write_timestamp(at: datetime) -> str:
@@ -210,7 +210,7 @@ JSON value.
 
 @dataclass(frozen=True, slots=True)
 class RequestPayload:
-    """What a request asks for (ENV-16)."""
+    """The content of a request (ENV-16)."""
 
     action: str
     "A capability's full name, or an action the protocol reserves."
@@ -221,7 +221,7 @@ class RequestPayload:
 
 @dataclass(frozen=True, slots=True)
 class ResponsePayload:
-    """What came of a request (ENV-17)."""
+    """The outcome of a request (ENV-17)."""
 
     status: str
     "Our word for it if we have one, else the sender's."
@@ -230,12 +230,12 @@ class ResponsePayload:
     "The data; empty when there is none."
 
     error: dict[str, Any]
-    "What went wrong; empty except for a failure."
+    "The reason of a failure; empty otherwise."
 
 
 @dataclass(frozen=True, slots=True)
 class EventPayload:
-    """What happened (ENV-19)."""
+    """The content of an event (ENV-19)."""
 
     event_name: str
     "Our word for it if we have one, else the sender's."
@@ -246,7 +246,7 @@ class EventPayload:
 
 @dataclass(frozen=True, slots=True)
 class ErrorPayload:
-    """What was not processed, and why (ENV-21, ENV-22)."""
+    """The reason why a message was not processed (ENV-21, ENV-22)."""
 
     code: str
     "Our word for it if we have one, else the sender's."
@@ -267,7 +267,7 @@ class OtherPayload:
 
 
 Payload = RequestPayload | ResponsePayload | EventPayload | ErrorPayload | OtherPayload
-"What a message says."
+"The content of a message."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,7 +278,7 @@ class EnvelopeMessage:
     "Unique for its sender (ENV-8)."
 
     sender_id: str
-    "Who says that it sent it."
+    "The sender, as it names itself."
 
     receiver_id: str
     "For whom, or `broadcast`."
@@ -287,7 +287,6 @@ class EnvelopeMessage:
     "`MessageType`, or another word."
 
     payload: Payload
-    "What it says."
 
     sent_at: datetime
     "When, by the sender's clock, in UTC."
@@ -302,7 +301,7 @@ class EnvelopeMessage:
     "Its `protocol_version`."
 
     flags: tuple[str, ...] = ()
-    "What is odd about it though it is valid, in our words."
+    "Oddities of a valid message, in our words."
 
 
 class TooLarge(JsonError):

@@ -52,7 +52,7 @@ _VERSION: Final = re.compile(r"(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})")
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What could be read of a message although it is not valid."""
+    """The readable fields of a message that is not valid."""
 
     message_id: str | None = None
     "Its id, when that is a good one."
@@ -64,7 +64,7 @@ class Head:
     "For whom it is, when that is text."
 
     correlation_id: str | None = None
-    "What it answers, when that is a good id."
+    "Id of the message it answers, when that is a good one."
 
 
 class EnvelopeError(NegotiationError):

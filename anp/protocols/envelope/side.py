@@ -1,4 +1,4 @@
-"""What both sides of a channel do alike with messages of the envelope."""
+"""The common part of both sides of a channel that is bound to the envelope."""
 
 from __future__ import annotations
 

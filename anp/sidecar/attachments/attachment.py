@@ -112,7 +112,7 @@ class Attachment(Protocol):
 
     @property
     def healthy(self) -> bool:
-        """Whether it can be called now."""
+        """True if it can be called now."""
 
     @property
     def problem(self) -> str | None:

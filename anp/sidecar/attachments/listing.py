@@ -27,7 +27,7 @@ class Tool:
     "Short name."
 
     description: str
-    "What it does, in the child's words."
+    "In the child's words."
 
     input_schema: Any
     "Should be a JSON Schema of an object."
@@ -44,7 +44,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolListing:
-    """What can be called, and what cannot and why."""
+    """The capabilities that can be called, and the reasons why others cannot."""
 
     capabilities: tuple[Capability, ...] = ()
     "In the child's order, with full names."

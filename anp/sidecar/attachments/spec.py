@@ -57,7 +57,7 @@ class DeclaredCapability:
     "Short name."
 
     description: str = ""
-    "What it does, in words."
+    "In words, for peers and models."
 
     input_schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "object"})
     "JSON Schema of its arguments, an object."
@@ -86,7 +86,7 @@ class AttachmentSpec:
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     kind: Literal["mcp", "http", "callback", "python", "a2a"]
-    'How the daemon talks to it (SIDECAR.md, "Attaching an agent").'
+    'Kind of attachment (SIDECAR.md, "Attaching an agent").'
 
     name: Annotated[str, Field(pattern=NAME_PATTERN)]
     "First half of its capabilities' names."
@@ -168,12 +168,12 @@ are posted to; `a2a`: the agent card, or the agent's host."
 
     @property
     def is_remote(self) -> bool:
-        """Whether it is reached over HTTP, and not a child of ours."""
+        """True if it is reached over HTTP, and not a child of ours."""
         return bool(self.url)
 
     @property
     def has_secrets(self) -> bool:
-        """Whether requests carry something that nobody else may see."""
+        """True if requests carry something that nobody else may see."""
         return bool(self.headers or self.query or self.bearer or self.basic)
 
     def _check_places(self) -> None:
@@ -361,7 +361,7 @@ _VALUE = re.compile(r"[\x20-\x7e\x80-\xff]+")
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What is added to every request, and only to those to the owner's URL."""
+    """Headers and query of each request to the owner's URL, and of no other."""
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     "By name, in lower case."

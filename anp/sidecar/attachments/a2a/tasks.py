@@ -1,4 +1,4 @@
-"""What an A2A agent has said about one task so far, and what that means. No I/O."""
+"""The messages of an A2A agent about one task, and the outcome they mean. Pure."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class TaskRecord:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing more comes that would change the outcome."""
+        """True if nothing more comes that would change the outcome."""
         return self.message or self.state in OVER or self.state in WAITING
 
     @property
     def text(self) -> str:
-        """What the agent said last about the task's state, or in its message."""
+        """The agent's last words about the task's state, or its message."""
         return "\n".join(part.text for part in self._said if part.text)
 
     def add(self, event: StreamResponse) -> None:

@@ -56,7 +56,7 @@ NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallContext:
-    """What the agent learns about a call besides its arguments."""
+    """The circumstances of a call that the agent learns besides its arguments."""
 
     call_id: str
     "Made up for this call; never used twice."
@@ -70,7 +70,7 @@ class CallContext:
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What a server answered, read to its end."""
+    """The answer of a server, read to its end."""
 
     status: int
     "HTTP status."

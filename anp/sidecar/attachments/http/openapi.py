@@ -66,7 +66,7 @@ Place = Literal["path", "query", "header", "cookie"]
 
 @dataclass(frozen=True, slots=True)
 class OpenApi:
-    """What a document offers."""
+    """The operations that a document offers."""
 
     operations: tuple[HttpOperation, ...]
     "In the document's order."

@@ -56,10 +56,10 @@ class Parameter:
     "Where it goes."
 
     style: str = "form"
-    "How arrays and objects are written; one of `STYLES`."
+    "Form in which arrays and objects are written; one of `STYLES`."
 
     explode: bool = False
-    "Whether each item stands for itself."
+    "Each item stands for itself."
 
     as_json: bool = False
     "Written as JSON, whatever it is."
@@ -67,19 +67,19 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """What goes into the body of a request."""
+    """The body of a request: its arguments and its form."""
 
     media_type: str
     "Content type that is sent."
 
     encoding: Literal["json", "form", "text"]
-    "How the value is written."
+    "Form in which the value is written."
 
     argument: str | None = None
     "The argument that is the body; None makes an object of all that are left."
 
     required: bool = True
-    "Whether a request without it is an error."
+    "A request without it is an error."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class HttpOperation:
     "Short name."
 
     description: str
-    "What it does, in the document's words."
+    "In the document's words."
 
     method: str
     "HTTP method."
@@ -102,7 +102,7 @@ class HttpOperation:
     "In the document's order."
 
     body: Body | None = None
-    "What its body is made of."
+    "Form of its body."
 
     input_schema: Any
     "Schema of all arguments."
@@ -111,7 +111,7 @@ class HttpOperation:
     "Schema of the output."
 
     wrapped: bool | None = None
-    "Whether the answer is laid into `{result}`; None wraps what is no object."
+    "The answer is laid into `{result}`; None wraps only what is no object."
 
     read_only: bool = False
     "It changes nothing."
@@ -122,7 +122,7 @@ class HttpOperation:
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """What is sent for one call."""
+    """The request that is sent for one call."""
 
     method: str
     "HTTP method."

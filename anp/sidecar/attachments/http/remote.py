@@ -1,4 +1,4 @@
-"""What every attachment over HTTP has in common: its life, its health, its calls."""
+"""The common part of attachments over HTTP: life, health and calls."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ INVALID_PARAMS = -32602
 
 
 SESSION_GONE = "Session terminated"
-"What the client says when a server at a URL no longer knows our session."
+"The client's text when a server at a URL no longer knows our session."
 
 CALLER_META = "anpd/caller"
 "Key in `_meta` of a call with the DID of the peer it is made for."
@@ -73,7 +73,7 @@ DEADLINE_META = "anpd/deadline"
 
 
 class _Wake(Enum):
-    """What the task that owns the client is woken for besides calls."""
+    """Reasons besides calls to wake the task that owns the client."""
 
     END = auto()
     "The server is gone, or we are to stop."
