@@ -15,6 +15,7 @@ from anp.channel.core.events import (
     NeedPeerKeyCheck,
 )
 from anp.channel.core.limits import LinkConfig
+from anp.channel.core.traffic import OpenChannel
 from anp.errors import ErrorCode, PeerError
 from anp.wire.handshake import (
     HandshakeCompleted,
@@ -25,7 +26,6 @@ from anp.wire.handshake import (
     NeedKeyCheck,
     Responder,
 )
-from anp.wire.keys import SessionKeys
 from anp.wire.messages import (
     DestinationHello,
     Envelope,
@@ -37,27 +37,7 @@ from anp.wire.messages import (
 from anp.wire.moment import Moment
 from anp.wire.replay import HelloMemory
 
-__all__ = ["CompletedHandshake", "Handshakes"]
-
-
-@dataclass(frozen=True, slots=True)
-class CompletedHandshake:
-    """A handshake that succeeded."""
-
-    opened: ChannelOpened
-    "The event that tells the shell of the channel."
-
-    keys: SessionKeys
-    "Its keys."
-
-    finished_iv: bytes
-    "The IV of the peer's `finished`, used with the same key."
-
-    sent_iv: bytes
-    "The IV of ours."
-
-    held: tuple[Envelope, ...]
-    "Envelopes that overtook `finished`, in order."
+__all__ = ["Handshakes"]
 
 
 @dataclass(slots=True)
@@ -98,15 +78,18 @@ class Handshakes:
         self._accepting: dict[str, _Accepting] = {}
         self._peer_keys: dict[str, tuple[str, bytes]] = {}
         self.deadlines: dict[str, float] = {}
-        self._completed: deque[CompletedHandshake] = deque()
+        self._completed: deque[OpenChannel] = deque()
 
     @property
     def under_way(self) -> bool:
         """True while any handshake is under way."""
         return bool(self._dialing or self._accepting)
 
-    def next_completed(self) -> CompletedHandshake | None:
-        """Return the oldest success not yet returned, or None."""
+    def next_completed(self) -> OpenChannel | None:
+        """Return the oldest channel not yet returned, or None.
+
+        It holds the envelopes that overtook `finished`, in order.
+        """
         return self._completed.popleft() if self._completed else None
 
     def dial(
@@ -327,7 +310,7 @@ class Handshakes:
                         )
                     )
                 case HandshakeCompleted():
-                    self._complete(session_id, event)
+                    self._complete(session_id, event, now=now)
                     return
                 case HandshakeFailed(code, detail, timed_out):
                     self._output.say(handshake.messages_to_send())
@@ -356,7 +339,9 @@ class Handshakes:
             return True
         return False
 
-    def _complete(self, session_id: str, event: HandshakeCompleted) -> None:
+    def _complete(
+        self, session_id: str, event: HandshakeCompleted, *, now: Moment
+    ) -> None:
         key_id, public_key = self._peer_keys[session_id]
         accepting = self._accepting.get(session_id)
         self.abandon(session_id)
@@ -374,9 +359,14 @@ class Handshakes:
             event.expires_at,
             key_id,
         )
-        held = tuple(accepting.held) if accepting else ()
-        self._completed.append(
-            CompletedHandshake(
-                opened, event.keys, event.finished_iv, event.sent_iv, held
-            )
+        channel = OpenChannel.fresh(
+            opened,
+            event.keys,
+            self._config,
+            sent_iv=event.sent_iv,
+            finished_iv=event.finished_iv,
+            random_bytes=self._random_bytes,
+            now=now.monotonic,
         )
+        channel.held = accepting.held if accepting else []
+        self._completed.append(channel)

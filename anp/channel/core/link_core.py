@@ -16,7 +16,7 @@ from anp.channel.core.events import (
     NeedClaim,
     RenewalDue,
 )
-from anp.channel.core.handshakes import CompletedHandshake, Handshakes
+from anp.channel.core.handshakes import Handshakes
 from anp.channel.core.kept_keys import KeptKeys
 from anp.channel.core.limits import LinkConfig
 from anp.channel.core.traffic import (
@@ -370,11 +370,11 @@ class LinkCore:
                 self._receive_envelope(message, size, now=now)
 
     def _take_completed(self, *, now: Moment) -> None:
-        while (completed := self._handshakes.next_completed()) is not None:
-            self._open_channel(completed, now=now)
+        while (channel := self._handshakes.next_completed()) is not None:
+            self._open_channel(channel, now=now)
 
-    def _open_channel(self, completed: CompletedHandshake, *, now: Moment) -> None:
-        key_id, session_id = completed.opened.channel_id, completed.opened.session_id
+    def _open_channel(self, channel: OpenChannel, *, now: Moment) -> None:
+        key_id, session_id = channel.opened.channel_id, channel.opened.session_id
         if key_id in self._channels:
             reason = "the key id is in use on this link"
             self._output.tell(
@@ -382,18 +382,10 @@ class LinkCore:
             )
             self._output.fault(ErrorCode.NOT_ALLOWED, reason)
             return
-        self._channels[key_id] = OpenChannel.fresh(
-            completed.opened,
-            completed.keys,
-            self._config,
-            sent_iv=completed.sent_iv,
-            finished_iv=completed.finished_iv,
-            random_bytes=self._random_bytes,
-            now=now.monotonic,
-        )
+        self._channels[key_id] = channel
         self._ever_open = True
-        self._output.tell(completed.opened)
-        self._receive_held(list(completed.held), now=now)
+        self._output.tell(channel.opened)
+        self._receive_held(channel.held, now=now)
 
     def _receive_held(self, held: list[Envelope], *, now: Moment) -> None:
         waiting, held[:] = list(held), []

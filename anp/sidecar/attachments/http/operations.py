@@ -14,6 +14,7 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from anp.sidecar.attachments.attachment import ToolError
+from anp.sidecar.attachments.listing import Tool
 
 __all__ = [
     "ANY_OBJECT",
@@ -83,14 +84,8 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HttpOperation:
-    """One operation of a service, as a capability."""
-
-    name: str
-    "Short name."
-
-    description: str
-    "In the document's words."
+class HttpOperation(Tool):
+    """One operation of a service, and the tool that it is to its callers."""
 
     method: str
     "HTTP method."
@@ -104,20 +99,8 @@ class HttpOperation:
     body: Body | None = None
     "Form of its body."
 
-    input_schema: Any
-    "Schema of all arguments."
-
-    output_schema: Any
-    "Schema of the output."
-
     wrapped: bool | None = None
     "The answer is laid into `{result}`; None wraps only what is no object."
-
-    read_only: bool = False
-    "It changes nothing."
-
-    idempotent: bool = False
-    "It may be repeated."
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from anp.sidecar.attachments.http.endpoint import (
 from anp.sidecar.attachments.http.openapi import OpenApi, OpenApiError, read_openapi
 from anp.sidecar.attachments.http.operations import HttpOperation, build_request
 from anp.sidecar.attachments.http.remote import Service
-from anp.sidecar.attachments.listing import Tool, ToolListing, read_tools
+from anp.sidecar.attachments.listing import ToolListing, read_tools
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.urls import Url, join_url, parse_url
 from negotiation.errors import JsonError
@@ -141,18 +141,7 @@ class HttpService(Service):
             raise AttachmentError(f"{where}: {exc}") from None
 
     def _use(self, found: OpenApi, *, server: str) -> None:
-        tools = [
-            Tool(
-                name=operation.name,
-                description=operation.description,
-                input_schema=operation.input_schema,
-                output_schema=operation.output_schema,
-                read_only=operation.read_only,
-                idempotent=operation.idempotent,
-            )
-            for operation in found.operations
-        ]
-        listing = read_tools(self._spec, tools, self._limits)
+        listing = read_tools(self._spec, found.operations, self._limits)
         operations: dict[str, HttpOperation] = {}
         for operation in found.operations:
             operations.setdefault(operation.name, operation)
