@@ -6,7 +6,6 @@
 * `proof`: signatures of hellos, made and verified.
 * `keys`: the key schedule: from two fresh keys to a pair of traffic keys.
 * `replay`: counters as ivs, and the memory of ivs and hellos; none counts twice.
-* `hellos`: makes the two hellos and `finished`.
 * `handshake`: the two sides of a handshake, with its theory of operation.
 * `moment`: a point in time on both clocks.
 * `side`: the common part of both sides of a handshake, its limits and its events.

@@ -51,12 +51,6 @@ from dataclasses import replace
 
 from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire.frames import FrameFormat, find_format
-from anp.wire.hellos import (
-    CIPHER_SUITE,
-    GROUP,
-    make_destination_hello,
-    make_source_hello,
-)
 from anp.wire.keys import EphemeralKey, derive_keys
 from anp.wire.messages import (
     DestinationHello,
@@ -65,12 +59,13 @@ from anp.wire.messages import (
     MetaProtocol,
     Response,
     SourceHello,
-    render,
 )
 from anp.wire.meta_protocol import common_version, highest_version
 from anp.wire.moment import Moment
 from anp.wire.proof import Identity, verify_hello
 from anp.wire.side import (
+    CIPHER_SUITE,
+    GROUP,
     Event,
     Handshake,
     HandshakeCompleted,
@@ -133,19 +128,18 @@ class Initiator(Handshake):
         self._random = self._random_text()
         self._message_id = self._random_id()
         self._early_finished: Finished | None = None
-        hello = make_source_hello(
-            identity,
-            peer_did=peer_did,
-            session_id=self._session_id,
-            message_id=self._message_id,
-            random=self._random,
-            key_exchange=self._key.public_hex,
-            expires=config.key_lifetime,
-            versions=[known.version for known in config.formats],
-            meta=self._own_meta,
-            timestamp=now.utc,
+        self._send_hello(
+            {
+                **self._head("sourceHello", self._message_id),
+                "verificationMethod": self._method(),
+                "random": self._random,
+                "supportedVersions": [known.version for known in config.formats],
+                "cipherSuites": [CIPHER_SUITE],
+                "supportedGroups": [GROUP],
+                "keyShares": [self._key_share(self._key)],
+                "metaProtocol": self._own_meta.to_json(),
+            }
         )
-        self._outgoing.append(render(hello))
 
     def is_refused_by(self, response: Response) -> bool:
         """Say if `response` refuses our `sourceHello`.
@@ -192,12 +186,9 @@ class Initiator(Handshake):
                     f"{what} is {chosen[:60]!r}, expected was {offered}",
                 )
         hello.meta.check_answer(self._own_meta, self._config.versions)
-        self._take_over(
-            version=hello.meta.version,
-            frame_format=used,
-            share=hello.key_share,
-            meta=hello.meta,
-        )
+        self._version, self._format = hello.meta.version, used
+        self._peer_meta = hello.meta
+        self._peer_expires = hello.key_share.expires
         self._keys = derive_keys(
             self._key.exchange(hello.key_share.key_exchange),
             source_random=self._random,
@@ -212,7 +203,7 @@ class Initiator(Handshake):
 
     def _key_accepted(self, *, now: Moment) -> None:
         self._state = HandshakeState.EXPECT_FINISHED
-        self._send_finished(now)
+        self._send_finished()
         if self._early_finished is not None:
             self._complete(self._early_finished, now)
 
@@ -279,7 +270,7 @@ class Responder(Handshake):
             raise LocalError("an answer offers no candidateProtocols")
         self._own_meta = meta
         try:
-            self._answer(meta, now)
+            self._answer(meta)
         except PeerError as exc:
             self._fail(exc.code, exc.detail)
 
@@ -305,12 +296,10 @@ class Responder(Handshake):
         share = next((s for s in hello.key_shares if s.group == GROUP), None)
         if share is None:
             raise _nothing_common("group", GROUP)
-        self._take_over(
-            version=hello.meta.common_version(self._config.versions),
-            frame_format=used,
-            share=share,
-            meta=hello.meta,
-        )
+        self._version = hello.meta.common_version(self._config.versions)
+        self._format = used
+        self._peer_meta = hello.meta
+        self._peer_expires = share.expires
         self._events.append(
             NeedKeyCheck(hello.source_did, hello.verification_method.id, public_key)
         )
@@ -346,7 +335,7 @@ class Responder(Handshake):
         self._state = HandshakeState.EXPECT_ANSWER
         self._events.append(NeedHelloReply(self._peer_did, self._peer_meta))
 
-    def _answer(self, meta: MetaProtocol, now: Moment) -> None:
+    def _answer(self, meta: MetaProtocol) -> None:
         key = EphemeralKey.generate(self._random_bytes)
         random = self._random_text()
         self._keys = derive_keys(
@@ -355,21 +344,20 @@ class Responder(Handshake):
             destination_random=random,
             is_initiator=False,
         )
-        hello = make_destination_hello(
-            self._identity,
-            peer_did=self._peer_did,
-            session_id=self._session_id,
-            message_id=self._random_id(),
-            random=random,
-            key_exchange=key.public_hex,
-            expires=self._config.key_lifetime,
-            version=self._format.version,
-            meta=meta,
-            timestamp=now.utc,
-        )
         # In the other order the SDK gives up (WIRE §1).
-        self._outgoing.append(render(hello))
-        self._send_finished(now)
+        self._send_hello(
+            {
+                **self._head("destinationHello", self._random_id()),
+                "version": self._format.version,
+                "verificationMethod": self._method(),
+                "random": random,
+                "selectedVersion": self._format.version,
+                "cipherSuite": CIPHER_SUITE,
+                "keyShare": self._key_share(key),
+                "metaProtocol": meta.to_json(),
+            }
+        )
+        self._send_finished()
         self._state = HandshakeState.EXPECT_FINISHED
 
 

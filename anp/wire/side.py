@@ -11,26 +11,26 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Any
 
 from anp.errors import ConfigError, ErrorCode, LocalError, PeerError
 from anp.wire.frames import FORMATS, FrameFormat, decrypt, encrypt
-from anp.wire.hellos import make_finished
-from anp.wire.keys import SessionKeys
+from anp.wire.keys import EphemeralKey, SessionKeys
 from anp.wire.messages import (
     IV_SIZE,
     DestinationHello,
     Finished,
-    KeyShare,
     Message,
     MetaProtocol,
     Response,
     SourceHello,
+    format_timestamp,
     make_response,
     render,
 )
 from anp.wire.meta_protocol import META_PROTOCOL_VERSIONS
 from anp.wire.moment import Moment
-from anp.wire.proof import Identity
+from anp.wire.proof import Identity, key_type_of, sign_hello
 from anp.wire.replay import (
     EXTENSION_COUNTER,
     SALT_SIZE,
@@ -41,6 +41,8 @@ from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
 __all__ = [
+    "CIPHER_SUITE",
+    "GROUP",
     "END_STATES",
     "Event",
     "Handshake",
@@ -168,6 +170,15 @@ Event = NeedKeyCheck | NeedHelloReply | HandshakeCompleted | HandshakeFailed
 
 RandomBytes = Callable[[int], bytes]
 "Gives that many bytes nobody can guess."
+
+VERSION = "1.0"
+"Version of the messages of the handshake itself, which every peer can read (ANP-78)."
+
+CIPHER_SUITE = "TLS_AES_128_GCM_SHA256"
+"The only suite we offer and choose (WIRE row 14)."
+
+GROUP = "secp256r1"
+"The only group we offer and choose (WIRE row 15)."
 
 _MAX_VERIFY_DATA = 1024
 
@@ -336,21 +347,34 @@ class Handshake:
                 "sessionId, sourceDid or destinationDid is not that of the handshake",
             )
 
-    def _take_over(
-        self,
-        *,
-        version: str,
-        frame_format: FrameFormat,
-        share: KeyShare,
-        meta: MetaProtocol,
-    ) -> None:
-        """Keep what both hellos have in common."""
-        self._version = version
-        self._format = frame_format
-        self._peer_meta = meta
-        self._peer_expires = share.expires
+    def _head(self, kind: str, message_id: str) -> dict[str, Any]:
+        # The sender is the source of each message, whoever began (WIRE row 18).
+        return {
+            "version": VERSION,
+            "type": kind,
+            "timestamp": format_timestamp(self._now.utc),
+            "messageId": message_id,
+            "sessionId": self._session_id,
+            "sourceDid": self._identity.did,
+            "destinationDid": self._peer_did,
+        }
 
-    def _send_finished(self, now: Moment) -> None:
+    def _method(self) -> dict[str, str]:
+        return {
+            "id": self._identity.key_id,
+            "type": key_type_of(self._identity),
+            "publicKeyHex": self._identity.public_key_hex,
+        }
+
+    def _key_share(self, key: EphemeralKey) -> dict[str, Any]:
+        expires = self._config.key_lifetime
+        return {"group": GROUP, "expires": expires, "keyExchange": key.public_hex}
+
+    def _send_hello(self, hello: dict[str, Any]) -> None:
+        signed = sign_hello(hello, self._identity, created=self._now.utc)
+        self._outgoing.append(render(signed))
+
+    def _send_finished(self) -> None:
         assert self._keys is not None
         content = json.dumps({"secretKeyId": self._keys.secret_key_id}).encode()
         iv = self._random_bytes(IV_SIZE)
@@ -358,15 +382,8 @@ class Handshake:
             iv = first_iv(iv[:SALT_SIZE])
         self._sent_iv = iv
         verify_data = encrypt(self._keys.send_key, content, iv=iv)
-        finished = make_finished(
-            self._identity,
-            peer_did=self._peer_did,
-            session_id=self._session_id,
-            message_id=self._random_id(),
-            verify_data=verify_data,
-            timestamp=now.utc,
-        )
-        self._outgoing.append(render(finished))
+        head = self._head("finished", self._random_id())
+        self._outgoing.append(render({**head, "verifyData": verify_data}))
 
     def _complete(self, finished: Finished, now: Moment) -> None:
         """Check the peer's `finished` and end well."""

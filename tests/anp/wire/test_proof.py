@@ -10,28 +10,34 @@ from typing import Any
 import pytest
 
 from anp.errors import LocalError, PeerError
-from anp.wire.hellos import make_source_hello
+from anp.wire.handshake import HandshakeConfig, Initiator
 from anp.wire.messages import DestinationHello, MetaProtocol, SourceHello
+from anp.wire.moment import Moment
 from anp.wire.proof import canonical_bytes, sign_hello, verify_hello
-from tests.anp.wire.peers import ALICE, EVE, VECTORS, WALL_NOW, FixedIdentity
+from tests.anp.wire.peers import (
+    ALICE,
+    EVE,
+    VECTORS,
+    WALL_NOW,
+    FixedIdentity,
+    fixed_random,
+)
 from tests.anp.wire.peers import read_message as read
 from tests.clauses import clause
 
 
 def hello_of(identity: FixedIdentity = ALICE, **changes: Any) -> dict[str, Any]:
     """Return a signed hello; `changes` are made before it is signed."""
-    hello = make_source_hello(
-        identity,
+    initiator = Initiator(
+        HandshakeConfig(key_lifetime=60),
+        identity=identity,
         peer_did="did:example:bob",
-        session_id="s-1",
-        message_id="m-1",
-        random="00" * 32,
-        key_exchange=EVE.public_key_hex,
-        expires=60,
-        versions=["1.0"],
         meta=MetaProtocol(),
-        timestamp=WALL_NOW,
+        now=Moment(0.0, WALL_NOW),
+        random_bytes=fixed_random(),
     )
+    [text] = initiator.messages_to_send()
+    hello = {**json.loads(text), "sessionId": "s-1", "messageId": "m-1"}
     return resigned({**hello, **changes}, identity)
 
 
