@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import Protocol
 
-from anp.channel.core.events import ChannelOpened, ChannelRole, FrameReceived
+from anp.channel.core.events import ChannelOpened, FrameReceived
 from anp.errors import CallError, ErrorCode, ErrorKind
 from anp.wire.frames import Frame, ProtocolType
 from anp.wire.messages import MetaProtocol
@@ -77,11 +77,6 @@ class Channel:
         return self._opened.channel_id
 
     @property
-    def role(self) -> ChannelRole:
-        """Our side."""
-        return self._opened.role
-
-    @property
     def local_did(self) -> str:
         """Our DID on this channel."""
         return self._opened.local_did
@@ -120,11 +115,6 @@ class Channel:
     def capabilities(self) -> frozenset[str]:
         """Optional capabilities both sides listed; only these are used (ANP-81)."""
         return self._opened.capabilities
-
-    @property
-    def version(self) -> str:
-        """Version of the meta-protocol in use: the highest common one (ANP-80)."""
-        return self._opened.version
 
     @property
     def max_payload(self) -> int:

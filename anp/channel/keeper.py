@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from anp.channel.core.events import ChannelOpened, ChannelRole
-from anp.channel.core.kept import NONCE_SIZE, KeptKey, open_key, seal_key
+from anp.channel.core.kept_keys import NONCE_SIZE, KeptKey, open_key, seal_key
 from anp.errors import ErrorCode, PeerError
 from anp.wire.keys import SessionKeys
 from anp.wire.meta_protocol import LostKey

@@ -5,6 +5,5 @@
 * `traffic`: one open channel: its key, the frames under it, and its end.
 * `events`: the events that a core hands to its shell, and the queues they wait in.
 * `limits`: the limits of one link, of its keys, and the waits between tries.
-* `kept`: a short-term key as it rests on disk, sealed and opened.
-* `kept_keys`: resumption: how the keys of a link outlive it.
+* `kept_keys`: resumption: how the keys of a link outlive it, and how they are sealed.
 """

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from anp.channel.channel import Channel
-from anp.channel.core.kept import bind_meta
+from anp.channel.core.kept_keys import bind_meta
 from anp.channel.core.limits import next_wait
 from anp.channel.core.link_core import EXTENSION_CLOSE
 from anp.errors import CallError

@@ -99,7 +99,7 @@ async def test_what_both_listed_is_used_in_both_directions() -> None:
         ours, theirs = await alice.call(bob)
         for sender, receiver in ((ours, theirs), (theirs, ours)):
             assert sender.capabilities == frozenset(CAPABILITIES)
-            assert sender.version == "1.0"
+            assert sender.opened.version == "1.0"
             for protocol_type, data in FRAMES:
                 await sender.send(protocol_type, data)
                 frame = (await receiver.receive()).frame
@@ -170,7 +170,7 @@ async def test_a_later_daemon_and_one_of_today_speak_the_version_of_today(
     one, two = (later, today) if later_calls else (today, later)
     async with up(one, two):
         ours, theirs = await one.call(two)
-        assert ours.version == theirs.version == "1.0"
+        assert ours.opened.version == theirs.opened.version == "1.0"
         for protocol_type, data in FRAMES:
             await ours.send(protocol_type, data)
             assert (await theirs.receive()).frame.data == data
@@ -182,7 +182,7 @@ async def test_two_later_daemons_use_the_later_version_and_its_header() -> None:
     alice, bob = (House(says(*CAPABILITIES), handshake) for _ in range(2))
     async with up(alice, bob):
         ours, theirs = await alice.call(bob)
-        assert ours.version == theirs.version == "1.1"
+        assert ours.opened.version == theirs.opened.version == "1.1"
         for protocol_type, data in FRAMES:
             await ours.send(protocol_type, data)
             frame = (await theirs.receive()).frame
