@@ -1,6 +1,6 @@
 """The parts of the store, one for each subject.
 
-* `shelf`: the base of all parts: records in rows, transactions, damage.
+* `shelf`: the base of all parts: the key of every record, transactions, damage.
 * `agreements`: documents, halves and agreements, also imported ones.
 * `library`: lists in pages, pruning, documents that the owner revoked.
 * `negotiations`: negotiations, and the owner's decisions for later ones.

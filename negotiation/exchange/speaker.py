@@ -41,7 +41,10 @@ class Speaker(Generic[EventT]):
 
 
 class SequenceCounter:
-    """Gives our numbers and checks the peer's; a refused number changes nothing."""
+    """Gives our numbers and checks the peer's (ANP-21, ANP-22, ANP-Q4).
+
+    A refused number changes nothing.
+    """
 
     def __init__(self, role: Role) -> None:
         self._role = role

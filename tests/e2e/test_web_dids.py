@@ -167,7 +167,7 @@ def test_a_did_that_is_its_key_cannot_get_another_one(tmp_path: Path) -> None:
     plain.ok("init")
     said = plain.run("identity", "rotate")
     assert said.code == 2
-    assert "is its key, so another key is another identity" in said.stderr
+    assert "is made of its key, so another key is another identity" in said.stderr
 
 
 @pytest.mark.slow

@@ -38,19 +38,19 @@ MAX_CIRCLES: Final = 0
 WANTED_CALL_FILES: Final = 35
 "Files that a warm call should enter in both daemons; a newcomer can read as many."
 
-MAX_CALL_FILES: Final = 66
+MAX_CALL_FILES: Final = 50
 "Files that it may enter now; 82 was the start."
 
 WANTED_CALL_FILES_BEFORE_SEND: Final = 25
 "Files that a warm call should enter before its bytes leave."
 
-MAX_CALL_FILES_BEFORE_SEND: Final = 47
+MAX_CALL_FILES_BEFORE_SEND: Final = 37
 "Files that it may enter before that now; 66 was the start."
 
 WANTED_LINES: Final = 74_000
 "Lines of product code that should do, with the same behaviour."
 
-MAX_LINES: Final = 77_100
+MAX_LINES: Final = 76_300
 "Lines that there may be now; 77,100 was the start, without the lists of rooms."
 
 MAX_COMPLEXITY: Final = 10
@@ -62,7 +62,7 @@ MAX_COMPLEX_FUNCTIONS: Final = 20
 MAX_NAMES_TWICE_IN_PACKAGE: Final = 0
 "Public class names with two meanings in one package; readers take the wrong one."
 
-MAX_RIDDLES: Final = 40
+MAX_RIDDLES: Final = 5
 "Documentation that begins with a question word; some are good English, most are not."
 
 MAX_GERUND_MODULES: Final = 0

@@ -2,8 +2,8 @@
 
 * `agreement`: negotiates on a channel and stores what was agreed.
 * `stored`: decides which document, half and agreement are stored.
-* `case`: one running negotiation as the owner sees it.
-* `queue`: the owner's queue of negotiations that run, wait or failed.
+* `case`: one running negotiation, and the rule `approve`: when the owner is asked.
+* `queue`: the owner's queue of negotiations, and if a known hash may be confirmed.
 * `rulings`: decides from records what the owner's word means.
 * `refusals`: a mind that agrees to no text that failed or was revoked.
 * `outcomes`: the outcome of test cases, and how long a failed text is refused.
