@@ -6,17 +6,14 @@ part is started here: `Daemon.running` does that.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from anp.channel.channel import Channel
-from anp.channel.core.events import NeedHelloAnswer
 from anp.channel.dialler import Dialler
 from anp.channel.keeper import PURPOSE, KeyKeeper
 from anp.channel.links import Links
-from anp.errors import PeerError
 from anp.identity.address import PeerAddress
 from anp.identity.book import AddressBook
 from anp.identity.dids import Identities, canonical_did
@@ -30,7 +27,7 @@ from anp.sidecar.bound.provider import ProviderParts
 from anp.sidecar.bound.repairer import Repairer
 from anp.sidecar.bound.requester import RequesterParts
 from anp.sidecar.bundles.bundles import Bundles
-from anp.sidecar.calls.acceptor import Acceptor
+from anp.sidecar.calls.acceptor import Acceptor, LateAcceptor
 from anp.sidecar.calls.binder import Binder
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.candidates import CandidateFinder
@@ -63,7 +60,6 @@ from anp.sidecar.peers.web_identity import (
 )
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.usage import UseCounter
-from anp.wire.messages import MetaProtocol
 from cache.parts.agreements import Imported
 from cache.store import Store, open_store
 from negotiation.consensus.written import WrittenLimits
@@ -268,31 +264,6 @@ def make_offer(
     )
 
 
-@dataclass(slots=True)
-class _Gate:
-    """Passes hellos to the acceptor, which is built only after the links."""
-
-    observer: Observer
-    acceptor: Acceptor | None = None
-
-    async def answer_hello(self, hello: NeedHelloAnswer) -> MetaProtocol:
-        assert self.acceptor is not None
-        if self.observer.flights.closed:
-            # Unanswered until its link ends: to the peer we are away, not unwilling.
-            await asyncio.Event().wait()
-        try:
-            return await self.acceptor.answer_hello(hello)
-        except PeerError:
-            self.observer.handshake("provider", "refused")
-            raise
-
-    async def serve_channel(self, channel: Channel) -> None:
-        assert self.acceptor is not None
-        if not channel.resumed:
-            self.observer.handshake("provider", "ok")
-        await self.acceptor.serve_channel(channel)
-
-
 @dataclass(frozen=True, slots=True)
 class CallParts:
     """Links, and the calls over them in both directions."""
@@ -319,7 +290,7 @@ def make_calls(
 ) -> CallParts:
     """Set up links, and the parts that carry calls from and to peers."""
     store, own_did, think = peers.store, peers.identities.canonical, minds.minds.think
-    meta, gate = partial(our_meta, config), _Gate(observer)
+    meta, gate = partial(our_meta, config), LateAcceptor(observer)
     links = Links(
         links_config(config),
         identities=peers.identities,
@@ -418,6 +389,6 @@ def make_calls(
         negotiation_timeout=config.negotiation.timeout,
         observer=observer,
         uses=uses,
-        writes=lambda: store.writes,
+        store=store,
     )
     return CallParts(links, acceptor, peer_lists, candidates, binder, finder, caller)

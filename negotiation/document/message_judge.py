@@ -39,6 +39,7 @@ class MessageJudge:
         self, document: Document, half: MessageParser, validator: Validator
     ) -> None:
         self._document = document
+        self._is_json = document.is_json
         self._half = half
         self._validator = validator
         # Read here, once: a document never changes, and each call asks for it.
@@ -55,7 +56,7 @@ class MessageJudge:
             JsonError: The bytes should be JSON and are not.
             HalfError: The half cannot read them, or returns no JSON object.
         """
-        if self._document.is_json:
+        if self._is_json:
             return parse_json(data, max_size=MAX_VALUES)
         values = await self._half.read_message(kind.value, data)
         if not isinstance(values, dict):
@@ -84,7 +85,7 @@ class MessageJudge:
         Raises:
             HalfError: The half had to be stopped; the bytes may still be right.
         """
-        if self._document.is_json:
+        if self._is_json:
             return await self._validator.validate_json(schema, data)
         read = await self._read(kind, data)
         if isinstance(read, _Unreadable):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -68,7 +69,7 @@ async def test_changed_settings_have_the_peer_looked_up_again(
 async def test_a_store_that_others_write_to_is_asked_on_every_call(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(house.caller.caller, "_writes", lambda: None)
+    monkeypatch.setattr(house.caller.caller, "_store", SimpleNamespace(writes=None))
     found = look_ups(house, monkeypatch)
     for _ in range(2):
         await house.others_are_served()

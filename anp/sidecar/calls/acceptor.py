@@ -20,6 +20,7 @@ from anp.sidecar.consensus.registry import ConsensusDesk, WrittenEntry
 from anp.sidecar.consensus.written import WrittenParts, WrittenProvider
 from anp.sidecar.offer.exposure import Exposure
 from anp.sidecar.peers.policy import PeerPolicy
+from anp.sidecar.telemetry.observer import Observer
 from anp.wire.frames import ProtocolType
 from anp.wire.messages import MetaProtocol
 from anp.wire.proof import MAX_PROOF_AGE
@@ -28,7 +29,7 @@ from cache.store import Store
 from negotiation.errors import NegotiationError
 from negotiation.mind import Offer
 
-__all__ = ["MetaAnswer", "Acceptor"]
+__all__ = ["Acceptor", "LateAcceptor", "MetaAnswer"]
 
 KEEP_HELLOS = 2 * MAX_PROOF_AGE + 60.0
 """Seconds for which a fleet remembers a hello: as long as its proof could be accepted
@@ -325,3 +326,30 @@ class Acceptor:
         task = asyncio.create_task(closing)
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
+
+
+@dataclass(slots=True)
+class LateAcceptor:
+    """Passes hellos to the acceptor, which is built only after the links."""
+
+    observer: Observer
+    acceptor: Acceptor | None = None
+
+    async def answer_hello(self, hello: NeedHelloAnswer) -> MetaProtocol:
+        """See `Acceptor.answer_hello`; a daemon that stops gives no answer."""
+        assert self.acceptor is not None
+        if self.observer.flights.closed:
+            # Unanswered until its link ends: to the peer we are away, not unwilling.
+            await asyncio.Event().wait()
+        try:
+            return await self.acceptor.answer_hello(hello)
+        except PeerError:
+            self.observer.handshake("provider", "refused")
+            raise
+
+    async def serve_channel(self, channel: Channel) -> None:
+        """See `Acceptor.serve_channel`."""
+        assert self.acceptor is not None
+        if not channel.resumed:
+            self.observer.handshake("provider", "ok")
+        await self.acceptor.serve_channel(channel)

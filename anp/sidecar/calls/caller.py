@@ -25,6 +25,7 @@ from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.usage import UseCounter, Way
 from cache.records.records import Count, Hash
+from cache.store import Store
 from negotiation.errors import NegotiationError
 from negotiation.mind import Demand, Validator
 from negotiation.natural import render_natural_request
@@ -173,21 +174,16 @@ class Caller:
         validator: Validator,
         negotiation_timeout: float,
         uses: UseCounter,
-        writes: Callable[[], int | None],
+        store: Store,
         observer: Observer | None = None,
     ) -> None:
-        """Make the caller.
-
-        Args:
-            writes: Returns `Store.writes`.
-        """
         self._observer = observer or Observer()
         self._finder = finder
         self._binder = binder
         self._validator = validator
         self._negotiation_timeout = negotiation_timeout
         self._uses = uses
-        self._writes = writes
+        self._store = store
         self._routes: dict[tuple[str, str], _Route] = {}
 
     def forget_routes(self) -> None:
@@ -256,7 +252,7 @@ class Caller:
         self, request: CallRequest, mark: Callable[[str], None]
     ) -> CallResult:
         demand = Demand(request.need, request.arguments)
-        key, writes = (request.peer, need_key(request.need)), self._writes()
+        key, writes = (request.peer, need_key(request.need)), self._store.writes
         route = self._routes.get(key)
         prepared: Prepared | None = None
         if route is not None and route.holds(writes) and request.protocol is None:
