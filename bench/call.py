@@ -56,8 +56,12 @@ def double(number: int, text: str) -> dict[str, str]:
 FILL = """
 import sys
 from pathlib import Path
-from cache.records.peers import PeerRecord, PeerState
-from cache.store import Store
+try:
+    from cache.records.peers import PeerRecord, PeerState
+    from cache.store import Store
+except ImportError:
+    # A checkout from before the rooms.
+    from cache import PeerRecord, PeerState, Store
 with Store(Path(sys.argv[1])) as store:
     for number in range(int(sys.argv[2])):
         did, alias = f"did:key:z{number}", f"did:all:1{number}"
