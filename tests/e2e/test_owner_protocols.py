@@ -179,7 +179,8 @@ async def test_revocations_race_with_calls_and_nothing_stays_in_use(
             if daemon is house.provider:
                 # The calls may have ended before the provider's word has come.
                 async with asyncio.timeout(5):
-                    while digest in house.caller.binder.requesters.hashes:
+                    open_ = house.caller.binder.requesters
+                    while digest in open_.hashes:  # noqa: ASYNC110 - nobody tells of it
                         await asyncio.sleep(0.001)
             assert digest not in house.caller.binder.requesters.hashes
             assert await refused(house)
