@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hmac
 import json
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -198,7 +199,7 @@ END_STATES = {HandshakeState.DONE, HandshakeState.FAILED}
 "States without a way out."
 
 
-class Handshake:
+class Handshake(ABC):
     """One side of one handshake; see `Initiator` and `Responder`."""
 
     def __init__(
@@ -319,11 +320,13 @@ class Handshake:
         except PeerError as exc:
             self._fail(exc.code, exc.detail)
 
+    @abstractmethod
     def _handle(self, message: Message, *, now: Moment) -> None:
-        raise NotImplementedError
+        """Act on one parsed message of the peer."""
 
+    @abstractmethod
     def _key_accepted(self, *, now: Moment) -> None:
-        raise NotImplementedError
+        """Go on after the peer's key was found to belong to its DID."""
 
     def _goes_on(self, now: Moment) -> bool:
         self._now = now

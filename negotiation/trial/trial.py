@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -84,7 +85,7 @@ class Findings:
         return not self.problems
 
 
-class Trial:
+class Trial(ABC):
     """Tries one half and collects findings."""
 
     def __init__(
@@ -116,9 +117,9 @@ class Trial:
         if text not in self.problems and len(self.problems) < MAX_PROBLEMS:
             self.problems.append(text)
 
+    @abstractmethod
     async def run(self) -> None:
         """Run all checks; the findings are in `problems` afterwards."""
-        raise NotImplementedError
 
     def findings(self) -> Findings:
         """Return the outcome of the checks."""

@@ -251,18 +251,9 @@ class Caller:
     async def _through_protocol(
         self, request: CallRequest, mark: Callable[[str], None]
     ) -> CallResult:
-        demand = Demand(request.need, request.arguments)
-        key, writes = (request.peer, need_key(request.need)), self._store.writes
-        route = self._routes.get(key)
-        prepared: Prepared | None = None
-        if route is not None and route.holds(writes) and request.protocol is None:
-            with contextlib.suppress(NegotiationError):
-                # Data that does not fit, or code that fails: the look-up decides.
-                prepared = await BoundRequest.of(route.bound, demand)
-        if prepared is not None and route is not None:
-            target = route.target
-        else:
-            target = await self._target(request)
+        demand, writes = Demand(request.need, request.arguments), self._store.writes
+        key = request.peer, need_key(request.need)
+        target, prepared = await self._by_route(key, request, demand)
         try:
             if prepared is None:
                 # The negotiation's own limit is shorter, and ends it with a reason.
@@ -283,16 +274,8 @@ class Caller:
             self._uses.count(way, prepared.protocol)
             raise
         self._uses.count(way, prepared.protocol, agreement)
-        # The newest stands last, so that the first is the one to go.
-        self._routes.pop(key, None)
-        if (
-            isinstance(prepared, BoundRequest)
-            and writes is not None
-            and request.protocol is None
-        ):
-            while len(self._routes) >= MAX_ROUTES:
-                del self._routes[next(iter(self._routes))]
-            self._routes[key] = _Route(target, prepared.bound, writes)
+        if isinstance(prepared, BoundRequest) and request.protocol is None:
+            self._keep_route(key, target, prepared.bound, writes)
         mark("result")
         return CallResult(
             output=answer.result,
@@ -306,6 +289,41 @@ class Caller:
             llm_calls=cost.model_calls,
             cost=cost.money,
         )
+
+    async def _by_route(
+        self, key: tuple[str, str], request: CallRequest, demand: Demand
+    ) -> tuple[LinkTarget, Prepared | None]:
+        """Return the peer, and the request if the way of the last call still holds."""
+        route = self._routes.get(key)
+        if (
+            route is not None
+            and route.holds(self._store.writes)
+            and request.protocol is None
+        ):
+            with contextlib.suppress(NegotiationError):
+                # Data that does not fit, or code that fails: the look-up decides.
+                return route.target, await BoundRequest.of(route.bound, demand)
+        return await self._target(request), None
+
+    def _keep_route(
+        self,
+        key: tuple[str, str],
+        target: LinkTarget,
+        bound: BoundRequester,
+        writes: int | None,
+    ) -> None:
+        """Remember the way of a call that was answered.
+
+        Args:
+            writes: `Store.writes` before the call looked anything up; None keeps none.
+        """
+        # The newest stands last, so that the first is the one to go.
+        self._routes.pop(key, None)
+        if writes is None:
+            return
+        while len(self._routes) >= MAX_ROUTES:
+            del self._routes[next(iter(self._routes))]
+        self._routes[key] = _Route(target, bound, writes)
 
     async def _in_words(
         self, request: CallRequest, mark: Callable[[str], None]

@@ -59,13 +59,13 @@ __all__ = [
     "ListenConfig",
     "LlmConfig",
     "LogConfig",
+    "NeedEntry",
     "NegotiationConfig",
     "OperationConfig",
     "OtelConfig",
     "PeerEntry",
     "PolicyConfig",
     "SandboxSettings",
-    "NeedEntry",
 ]
 
 
