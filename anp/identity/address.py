@@ -17,6 +17,7 @@ __all__ = [
     "PeerAddress",
     "is_encrypted",
     "is_loopback",
+    "is_loopback_host",
     "normalise_url",
     "parse_peer",
     "url_of_did_all",
@@ -112,13 +113,15 @@ def is_loopback(url: str) -> bool:
     server.
     """
     host = urlsplit(url).hostname or ""
-    if host.rstrip(".") == "localhost":
-        return True
+    return host.rstrip(".") == "localhost" or is_loopback_host(host)
+
+
+def is_loopback_host(host: str) -> bool:
+    """Say whether a host is `localhost` or a literal address of this machine."""
     try:
-        address = ipaddress.ip_address(host)
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-    return address.is_loopback
 
 
 def url_of_did_all(did: str) -> str | None:

@@ -5,10 +5,11 @@ Pure. What a document or a card says about further URLs is held against these.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from dataclasses import dataclass
 from urllib.parse import urljoin, urlsplit
+
+from anp.identity.address import is_loopback_host
 
 __all__ = ["Url", "is_loopback", "join_url", "parse_url"]
 
@@ -98,9 +99,4 @@ def join_url(base: Url, text: str) -> Url:
 
 def is_loopback(host: str) -> bool:
     """Return whether a host is this machine."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return host.endswith(".localhost") or is_loopback_host(host)

@@ -6,7 +6,6 @@ the file that it writes, and `anpd config schema` into the schema for editors.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from anp.errors import ConfigError
+from anp.identity.address import is_loopback_host
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.config.setting_types import (
     Bytes,
@@ -108,12 +108,7 @@ class ListenConfig(Section):
     @property
     def is_loopback(self) -> bool:
         """True if only this machine can reach us."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
-        except ValueError:
-            return False
+        return is_loopback_host(self.host.strip("[]"))
 
     def __post_init__(self) -> None:
         if (self.tls_cert is None) != (self.tls_key is None):
