@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from negotiation.rules.rules import RulesMind, propose
 from negotiation.transcript import Turn
 from tests.clauses import clause
 from tests.e2e.house import House, house_in
+from tests.waiting import until
 
 GOOD = propose(Demand(Need("twice"), {"number": 1}))
 "A document that the provider accepts."
@@ -107,15 +108,6 @@ def turn(number: int, status: str, text: str = "", summary: str = "") -> bytes:
 
 
 GENERATED = b'{"action": "codeGeneration", "status": "generated"}'
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait until `condition` holds; the fixture's deadline is the limit."""
-    for _ in range(10_000):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it never came to that")
 
 
 async def ended(daemon: Daemon) -> NegotiationRecord:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from negotiation.errors import HalfError
 from tests.clauses import clause
 from tests.e2e.daemons import Anpd
 from tests.e2e.house import House, house_in
+from tests.waiting import until
 
 REAL_ANSWER = ProviderCases.answer
 
@@ -66,15 +66,6 @@ async def failing_call(house: House, number: int = 4) -> CallError:
     with pytest.raises(CallError) as caught:
         await house.call("twice", number=number)
     return caught.value
-
-
-async def until(seen: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    for _ in range(2_000):
-        if seen():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it never came")
 
 
 async def until_unserved(house: House) -> None:

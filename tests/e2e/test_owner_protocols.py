@@ -21,6 +21,7 @@ from cache.rows import Rows
 from tests.clauses import clause
 from tests.e2e.daemons import Anpd
 from tests.e2e.house import House, house_in
+from tests.waiting import until
 
 
 async def ask(daemon: Daemon, path: str, body: dict[str, Any] | None = None) -> Any:
@@ -178,10 +179,7 @@ async def test_revocations_race_with_calls_and_nothing_stays_in_use(
             await asyncio.gather(*calls, return_exceptions=True)
             if daemon is house.provider:
                 # The calls may have ended before the provider's word has come.
-                async with asyncio.timeout(5):
-                    open_ = house.caller.binder.requesters
-                    while digest in open_.hashes:  # noqa: ASYNC110 - nobody tells of it
-                        await asyncio.sleep(0.001)
+                await until(lambda: digest not in house.caller.binder.requesters.hashes)
             assert digest not in house.caller.binder.requesters.hashes
             assert await refused(house)
             await ask(daemon, f"/{digest}/approve", {})

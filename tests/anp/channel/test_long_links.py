@@ -22,8 +22,9 @@ from anp.wire.meta_protocol import (
     plaintext_size,
     text_size,
 )
-from tests.anp.channel.two_links import META, Party, echo, until
+from tests.anp.channel.two_links import META, Party, echo
 from tests.clauses import clause
+from tests.waiting import until
 
 MIB = 1024 * 1024
 

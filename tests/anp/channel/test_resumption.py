@@ -18,9 +18,10 @@ from anp.errors import ErrorCode
 from anp.wire.frames import ProtocolType
 from anp.wire.messages import make_response
 from cache.records.records import AgreementRole
-from tests.anp.channel.two_links import HASH, META, Party, echo, kept, until
+from tests.anp.channel.two_links import HASH, META, Party, echo, kept
 from tests.clauses import clause
 from tests.e2e.proxy import CALLER, PROVIDER, Hold, Proxy
+from tests.waiting import until
 
 
 @pytest.fixture

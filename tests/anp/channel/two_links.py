@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,8 +21,9 @@ from anp.wire.frames import ProtocolType
 from anp.wire.messages import MetaProtocol
 from cache.records.records import AgreementRole
 from cache.store import Store
+from tests.waiting import until
 
-__all__ = ["HASH", "META", "Party", "echo", "kept", "until"]
+__all__ = ["HASH", "META", "Party", "echo", "kept"]
 
 HASH = "ab" * 32
 META = MetaProtocol(
@@ -100,12 +101,6 @@ class Party:
                 await channel.send(ProtocolType.APPLICATION, event.frame.data)
         except ChannelClosed:
             return
-
-
-async def until(happened: Callable[[], bool]) -> None:
-    """Wait for something that nobody announces."""
-    while not happened():  # noqa: ASYNC110 - it happens in a store or on the other side
-        await asyncio.sleep(0.01)
 
 
 async def echo(channel: Channel, data: bytes) -> None:

@@ -12,8 +12,9 @@ from anp.channel.channel import Channel
 from anp.sidecar.calls.renewer import Renewer
 from anp.wire.frames import ProtocolType
 from anp.wire.messages import MetaProtocol
-from tests.anp.channel.two_links import HASH, META, Party, echo, until
+from tests.anp.channel.two_links import HASH, META, Party, echo
 from tests.clauses import clause
+from tests.waiting import until
 
 
 class Calls:

@@ -55,6 +55,7 @@ from tests.anp.sidecar.consensus.written.channels import (
 from tests.clauses import clause
 from tests.e2e.proxy import CALLER, Proxy
 from tests.negotiation.inprocess import JsonschemaValidator
+from tests.waiting import until
 
 DEADLINE = 20.0
 NUMBER = {
@@ -70,12 +71,6 @@ Run = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 async def twice(name: str, arguments: dict[str, Any]) -> Any:
     return {"n": arguments["n"] * 2}
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait until something has come about; the test's deadline is the limit."""
-    while not condition():  # noqa: ASYNC110 - what is waited for has no event
-        await asyncio.sleep(0.001)
 
 
 @dataclass
