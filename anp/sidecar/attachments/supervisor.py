@@ -14,7 +14,7 @@ from anp.sidecar.attachments.listing import ToolListing
 from anp.sidecar.attachments.spec import AttachmentSpec
 from negotiation.need import Capability
 
-__all__ = ["OutputTail", "SupervisedAttachment", "child_environment"]
+__all__ = ["OutputTail", "SupervisedAttachment", "child_environment", "wait_at_most"]
 
 logger = logging.getLogger(__name__)
 
@@ -236,7 +236,7 @@ class SupervisedAttachment(ABC):
                 self.problem,
                 wait,
             )
-            await _wait_for(self._stopping, wait)
+            await wait_at_most(self._stopping, wait)
         self._tried.set()
 
     async def _live_once(self) -> None:
@@ -262,7 +262,7 @@ class SupervisedAttachment(ABC):
             self.problem = "it failed inside the daemon; see the log"
 
 
-async def _wait_for(event: asyncio.Event, timeout: float) -> None:
+async def wait_at_most(event: asyncio.Event, timeout: float) -> None:
     """Wait for `event`, at most `timeout` seconds."""
     waiter = asyncio.ensure_future(event.wait())
     try:

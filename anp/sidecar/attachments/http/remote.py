@@ -20,7 +20,7 @@ from anp.sidecar.attachments.attachment import (
 from anp.sidecar.attachments.http.endpoint import CallContext, HttpEndpoint
 from anp.sidecar.attachments.listing import ToolListing
 from anp.sidecar.attachments.spec import AttachmentSpec
-from anp.sidecar.attachments.supervisor import SupervisedAttachment
+from anp.sidecar.attachments.supervisor import SupervisedAttachment, wait_at_most
 from anp.sidecar.attachments.urls import Url, parse_url
 
 __all__ = ["RemoteAttachment", "Service"]
@@ -187,11 +187,7 @@ class RemoteAttachment(SupervisedAttachment):
 
     async def _watch(self, service: Service) -> None:
         while not self._stopping.is_set():
-            try:
-                async with asyncio.timeout(self._limits.refresh):
-                    await self._trouble.wait()
-            except TimeoutError:
-                pass
+            await wait_at_most(self._trouble, self._limits.refresh)
             self._trouble.clear()
             if self._stopping.is_set():
                 return
