@@ -152,6 +152,9 @@ are posted to; `a2a`: the agent card, or the agent's host."
     conversational: tuple[str, ...] = ()
     "Tools that answer a peer's natural language, by short name (ANP-71)."
 
+    rename: Mapping[str, str] = field(default_factory=dict)
+    "A tool's own name → the name that its capability has in its place."
+
     def __post_init__(self) -> None:
         if self.kind == "mcp" and not (self.command or self.url):
             raise self._wrong(
@@ -225,13 +228,13 @@ are posted to; `a2a`: the agent card, or the agent's host."
     def _wrong(self, reason: str) -> ConfigError:
         return ConfigError(f"attachment {self.name}: {reason}")
 
-    def says_read_only(self, tool: str) -> bool:
-        """Return whether the owner called `tool` free of side effects."""
-        return tool in self.read_only or "*" in self.read_only
+    def says_read_only(self, *names: str) -> bool:
+        """Return whether the owner called the tool of these names harmless."""
+        return not {"*", *names}.isdisjoint(self.read_only)
 
-    def says_idempotent(self, tool: str) -> bool:
-        """Return whether the owner said that `tool` may be repeated."""
-        return tool in self.idempotent or "*" in self.idempotent
+    def says_idempotent(self, *names: str) -> bool:
+        """Return whether the owner said that a tool may be repeated."""
+        return not {"*", *names}.isdisjoint(self.idempotent)
 
 
 ONLY_FOR: dict[str, frozenset[str]] = {

@@ -8,6 +8,7 @@ import os
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from anp.sidecar.attachments.attachment import AttachmentError, AttachmentLimits
 from anp.sidecar.attachments.listing import ToolListing
@@ -120,6 +121,12 @@ class SupervisedAttachment(ABC):
             AttachmentError: The child died or could not be started; with the reason.
         """
 
+    @abstractmethod
+    async def call(
+        self, capability: str, arguments: dict[str, Any], *, caller: str, timeout: float
+    ) -> dict[str, Any]:
+        """Make a call; see `Attachment.call`."""
+
     @property
     def name(self) -> str:
         """First half of its capabilities' names."""
@@ -132,12 +139,22 @@ class SupervisedAttachment(ABC):
 
     @property
     def skipped(self) -> tuple[str, ...]:
-        """Tools that cannot be used, each with the reason."""
+        """Tools that cannot be used and settings of no effect, each with the reason."""
         return self._listing.skipped
 
     def capabilities(self) -> list[Capability]:
         """Return what it can do, with the schemas of the last listing."""
         return list(self._listing.capabilities)
+
+    @property
+    def listing(self) -> ToolListing:
+        """The last listing of its tools."""
+        return self._listing
+
+    def _tool_of(self, capability: str) -> str:
+        """Return the tool's own name, by the full name of its capability."""
+        short = capability.removeprefix(f"{self.name}.")
+        return self._listing.tools.get(capability, short)
 
     @property
     def healthy(self) -> bool:

@@ -125,7 +125,7 @@ class RemoteAttachment(SupervisedAttachment):
             caller=caller,
             deadline=time.time() + deadline - loop.time(),
         )
-        tool = capability.removeprefix(f"{self.name}.")
+        tool = self._tool_of(capability)
         task = self._begin(self._service.call(tool, arguments, context))
         try:
             done, _ = await asyncio.wait({task}, timeout=deadline - loop.time())

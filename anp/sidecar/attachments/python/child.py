@@ -92,7 +92,7 @@ class PythonAttachment(SupervisedAttachment):
         if len(child.waiting) >= self._limits.max_calls:
             raise ToolError(503, f"{len(child.waiting)} calls are still running")
         number = next(child.numbers)
-        tool = capability.removeprefix(f"{self.name}.")
+        tool = self._tool_of(capability)
         frame = {"call": tool, "arguments": arguments}
         try:
             data = _pack(number, frame)
