@@ -4,4 +4,6 @@
 * `choice`: the capability, or the chain of several, that a candidate means.
 * `fit`: tells whether a document serves, and how values cross.
 * `halves`: writes the source of a half.
+* `judge_source`: The function of a half that judges a result for which the capability
+  promises little.
 """
