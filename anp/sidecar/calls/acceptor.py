@@ -291,6 +291,8 @@ class Acceptor:
         """
         peer = peer or _ANYBODY
         half = await asyncio.to_thread(self._store.provider_half, digest, peer)
+        if half is None and await self._consensus.published.make(digest):
+            half = await asyncio.to_thread(self._store.provider_half, digest, peer)
         if half is None:
             return None
         problem = self._exposure.fits(half.capabilities)

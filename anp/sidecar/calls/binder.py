@@ -39,6 +39,7 @@ from cache.records.records import (
     HalfRecord,
 )
 from cache.store import Store
+from negotiation.consensus.selection import Published
 from negotiation.errors import DocumentError, HalfError, NegotiationError
 from negotiation.mind import Demand
 from negotiation.need import need_key
@@ -119,6 +120,8 @@ class Binder:
             found: Prepared | Channel | None = None
             if named is None or not consensus:
                 found = await self._agreed(target, key, demand, mark)
+            if consensus and named is None and not isinstance(found, Prepared):
+                found = await self._as_published(target, key, demand, found, mark)
             if found is None and consensus:
                 found = await self._by_consensus(target, key, demand, named, mark)
             if isinstance(found, Prepared):
@@ -157,6 +160,77 @@ class Binder:
         cost = agreed.cost + Cost(messages=bound.dialogue.messages)
         return await self._encoded(bound, demand, source="negotiated", cost=cost)
 
+    # Documents that the peer publishes of its capabilities.
+
+    async def _as_published(
+        self,
+        target: LinkTarget,
+        key: str,
+        demand: Demand,
+        declined: Channel | None,
+        mark: Callable[[str], None],
+    ) -> Prepared | Channel | None:
+        """Go through the document of the capability that a need names.
+
+        Args:
+            key: The need's, under which nothing was found that the peer takes.
+            declined: Channel on which the peer declined an agreement, if there is one.
+
+        Returns:
+            A request made ready; or a channel on which the peer declined, to negotiate
+            on; or None.
+        """
+        published = await self._candidates.published(target, demand)
+        if published is None:
+            return declined
+        named = need_key(published.need)
+        if named == key:
+            return await self._through_published(
+                target, published, demand, declined, mark
+            )
+        lock = self._locks.setdefault((target.did, named), asyncio.Lock())
+        async with lock:
+            # The same capability in other words has the same agreement.
+            found = await self._agreed(target, named, demand, mark)
+            if isinstance(found, Prepared):
+                await _end(declined)
+                return found
+            if found is not None:
+                await _end(declined)
+                declined = found
+            return await self._through_published(
+                target, published, demand, declined, mark
+            )
+
+    async def _through_published(
+        self,
+        target: LinkTarget,
+        published: Published,
+        demand: Demand,
+        declined: Channel | None,
+        mark: Callable[[str], None],
+    ) -> Prepared | Channel | None:
+        """Open a channel on a published document, with our rules' half."""
+        if (
+            declined is not None
+            and declined.own_meta.used_protocol_hash == published.hash
+        ):
+            return declined
+        selected = await self._candidates.with_half(target, published, demand)
+        if selected is None:
+            return declined
+        await _end(declined)
+        mark("code for the published protocol checked")
+        channel = await self.requesters.open(target, published.hash)
+        mark("channel open, peer verified")
+        if channel.peer_meta.used_protocol_hash != published.hash:
+            logger.info("published protocol declined hash=%s", published.hash[:12])
+            self._candidates.declined(target)
+            return channel
+        await self._remember(channel)
+        settled = Demand(published.need, demand.arguments)
+        return await self._kept(channel, selected, settled, source="published")
+
     # Consensus protocols.
 
     async def _by_consensus(
@@ -193,7 +267,7 @@ class Binder:
                 return await self._selected(resumed, target, candidate, demand)
         if not candidates:
             return None
-        offered = [candidate.uri for candidate in candidates]
+        offered = [one.uri for one in candidates if one.uri is not None]
         channel = await self.requesters.open(target, None, offered)
         mark("channel open, peer verified")
         uri = channel.peer_meta.selected_protocol
@@ -217,12 +291,21 @@ class Binder:
                 target.did, channel, selected.uri, selected.entry.code
             )
             return self._written(target, written, selected, demand)
+        return await self._kept(channel, selected, demand, source="consensus")
+
+    async def _kept(
+        self,
+        channel: Channel,
+        selected: DocumentCandidate,
+        demand: Demand,
+        *,
+        source: str,
+    ) -> Prepared:
+        """Keep our half of what the peer confirmed, and encode the request with it."""
         try:
             agreement, half = await self._keep(channel, selected, demand)
             bound = await self._bind(channel, agreement, half, demand)
-            return await self._encoded(
-                bound, demand, source="consensus", uri=selected.uri
-            )
+            return await self._encoded(bound, demand, source=source, uri=selected.uri)
         except BaseException:
             await channel.close("our half cannot be used")
             raise
@@ -458,6 +541,12 @@ class Binder:
             raise CallError(
                 ErrorKind.GENERATED_CODE, f"our code cannot encode the input: {exc}"
             ) from exc
+
+
+async def _end(channel: Channel | None) -> None:
+    """Close a channel on which nothing was agreed, if there is one."""
+    if channel is not None:
+        await channel.close("another protocol is wanted")
 
 
 def _size_of(demand: Demand) -> int:

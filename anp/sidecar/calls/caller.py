@@ -37,6 +37,9 @@ GRACE = 5.0
 "Seconds beyond a negotiation's own time that a call waits for how it ended."
 
 
+SOURCES = ("agreement", "published", "consensus", "negotiated", "natural_language")
+"The ways by which a call can come to its protocol."
+
 MAX_ROUTES = 1_024
 "Ways of calls that are remembered; the one not used for longest goes."
 
@@ -103,10 +106,8 @@ class CallResult:
     protocol: Hash | None
     "Hash of the document it went through; None when it went in words."
 
-    source: Annotated[
-        str, Field(pattern="^(negotiated|agreement|consensus|natural_language)$")
-    ]
-    "`negotiated`, `agreement`, `consensus` or `natural_language`."
+    source: Annotated[str, Field(pattern=f"^({'|'.join(SOURCES)})$")]
+    "`agreement`, `published`, `consensus`, `negotiated` or `natural_language`."
 
     peer_did: str
     "DID the peer proved."
