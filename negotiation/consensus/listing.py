@@ -2,8 +2,9 @@
 
 It is served as JSON on the port that peers connect to. It has the exposed capabilities
 with their schemas and the hash of the document that the rules make of each, and for
-each protocol URI, version, hash, summary and its capabilities. A peer's list is hostile data: sizes, depth and counts are limited, and schemas are only measured
-here. Only the documents are fetched, by hash, from the list's place.
+each protocol URI, version, hash, summary and its capabilities. A peer's list is hostile
+data: sizes, depth and counts are limited, and schemas are only measured here. Only the
+documents are fetched, by hash, from the list's place.
 """
 
 from __future__ import annotations
