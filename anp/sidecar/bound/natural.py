@@ -98,7 +98,7 @@ class Spokesman:
                 name, arguments, peer_did=peer, max_payload=MAX_PAYLOAD
             )
         except CapabilityFailed as exc:
-            return f"# Output\n`{name}` failed: {exc.code} {exc.message}\n"
+            return f"# Output\n`{name}` failed: {exc.code} {exc.told}\n"
         texts = list(output.values()) if isinstance(output, dict) else [output]
         if len(texts) == 1 and isinstance(texts[0], str):
             # The words of a tool or a conversation, without a label of ours.

@@ -20,7 +20,7 @@ from anp.sidecar.bound.exchanges import Exchange
 from anp.sidecar.halves.protocol import Answer, Protocol
 from anp.wire.frames import ProtocolType
 from cache.records.records import AgreementRecord, HalfRecord
-from negotiation.errors import HalfError, NegotiationError
+from negotiation.errors import NOT_RUN, HalfError, NegotiationError
 from negotiation.exchange.dialogue.reports import describe_error
 from negotiation.exchange.events import CasesAgreed, CasesSkipped, CasesVerdict
 from negotiation.llm.asking.budget import BudgetExhausted
@@ -283,7 +283,7 @@ class BoundRequester(BoundChannel):
         reason: str,
         *,
         kind: ErrorKind = ErrorKind.GENERATED_CODE,
-        may_have_run: bool = False,
+        may_have_run: bool = True,
     ) -> None:
         waiting = self._pending.get(exchange.message_id or "")
         if waiting is not None:
@@ -328,7 +328,9 @@ class BoundRequester(BoundChannel):
         exchange = self._find(reference)
         if exchange is not None:
             self._end_call(
-                exchange, f"the peer cannot answer: {reason}", may_have_run=True
+                exchange,
+                f"the peer cannot answer: {reason}",
+                may_have_run=not reason.startswith(NOT_RUN),
             )
 
 

@@ -428,7 +428,9 @@ class Caller:
         if answer.error is not None:
             code, message = answer.error
             raise CallError(
-                ErrorKind.APPLICATION_ERROR, f"the peer answered {code}: {message}"
+                ErrorKind.APPLICATION_ERROR,
+                f"the peer answered {code}: {message}",
+                may_have_run=not answer.not_run,
             )
         if need.output_schema is None:
             return

@@ -126,7 +126,8 @@ class McpAttachment(SupervisedAttachment):
         deadline = loop.time() + timeout
         await self._wait_ready(capability, timeout)
         if len(self._jobs) >= self._limits.max_calls:
-            raise ToolError(503, f"{len(self._jobs)} calls are running already")
+            running = f"{len(self._jobs)} calls are running already"
+            raise ToolError(503, running, may_have_run=False)
         tool = capability.removeprefix(f"{self.name}.")
         context = CallContext(
             call_id=uuid.uuid4().hex,
@@ -423,7 +424,9 @@ def _tool_error(code: int, message: str) -> Exception:
         return AttachmentError(message)
     if message == SESSION_GONE:
         return AttachmentError("the MCP server has forgotten us")
-    return ToolError(400 if code == INVALID_PARAMS else 500, message)
+    if code == INVALID_PARAMS:
+        return ToolError(400, message)
+    return ToolError(500, message, private=True)
 
 
 def _fail(job: _Job, error: Exception) -> None:

@@ -240,7 +240,8 @@ class WrittenRequester(WrittenChannel):
                 return
         elif refusal.by_peer and code not in NOT_SERVED and not refusal.may_have_run:
             # The peer's own words; the caller reads them like any other answer.
-            answer.set_result(Answer(refusal.call_id, None, (code, message)))
+            said = Answer(refusal.call_id, None, (code, message), not_run=True)
+            answer.set_result(said)
             return
         error: CallError
         if refusal.by_peer and code in NOT_SERVED:
