@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any
@@ -80,6 +80,10 @@ class CallRequest:
 
     on_progress: Callable[[str, float], None] | None = None
     "Called after each step, with the step and the milliseconds until then."
+
+    on_send: Callable[[bool], Awaitable[None]] | None = None
+    """Awaited before the first byte of a request to the peer leaves; what it raises
+    keeps the request here. It is told if the request may be repeated without harm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +337,8 @@ class Caller:
         text = render_natural_request(request.need.requirement, request.arguments)
         for last in (False, True):
             asker = await self._binder.requesters.open_asker(target, mark)
+            if request.on_send is not None:
+                await request.on_send(False)
             try:
                 answer = await asker.ask(text)
                 break
@@ -367,6 +373,8 @@ class Caller:
         lost = served = False
         outdated: Outdated | None = None
         while True:
+            if request.on_send is not None:
+                await request.on_send(prepared.repeatable)
             try:
                 try:
                     answer = await prepared.send()
@@ -392,13 +400,17 @@ class Caller:
                     raise
                 outdated = exc
                 mark(f"the peer published other data: {exc.detail[:100]}")
-            prepared = await self._binder.prepare(
-                target,
-                demand,
-                mark,
-                named=None if served else request.protocol,
-                consensus=not served,
-            )
+            try:
+                prepared = await self._binder.prepare(
+                    target,
+                    demand,
+                    mark,
+                    named=None if served else request.protocol,
+                    consensus=not served,
+                )
+            except CallError as exc:
+                exc.may_have_run |= outdated is not None and outdated.may_have_run
+                raise
             if outdated and outdated.may_have_run and not prepared.repeatable:
                 raise outdated
 
