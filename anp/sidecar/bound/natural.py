@@ -11,7 +11,7 @@ import asyncio
 import logging
 from typing import Any
 
-from anp.channel.channel import Channel, ChannelClosed
+from anp.channel.channel import Channel, ChannelClosed, call_cut_off
 from anp.channel.core.events import FrameReceived
 from anp.channel.core.link_core import FrameTooLarge
 from anp.errors import CallError, ErrorKind
@@ -204,11 +204,7 @@ class Asker:
                     may_have_run=True,
                 ) from None
             except ChannelClosed as exc:
-                raise CallError(
-                    ErrorKind.PEER_UNREACHABLE,
-                    f"link_lost: {exc.detail}",
-                    may_have_run=True,
-                ) from exc
+                raise call_cut_off(exc) from exc
 
     async def _receive(self) -> str:
         while True:

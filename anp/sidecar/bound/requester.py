@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from anp.channel.channel import Channel, ChannelClosed
+from anp.channel.channel import Channel, ChannelClosed, call_cut_off
 from anp.channel.core.events import FrameReceived
 from anp.channel.core.link_core import FrameTooLarge
 from anp.errors import CallError, ErrorKind
@@ -173,11 +173,7 @@ class BoundRequester(BoundChannel):
             # A request that the peer proved not to have acted on may be sent again.
             error: Exception = exc
             if not exc.unprocessed:
-                error = CallError(
-                    ErrorKind.PEER_UNREACHABLE,
-                    f"link_lost: {exc.detail}",
-                    may_have_run=True,
-                )
+                error = call_cut_off(exc)
             for waiting in list(self._pending.values()):
                 _fail(waiting, error)
         finally:
