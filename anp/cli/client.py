@@ -142,16 +142,19 @@ class Client:
         try:
             answer = self._http.request(method, path, **options)
         except httpx.HTTPError as exc:
-            raise self._unreachable(exc) from exc
+            # Who took the request may have acted on it before it went away.
+            sent = method == "POST" and not isinstance(exc, httpx.ConnectError)
+            raise self._unreachable(exc, may_have_run=sent) from exc
         if answer.is_success:
             return answer
         raise _refusal(answer)
 
-    def _unreachable(self, exc: Exception) -> CallError:
+    def _unreachable(self, exc: Exception, *, may_have_run: bool = False) -> CallError:
         return CallError(
             ErrorKind.DAEMON_UNREACHABLE,
             f"the daemon of {self._home.path} does not answer ({exc}); start it "
             f"with: anpd --home {self._home.path} up",
+            may_have_run=may_have_run,
         )
 
 

@@ -79,7 +79,8 @@ class LocalApi:
             if call["state"] == "waiting":
                 # The client would wait for an hour; the owner's word is kept for it.
                 await self._ask("POST", f"{path}/cancel", json={})
-            raise ApiProblem(call["problem"] or {"detail": "the daemon stopped"})
+            stopped = {"detail": "the daemon stopped", "may_have_run": True}
+            raise ApiProblem(call["problem"] or stopped)
         except asyncio.CancelledError:
             with contextlib.suppress(ApiProblem, TimeoutError):
                 async with asyncio.timeout(5):
@@ -100,14 +101,16 @@ class LocalApi:
                     if event["type"] == "call.waiting":
                         return
         except httpx.HTTPError as exc:
-            raise _unreachable(exc) from exc
+            raise _unreachable(exc, may_have_run=True) from exc
 
     async def _ask(self, method: str, path: str, **options: Any) -> dict[str, Any]:
         try:
             answer = await self._http.request(method, path, **options)
             body = answer.json()
         except httpx.HTTPError as exc:
-            raise _unreachable(exc) from exc
+            # Who took the request may have acted on it before it went away.
+            sent = not isinstance(exc, httpx.ConnectError)
+            raise _unreachable(exc, may_have_run=sent) from exc
         except ValueError as exc:
             raise ApiProblem({"detail": f"the daemon answered no JSON: {exc}"}) from exc
         if not answer.is_success:
@@ -116,10 +119,9 @@ class LocalApi:
         return body
 
 
-def _unreachable(exc: httpx.HTTPError) -> ApiProblem:
-    return ApiProblem(
-        {
-            "kind": ErrorKind.DAEMON_UNREACHABLE.value,
-            "detail": f"the daemon does not answer ({exc or type(exc).__name__})",
-        }
-    )
+def _unreachable(exc: httpx.HTTPError, *, may_have_run: bool) -> ApiProblem:
+    problem: dict[str, Any] = {
+        "kind": ErrorKind.DAEMON_UNREACHABLE.value,
+        "detail": f"the daemon does not answer ({exc or type(exc).__name__})",
+    }
+    return ApiProblem(problem | ({"may_have_run": True} if may_have_run else {}))

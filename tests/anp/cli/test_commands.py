@@ -105,7 +105,7 @@ def test_a_problem_of_the_daemon_is_ours_with_its_exit_code(
     api.answers["/v1/calls"] = httpx.Response(502, json=problem)
     assert anpd(home, "call", "x", "y", "--json") == 10
     out, err = capsys.readouterr()
-    assert err == "anpd: no\n"
+    assert err == "anpd: no (it may have run)\n"
     assert json.loads(out)["may_have_run"] is True
 
 
