@@ -24,6 +24,7 @@ from anp.sidecar.api.problems import problem_of
 from anp.sidecar.attachments import AttachmentSpec, remove_attachment, save_attachment
 from anp.sidecar.calls.caller import CallRequest, Mode
 from anp.sidecar.calls.journal import CallState, KeptCall
+from anp.sidecar.process.stop import finish
 from negotiation.need import Need
 from tests.e2e.house import House, house_in
 from tests.waiting import until
@@ -174,6 +175,19 @@ async def remove(scene: Scene) -> None:
     await scene.house.provider.reload()
 
 
+async def reload(scene: Scene) -> None:
+    await scene.running()
+    await scene.house.provider.reload()
+
+
+async def stop(scene: Scene) -> None:
+    await scene.running()
+    with pytest.raises(CallError) as cut_off:
+        await finish(scene.house.provider)
+    assert cut_off.value.may_have_run
+    await scene.house.provider.links.close()
+
+
 async def cut(scene: Scene) -> None:
     await scene.running()
     await scene.house.caller.links.close()
@@ -228,6 +242,8 @@ TABLE: dict[str, Row] = {
     ),
     "it is attached anew": Row("wait", True, during=attach_again),
     "its attachment is removed": Row("wait", True, during=remove),
+    "its daemon reloads": Row("wait", True, during=reload),
+    "its daemon stops": Row("wait", True, during=stop),
     "the connection is cut": Row("wait", True, during=cut),
     "its caller takes it back": Row("wait", True, during=cancel),
     "the caller's time is over": Row("wait", True, more={"timeout": 1.0}),
