@@ -102,12 +102,22 @@ class Client:
         Raises:
             CallError: There is no result.
         """
-        answer = self._ask("POST", "/v1/calls", json=body)
+        try:
+            answer = self._ask("POST", "/v1/calls", json=body)
+        except KeyboardInterrupt:
+            # The daemon takes the call back, but the peer may have begun with it.
+            raise CallError(
+                ErrorKind.INTERRUPTED, "interrupted", may_have_run=True
+            ) from None
         found = answer.json()
         if answer.status_code != 202:
             return found
-        self.post(f"/v1/calls/{found['id']}/cancel")
-        raise problem_error(found["problem"])
+        ended = self.post(f"/v1/calls/{found['id']}/cancel")
+        if ended["result"] is not None:
+            # The owner's word came meanwhile.
+            return ended["result"]
+        ran = (ended["problem"] or {}).get("may_have_run")
+        raise problem_error(ended["problem"] if ran else found["problem"])
 
     def events(self, path: str) -> Iterator[dict[str, Any]]:
         """Give server-sent events as they come; first an empty one: the stream is open.

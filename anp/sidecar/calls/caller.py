@@ -217,6 +217,15 @@ class Caller:
             if request.on_progress is not None:
                 request.on_progress(what, ms)
 
+        sent, told = False, request.on_send
+
+        async def on_send(repeatable: bool) -> None:
+            nonlocal sent
+            if told is not None:
+                await told(repeatable)
+            sent = True
+
+        request = replace(request, on_send=on_send)
         if not isinstance(request.arguments, dict):
             raise CallError(ErrorKind.USAGE, "the input has to be a JSON object")
         try:
@@ -227,11 +236,10 @@ class Caller:
                 else:
                     result = await self._through_protocol(request, mark)
         except TimeoutError:
-            raise CallError(
-                ErrorKind.TIMEOUT,
-                "no result in time; --timeout gives more, the peer may still be at it",
-                may_have_run=True,
-            ) from None
+            late = "no result in time; --timeout gives more"
+            if sent:
+                late += ", the peer may still be at it"
+            raise CallError(ErrorKind.TIMEOUT, late, may_have_run=sent) from None
         return replace(
             result,
             ms=round((time.monotonic() - started) * 1000, 1),

@@ -73,14 +73,22 @@ class LocalApi:
         try:
             await self._follow(f"{path}/events", on_event)
             call = await self._ask("GET", path)
+            if call["state"] == "waiting":
+                # The client would wait for an hour; the owner's word is kept for it.
+                ended = await self._ask("POST", f"{path}/cancel", json={})
+                if ended["result"] is not None or _may_have_run(ended["problem"]):
+                    # The owner's word came meanwhile.
+                    call = ended
             if call["result"] is not None:
                 result: dict[str, Any] = call["result"]
                 return result
-            if call["state"] == "waiting":
-                # The client would wait for an hour; the owner's word is kept for it.
-                await self._ask("POST", f"{path}/cancel", json={})
             stopped = {"detail": "the daemon stopped", "may_have_run": True}
             raise ApiProblem(call["problem"] or stopped)
+        except ApiProblem as exc:
+            if exc.kind == ErrorKind.DAEMON_UNREACHABLE:
+                # Nobody is left who knows how far the call came.
+                exc.body["may_have_run"] = True
+            raise
         except asyncio.CancelledError:
             with contextlib.suppress(ApiProblem, TimeoutError):
                 async with asyncio.timeout(5):
@@ -117,6 +125,10 @@ class LocalApi:
             raise ApiProblem(body if isinstance(body, dict) else {})
         assert isinstance(body, dict), "every answer is an object"
         return body
+
+
+def _may_have_run(problem: dict[str, Any] | None) -> bool:
+    return problem is not None and problem.get("may_have_run") is True
 
 
 def _unreachable(exc: httpx.HTTPError, *, may_have_run: bool) -> ApiProblem:
