@@ -89,7 +89,11 @@ OBJECTS = {dict, collections.abc.Mapping, collections.abc.MutableMapping}
 
 
 class BadValue(ValueError):
-    """A value does not fit its type hint; the message names the place."""
+    """A value does not fit its type hint, or its limit; the caller may read how."""
+
+    @property
+    def caller_message(self) -> str:
+        return str(self)
 
 
 class Failure(Exception):
@@ -710,7 +714,7 @@ class Runner:
         """
         data = json.dumps(frame, ensure_ascii=False, allow_nan=False).encode()
         if len(data) > self.max_frame:
-            raise ValueError(f"the result is over {self.max_frame} bytes")
+            raise BadValue(f"the result is over {self.max_frame} bytes")
         with self.writing:
             send(self.channel, number, data)
 
