@@ -112,12 +112,19 @@ class Client:
         found = answer.json()
         if answer.status_code != 202:
             return found
-        ended = self.post(f"/v1/calls/{found['id']}/cancel")
+        return self.take_back(found)
+
+    def take_back(self, waiting: dict[str, Any]) -> Any:
+        """Cancel a call that waits for an owner; return a result that came meanwhile.
+
+        Raises:
+            CallError: There is no result.
+        """
+        ended = self.post(f"/v1/calls/{waiting['id']}/cancel")
         if ended["result"] is not None:
-            # The owner's word came meanwhile.
             return ended["result"]
         ran = (ended["problem"] or {}).get("may_have_run")
-        raise problem_error(ended["problem"] if ran else found["problem"])
+        raise problem_error(ended["problem"] if ran else waiting["problem"])
 
     def events(self, path: str) -> Iterator[dict[str, Any]]:
         """Give server-sent events as they come; first an empty one: the stream is open.

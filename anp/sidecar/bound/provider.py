@@ -238,8 +238,9 @@ class BoundProvider(BoundChannel):
         except CapabilityFailed as exc:
             exchange.ran = ran or exc.ran
             # Of several calls one that ran before counts for the whole request.
-            kept.failure = CapabilityFailed(exc.code, exc.message, ran=exchange.ran)
-            raise kept.failure from exc
+            exc.ran = exchange.ran
+            kept.failure = exc
+            raise
         finally:
             exchange.calls.append(kept)
         return kept.output

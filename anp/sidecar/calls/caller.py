@@ -24,6 +24,7 @@ from anp.sidecar.minds.cost import NO_COST, Cost
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.usage import UseCounter, Way
+from cache.errors import CacheError
 from cache.records.records import Count, Hash
 from cache.store import Store
 from negotiation.errors import NegotiationError
@@ -240,6 +241,9 @@ class Caller:
             if sent:
                 late += ", the peer may still be at it"
             raise CallError(ErrorKind.TIMEOUT, late, may_have_run=sent) from None
+        except CacheError as exc:
+            text = str(exc)
+            raise CallError(ErrorKind.LOCAL_RESOURCE, text, may_have_run=sent) from exc
         return replace(
             result,
             ms=round((time.monotonic() - started) * 1000, 1),
