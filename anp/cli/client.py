@@ -102,12 +102,29 @@ class Client:
         Raises:
             CallError: There is no result.
         """
-        answer = self._ask("POST", "/v1/calls", json=body)
+        try:
+            answer = self._ask("POST", "/v1/calls", json=body)
+        except KeyboardInterrupt:
+            # The daemon takes the call back, but the peer may have begun with it.
+            raise CallError(
+                ErrorKind.INTERRUPTED, "interrupted", may_have_run=True
+            ) from None
         found = answer.json()
         if answer.status_code != 202:
             return found
-        self.post(f"/v1/calls/{found['id']}/cancel")
-        raise problem_error(found["problem"])
+        return self.take_back(found)
+
+    def take_back(self, waiting: dict[str, Any]) -> Any:
+        """Cancel a call that waits for an owner; return a result that came meanwhile.
+
+        Raises:
+            CallError: There is no result.
+        """
+        ended = self.post(f"/v1/calls/{waiting['id']}/cancel")
+        if ended["result"] is not None:
+            return ended["result"]
+        ran = (ended["problem"] or {}).get("may_have_run")
+        raise problem_error(ended["problem"] if ran else waiting["problem"])
 
     def events(self, path: str) -> Iterator[dict[str, Any]]:
         """Give server-sent events as they come; first an empty one: the stream is open.
@@ -142,16 +159,19 @@ class Client:
         try:
             answer = self._http.request(method, path, **options)
         except httpx.HTTPError as exc:
-            raise self._unreachable(exc) from exc
+            # Who took the request may have acted on it before it went away.
+            sent = method == "POST" and not isinstance(exc, httpx.ConnectError)
+            raise self._unreachable(exc, may_have_run=sent) from exc
         if answer.is_success:
             return answer
         raise _refusal(answer)
 
-    def _unreachable(self, exc: Exception) -> CallError:
+    def _unreachable(self, exc: Exception, *, may_have_run: bool = False) -> CallError:
         return CallError(
             ErrorKind.DAEMON_UNREACHABLE,
             f"the daemon of {self._home.path} does not answer ({exc}); start it "
             f"with: anpd --home {self._home.path} up",
+            may_have_run=may_have_run,
         )
 
 

@@ -148,6 +148,9 @@ HINTS = (
         NAMES,
         "Capability that answers natural language.",
     ),
+    _Option(
+        "--show-errors", "show_errors", YES, "Let peers read exceptions word for word."
+    ),
 )
 OPTIONS: dict[str, tuple[_Option, ...]] = {}
 "Options of each kind; the command that attaches again repeats all of them."

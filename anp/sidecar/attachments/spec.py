@@ -152,6 +152,9 @@ are posted to; `a2a`: the agent card, or the agent's host."
     conversational: tuple[str, ...] = ()
     "Tools that answer a peer's natural language, by short name (ANP-71)."
 
+    show_errors: bool = False
+    "Peers read the words of its exceptions too, not only those of deliberate errors."
+
     def __post_init__(self) -> None:
         if self.kind == "mcp" and not (self.command or self.url):
             raise self._wrong(

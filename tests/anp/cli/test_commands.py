@@ -98,6 +98,40 @@ def test_a_call_sends_what_was_typed_and_prints_the_whole_answer(
     }
 
 
+PENDING = {"kind": "approval_pending", "detail": "wait for bob"}
+INTERRUPTED = {"kind": "interrupted", "detail": "the call was cancelled"}
+
+
+@pytest.mark.parametrize(
+    ("ended", "code", "said"),
+    [
+        ({"result": None, "problem": INTERRUPTED}, 7, PENDING),
+        # The owner's word came between the answer and the cancellation.
+        ({"result": {"output": {"a": 1}}, "problem": None}, 0, {"output": {"a": 1}}),
+        (
+            {"result": None, "problem": {**INTERRUPTED, "may_have_run": True}},
+            130,
+            {**INTERRUPTED, "may_have_run": True},
+        ),
+    ],
+)
+def test_a_call_that_waits_for_an_owner_is_taken_back_and_told_truthfully(
+    home: Home,
+    api: FakeApi,
+    capsys: Output,
+    ended: dict[str, Any],
+    code: int,
+    said: dict[str, Any],
+) -> None:
+    waits = {"id": "c1", "problem": PENDING}
+    api.answers["/v1/calls"] = httpx.Response(202, json=waits)
+    api.answers["/v1/calls/c1/cancel"] = httpx.Response(200, json=ended)
+    assert anpd(home, "call", "x", "y", "--json") == code
+    shown = json.loads(capsys.readouterr().out)
+    assert {name: shown.get(name) for name in said} == said
+    assert ("may_have_run" in shown) is ("may_have_run" in said)
+
+
 def test_a_problem_of_the_daemon_is_ours_with_its_exit_code(
     home: Home, api: FakeApi, capsys: Output
 ) -> None:
@@ -105,7 +139,7 @@ def test_a_problem_of_the_daemon_is_ours_with_its_exit_code(
     api.answers["/v1/calls"] = httpx.Response(502, json=problem)
     assert anpd(home, "call", "x", "y", "--json") == 10
     out, err = capsys.readouterr()
-    assert err == "anpd: no\n"
+    assert err == "anpd: no (it may have run)\n"
     assert json.loads(out)["may_have_run"] is True
 
 

@@ -64,7 +64,7 @@ class CallBody:
     "Seconds for negotiation and call together."
 
     idempotency_key: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    "A repeated request with this key gets the first result."
+    "A repeated request with this key gets the first result, for 24 hours."
 
     trust_first_use: bool = False
     "Accept the key of an unknown peer over an unencrypted connection."
@@ -142,7 +142,7 @@ class CallOperations:
     )
     async def call(self, request: Request, body: CallBody) -> CallResult | Response:
         """Call a peer."""
-        call = self._desk.start(self._request(body), key=body.idempotency_key)
+        call = await self._desk.start(self._request(body), key=body.idempotency_key)
         if _wants_async(request):
             return _accepted(call)
         ended = asyncio.ensure_future(call.settled.wait())
@@ -161,7 +161,9 @@ class CallOperations:
             return _accepted(call)
         if call.error is not None:
             return problem_response(problem_of(call.error))
-        raise CallError(ErrorKind.INTERRUPTED, f"the call {call.id} still runs")
+        raise CallError(
+            ErrorKind.INTERRUPTED, f"the call {call.id} still runs", may_have_run=True
+        )
 
     @get("/v1/calls/{id}", Call)
     async def get_call(self, request: Request) -> Call:

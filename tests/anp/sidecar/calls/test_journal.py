@@ -59,7 +59,7 @@ def desk_of(clock: Clock, output: Any = None) -> CallDesk:
 
 
 async def one_call(desk: CallDesk, key: str | None = None) -> KeptCall:
-    call = desk.start(REQUEST, key=key)
+    call = await desk.start(REQUEST, key=key)
     await call.settled.wait()
     return call
 
@@ -69,7 +69,7 @@ async def test_a_result_is_forgotten_when_it_is_old_and_its_key_counts_anew() ->
     desk = desk_of(clock)
     first = await one_call(desk, "k")
     clock.now += journal.KEPT_FOR
-    assert desk.start(REQUEST, key="k") is first
+    assert await desk.start(REQUEST, key="k") is first
     clock.now += 0.1
     with pytest.raises(UnknownError):
         desk.find(first.id)
@@ -108,7 +108,7 @@ async def test_a_key_that_was_used_again_stays_with_its_newer_call(
     second = await one_call(desk, "k")
     assert second is not first
     assert desk.kept() == [second]
-    assert desk.start(REQUEST, key="k") is second
+    assert await desk.start(REQUEST, key="k") is second
 
 
 async def test_a_call_looks_at_as_many_others_however_many_are_kept(
