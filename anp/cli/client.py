@@ -71,10 +71,19 @@ class Client:
         import httpx
 
         address = home.read_api()
+        headers = {}
+        self._no_owner = ""
+        try:
+            headers["authorization"] = f"Bearer {home.read_owner()}"
+        except CallError as exc:
+            # Another user, such as one in a container beside the daemon's: enough for
+            # calls, and a refusal says what is missing.
+            self._no_owner = exc.detail
         self._http = httpx.Client(
             transport=httpx.HTTPTransport(uds=address.socket),
             base_url="http://anpd",
             timeout=None,
+            headers=headers,
         )
         self._home = home
 
@@ -121,7 +130,7 @@ class Client:
             with self._http.stream("GET", path) as answer:
                 if not answer.is_success:
                     answer.read()
-                    raise _refusal(answer)
+                    raise self._refusal(answer)
                 yield {}
                 for line in answer.iter_lines():
                     if line.startswith("data: "):
@@ -145,7 +154,17 @@ class Client:
             raise self._unreachable(exc) from exc
         if answer.is_success:
             return answer
-        raise _refusal(answer)
+        raise self._refusal(answer)
+
+    def _refusal(self, answer: httpx.Response) -> CallError:
+        try:
+            problem = answer.json()
+        except ValueError:
+            problem = None
+        error = problem_error(problem, status=answer.status_code)
+        if self._no_owner and isinstance(problem, dict) and "needed_scope" in problem:
+            return CallError(error.kind, f"{error.detail} ({self._no_owner})")
+        return error
 
     def _unreachable(self, exc: Exception) -> CallError:
         return CallError(
@@ -170,11 +189,3 @@ def problem_error(problem: Any, *, status: int | None = None) -> CallError:
     except (ValueError, KeyError, TypeError):
         return CallError(ErrorKind.UNEXPECTED, f"the daemon answered {status}")
     return CallError(kind, detail, may_have_run=may_have_run, retry_after=retry_after)
-
-
-def _refusal(answer: httpx.Response) -> CallError:
-    try:
-        problem = answer.json()
-    except ValueError:
-        problem = None
-    return problem_error(problem, status=answer.status_code)

@@ -1,4 +1,4 @@
-"""The local API: on a Unix socket of the owner's, and on loopback if they want it."""
+"""The local API: on a Unix socket, and on loopback if the owner wants it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 import os
 import socket
 from collections.abc import AsyncIterator, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,9 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from anp.errors import CallError, ErrorKind
+from anp.sidecar.api.connections import ConnectionLimits, DoorConfig
 from anp.sidecar.api.dashboard import Dashboard
-from anp.sidecar.api.guard import Door, Guard, load_token
+from anp.sidecar.api.guard import Door, Guard, load_token, new_token
 from anp.sidecar.api.openapi import openapi
 from anp.sidecar.api.operations.calls import CallOperations
 from anp.sidecar.api.operations.capabilities import CapabilityOperations
@@ -49,6 +50,15 @@ LOOPBACK = "127.0.0.1"
 BACKLOG = 128
 "Connections that wait to be taken."
 
+ACCEPTED_AT_ONCE = 16
+"""Connections that are taken in one turn of the loop.
+
+The loop also tries this often when descriptors have run out, with a traceback each.
+"""
+
+OWN_LIMITS = ConnectionLimits(max_known=192)
+"Limits of the socket: its clients are the owner's, each with streams and calls."
+
 
 @dataclass(frozen=True, slots=True)
 class Doors:
@@ -57,11 +67,11 @@ class Doors:
     socket: Path
     "The Unix socket."
 
+    token_file: Path
+    "The file with the token of scope `agent`."
+
     url: str | None = None
     "On loopback TCP, or None."
-
-    token_file: Path | None = None
-    "The file with the token for `url`."
 
 
 def operations_of(
@@ -130,10 +140,20 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
         stack.push_async_callback(mount.close)
         listener = _unix_listener(path)
         stack.callback(path.unlink, missing_ok=True)
-        doors = Doors(path)
+        doors = Doors(path, daemon.home.token_file)
         dashboard = Dashboard()
-        app = make_app(daemon, dashboard=dashboard, more=mount.routes())
-        await stack.enter_async_context(_served(listener, app))
+        token, owner_token = load_token(daemon.home.token_file), new_token()
+        daemon.home.write_owner(owner_token)
+        stack.callback(daemon.home.remove_owner)
+        app = make_app(
+            daemon,
+            door=Door(token=token, owner_token=owner_token),
+            dashboard=dashboard,
+            more=mount.routes(),
+        )
+        await stack.enter_async_context(
+            _served(listener, app, name="socket", limits=OWN_LIMITS)
+        )
         opening = asyncio.Lock()
         opened: list[str] = []
 
@@ -141,17 +161,23 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
             """Open the loopback port unless it is open; return its address."""
             async with opening:
                 if not opened:
-                    token = load_token(daemon.home.token_file)
                     tcp = _tcp_listener(daemon.config.listen.api_port or 0)
                     port = tcp.getsockname()[1]
                     session = partial(dashboard.admits, port=port)
                     app = make_app(
                         daemon,
-                        door=Door(port=port, token=token, session=session),
+                        door=Door(
+                            port=port,
+                            token=token,
+                            owner_token=owner_token,
+                            session=session,
+                        ),
                         dashboard=dashboard,
                         more=[*mount.routes(), *dashboard.routes()],
                     )
-                    await loopback.enter_async_context(_served(tcp, app))
+                    await loopback.enter_async_context(
+                        _served(tcp, app, name="port", limits=ConnectionLimits())
+                    )
                     opened.append(f"http://{LOOPBACK}:{port}")
             return opened[0]
 
@@ -159,7 +185,7 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
         loopback = await stack.enter_async_context(contextlib.AsyncExitStack())
         dashboard.opener = open_loopback
         if daemon.config.listen.api_port is not None:
-            doors = Doors(path, await open_loopback(), daemon.home.token_file)
+            doors = replace(doors, url=await open_loopback())
         # Calls and streams end before their servers wait for them.
         stack.push_async_callback(daemon.calls.close)
         stack.callback(daemon.events.close)
@@ -168,10 +194,15 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
 
 
 @contextlib.asynccontextmanager
-async def _served(listener: socket.socket, app: ASGIApp) -> AsyncIterator[None]:
+async def _served(
+    listener: socket.socket, app: ASGIApp, *, name: str, limits: ConnectionLimits
+) -> AsyncIterator[None]:
     server = _Server(
-        uvicorn.Config(
+        DoorConfig(
             app,
+            name=name,
+            limits=limits,
+            backlog=ACCEPTED_AT_ONCE,
             log_config=None,
             access_log=False,
             lifespan="off",
@@ -183,6 +214,8 @@ async def _served(listener: socket.socket, app: ASGIApp) -> AsyncIterator[None]:
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         await server.is_up.wait()
+        # More may wait than are taken at once.
+        listener.listen(BACKLOG)
         yield
     finally:
         server.should_exit = True

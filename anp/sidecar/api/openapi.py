@@ -14,6 +14,7 @@ from pydantic_core import core_schema
 
 from anp.sidecar.api.answers import LEFT_OUT
 from anp.sidecar.api.problems import PROBLEM_TYPE, Problem
+from anp.sidecar.api.scopes import LocalScope
 from anp.sidecar.api.table import JSON_TYPE, Media, Operation, adapter_of
 from anp.sidecar.config.schema import field_texts
 
@@ -24,6 +25,13 @@ ALWAYS: Final = (400, 401, 403, 421, 500, 507)
 
 WITH_BODY: Final = (413, 415)
 "Problems of any operation with a body besides."
+
+SECURITY: Final[dict[LocalScope, list[dict[str, list[str]]]]] = {
+    LocalScope.NONE: [{}],
+    LocalScope.AGENT: [{}, {"token": ["agent"]}],
+    LocalScope.OWNER: [{"token": ["owner"]}],
+}
+"Credentials that each scope needs: on the socket a request without any is an agent's."
 
 TAGS: Final = {
     "calls": "Calls of peers.",
@@ -62,7 +70,6 @@ def openapi(operations: Iterable[Operation], *, version: str) -> dict[str, Any]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/", "description": "The daemon's socket, or loopback."}],
-        "security": [{}, {"token": []}],
         "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
         "paths": paths,
         "components": {
@@ -70,7 +77,9 @@ def openapi(operations: Iterable[Operation], *, version: str) -> dict[str, Any]:
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "On loopback; the socket needs none.",
+                    "description": "The token has a scope, `agent` or `owner`; each "
+                    "operation names the one that it needs. On loopback every request "
+                    "needs a token; on the socket one without has the scope `agent`.",
                 }
             },
             "schemas": schemas.components,
@@ -153,6 +162,7 @@ def _operation(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
+        "security": SECURITY[operation.scope],
         "tags": [operation.tag],
         "responses": _responses(operation, schemas),
     }

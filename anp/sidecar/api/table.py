@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from anp.sidecar.api.answers import JsonAnswer
 from anp.sidecar.api.problems import ApiError, problem_of, problem_response
+from anp.sidecar.api.scopes import LocalScope, check_scope
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
@@ -93,6 +94,9 @@ class Operation:
     path: str
     "The path, with `{name}` for what varies."
 
+    scope: LocalScope
+    "The scope that a request needs for it; it has no default, so none is forgotten."
+
     name: str
     "Its `operationId`; stable."
 
@@ -128,13 +132,19 @@ class Operation:
 
 
 def operation(
-    method: Literal["GET", "POST"], path: str, answer: type | Media, **more: Any
+    method: Literal["GET", "POST"],
+    path: str,
+    answer: type | Media,
+    *,
+    scope: LocalScope,
+    **more: Any,
 ) -> Callable[[H], H]:
     """Declare that a method of a class carries out an operation.
 
     The method's name gives the name, and its docstring the summary.
 
     Args:
+        scope: The scope that a request needs.
         more: Other fields of `Operation`.
     """
 
@@ -143,6 +153,7 @@ def operation(
         handler.__dict__["operation"] = Operation(
             method=method,
             path=path,
+            scope=scope,
             name=first + "".join(word.capitalize() for word in words),
             summary=handler.__doc__ or "",
             handler=handler,
@@ -197,6 +208,8 @@ def _endpoint_of(operation: Operation) -> Endpoint:
 
     async def endpoint(request: Request) -> Response:
         try:
+            what = f"{operation.method} {operation.path}"
+            check_scope(request, operation.scope, what=what)
             _check_query(operation, request)
             given: list[object] = []
             if operation.body is not None:

@@ -78,6 +78,8 @@ class KeptCall:
         self.id = call_id
         self.request = request
         self.key = key
+        self.by_owner = False
+        "True if the owner began it, so that no agent sees it or takes it back."
         self.created = now
         self.ended: float | None = None
         self.size = 0
@@ -126,7 +128,9 @@ class CallDesk:
         self._over_size = 0
         self._by_key: dict[str, KeptCall] = {}
 
-    def start(self, request: CallRequest, *, key: str | None = None) -> KeptCall:
+    def start(
+        self, request: CallRequest, *, key: str | None = None, by_owner: bool = False
+    ) -> KeptCall:
         """Begin a call, or return the one that began with this key.
 
         A first attempt that failed without having run is no result, so its key counts
@@ -134,6 +138,7 @@ class CallDesk:
 
         Args:
             key: The caller's idempotency key.
+            by_owner: True if the owner calls, False if an agent does.
 
         Raises:
             ConflictError: The key belongs to another call.
@@ -142,7 +147,7 @@ class CallDesk:
         self._drop_old()
         known = self._by_key.get(key) if key is not None else None
         if known is not None and not _never_ran(known):
-            if known.request != request:
+            if known.request != request or (known.by_owner and not by_owner):
                 raise ConflictError("this idempotency_key was used for another call")
             return known
         under_way = len(self._calls) - len(self._over)
@@ -152,6 +157,7 @@ class CallDesk:
                 retry_after=1.0,
             )
         call = KeptCall(secrets.token_hex(8), request, now=self._clock(), key=key)
+        call.by_owner = by_owner
         self._calls[call.id] = call
         if key is not None:
             self._by_key[key] = call

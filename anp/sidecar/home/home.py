@@ -47,7 +47,7 @@ class ApiAddress:
     "URL of the local API on loopback TCP; empty when it is on the socket alone."
 
     token_file: str = ""
-    "The file (0600) with the bearer token for `api_url`; empty without one."
+    "The file (0600) with the token of scope `agent`; `api_url` asks for one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Home:
 
     @property
     def token_file(self) -> Path:
-        """The bearer token of the local API on TCP, made when it is first opened."""
+        """The token of scope `agent`, made at the first start and kept."""
         return self.path / "api.token"
 
     @property
@@ -109,6 +109,11 @@ class Home:
     def api_file(self) -> Path:
         """The file that tells clients where the local API is."""
         return self.path / "api.json"
+
+    @property
+    def owner_file(self) -> Path:
+        """The file with the token of scope `owner` of the daemon that runs."""
+        return self.path / "owner.json"
 
     def create(self) -> None:
         """Make the folder and those below it, for the owner only; idempotent.
@@ -212,8 +217,37 @@ class Home:
         return address
 
     def remove_api(self) -> None:
-        """Take `api.json` away; the daemon's last act."""
+        """Take `api.json` and `owner.json` away; the daemon's last act."""
         self.api_file.unlink(missing_ok=True)
+        self.remove_owner()
+
+    def write_owner(self, token: str) -> None:
+        """Write the owner's token, which is another one at each start (0600)."""
+        write_atomic(self.owner_file, _json_bytes({"token": token}))
+
+    def read_owner(self) -> str:
+        """Return the owner's token.
+
+        Raises:
+            CallError: POLICY, the file cannot be read; the text says why.
+        """
+        try:
+            with self.owner_file.open("rb") as file:
+                token = json.loads(file.read(MAX_API_FILE))["token"]
+        except OSError as exc:
+            raise self._not_owner(_reason(exc)) from exc
+        except (ValueError, TypeError, KeyError) as exc:
+            raise self._not_owner("it holds no token") from exc
+        if not isinstance(token, str):
+            raise self._not_owner("it holds no token")
+        return token
+
+    def remove_owner(self) -> None:
+        """Take `owner.json` away; its token ends with the daemon."""
+        self.owner_file.unlink(missing_ok=True)
+
+    def _not_owner(self, why: str) -> CallError:
+        return CallError(ErrorKind.POLICY, f"{self.owner_file} cannot be read: {why}")
 
     def _unreachable(self, what: str) -> CallError:
         return CallError(

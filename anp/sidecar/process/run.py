@@ -77,7 +77,7 @@ async def run_daemon(
                     daemon.url,
                     daemon.did,
                     doors.url or "",
-                    str(doors.token_file or ""),
+                    str(doors.token_file),
                 )
                 home.write_api(address)
                 try:

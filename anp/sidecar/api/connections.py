@@ -1,0 +1,258 @@
+"""Connections of the local API: shares of a door, and time limits of each connection.
+
+A connection is a *stranger* until a request on it was let in, and *known* from then
+on. Strangers have a small share of their own, so that whoever has no token can fill
+nothing but that; when it is full, the oldest one that does nothing makes room. Each
+door, the socket and the port, has its own shares.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, Final, Generic, TypeVar
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+__all__ = [
+    "CONNECTION",
+    "ApiConnection",
+    "ConnectionLimits",
+    "DoorConfig",
+    "Lobby",
+]
+
+logger = logging.getLogger(__name__)
+
+CONNECTION: Final = "anpd.connection"
+"The key of a request's state (ASGI) under which its connection stands."
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """Limits of the connections of one door."""
+
+    max_strangers: int = 64
+    "Connections on which no request was let in yet."
+
+    max_known: int = 64
+    "Connections on which one was."
+
+    header_seconds: float = 10.0
+    "Seconds for the headers of a request, from the connection or its first byte."
+
+    body_seconds: float = 30.0
+    "Seconds for the whole body of a request, from the end of its headers."
+
+    unread_seconds: float = 60.0
+    "Seconds for which a client may read nothing of an answer that waits for it."
+
+    max_header: int = 16 * 1024
+    "Largest headers of a request, in bytes."
+
+
+class Lobby(Generic[T]):
+    """Keeps the shares of one door. Pure: it names who has to go, and ends nobody."""
+
+    def __init__(self, limits: ConnectionLimits, is_busy: Callable[[T], bool]) -> None:
+        """Begin without connections.
+
+        Args:
+            is_busy: Tells whether a request of a connection is being answered.
+        """
+        self._limits = limits
+        self._is_busy = is_busy
+        # Both in the order in which they came; known ones in that of their last use.
+        self._strangers: dict[T, None] = {}
+        self._known: dict[T, None] = {}
+
+    def enter(self, one: T) -> T | None:
+        """Take a new connection in; return the one that has to go for it, or None."""
+        gone = None
+        if len(self._strangers) >= self._limits.max_strangers:
+            idle = self._first_idle(self._strangers)
+            # One that is answered may be a good client's, but so may the new one.
+            gone = next(iter(self._strangers)) if idle is None else idle
+            del self._strangers[gone]
+        self._strangers[one] = None
+        return gone
+
+    def admit(self, one: T) -> tuple[bool, T | None]:
+        """Make a connection known, as a request on it was let in.
+
+        Returns:
+            True unless all places are taken and busy, and the connection that has to
+            go for it, or None.
+        """
+        if one in self._known:
+            del self._known[one]
+            self._known[one] = None
+            return True, None
+        gone = None
+        if len(self._known) >= self._limits.max_known:
+            gone = self._first_idle(self._known)
+            if gone is None:
+                return False, None
+            del self._known[gone]
+        self._strangers.pop(one, None)
+        self._known[one] = None
+        return True, gone
+
+    def leave(self, one: T) -> None:
+        """Forget a connection that ended."""
+        self._strangers.pop(one, None)
+        self._known.pop(one, None)
+
+    def _first_idle(self, among: dict[T, None]) -> T | None:
+        return next((one for one in among if not self._is_busy(one)), None)
+
+
+class DoorConfig(uvicorn.Config):
+    """The web server's configuration for one door, with the shares of its clients."""
+
+    def __init__(
+        self,
+        app: Any,
+        *,
+        name: str,
+        limits: ConnectionLimits | None = None,
+        **more: Any,
+    ) -> None:
+        """Make it.
+
+        Args:
+            name: Of the door, for the log: `socket` or `port`.
+            limits: Of its connections.
+            more: For the web server.
+        """
+        self.name = name
+        self.limits = limits or ConnectionLimits()
+        self.lobby: Lobby[ApiConnection] = Lobby(self.limits, ApiConnection.is_busy)
+        super().__init__(
+            app,
+            http=ApiConnection,
+            h11_max_incomplete_event_size=self.limits.max_header,
+            **more,
+        )
+
+
+class _Phase(Enum):
+    """Phases of a connection, by what the client has to do next."""
+
+    IDLE = auto()
+    HEADERS = auto()
+    BODY = auto()
+    ANSWER = auto()
+
+
+class ApiConnection(H11Protocol):
+    """A connection of the web server that has a place in its lobby, and time limits."""
+
+    config: DoorConfig
+
+    def __init__(self, config: DoorConfig, **more: Any) -> None:
+        state = {**more.pop("app_state"), CONNECTION: self}
+        super().__init__(config=config, app_state=state, **more)
+        self._lobby = config.lobby
+        self._limits = config.limits
+        self._phase = _Phase.IDLE
+        self._deadline: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
+
+    def is_busy(self) -> bool:
+        """Tell whether a request is being answered."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def admit(self) -> bool:
+        """Note that a request was let in; False if there is no place for it."""
+        admitted, gone = self._lobby.admit(self)
+        if gone is not None:
+            gone.end("the share of known connections is full")
+        return admitted
+
+    def end(self, reason: str) -> None:
+        """End the connection at once."""
+        # One line a minute for each cause; the limit on lines counts the others.
+        logger.warning(
+            "local connection ended door=%s reason=%s",
+            self.config.name,
+            reason,
+            extra={"cause": f"{self.config.name}: {reason}", "max_lines": 1},
+        )
+        self._lobby.leave(self)
+        self.transport.abort()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as the base has it
+        """Take a place."""
+        super().connection_made(transport)
+        gone = self._lobby.enter(self)
+        if gone is not None:
+            gone.end("the share of new connections is full")
+        # Who connects has something to say.
+        self._enter(_Phase.HEADERS)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Give the place back."""
+        self._lobby.leave(self)
+        for timer in (self._deadline, self._unread):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read, and see how far the request is."""
+        super().data_received(data)
+        self._enter(self._seen())
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        self._enter(self._seen())
+
+    def pause_writing(self) -> None:
+        """Begin to count the time in which the client reads nothing."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(
+            self._limits.unread_seconds, self.end, "an answer was not read"
+        )
+
+    def resume_writing(self) -> None:
+        """Stop counting."""
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
+    def _seen(self) -> _Phase:
+        """Return the phase that the bytes so far lead to."""
+        match self.conn.their_state:
+            case h11.IDLE:
+                begun = bool(self.conn.trailing_data[0])
+                return _Phase.HEADERS if begun else _Phase.IDLE
+            case h11.SEND_BODY:
+                return _Phase.BODY
+            case _:
+                return _Phase.ANSWER
+
+    def _enter(self, phase: _Phase) -> None:
+        """Arm the time limit of a phase, unless it runs: more bytes buy no time."""
+        if phase is self._phase:
+            return
+        self._phase = phase
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        limit = {
+            _Phase.HEADERS: (self._limits.header_seconds, "its headers took too long"),
+            _Phase.BODY: (self._limits.body_seconds, "its body took too long"),
+        }.get(phase)
+        if limit is not None:
+            seconds, reason = limit
+            self._deadline = self.loop.call_later(seconds, self.end, reason)
