@@ -71,16 +71,17 @@ class Client:
         import httpx
 
         address = home.read_api()
-        headers = {}
+        socket, headers = address.socket, {}
         self._no_owner = ""
         try:
-            headers["authorization"] = f"Bearer {home.read_owner()}"
+            owner = home.read_owner()
+            socket, headers = owner.socket, {"authorization": f"Bearer {owner.token}"}
         except CallError as exc:
             # Another user, such as one in a container beside the daemon's: enough for
             # calls, and a refusal says what is missing.
             self._no_owner = exc.detail
         self._http = httpx.Client(
-            transport=httpx.HTTPTransport(uds=address.socket),
+            transport=httpx.HTTPTransport(uds=socket),
             base_url="http://anpd",
             timeout=None,
             headers=headers,

@@ -28,7 +28,7 @@ def main(schemathesis: str, examples: int) -> int:
     ):
         address = Home(daemon.home).read_api()
         # Every operation is reached, not only those of scope `agent`.
-        token = Home(daemon.home).read_owner()
+        token = Home(daemon.home).read_owner().token
         done = subprocess.run(
             [
                 *(schemathesis, "run", f"{address.api_url}/v1/openapi.json"),

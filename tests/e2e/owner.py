@@ -27,12 +27,12 @@ def owner_api(daemon: Daemon) -> httpx.AsyncClient:
 
 def owner_headers(home: Path) -> dict[str, str]:
     """Return the headers with which the owner asks the daemon of a home."""
-    return {"authorization": f"Bearer {Home(home).read_owner()}"}
+    return {"authorization": f"Bearer {Home(home).read_owner().token}"}
 
 
 def owner_client(home: Path, **more: Any) -> httpx.Client:
-    """Return a client of the socket of a daemon that runs, for the owner."""
-    transport = httpx.HTTPTransport(uds=Home(home).read_api().socket)
+    """Return a client of the owner's socket of a daemon that runs."""
+    transport = httpx.HTTPTransport(uds=Home(home).read_owner().socket)
     return httpx.Client(
         transport=transport, base_url="http://anpd", headers=owner_headers(home), **more
     )

@@ -36,6 +36,7 @@ from anp.sidecar.api.operations.protocols import ProtocolOperations
 from anp.sidecar.api.problems import http_problem
 from anp.sidecar.api.table import Operation, operations_in, routes_of
 from anp.sidecar.daemon import Daemon
+from anp.sidecar.home.home import OwnerAddress
 from anp.sidecar.mcp.http import McpMount
 from anp.sidecar.telemetry.tracing import TraceContext
 from anp.version import daemon_version
@@ -56,8 +57,8 @@ ACCEPTED_AT_ONCE = 16
 The loop also tries this often when descriptors have run out, with a traceback each.
 """
 
-OWN_LIMITS = ConnectionLimits(max_known=192)
-"Limits of the socket: its clients are the owner's, each with streams and calls."
+SOCKET_LIMITS = ConnectionLimits(max_known=192)
+"Limits of a socket: its clients have streams and calls that go on for long."
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,22 +139,25 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
     async with contextlib.AsyncExitStack() as stack:
         mount = McpMount(path)
         stack.push_async_callback(mount.close)
-        listener = _unix_listener(path)
-        stack.callback(path.unlink, missing_ok=True)
         doors = Doors(path, daemon.home.token_file)
         dashboard = Dashboard()
         token, owner_token = load_token(daemon.home.token_file), new_token()
-        daemon.home.write_owner(owner_token)
-        stack.callback(daemon.home.remove_owner)
         app = make_app(
             daemon,
             door=Door(token=token, owner_token=owner_token),
             dashboard=dashboard,
             more=mount.routes(),
         )
-        await stack.enter_async_context(
-            _served(listener, app, name="socket", limits=OWN_LIMITS)
-        )
+        # Connections of the agent's program never take the owner's places.
+        owner_path = daemon.home.owner_socket_path()
+        for name, each in (("socket", path), ("owner", owner_path)):
+            listener = _unix_listener(each)
+            stack.callback(each.unlink, missing_ok=True)
+            await stack.enter_async_context(
+                _served(listener, app, name=name, limits=SOCKET_LIMITS)
+            )
+        daemon.home.write_owner(OwnerAddress(str(owner_path), owner_token))
+        stack.callback(daemon.home.remove_owner)
         opening = asyncio.Lock()
         opened: list[str] = []
 

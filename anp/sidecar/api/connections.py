@@ -128,7 +128,7 @@ class DoorConfig(uvicorn.Config):
         """Make it.
 
         Args:
-            name: Of the door, for the log: `socket` or `port`.
+            name: Of the door, for the log: `socket`, `owner` or `port`.
             limits: Of its connections.
             more: For the web server.
         """
