@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import secrets
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Final
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.api.connections import CONNECTION
+from anp.sidecar.api.connections import CONNECTION, Pace
 from anp.sidecar.api.dashboard import is_open
 from anp.sidecar.api.problems import ApiError, problem_of, problem_response
 from anp.sidecar.api.scopes import LocalScope, give_scope
@@ -121,6 +123,7 @@ class Guard:
     def __init__(self, app: ASGIApp, door: Door) -> None:
         self._app = app
         self._door = door
+        self._pace = Pace()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -140,10 +143,28 @@ class Guard:
                 _admit(scope)
         except ApiError as exc:
             answer = problem_response(problem_of(exc), exc.headers)
-            await answer(scope, receive, send)
+            await self._in_turn(answer, scope, receive, send)
             return
         give_scope(scope, given)
-        await self._app(scope, receive, send)
+        if given is LocalScope.NONE:
+            await self._in_turn(self._app, scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _in_turn(
+        self, app: ASGIApp, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Answer a request without a good token, when it is its turn."""
+        seconds = self._pace.wait(now=time.monotonic())
+        connection = scope.get("state", {}).get(CONNECTION)
+        if seconds is None and connection is not None:
+            connection.end("too many requests without a token")
+            # Until the server has seen the end, it would miss an answer.
+            while (await receive())["type"] != "http.disconnect":
+                continue
+            return
+        await asyncio.sleep(seconds or 0.0)
+        await app(scope, receive, send)
 
 
 def load_token(path: Path) -> str:

@@ -34,6 +34,9 @@ logger = logging.getLogger(__name__)
 MAX_RUNNING: Final = 256
 "Calls under way at a time."
 
+MORE_FOR_OWNER: Final = 16
+"Calls that the owner may have under way besides, whatever agents do."
+
 MAX_KEPT: Final = 1_000
 "Calls that are over and whose results are kept."
 
@@ -151,9 +154,10 @@ class CallDesk:
                 raise ConflictError("this idempotency_key was used for another call")
             return known
         under_way = len(self._calls) - len(self._over)
-        if under_way >= MAX_RUNNING:
+        most = MAX_RUNNING + (MORE_FOR_OWNER if by_owner else 0)
+        if under_way >= most:
             raise BusyError(
-                f"{under_way} calls are under way, at most {MAX_RUNNING}; wait for one",
+                f"{under_way} calls are under way, at most {most}; wait for one",
                 retry_after=1.0,
             )
         call = KeptCall(secrets.token_hex(8), request, now=self._clock(), key=key)

@@ -17,7 +17,7 @@ from anp.sidecar.api.event_stream import EVENT_STREAM, event_stream
 from anp.sidecar.api.operations.calls import may_see_event
 from anp.sidecar.api.problems import ApiError
 from anp.sidecar.api.requests import EmptyBody
-from anp.sidecar.api.scopes import LocalScope
+from anp.sidecar.api.scopes import LocalScope, scope_of
 from anp.sidecar.api.table import Media, Query, get, integer_of, post
 from anp.sidecar.calls.events import Event
 from anp.sidecar.config.offers import extensions
@@ -236,7 +236,8 @@ class DaemonOperations:
     @get("/v1/events", EVENT_STREAM, problems=(429,), scope=LocalScope.AGENT)
     async def watch_events(self, request: Request) -> Response:
         """Stream the events of the daemon; an agent gets those of its own calls."""
-        if self._daemon.events.is_full:
+        by_owner = scope_of(request) is LocalScope.OWNER
+        if not self._daemon.events.has_room(by_owner=by_owner):
             raise ApiError(
                 429,
                 "too many clients read events already; close one of them",
