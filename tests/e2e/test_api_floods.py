@@ -27,6 +27,7 @@ SHORT = ConnectionLimits(
     header_seconds=0.05,
     body_seconds=0.05,
     unread_seconds=0.05,
+    look_seconds=0.02,
     max_header=1024,
 )
 LONG = ConnectionLimits(max_strangers=4, max_known=2)

@@ -5,7 +5,6 @@
 * `operations`: the operations, one file for each noun.
 * `openapi`: the OpenAPI document.
 * `guard`: decides who may use the API, and with which scope.
-* `scopes`: the scopes of local callers, `agent` and `owner`.
 * `connections`: shares and time limits of connections.
 * `requests`: parts of requests that several operations share, such as pages of lists.
 * `answers`: dataclasses as JSON.

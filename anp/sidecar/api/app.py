@@ -201,21 +201,21 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
 async def _served(
     listener: socket.socket, app: ASGIApp, *, name: str, limits: ConnectionLimits
 ) -> AsyncIterator[None]:
-    server = _Server(
-        DoorConfig(
-            app,
-            name=name,
-            limits=limits,
-            backlog=ACCEPTED_AT_ONCE,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            ws="none",
-            server_header=False,
-            timeout_graceful_shutdown=5,
-        )
+    config = DoorConfig(
+        app,
+        name=name,
+        limits=limits,
+        backlog=ACCEPTED_AT_ONCE,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        timeout_graceful_shutdown=5,
     )
+    server = _Server(config)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
+    looking = asyncio.create_task(config.look_after())
     try:
         await server.is_up.wait()
         # More may wait than are taken at once.
@@ -224,6 +224,7 @@ async def _served(
     finally:
         server.should_exit = True
         await serving
+        looking.cancel()
         listener.close()
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -54,6 +55,9 @@ class ConnectionLimits:
 
     unread_seconds: float = 60.0
     "Seconds for which a client may read nothing of an answer that waits for it."
+
+    look_seconds: float = 0.5
+    "Seconds between two looks at all connections; the first two limits are so exact."
 
     max_header: int = 16 * 1024
     "Largest headers of a request, in bytes."
@@ -105,7 +109,7 @@ class Lobby(Generic[T]):
         """
         self._limits = limits
         self._is_busy = is_busy
-        # Both in the order in which they came; known ones in that of their last use.
+        # Both in the order in which they came.
         self._strangers: dict[T, None] = {}
         self._known: dict[T, None] = {}
 
@@ -121,16 +125,12 @@ class Lobby(Generic[T]):
         return gone
 
     def admit(self, one: T) -> tuple[bool, T | None]:
-        """Make a connection known, as a request on it was let in.
+        """Make a stranger known, as a request on its connection was let in.
 
         Returns:
             True unless all places are taken and busy, and the connection that has to
             go for it, or None.
         """
-        if one in self._known:
-            del self._known[one]
-            self._known[one] = None
-            return True, None
         gone = None
         if len(self._known) >= self._limits.max_known:
             gone = self._first_idle(self._known)
@@ -146,6 +146,10 @@ class Lobby(Generic[T]):
         self._strangers.pop(one, None)
         self._known.pop(one, None)
 
+    def all(self) -> list[T]:
+        """Return every connection."""
+        return [*self._strangers, *self._known]
+
     def _first_idle(self, among: dict[T, None]) -> T | None:
         return next((one for one in among if not self._is_busy(one)), None)
 
@@ -158,7 +162,7 @@ class DoorConfig(uvicorn.Config):
         app: Any,
         *,
         name: str,
-        limits: ConnectionLimits | None = None,
+        limits: ConnectionLimits,
         **more: Any,
     ) -> None:
         """Make it.
@@ -169,23 +173,44 @@ class DoorConfig(uvicorn.Config):
             more: For the web server.
         """
         self.name = name
-        self.limits = limits or ConnectionLimits()
-        self.lobby: Lobby[ApiConnection] = Lobby(self.limits, ApiConnection.is_busy)
+        self.limits = limits
+        self.lobby: Lobby[ApiConnection] = Lobby(limits, ApiConnection.is_busy)
         super().__init__(
             app,
             http=ApiConnection,
-            h11_max_incomplete_event_size=self.limits.max_header,
+            h11_max_incomplete_event_size=limits.max_header,
             **more,
         )
 
+    async def look_after(self) -> None:
+        """End connections whose request takes too long; never ends by itself.
 
-class _Phase(Enum):
+        Now and then, and not with a timer for each request, so that a request costs
+        nothing.
+        """
+        while True:
+            await asyncio.sleep(self.limits.look_seconds)
+            now = time.monotonic()
+            for one in self.lobby.all():
+                reason = one.overdue(now=now)
+                if reason is not None:
+                    one.end(reason)
+
+
+class Phase(Enum):
     """Phases of a connection, by what the client has to do next."""
 
     IDLE = auto()
+    "Begin another request; the web server ends it after some seconds."
+
     HEADERS = auto()
+    "Finish the headers of a request, or begin the first."
+
     BODY = auto()
+    "Finish the body."
+
     ANSWER = auto()
+    "Wait for the answer."
 
 
 class ApiConnection(H11Protocol):
@@ -198,8 +223,10 @@ class ApiConnection(H11Protocol):
         super().__init__(config=config, app_state=state, **more)
         self._lobby = config.lobby
         self._limits = config.limits
-        self._phase = _Phase.IDLE
-        self._deadline: asyncio.TimerHandle | None = None
+        self.known = False
+        "True once a request was let in."
+        self._seen: tuple[Phase, object] = (Phase.HEADERS, None)
+        self._since = time.monotonic()
         self._unread: asyncio.TimerHandle | None = None
 
     def is_busy(self) -> bool:
@@ -208,10 +235,30 @@ class ApiConnection(H11Protocol):
 
     def admit(self) -> bool:
         """Note that a request was let in; False if there is no place for it."""
-        admitted, gone = self._lobby.admit(self)
+        self.known, gone = self._lobby.admit(self)
         if gone is not None:
             gone.end("the share of known connections is full")
-        return admitted
+        return self.known
+
+    def overdue(self, *, now: float) -> str | None:
+        """Return why the time of its request is over, or None.
+
+        More bytes buy no time: only another phase, or another request, does.
+
+        Args:
+            now: In seconds on one monotonic clock.
+        """
+        seen = (self._phase(), self.cycle)
+        if seen != self._seen:
+            self._seen, self._since = seen, now
+        match seen[0]:
+            case Phase.HEADERS:
+                limit, reason = self._limits.header_seconds, "its headers took too long"
+            case Phase.BODY:
+                limit, reason = self._limits.body_seconds, "its body took too long"
+            case _:
+                return None
+        return reason if now - self._since > limit else None
 
     def end(self, reason: str) -> None:
         """End the connection at once."""
@@ -231,26 +278,13 @@ class ApiConnection(H11Protocol):
         gone = self._lobby.enter(self)
         if gone is not None:
             gone.end("the share of new connections is full")
-        # Who connects has something to say.
-        self._enter(_Phase.HEADERS)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give the place back."""
         self._lobby.leave(self)
-        for timer in (self._deadline, self._unread):
-            if timer is not None:
-                timer.cancel()
+        if self._unread is not None:
+            self._unread.cancel()
         super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        """Read, and see how far the request is."""
-        super().data_received(data)
-        self._enter(self._seen())
-
-    def on_response_complete(self) -> None:
-        """Wait for the next request."""
-        super().on_response_complete()
-        self._enter(self._seen())
 
     def pause_writing(self) -> None:
         """Begin to count the time in which the client reads nothing."""
@@ -266,29 +300,14 @@ class ApiConnection(H11Protocol):
             self._unread.cancel()
             self._unread = None
 
-    def _seen(self) -> _Phase:
+    def _phase(self) -> Phase:
         """Return the phase that the bytes so far lead to."""
         match self.conn.their_state:
             case h11.IDLE:
-                begun = bool(self.conn.trailing_data[0])
-                return _Phase.HEADERS if begun else _Phase.IDLE
+                # Who connects has something to say.
+                begun = self.cycle is None or bool(self.conn.trailing_data[0])
+                return Phase.HEADERS if begun else Phase.IDLE
             case h11.SEND_BODY:
-                return _Phase.BODY
+                return Phase.BODY
             case _:
-                return _Phase.ANSWER
-
-    def _enter(self, phase: _Phase) -> None:
-        """Arm the time limit of a phase, unless it runs: more bytes buy no time."""
-        if phase is self._phase:
-            return
-        self._phase = phase
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-        limit = {
-            _Phase.HEADERS: (self._limits.header_seconds, "its headers took too long"),
-            _Phase.BODY: (self._limits.body_seconds, "its body took too long"),
-        }.get(phase)
-        if limit is not None:
-            seconds, reason = limit
-            self._deadline = self.loop.call_later(seconds, self.end, reason)
+                return Phase.ANSWER

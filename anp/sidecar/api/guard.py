@@ -17,7 +17,7 @@ from anp.errors import CallError, ErrorKind
 from anp.sidecar.api.connections import CONNECTION, Pace
 from anp.sidecar.api.dashboard import is_open
 from anp.sidecar.api.problems import ApiError, problem_of, problem_response
-from anp.sidecar.api.scopes import LocalScope, give_scope
+from anp.sidecar.api.table import LocalScope, give_scope
 from anp.sidecar.home.home import write_atomic
 
 __all__ = ["OPEN_PATHS", "Door", "Guard", "load_token", "new_token", "scope_at"]
@@ -200,7 +200,7 @@ def _admit(scope: Scope) -> None:
         ApiError: Every place of the others is taken, and busy.
     """
     connection = scope.get("state", {}).get(CONNECTION)
-    if connection is not None and not connection.admit():
+    if connection is not None and not (connection.known or connection.admit()):
         raise ApiError(
             503,
             "too many requests are being answered; end one of them, such as a stream "

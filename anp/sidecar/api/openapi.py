@@ -14,14 +14,13 @@ from pydantic_core import core_schema
 
 from anp.sidecar.api.answers import LEFT_OUT
 from anp.sidecar.api.problems import PROBLEM_TYPE, Problem
-from anp.sidecar.api.scopes import LocalScope
-from anp.sidecar.api.table import JSON_TYPE, Media, Operation, adapter_of
+from anp.sidecar.api.table import JSON_TYPE, LocalScope, Media, Operation, adapter_of
 from anp.sidecar.config.schema import field_texts
 
 __all__ = ["openapi"]
 
-ALWAYS: Final = (400, 401, 403, 421, 500, 507)
-"Problems of any operation: a bad request, no way in, a fault of ours, a full disk."
+ALWAYS: Final = (400, 401, 403, 421, 500, 503, 507)
+"Problems of any operation: a bad request, no way in, our fault, no place, a full disk."
 
 WITH_BODY: Final = (413, 415)
 "Problems of any operation with a body besides."

@@ -16,8 +16,7 @@ from anp.sidecar.api.answers import JsonAnswer
 from anp.sidecar.api.event_stream import EVENT_STREAM, event_stream
 from anp.sidecar.api.problems import Problem, problem_of, problem_response
 from anp.sidecar.api.requests import EmptyBody, LongText, PeerName, Uri
-from anp.sidecar.api.scopes import LocalScope, check_scope, scope_of
-from anp.sidecar.api.table import STRICT, get, post
+from anp.sidecar.api.table import STRICT, LocalScope, check_scope, get, post, scope_of
 from anp.sidecar.calls.caller import CallRequest, CallResult, Mode
 from anp.sidecar.calls.events import Event
 from anp.sidecar.calls.journal import CallDesk, CallState, KeptCall

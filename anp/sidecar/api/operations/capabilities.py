@@ -11,8 +11,7 @@ from pydantic import ConfigDict
 from starlette.requests import Request
 
 from anp.errors import CallError, ErrorKind, UnknownError
-from anp.sidecar.api.scopes import LocalScope
-from anp.sidecar.api.table import STRICT, get, post
+from anp.sidecar.api.table import STRICT, LocalScope, get, post
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import view_of
 from negotiation.errors import CapabilityFailed

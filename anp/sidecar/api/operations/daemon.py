@@ -17,8 +17,15 @@ from anp.sidecar.api.event_stream import EVENT_STREAM, event_stream
 from anp.sidecar.api.operations.calls import may_see_event
 from anp.sidecar.api.problems import ApiError
 from anp.sidecar.api.requests import EmptyBody
-from anp.sidecar.api.scopes import LocalScope, scope_of
-from anp.sidecar.api.table import Media, Query, get, integer_of, post
+from anp.sidecar.api.table import (
+    LocalScope,
+    Media,
+    Query,
+    get,
+    integer_of,
+    post,
+    scope_of,
+)
 from anp.sidecar.calls.events import Event
 from anp.sidecar.config.offers import extensions
 from anp.sidecar.daemon import Daemon

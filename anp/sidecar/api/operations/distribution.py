@@ -13,8 +13,7 @@ from starlette.responses import Response
 
 from anp.sidecar.api.operations.protocols import ROLE
 from anp.sidecar.api.requests import Uri, did_of, peer_query, switch
-from anp.sidecar.api.scopes import LocalScope
-from anp.sidecar.api.table import JSON_TYPE, STRICT, Media, get, post
+from anp.sidecar.api.table import JSON_TYPE, STRICT, LocalScope, Media, get, post
 from anp.sidecar.bundles.format import MAX_BUNDLE
 from anp.sidecar.consensus.registry import KnownProtocol
 from anp.sidecar.daemon import Daemon

@@ -14,8 +14,7 @@ from starlette.requests import Request
 from anp.sidecar.agreement.rulings import APPROVAL_PENDING, MAX_NOTE, Decision
 from anp.sidecar.api.answers import LEFT_OUT
 from anp.sidecar.api.requests import PAGE_QUERY, page_of, switch
-from anp.sidecar.api.scopes import LocalScope
-from anp.sidecar.api.table import STRICT, get, post
+from anp.sidecar.api.table import STRICT, LocalScope, get, post
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import AgreementWithTests, Library, V, view_of
 from cache.records.negotiations import NegotiationRecord, StandingRecord

@@ -20,8 +20,7 @@ from anp.sidecar.api.requests import (
     page_of,
     peer_query,
 )
-from anp.sidecar.api.scopes import LocalScope
-from anp.sidecar.api.table import STRICT, Query, get, integer_of, post
+from anp.sidecar.api.table import STRICT, LocalScope, Query, get, integer_of, post
 from anp.sidecar.consensus.written.heard import HeardEntry
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import Agreement, Library, view_of

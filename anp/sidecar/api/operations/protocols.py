@@ -13,8 +13,15 @@ from starlette.responses import Response
 
 from anp.errors import UnknownError
 from anp.sidecar.api.requests import EmptyBody, PeerName, did_of, peer_query
-from anp.sidecar.api.scopes import LocalScope
-from anp.sidecar.api.table import STRICT, Media, Query, get, integer_of, post
+from anp.sidecar.api.table import (
+    STRICT,
+    LocalScope,
+    Media,
+    Query,
+    get,
+    integer_of,
+    post,
+)
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.prune_rules import DEFAULT_AGE
 from anp.sidecar.library.retest import Retester

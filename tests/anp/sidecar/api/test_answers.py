@@ -14,8 +14,7 @@ from anp.sidecar.api.answers import LEFT_OUT, JsonAnswer
 from anp.sidecar.api.app import operations_of
 from anp.sidecar.api.openapi import openapi
 from anp.sidecar.api.problems import Problem
-from anp.sidecar.api.scopes import LocalScope
-from anp.sidecar.api.table import Media, Operation, get, operations_in
+from anp.sidecar.api.table import LocalScope, Media, Operation, get, operations_in
 from cache.records.records import AgreementRole, Hash
 
 

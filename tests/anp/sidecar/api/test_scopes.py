@@ -17,8 +17,7 @@ from anp.errors import ErrorKind
 from anp.sidecar.api.app import operations_of
 from anp.sidecar.api.guard import OPEN_PATHS, Door, Guard
 from anp.sidecar.api.openapi import SECURITY, openapi
-from anp.sidecar.api.scopes import LocalScope
-from anp.sidecar.api.table import Operation, get, routes_of
+from anp.sidecar.api.table import LocalScope, Operation, get, routes_of
 
 PORT: Final = 8484
 AGENT_TOKEN: Final = "a" * 43
