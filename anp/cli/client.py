@@ -71,10 +71,20 @@ class Client:
         import httpx
 
         address = home.read_api()
+        socket, headers = address.socket, {}
+        self._no_owner = ""
+        try:
+            owner = home.read_owner()
+            socket, headers = owner.socket, {"authorization": f"Bearer {owner.token}"}
+        except CallError as exc:
+            # Another user, such as one in a container beside the daemon's: enough for
+            # calls, and a refusal says what is missing.
+            self._no_owner = exc.detail
         self._http = httpx.Client(
-            transport=httpx.HTTPTransport(uds=address.socket),
+            transport=httpx.HTTPTransport(uds=socket),
             base_url="http://anpd",
             timeout=None,
+            headers=headers,
         )
         self._home = home
 
@@ -138,7 +148,7 @@ class Client:
             with self._http.stream("GET", path) as answer:
                 if not answer.is_success:
                     answer.read()
-                    raise _refusal(answer)
+                    raise self._refusal(answer)
                 yield {}
                 for line in answer.iter_lines():
                     if line.startswith("data: "):
@@ -164,7 +174,17 @@ class Client:
             raise self._unreachable(exc, may_have_run=sent) from exc
         if answer.is_success:
             return answer
-        raise _refusal(answer)
+        raise self._refusal(answer)
+
+    def _refusal(self, answer: httpx.Response) -> CallError:
+        try:
+            problem = answer.json()
+        except ValueError:
+            problem = None
+        error = problem_error(problem, status=answer.status_code)
+        if self._no_owner and isinstance(problem, dict) and "needed_scope" in problem:
+            return CallError(error.kind, f"{error.detail} ({self._no_owner})")
+        return error
 
     def _unreachable(self, exc: Exception, *, may_have_run: bool = False) -> CallError:
         return CallError(
@@ -190,11 +210,3 @@ def problem_error(problem: Any, *, status: int | None = None) -> CallError:
     except (ValueError, KeyError, TypeError):
         return CallError(ErrorKind.UNEXPECTED, f"the daemon answered {status}")
     return CallError(kind, detail, may_have_run=may_have_run, retry_after=retry_after)
-
-
-def _refusal(answer: httpx.Response) -> CallError:
-    try:
-        problem = answer.json()
-    except ValueError:
-        problem = None
-    return problem_error(problem, status=answer.status_code)

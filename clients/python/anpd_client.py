@@ -132,7 +132,8 @@ class Anpd:
             home: The daemon's home.
             socket_path: Its Unix socket, in place of the home.
             url: Its loopback address, such as `http://127.0.0.1:8764`.
-            token: The text of its token file; needed with `url`.
+            token: The text of its token file; needed with `url`. With the owner's
+                token in its place everything is allowed, and calls alone without.
 
         Raises:
             AnpdError: `daemon_unreachable`, no daemon runs in this home.
@@ -188,7 +189,8 @@ class Anpd:
             mode: `auto`, `protocol` or `natural-language`.
             idempotency_key: A repeated call with it gets the first one's result, for 24
                 hours, also after the daemon was restarted.
-            trust_first_use: Allow a first use over an unencrypted connection.
+            trust_first_use: Allow a first use over an unencrypted connection; needs
+                the owner's token.
 
         Raises:
             ApprovalPending: An owner has to approve first.
@@ -239,7 +241,7 @@ class Anpd:
         return call.result
 
     def events(self, call_id: str | None = None) -> Iterator[dict[str, Json]]:
-        """Give the events of a call until it is over, or all of the daemon's, live.
+        """Give the events of a call until it is over, or of all our calls, live.
 
         Each has `type`, `at` and `data`.
         """

@@ -36,6 +36,9 @@ logger = logging.getLogger(__name__)
 MAX_RUNNING: Final = 256
 "Calls under way at a time."
 
+MORE_FOR_OWNER: Final = 16
+"Calls that the owner may have under way besides, whatever agents do."
+
 MAX_KEPT: Final = 1_000
 "Calls that are over and whose results are kept."
 
@@ -80,6 +83,8 @@ class KeptCall:
         self.id = call_id
         self.request = request
         self.key = key
+        self.by_owner = False
+        "True if the owner began it, so that no agent sees it or takes it back."
         self.created = now
         self.ended: float | None = None
         self.size = 0
@@ -133,14 +138,17 @@ class CallDesk:
         self._over_size = 0
         self._by_key: dict[str, KeptCall] = {}
 
-    async def start(self, request: CallRequest, *, key: str | None = None) -> KeptCall:
+    async def start(
+        self, request: CallRequest, *, key: str | None = None, by_owner: bool = False
+    ) -> KeptCall:
         """Begin a call, or return the one that began with this key.
 
         A first attempt that failed without having run is no result, so its key counts
         anew.
 
         Args:
-            key: The caller's scope and idempotency key.
+            key: The caller's idempotency key; those of owner and agent are apart.
+            by_owner: True if the owner calls, False if an agent does.
 
         Raises:
             ConflictError: The key belongs to another call.
@@ -148,6 +156,8 @@ class CallDesk:
             StoreUnavailable: Nobody knows if the key was used before.
         """
         self._drop_old()
+        if key is not None:
+            key = f"{'owner' if by_owner else 'agent'}:{key}"
         known = self._known(key, request)
         if known is None and key is not None and self._keys is not None:
             earlier = await self._keys.find(key, request)
@@ -155,15 +165,18 @@ class CallDesk:
             known = self._known(key, request)
             if known is None and earlier is not None:
                 known = self._restore(key, request, earlier)
+                known.by_owner = by_owner
         if known is not None:
             return known
         under_way = len(self._calls) - len(self._over)
-        if under_way >= MAX_RUNNING:
+        most = MAX_RUNNING + (MORE_FOR_OWNER if by_owner else 0)
+        if under_way >= most:
             raise BusyError(
-                f"{under_way} calls are under way, at most {MAX_RUNNING}; wait for one",
+                f"{under_way} calls are under way, at most {most}; wait for one",
                 retry_after=1.0,
             )
         call = KeptCall(secrets.token_hex(8), request, now=self._clock(), key=key)
+        call.by_owner = by_owner
         self._calls[call.id] = call
         if key is not None:
             self._by_key[key] = call

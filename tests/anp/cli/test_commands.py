@@ -15,7 +15,9 @@ import pytest
 
 from anp.cli.app import run
 from anp.errors import EXIT_CODES, ErrorKind
-from anp.sidecar.home.home import ApiAddress, Home
+from anp.sidecar.api.answers import fields_of
+from anp.sidecar.api.problems import Problem
+from anp.sidecar.home.home import ApiAddress, Home, OwnerAddress
 
 Output = pytest.CaptureFixture[str]
 HASH = "ab" * 32
@@ -247,3 +249,28 @@ def test_attach_prints_the_command_that_exposes_with_all_that_was_given(
     saved = json.loads((home.attachments / "buy.json").read_text())
     assert saved["env"] == {"A": "b c"}
     assert saved["read_only"] == ["buy"]
+
+
+def test_commands_show_the_owners_token(home: Home, api: FakeApi) -> None:
+    home.write_owner(OwnerAddress("owner.sock", "secret"))
+    api.answers["/v1/peers"] = httpx.Response(200, json={"peers": [], "next": None})
+    assert anpd(home, "peers", "list") == 0
+    assert api.asked[-1].headers["authorization"] == "Bearer secret"
+
+
+def test_a_refused_scope_says_why_the_token_is_missing(
+    home: Home, api: FakeApi, capsys: Output
+) -> None:
+    refused = Problem.of(
+        ErrorKind.POLICY, "it needs the scope owner", needed_scope="owner"
+    )
+    api.answers["/v1/peers"] = httpx.Response(403, json=fields_of(refused))
+    assert anpd(home, "peers", "list") == 8
+    assert "authorization" not in api.asked[-1].headers
+    said = capsys.readouterr().err
+    assert f"it needs the scope owner ({home.owner_file} cannot be read" in said
+    # Another refusal has nothing to do with that.
+    other = Problem.of(ErrorKind.POLICY, "blocked")
+    api.answers["/v1/peers"] = httpx.Response(403, json=fields_of(other))
+    assert anpd(home, "peers", "list") == 8
+    assert "cannot be read" not in capsys.readouterr().err

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections import deque
 from typing import Any
 
 import pytest
 
+import anp.sidecar.calls.events as events
 import anp.sidecar.calls.journal as journal
-from anp.errors import UnknownError
+from anp.errors import BusyError, UnknownError
 from anp.sidecar.calls.caller import CallRequest, CallResult
 from anp.sidecar.calls.events import EventHub
 from anp.sidecar.calls.journal import CallDesk, KeptCall
@@ -124,3 +127,31 @@ async def test_a_call_looks_at_as_many_others_however_many_are_kept(
         await one_call(desk)
         looks.append(over.looks)
     assert looks[0] == looks[1] <= 3
+
+
+async def test_agents_cannot_take_the_owners_places() -> None:
+    hub = EventHub()
+
+    async def carry(request: CallRequest) -> CallResult:
+        await asyncio.Event().wait()
+        return result(None)
+
+    desk = CallDesk(carry, hub)
+    for _ in range(journal.MAX_RUNNING):
+        await desk.start(REQUEST)
+    with pytest.raises(BusyError, match="wait for one"):
+        await desk.start(REQUEST)
+    for _ in range(journal.MORE_FOR_OWNER):
+        await desk.start(REQUEST, by_owner=True)
+    with pytest.raises(BusyError):
+        await desk.start(REQUEST, by_owner=True)
+    with contextlib.ExitStack() as stack:
+        for _ in range(events.MAX_WATCHERS):
+            assert hub.has_room(by_owner=False)
+            stack.enter_context(hub.subscribe())
+        assert not hub.has_room(by_owner=False)
+        for _ in range(events.MORE_FOR_OWNER):
+            assert hub.has_room(by_owner=True)
+            stack.enter_context(hub.subscribe())
+        assert not hub.has_room(by_owner=True)
+    await desk.close()
