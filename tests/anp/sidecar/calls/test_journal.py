@@ -86,7 +86,7 @@ async def test_the_calls_that_ended_first_make_room(
     desk = desk_of(Clock())
     calls = [await one_call(desk, f"k{number}") for number in range(5)]
     assert desk.kept() == calls[:1:-1]
-    assert sorted(desk._by_key) == ["k2", "k3", "k4"]
+    assert sorted(desk._by_key) == ["agent:k2", "agent:k3", "agent:k4"]
 
 
 async def test_results_of_many_bytes_make_room_sooner(
