@@ -1,0 +1,252 @@
+"""One attack: quiet time, attack, quiet time, on a daemon that was just started.
+
+The daemon and the good peers are on one core, the attackers on another. The ratio of
+one run compares its attack with its own quiet times, so that it says the same on every
+machine; a machine that is busy with other work still makes single runs worse.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.attacks.base import Attack
+from tests.attacks.children import Child, ChildEnded
+from tests.attacks.victim import Figures, Victim, allow, copy_home, make_home
+
+__all__ = ["Measured", "Run", "Stage", "percentile"]
+
+WARM_CALLS = 60
+"Calls of the listed peers before anything is measured."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """The times and rates of one run."""
+
+    seconds: float = 8.0
+    "Seconds of the attack in which calls and new peers begin."
+
+    quiet: float = 5.0
+    "Seconds of each quiet time, before and after."
+
+    grace: float = 6.0
+    "Seconds that the attack goes on for what has not ended then."
+
+    rate: float = 20.0
+    "Calls of the listed peers in a second."
+
+    arrivals: float = 1.0
+    "Seconds between two new peers."
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one run of an attack showed."""
+
+    attack: str
+    "Name of the attack."
+
+    quiet: dict[str, list[float]]
+    "Milliseconds of the listed peers' calls in both quiet times, by kind."
+
+    calls: dict[str, list[float]]
+    "Milliseconds of their calls during the attack."
+
+    errors: dict[str, int]
+    "Errors of those calls, by what they said."
+
+    quiet_errors: dict[str, int]
+    "Errors of calls in the quiet times."
+
+    arrivals: list[dict[str, Any]]
+    "How new peers came in during the attack."
+
+    quiet_arrivals: list[dict[str, Any]]
+    "The same in the quiet times."
+
+    drift: float
+    "Median of the quiet time after the attack, as a multiple of the one before it."
+
+    before: Figures
+    "What the daemon held before the attack."
+
+    after: Figures
+    "The same at the end of the attack."
+
+    done: dict[str, int]
+    "Counts of what the attackers did."
+
+    trouble: str = ""
+    "What kept the run from being one, such as the end of the daemon."
+
+    @property
+    def p50(self) -> float:
+        """Median during the attack, as a multiple of the quiet one: the worse kind."""
+        return max(
+            percentile(self.calls[kind], 50) / percentile(self.quiet[kind], 50)
+            for kind in self.quiet
+        )
+
+    @property
+    def p99(self) -> float:
+        """99th percentile during the attack, as a multiple of the quiet one."""
+        return percentile(self.all_calls, 99) / percentile(self.all_quiet, 99)
+
+    @property
+    def all_calls(self) -> list[float]:
+        """The times of all kinds of calls during the attack."""
+        return [one for times in self.calls.values() for one in times]
+
+    @property
+    def all_quiet(self) -> list[float]:
+        """The times of all kinds of calls in the quiet times."""
+        return [one for times in self.quiet.values() for one in times]
+
+    @property
+    def kept_out(self) -> float:
+        """Longest time in seconds until a new peer had its first answer."""
+        return max((one["seconds"] for one in self.arrivals), default=0.0)
+
+
+@dataclass(slots=True)
+class Measured:
+    """Carries out runs: the good peers live on, each run has its own daemon."""
+
+    folder: Path
+    "Where homes and logs are."
+
+    stage: Stage
+    "Times and rates."
+
+    policy: str = "any"
+    "`policy.peers` of the daemon under attack."
+
+    cores: tuple[int | None, int | None] = field(
+        default_factory=lambda: _cores(sorted(os.sched_getaffinity(0)))
+    )
+    "The core of the daemon and the good peers, and that of the attackers."
+
+    _good: Child | None = None
+    _home: Path | None = None
+    _number: itertools.count[int] = field(default_factory=itertools.count)
+
+    async def start(self) -> None:
+        """Start the good peers, have the owner list them, and make the home."""
+        self._good = Child(
+            "tests.attacks.good",
+            self.folder / "good",
+            core=self.cores[0],
+            log=self.folder / "good.log",
+        )
+        dids = (await self._good.ask({"do": "name"}, timeout=60))["dids"]
+        self._home = make_home(self.folder)
+        victim = Victim(self.folder, self._home, {})
+        victim.start(self.cores[0])
+        try:
+            await self._meet(victim, 8)
+            for did in dids:
+                await asyncio.to_thread(allow, self._home, did)
+            await self._meet(victim, 8)
+        finally:
+            await asyncio.to_thread(victim.stop)
+
+    def end(self) -> None:
+        """End the good peers."""
+        if self._good is not None:
+            self._good.end()
+
+    async def run(self, attack: type[Attack]) -> Run:
+        """Measure one attack once."""
+        assert self._home is not None
+        assert self._good is not None
+        folder = self.folder / f"run{next(self._number):03}"
+        folder.mkdir()
+        home = copy_home(self._home, folder / "home")
+        settings = {"policy__peers": self.policy, **attack.settings}
+        victim = Victim(folder, home, settings)
+        attackers = Child(
+            "tests.attacks.attacker",
+            core=self.cores[1],
+            log=folder / "attackers.log",
+        )
+        try:
+            victim.start(self.cores[0])
+            await self._meet(victim, WARM_CALLS)
+            return await self._run(attack, victim, attackers)
+        finally:
+            attackers.end()
+            victim.kill()
+
+    async def _run(self, attack: type[Attack], victim: Victim, attackers: Child) -> Run:
+        stage, trouble = self.stage, ""
+        await attackers.ask(
+            {"do": "prepare", "attack": attack.name, "target": asdict(victim.target)},
+            timeout=60,
+        )
+        quiet = await self._measure(stage.quiet, arrivals=stage.arrivals)
+        first = quiet["times"]
+        before = victim.figures()
+        await attackers.ask({"do": "begin"}, timeout=30)
+        during = await self._measure(stage.seconds, arrivals=stage.arrivals)
+        after = victim.figures() if victim.alive else before
+        ended: dict[str, Any] = {"done": {}, "ended": ""}
+        try:
+            ended = await attackers.ask({"do": "end"}, timeout=30)
+        except ChildEnded as exc:
+            trouble = f"the attackers: {exc}"
+        attackers.end()
+        if not victim.alive:
+            trouble = f"the daemon ended; see {victim.log}"
+        again = await self._measure(stage.quiet, arrivals=stage.arrivals)
+        return Run(
+            attack.name,
+            quiet={kind: times + again["times"][kind] for kind, times in first.items()},
+            calls=during["times"],
+            errors=during["errors"],
+            quiet_errors={**quiet["errors"], **again["errors"]},
+            arrivals=during["arrivals"],
+            quiet_arrivals=quiet["arrivals"] + again["arrivals"],
+            drift=_drift(first, again["times"]),
+            before=before,
+            after=after,
+            done=ended["done"],
+            trouble=trouble or ended["ended"],
+        )
+
+    async def _meet(self, victim: Victim, calls: int) -> None:
+        assert self._good is not None
+        order = {"do": "meet", "address": victim.address, "calls": calls}
+        await self._good.ask(order, timeout=120)
+
+    async def _measure(self, seconds: float, *, arrivals: float) -> Any:
+        assert self._good is not None
+        order = {
+            "do": "measure",
+            "seconds": seconds,
+            "rate": self.stage.rate,
+            "grace": self.stage.grace,
+            "arrivals": arrivals,
+        }
+        return await self._good.ask(order, timeout=seconds + self.stage.grace + 60)
+
+
+def _drift(first: Mapping[str, list[float]], again: Mapping[str, list[float]]) -> float:
+    return max(percentile(again[one], 50) / percentile(first[one], 50) for one in first)
+
+
+def _cores(usable: Sequence[int]) -> tuple[int | None, int | None]:
+    return (usable[0], usable[1]) if len(usable) > 1 else (None, None)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the value below which `share` percent of all are; 0 of none."""
+    if not values:
+        return 0.0
+    return sorted(values)[min(len(values), math.ceil(len(values) * share / 100)) - 1]

@@ -1,0 +1,231 @@
+"""The daemon under attack as a process, and its memory, files and log."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.ready import children_of
+from tests.attacks.base import Target
+from tests.attacks.children import pin
+
+__all__ = ["Figures", "Victim", "figures_of", "make_home"]
+
+FILES = 1024
+"Files that the daemon may open: the soft limit of a login or of systemd."
+
+START_TIMEOUT = 60.0
+
+FUNCTIONS = '''
+import time
+
+
+def double(number: int, text: str) -> dict[str, str]:
+    """Double a number."""
+    return {"text": text, "number": str(number * 2)}
+
+
+def wait(seconds: float) -> dict[str, float]:
+    """Wait for some time."""
+    time.sleep(min(seconds, 60.0))
+    return {"waited": seconds}
+
+
+def echo(text: str) -> dict[str, str]:
+    """Return a text as it is."""
+    return {"text": text}
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a daemon and the processes below it hold at one moment."""
+
+    memory: int
+    "Resident memory of the daemon's own process, in bytes."
+
+    memory_below: int
+    "That of the processes below it, in bytes."
+
+    processes: int
+    "Processes below it."
+
+    files: int
+    "Open files of the daemon."
+
+    cpu: float
+    "Seconds of CPU time, all processes."
+
+    log: int
+    "Bytes of its log."
+
+    store: int
+    "Bytes of its store."
+
+
+class Victim:
+    """A home, and `anpd up` in it on one core."""
+
+    def __init__(self, folder: Path, home: Path, settings: Mapping[str, str]) -> None:
+        self.folder = folder
+        self.home = home
+        self.log = folder / "victim.log"
+        self._settings = settings
+        self._process: subprocess.Popen[bytes] | None = None
+        self.target = Target("", "", "")
+
+    @property
+    def address(self) -> str:
+        """The address as peers write it."""
+        return f"{self.target.url}#{self.target.did}"
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """True while it runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, core: int | None) -> None:
+        """Start it and wait until peers can connect."""
+        ready = self.folder / "ready.json"
+        ready.unlink(missing_ok=True)
+
+        def set_up() -> None:
+            pin(core)
+            _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(FILES, hard), hard))
+
+        with self.log.open("ab") as written:
+            self._process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "anp", "--home", str(self.home), "up"),
+                    *("--port", "0", "--ready-file", str(ready)),
+                ],
+                env=environment(self._settings),
+                stdin=subprocess.DEVNULL,
+                stdout=written,
+                stderr=written,
+                preexec_fn=set_up,
+            )
+        limit = time.monotonic() + START_TIMEOUT
+        while not ready.exists():
+            if not self.alive or time.monotonic() > limit:
+                raise RuntimeError(f"no daemon:\n{self.log.read_text()[-2_000:]}")
+            time.sleep(0.02)
+        found = json.loads(ready.read_text())
+        api = json.loads((self.home / "api.json").read_text())["api_url"]
+        self.target = Target(found["url"], found["did"], api)
+
+    def stop(self) -> None:
+        """End it as a service manager would, so that its home can be copied."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+            self._process.wait(timeout=30)
+
+    def kill(self) -> None:
+        """End it with SIGKILL; its home is of no use any more."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def figures(self) -> Figures:
+        """Return what it holds now."""
+        return figures_of(self.pid, log=self.log, store=self.home / "store")
+
+
+def figures_of(pid: int, *, log: Path, store: Path) -> Figures:
+    """Return what a daemon and the processes below it hold now."""
+    below = children_of(pid)
+    return Figures(
+        memory=_memory(pid),
+        memory_below=sum(map(_memory, below)),
+        processes=len(below),
+        files=_files(pid),
+        cpu=sum(map(_cpu, [pid, *below])),
+        log=log.stat().st_size if log.exists() else 0,
+        store=sum(one.stat().st_size for one in store.rglob("*") if one.is_file()),
+    )
+
+
+def make_home(folder: Path) -> Path:
+    """Make the home that every run copies, with what good peers call attached."""
+    (folder / "victim_functions.py").write_text(FUNCTIONS)
+    home = folder / "home"
+    attach = ["attach", "python", "victim_functions", "--name", "good"]
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "anp", "--home", str(home), *attach),
+            *("--expose", "*", "--read-only", "echo"),
+        ],
+        cwd=folder,
+        env=environment({}),
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    return home
+
+
+def allow(home: Path, did: str) -> None:
+    """Have the owner allow a peer."""
+    subprocess.run(
+        [sys.executable, "-m", "anp", "--home", str(home), "peers", "allow", did],
+        env=environment({}),
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+
+
+def copy_home(home: Path, to: Path) -> Path:
+    """Copy a home whose daemon does not run."""
+    shutil.copytree(home, to, symlinks=True)
+    return to
+
+
+def environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a daemon with these settings and no others."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("ANPD_", "XDG_"))
+    }
+    given = {"listen__api_port": "0", **settings}
+    ours = {f"ANPD_{name.upper()}": value for name, value in given.items()}
+    return {**kept, **ours, "NO_COLOR": "1"}
+
+
+def _memory(pid: int) -> int:
+    try:
+        fields = Path(f"/proc/{pid}/statm").read_text("ascii").split()
+    except OSError:
+        return 0
+    return int(fields[1]) * resource.getpagesize()
+
+
+def _files(pid: int) -> int:
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return 0
+
+
+def _cpu(pid: int) -> float:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace")
+    except OSError:
+        return 0.0
+    fields = text.rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
