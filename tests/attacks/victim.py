@@ -99,7 +99,12 @@ class Victim:
         """True while it runs."""
         return self._process is not None and self._process.poll() is None
 
-    def start(self, core: int | None) -> None:
+    @property
+    def port(self) -> int:
+        """The port that peers connect to."""
+        return self.target.place[1]
+
+    def start(self, core: int | None, port: int = 0) -> None:
         """Start it and wait until peers can connect."""
         ready = self.folder / "ready.json"
         ready.unlink(missing_ok=True)
@@ -113,7 +118,7 @@ class Victim:
             self._process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "anp", "--home", str(self.home), "up"),
-                    *("--port", "0", "--ready-file", str(ready)),
+                    *("--port", str(port), "--ready-file", str(ready)),
                 ],
                 env=environment(self._settings),
                 stdin=subprocess.DEVNULL,
