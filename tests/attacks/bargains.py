@@ -221,9 +221,9 @@ class TestCaseFlood(Attack):
 class Asking(Negotiating):
     """The base of attacks on a daemon that has a model, which is slow and useless."""
 
-    settings: ClassVar[Mapping[str, str]] = {
-        "llm__model": "slow",
-        "llm__base_url": "http://127.0.0.1:18999/v1",
+    settings: ClassVar[Mapping[str, object]] = {
+        "llm.model": "slow",
+        "llm.base_url": "http://127.0.0.1:18999/v1",
     }
     seconds: ClassVar[float] = 0.5
 
@@ -264,6 +264,14 @@ class ModelBudget(Asking):
     """Strangers whose proposals need the model, which answers slowly."""
 
     name = "model-budget"
+
+    async def go_on(self, peer: RawPeer) -> None:
+        """Answer the counter-proposal of the rules, so that the model has to judge."""
+        async with asyncio.timeout(60):
+            if (await peer.hear_meta()).get("status") == "negotiating":
+                await peer.send_meta(turn(2, "negotiating", self.text()))
+                self.done["proposals"] += 1
+                await peer.hear_meta()
 
 
 class ModelQuestions(Asking):

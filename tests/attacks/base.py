@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
+from anp.errors import AnpError
 from anp.wire.handshake import (
     HandshakeCompleted,
     HandshakeConfig,
@@ -48,7 +49,16 @@ __all__ = [
     "turn",
 ]
 
-FAILURES = (OSError, WebSocketException, asyncio.TimeoutError, EOFError, AssertionError)
+FAILURES = (
+    AnpError,
+    AssertionError,
+    EOFError,
+    KeyError,
+    OSError,
+    TimeoutError,
+    ValueError,
+    WebSocketException,
+)
 "What an attacker gets when it is sent away; it tries again."
 
 PAUSE = 0.5
@@ -88,8 +98,8 @@ class Attack(ABC):
     name: ClassVar[str]
     "The name in the table."
 
-    settings: ClassVar[Mapping[str, str]] = {}
-    "Settings of the daemon under attack, as its environment gives them."
+    settings: ClassVar[Mapping[str, object]] = {}
+    "Settings of the daemon under attack, by dotted name."
 
     addresses: ClassVar[int] = 4
     "Addresses of 127/8 that the attack comes from; none is a good peer's."

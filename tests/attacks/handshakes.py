@@ -145,9 +145,9 @@ class SlowResolvers(Attack):
     """Hellos of `did:wba` names whose documents are on a server that never answers."""
 
     name = "slow-resolvers"
-    settings: ClassVar[Mapping[str, str]] = {
-        "fetch__allow": '["127.0.0.0/8"]',
-        "fetch__allow_http_loopback": "true",
+    settings: ClassVar[Mapping[str, object]] = {
+        "fetch.allow": ["127.0.0.0/8"],
+        "fetch.allow_http_loopback": True,
     }
 
     async def prepare(self) -> None:

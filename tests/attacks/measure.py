@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import math
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,12 +19,24 @@ from typing import Any
 
 from tests.attacks.base import Attack
 from tests.attacks.children import Child, ChildEnded
-from tests.attacks.victim import Figures, Victim, allow, copy_home, make_home
+from tests.attacks.victim import (
+    Figures,
+    Victim,
+    allow,
+    busy,
+    copy_home,
+    cpu_of,
+    make_home,
+)
 
-__all__ = ["Measured", "Run", "Stage", "percentile"]
+__all__ = ["Measured", "Run", "Stage", "all_of", "percentile"]
 
 WARM_CALLS = 60
 "Calls of the listed peers before anything is measured."
+
+
+SETTLE = 1.0
+"Seconds after the attack before the quiet time is measured again."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +46,7 @@ class Stage:
     seconds: float = 8.0
     "Seconds of the attack in which calls and new peers begin."
 
-    quiet: float = 5.0
+    quiet: float = 6.0
     "Seconds of each quiet time, before and after."
 
     grace: float = 6.0
@@ -54,10 +67,13 @@ class Run:
     "Name of the attack."
 
     quiet: dict[str, list[float]]
-    "Milliseconds of the listed peers' calls in both quiet times, by kind."
+    "Milliseconds of the listed peers' calls in the quiet time before, by kind."
 
     calls: dict[str, list[float]]
     "Milliseconds of their calls during the attack."
+
+    again: dict[str, list[float]]
+    "The same in the quiet time after it: harm that lasts, or a machine that changed."
 
     errors: dict[str, int]
     "Errors of those calls, by what they said."
@@ -71,9 +87,6 @@ class Run:
     quiet_arrivals: list[dict[str, Any]]
     "The same in the quiet times."
 
-    drift: float
-    "Median of the quiet time after the attack, as a multiple of the one before it."
-
     before: Figures
     "What the daemon held before the attack."
 
@@ -82,6 +95,9 @@ class Run:
 
     done: dict[str, int]
     "Counts of what the attackers did."
+
+    others: float = 0.0
+    "Part of the daemon's core that went to other programs, over the whole run."
 
     trouble: str = ""
     "What kept the run from being one, such as the end of the daemon."
@@ -97,22 +113,36 @@ class Run:
     @property
     def p99(self) -> float:
         """99th percentile during the attack, as a multiple of the quiet one."""
-        return percentile(self.all_calls, 99) / percentile(self.all_quiet, 99)
+        return percentile(all_of(self.calls), 99) / percentile(all_of(self.quiet), 99)
 
     @property
-    def all_calls(self) -> list[float]:
-        """The times of all kinds of calls during the attack."""
-        return [one for times in self.calls.values() for one in times]
-
-    @property
-    def all_quiet(self) -> list[float]:
-        """The times of all kinds of calls in the quiet times."""
-        return [one for times in self.quiet.values() for one in times]
+    def p99_after(self) -> float:
+        """99th percentile after the attack, as a multiple of the one before it."""
+        return percentile(all_of(self.again), 99) / percentile(all_of(self.quiet), 99)
 
     @property
     def kept_out(self) -> float:
         """Longest time in seconds until a new peer had its first answer."""
         return max((one["seconds"] for one in self.arrivals), default=0.0)
+
+
+class Watch:
+    """Tells how much of the daemon's core other programs took since it was made."""
+
+    def __init__(self, core: int | None, good: Child | None, victim: Victim) -> None:
+        self._core = core
+        self._ours = [victim.pid, *([] if good is None else [good.pid])]
+        self._began = time.monotonic(), self._busy()
+
+    def others(self) -> float:
+        """Return that part, from 0 to 1."""
+        since, taken = self._began
+        cores = len(os.sched_getaffinity(0)) if self._core is None else 1
+        return (self._busy() - taken) / ((time.monotonic() - since) * cores)
+
+    def _busy(self) -> float:
+        # Processes that have ended meanwhile count as others; there are few.
+        return busy(self._core) - sum(map(cpu_of, self._ours))
 
 
 @dataclass(slots=True)
@@ -169,7 +199,7 @@ class Measured:
         folder = self.folder / f"run{next(self._number):03}"
         folder.mkdir()
         home = copy_home(self._home, folder / "home")
-        settings = {"policy__peers": self.policy, **attack.settings}
+        settings = {"policy.peers": self.policy, **attack.settings}
         victim = Victim(folder, home, settings)
         attackers = Child(
             "tests.attacks.attacker",
@@ -186,12 +216,12 @@ class Measured:
 
     async def _run(self, attack: type[Attack], victim: Victim, attackers: Child) -> Run:
         stage, trouble = self.stage, ""
+        watch = Watch(self.cores[0], self._good, victim)
         await attackers.ask(
             {"do": "prepare", "attack": attack.name, "target": asdict(victim.target)},
             timeout=60,
         )
         quiet = await self._measure(stage.quiet, arrivals=stage.arrivals)
-        first = quiet["times"]
         before = victim.figures()
         await attackers.ask({"do": "begin"}, timeout=30)
         during = await self._measure(stage.seconds, arrivals=stage.arrivals)
@@ -204,19 +234,21 @@ class Measured:
         attackers.end()
         if not victim.alive:
             trouble = f"the daemon ended; see {victim.log}"
+        await asyncio.sleep(SETTLE)
         again = await self._measure(stage.quiet, arrivals=stage.arrivals)
         return Run(
             attack.name,
-            quiet={kind: times + again["times"][kind] for kind, times in first.items()},
+            quiet=quiet["times"],
+            again=again["times"],
             calls=during["times"],
             errors=during["errors"],
             quiet_errors={**quiet["errors"], **again["errors"]},
             arrivals=during["arrivals"],
             quiet_arrivals=quiet["arrivals"] + again["arrivals"],
-            drift=_drift(first, again["times"]),
             before=before,
             after=after,
             done=ended["done"],
+            others=watch.others(),
             trouble=trouble or ended["ended"],
         )
 
@@ -237,8 +269,9 @@ class Measured:
         return await self._good.ask(order, timeout=seconds + self.stage.grace + 60)
 
 
-def _drift(first: Mapping[str, list[float]], again: Mapping[str, list[float]]) -> float:
-    return max(percentile(again[one], 50) / percentile(first[one], 50) for one in first)
+def all_of(times: Mapping[str, Sequence[float]]) -> list[float]:
+    """Return the times of all kinds of calls."""
+    return [one for those in times.values() for one in those]
 
 
 def _cores(usable: Sequence[int]) -> tuple[int | None, int | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.attacks.measure import Run, percentile
+from tests.attacks.measure import Run, all_of, percentile
 
 __all__ = [
     "MOST_P99",
@@ -29,7 +29,8 @@ COLUMNS = (
     ("new peer s", 10),
     ("quiet p50/p99 ms", 16),
     ("errors", 9),
-    ("drift x", 7),
+    ("after x", 7),
+    ("others", 6),
     ("MiB", 11),
     ("files", 10),
     ("processes", 9),
@@ -40,10 +41,11 @@ COLUMNS = (
 "Titles and widths; a negative one stands left."
 
 LEGEND = """
-p50 x, p99 x   listed peers' calls during the attack, as multiples of the quiet times
+p50 x, p99 x   listed peers' calls during the attack, as multiples of the quiet time
 new peer s     longest time until a new peer had its first answer; > says it had none
 errors         of the listed peers' calls / all of them
-drift x        median of the quiet time after the attack / of that before it
+after x        p99 in the quiet time after the attack, as a multiple of that before
+others         part of the daemon's core that other programs took: noise
 MiB, files, processes      of the daemon and those below it, before > at the end
 CPU s, log KiB, store KiB  added during the attack
 """
@@ -57,16 +59,17 @@ def header() -> str:
 def line(run: Run) -> str:
     """Return the line of one run."""
     kept_out = any(not one["served"] for one in run.arrivals)
-    before, after = run.before, run.after
+    before, after, quiet = run.before, run.after, all_of(run.quiet)
     return _row(
         [
             run.attack,
             f"{run.p50:.2f}",
             f"{run.p99:.2f}",
             f"{'>' if kept_out else ''}{run.kept_out:.2f}",
-            f"{percentile(run.all_quiet, 50):.1f}/{percentile(run.all_quiet, 99):.1f}",
-            f"{sum(run.errors.values())}/{len(run.all_calls)}",
-            f"{run.drift:.2f}",
+            f"{percentile(quiet, 50):.1f}/{percentile(quiet, 99):.1f}",
+            f"{sum(run.errors.values())}/{len(all_of(run.calls))}",
+            f"{run.p99_after:.2f}",
+            f"{run.others:.0%}",
             f"{_mib(before.memory + before.memory_below)}"
             f">{_mib(after.memory + after.memory_below)}",
             f"{before.files}>{after.files}",
@@ -85,6 +88,8 @@ def findings(run: Run) -> list[str]:
         found.append(run.trouble)
     if run.p99 > MOST_P99:
         found.append(f"p99 of the listed peers is {run.p99:.1f} times the quiet one")
+    if run.p99_after > MOST_P99:
+        found.append(f"after the attack it is still {run.p99_after:.1f} times that")
     if run.errors:
         found.append(f"{sum(run.errors.values())} calls of the listed peers failed")
     if run.kept_out > MOST_SECONDS:

@@ -18,7 +18,16 @@ from bench.ready import children_of
 from tests.attacks.base import Target
 from tests.attacks.children import pin
 
-__all__ = ["Figures", "Victim", "figures_of", "make_home"]
+__all__ = [
+    "Figures",
+    "Victim",
+    "allow",
+    "busy",
+    "copy_home",
+    "cpu_of",
+    "figures_of",
+    "make_home",
+]
 
 FILES = 1024
 "Files that the daemon may open: the soft limit of a login or of systemd."
@@ -75,11 +84,19 @@ class Figures:
 class Victim:
     """A home, and `anpd up` in it on one core."""
 
-    def __init__(self, folder: Path, home: Path, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, home: Path, settings: Mapping[str, object]
+    ) -> None:
+        """Take a home, whose configuration becomes these settings.
+
+        Args:
+            settings: Values by dotted name; plain values, which TOML writes as JSON
+                does.
+        """
         self.folder = folder
         self.home = home
         self.log = folder / "victim.log"
-        self._settings = settings
+        self._settings = {"listen.api_port": 0, **settings}
         self._process: subprocess.Popen[bytes] | None = None
         self.target = Target("", "", "")
 
@@ -106,6 +123,8 @@ class Victim:
 
     def start(self, core: int | None, port: int = 0) -> None:
         """Start it and wait until peers can connect."""
+        lines = (f"{key} = {json.dumps(one)}" for key, one in self._settings.items())
+        (self.home / "anpd.toml").write_text("\n".join([*lines, ""]))
         ready = self.folder / "ready.json"
         ready.unlink(missing_ok=True)
 
@@ -120,7 +139,7 @@ class Victim:
                     *(sys.executable, "-m", "anp", "--home", str(self.home), "up"),
                     *("--port", str(port), "--ready-file", str(ready)),
                 ],
-                env=environment(self._settings),
+                env=environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=written,
                 stderr=written,
@@ -160,10 +179,32 @@ def figures_of(pid: int, *, log: Path, store: Path) -> Figures:
         memory_below=sum(map(_memory, below)),
         processes=len(below),
         files=_files(pid),
-        cpu=sum(map(_cpu, [pid, *below])),
+        cpu=cpu_of(pid),
         log=log.stat().st_size if log.exists() else 0,
         store=sum(one.stat().st_size for one in store.rglob("*") if one.is_file()),
     )
+
+
+def cpu_of(pid: int) -> float:
+    """Return the CPU seconds of a process and of all below it."""
+    return sum(map(_cpu, [pid, *children_of(pid)]))
+
+
+def busy(core: int | None) -> float:
+    """Return the CPU seconds that a core worked since the machine started.
+
+    Args:
+        core: None is all cores.
+    """
+    name = "cpu" if core is None else f"cpu{core}"
+    for line in Path("/proc/stat").read_text("ascii").splitlines():
+        found, *times = line.split()
+        if found == name:
+            # All but idle and waiting for disks; time of guests is in `user` already.
+            user, nice, system, _, _, irq, softirq, steal = map(int, times[:8])
+            ticks = user + nice + system + irq + softirq + steal
+            return ticks / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def make_home(folder: Path) -> Path:
@@ -177,7 +218,7 @@ def make_home(folder: Path) -> Path:
             *("--expose", "*", "--read-only", "echo"),
         ],
         cwd=folder,
-        env=environment({}),
+        env=environment(),
         check=True,
         stdout=subprocess.DEVNULL,
     )
@@ -188,7 +229,7 @@ def allow(home: Path, did: str) -> None:
     """Have the owner allow a peer."""
     subprocess.run(
         [sys.executable, "-m", "anp", "--home", str(home), "peers", "allow", did],
-        env=environment({}),
+        env=environment(),
         check=True,
         stdout=subprocess.DEVNULL,
     )
@@ -200,16 +241,14 @@ def copy_home(home: Path, to: Path) -> Path:
     return to
 
 
-def environment(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a daemon with these settings and no others."""
+def environment() -> dict[str, str]:
+    """Return the environment of a daemon, without settings."""
     kept = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("ANPD_", "XDG_"))
     }
-    given = {"listen__api_port": "0", **settings}
-    ours = {f"ANPD_{name.upper()}": value for name, value in given.items()}
-    return {**kept, **ours, "NO_COLOR": "1"}
+    return {**kept, "NO_COLOR": "1"}
 
 
 def _memory(pid: int) -> int:

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import itertools
 import json
+import math
 import sys
 import tempfile
 import time
@@ -105,9 +106,9 @@ class Soak:
         await fleet.ask(order, timeout=60)
 
     def _thinned(self) -> int:
-        """Return which capabilities are called: every one, every second..."""
-        wanted = -(-self._given.agreements * 6 // (self._given.peers * 5))
-        return max(1, len(CAPABILITIES) // max(1, wanted))
+        """Return which capabilities are called: every first, every second, or less."""
+        each = math.ceil(1.2 * self._given.agreements / self._given.peers)
+        return max(1, int(len(CAPABILITIES) / max(1, each)))
 
     async def _end(self, fleet: Child) -> None:
         try:
@@ -187,7 +188,7 @@ def _print(soak: Soak, ledger: Ledger, trends: list[Trend]) -> None:
     print(f"  {ledger.may_have_run:6}  errors said that it may have run")
     print(f"  {ledger.did_run:6}  of those had run")
     print(f"  {soak.agreements:6}  agreements at the end")
-    for kind, count in ledger.kinds.most_common(12):
+    for kind, count in Counter(ledger.kinds).most_common(12):
         print(f"          {count:6}  {kind}")
     print("faults:")
     for name in ("lost", "doubled", "invented", "denied"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -53,7 +52,7 @@ class Ledger:
     repeated: int = 0
     "Calls of repeatable capabilities that ran more than once, which they may."
 
-    kinds: Counter[str] = field(default_factory=Counter)
+    kinds: dict[str, int] = field(default_factory=dict)
     "Errors by what they said."
 
     examples: list[str] = field(default_factory=list)
@@ -122,7 +121,8 @@ def _check_result(
 def _check_error(
     ledger: Ledger, said: Mapping[str, Any], runs: list[Mapping[str, Any]]
 ) -> None:
-    ledger.kinds[f"{said['error']}{' (may have run)' * said['may_have_run']}"] += 1
+    kind = f"{said['error']}{' (may have run)' * said['may_have_run']}"
+    ledger.kinds[kind] = ledger.kinds.get(kind, 0) + 1
     if said["may_have_run"]:
         ledger.may_have_run += 1
         ledger.did_run += bool(runs)

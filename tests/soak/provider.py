@@ -19,7 +19,7 @@ from tests.attacks.victim import Victim
 
 __all__ = ["CAPABILITIES", "COMES_AND_GOES", "Provider", "read_notes"]
 
-NOTED = ("note_0", "note_1", "note_2", "note_3", "slow", "again")
+NOTED = ("note_0", "note_1", "slow", "note_2", "again", "note_3")
 
 CAPABILITIES = tuple(f"{where}.{name}" for where in "ab" for name in NOTED)
 "Full names of what peers call."
@@ -51,7 +51,7 @@ def write_down(call, value, *, repeatable=False):
 def slow(call: str, value: int) -> dict[str, str]:
     """Multiply by seven and take a while."""
     result = write_down(call, value)
-    time.sleep(0.2 + value % 10 / 10)
+    time.sleep(0.1 + value % 10 / 20)
     return result
 
 
