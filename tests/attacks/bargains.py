@@ -255,23 +255,15 @@ class Asking(Negotiating):
         threading.Thread(target=server.serve_forever, daemon=True).start()
 
     def text(self) -> str:
-        """Propose in words that rules cannot map."""
+        """Propose fields that rules cannot map."""
         number = next(self._numbers)
-        return f"# Requirement\n\n> Please tell me a story of {number} words\n"
+        return document(NEED, {f"amount_{number}": 1, f"words_{number}": "x"})
 
 
 class ModelBudget(Asking):
     """Strangers whose proposals need the model, which answers slowly."""
 
     name = "model-budget"
-
-    async def go_on(self, peer: RawPeer) -> None:
-        """Answer the counter-proposal of the rules, so that the model has to judge."""
-        async with asyncio.timeout(60):
-            if (await peer.hear_meta()).get("status") == "negotiating":
-                await peer.send_meta(turn(2, "negotiating", self.text()))
-                self.done["proposals"] += 1
-                await peer.hear_meta()
 
 
 class ModelQuestions(Asking):
