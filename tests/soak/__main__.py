@@ -23,12 +23,10 @@ from tests.soak.trouble import Event, Trouble, plan
 PEERS_IN_PROCESS = 10
 "A process with more peers would have less than its share of a core for each."
 
-MOST_LATE = 5.0
-"Seconds after which a trouble is left out: a slow machine would have nothing else."
+CALM = 2.0
+"Quiet after a trouble, as a multiple of its time: a slow machine needs calls as well."
 
-NEVER_SKIPPED = {Trouble.KILL_DAEMON, Trouble.ATTACH}
-
-PACE = 1.35
+PACE = 1.25
 "Calls that are begun, as a multiple of those that are wanted: some time is lost."
 
 
@@ -44,6 +42,7 @@ class Soak:
         self._names = itertools.count()
         self._began = 0.0
         self._restarting = False
+        self._calm_until = 0.0
         self.samples: list[Sample] = []
         self.happened: Counter[Trouble] = Counter()
         self.trouble: list[str] = []
@@ -58,10 +57,12 @@ class Soak:
             self._began = time.monotonic()
             sampling = asyncio.create_task(self._sample())
             for event in plan(self._given.seconds):
-                late = time.monotonic() - self._began - event.at
-                await asyncio.sleep(max(0.0, -late))
-                if late < MOST_LATE or event.trouble in NEVER_SKIPPED:
+                await asyncio.sleep(max(0.0, self._began + event.at - time.monotonic()))
+                if self._may_happen(event.trouble):
+                    began = time.monotonic()
                     await self._happen(event)
+                    ended = time.monotonic()
+                    self._calm_until = ended + CALM * (ended - began)
             left = self._began + self._given.seconds - time.monotonic()
             await asyncio.sleep(max(0.0, left))
             sampling.cancel()
@@ -100,7 +101,7 @@ class Soak:
             "address": self._provider.address,
             "numbers": numbers,
             "capabilities": CAPABILITIES[:: self._thinned()],
-            "pause": given.peers * given.seconds / (given.calls * PACE),
+            "rate": given.calls * PACE / (given.peers * given.seconds),
             "life": max(10.0, given.seconds / 5),
         }
         await fleet.ask(order, timeout=60)
@@ -109,6 +110,14 @@ class Soak:
         """Return which capabilities are called: every first, every second, or less."""
         each = math.ceil(1.2 * self._given.agreements / self._given.peers)
         return max(1, int(len(CAPABILITIES) / max(1, each)))
+
+    def _may_happen(self, trouble: Trouble) -> bool:
+        """Say if a trouble may happen now; the daemon's kills always may."""
+        if trouble is Trouble.KILL_DAEMON:
+            return True
+        if trouble is Trouble.ATTACH:
+            return self._provider.is_detached(COMES_AND_GOES)
+        return time.monotonic() >= self._calm_until
 
     async def _end(self, fleet: Child) -> None:
         try:

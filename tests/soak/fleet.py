@@ -13,6 +13,7 @@ import logging
 import os
 import random
 import sys
+import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,10 @@ TIMEOUT = 30.0
 
 BURST = (8, 30)
 "Calls of one capability before the peer turns to another."
+
+
+LEAST_PAUSE = 0.05
+"Seconds between two calls of a peer that is late."
 
 
 class Notes:
@@ -53,9 +58,11 @@ class Peer:
         self._notes = notes
         self._address: str = order["address"]
         self._capabilities: list[str] = order["capabilities"]
-        self._pause: float = order["pause"]
+        self._rate: float = order["rate"]
         self._life: float = order["life"]
         self._random = random.Random(f"{number} {os.getpid()}")
+        self._began = time.monotonic()
+        self._answered = 0
         self.stopping = asyncio.Event()
 
     async def run(self) -> None:
@@ -90,10 +97,15 @@ class Peer:
                 except asyncio.CancelledError:
                     await call
                     raise
-                await self._rest(self._random.uniform(0, 2 * self._pause))
+                await self._rest(self._until_due())
             if self._random.random() < 0.3:
                 for link in list(daemon.links._links):
                     await link.close("gone for a while")
+
+    def _until_due(self) -> float:
+        """Return the seconds until the next call; time that was lost is made good."""
+        due = self._began + (self._answered + self._random.random()) / self._rate
+        return max(LEAST_PAUSE, due - time.monotonic())
 
     async def _call(self, daemon: Daemon, need: Need) -> None:
         name, value = uuid.uuid4().hex, self._random.randrange(10**6)
@@ -113,6 +125,7 @@ class Peer:
                 may_have_run=exc.may_have_run,
             )
         else:
+            self._answered += 1
             self._notes.add(call=name, told=result.output, source=result.source)
 
     def _need(self, capability: str) -> Need:

@@ -103,6 +103,10 @@ class Provider(Victim):
         """Remove the file of an attachment; in effect at the next reload."""
         remove_attachment(self.home / "attachments", name)
 
+    def is_detached(self, name: str) -> bool:
+        """Return whether the file of an attachment was removed."""
+        return not (self.home / "attachments" / f"{name}.json").exists()
+
     def reload(self) -> None:
         """Have the daemon read its attachments again.
 
