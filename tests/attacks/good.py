@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from anp.errors import CallError
+from anp.identity.dids import did_key
 from anp.identity.keys import PrivateKey
 from anp.protocols.envelope.messages import ENVELOPE_URI
 from anp.sidecar.calls.caller import CallRequest
@@ -29,6 +30,9 @@ from tests.attacks.newcomer import ARGUMENTS, NEED, WAYS, arrive
 KINDS = ("agreement", "envelope")
 "The protocols of warm calls, in turn; each kind has a daemon of its own."
 
+NEWCOMERS = 128
+"Keys of new peers; every daemon under attack is new, so that they may come again."
+
 MOST_OPEN = 400
 "Calls that wait for an answer at a time; more are counted as errors at once."
 
@@ -41,6 +45,9 @@ class Good:
 
     def __init__(self, folder: Path) -> None:
         self._daemons = [_daemon(folder / kind) for kind in KINDS]
+        keys = [PrivateKey.generate() for _ in range(NEWCOMERS)]
+        self._new = {did_key(key.public_bytes): key for key in keys}
+        self._arriving = itertools.cycle(keys)
         self._address = ""
 
     async def run(self) -> None:
@@ -49,7 +56,8 @@ class Good:
             async for order in orders():
                 match order["do"]:
                     case "name":
-                        give({"dids": [daemon.did for daemon in self._daemons]})
+                        dids = [daemon.did for daemon in self._daemons]
+                        give({"dids": dids, "new": [*self._new]})
                     case "meet":
                         give(await self._meet(order["address"], order["calls"]))
                     case "measure":
@@ -125,7 +133,8 @@ class Good:
                 coming.append(
                     asyncio.create_task(
                         arrive(
-                            url, did, next(ways), PrivateKey.generate(), give_up=waited
+                            *(url, did, next(ways), next(self._arriving)),
+                            give_up=waited,
                         )
                     )
                 )

@@ -165,6 +165,7 @@ class Measured:
 
     _good: Child | None = None
     _home: Path | None = None
+    _listed: Sequence[str] = ()
     _number: itertools.count[int] = field(default_factory=itertools.count)
 
     async def start(self) -> None:
@@ -175,13 +176,14 @@ class Measured:
             core=self.cores[0],
             log=self.folder / "good.log",
         )
-        dids = (await self._good.ask({"do": "name"}, timeout=60))["dids"]
+        names = await self._good.ask({"do": "name"}, timeout=60)
+        self._listed = names["new"] if self.policy == "listed" else []
         self._home = make_home(self.folder)
         victim = Victim(self.folder, self._home, {})
         victim.start(self.cores[0])
         try:
             await self._meet(victim, 8)
-            for did in dids:
+            for did in names["dids"]:
                 await asyncio.to_thread(allow, self._home, did)
             await self._meet(victim, 8)
         finally:
@@ -200,7 +202,7 @@ class Measured:
         folder.mkdir()
         home = copy_home(self._home, folder / "home")
         settings = {"policy.peers": self.policy, **attack.settings}
-        victim = Victim(folder, home, settings)
+        victim = Victim(folder, home, settings, listed=self._listed)
         attackers = Child(
             "tests.attacks.attacker",
             core=self.cores[1],

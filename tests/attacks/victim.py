@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,14 +85,21 @@ class Victim:
     """A home, and `anpd up` in it on one core."""
 
     def __init__(
-        self, folder: Path, home: Path, settings: Mapping[str, object]
+        self,
+        folder: Path,
+        home: Path,
+        settings: Mapping[str, object],
+        *,
+        listed: Sequence[str] = (),
     ) -> None:
         """Take a home, whose configuration becomes these settings.
 
         Args:
             settings: Values by dotted name; plain values, which TOML writes as JSON
                 does.
+            listed: DIDs of peers that the owner wrote into the configuration.
         """
+        self._listed = listed
         self.folder = folder
         self.home = home
         self.log = folder / "victim.log"
@@ -123,7 +130,9 @@ class Victim:
 
     def start(self, core: int | None, port: int = 0) -> None:
         """Start it and wait until peers can connect."""
-        lines = (f"{key} = {json.dumps(one)}" for key, one in self._settings.items())
+        lines = [f"{key} = {json.dumps(one)}" for key, one in self._settings.items()]
+        for number, did in enumerate(self._listed):
+            lines += ["[[peer]]", f'name = "new{number}"', f'did = "{did}"']
         (self.home / "anpd.toml").write_text("\n".join([*lines, ""]))
         ready = self.folder / "ready.json"
         ready.unlink(missing_ok=True)
