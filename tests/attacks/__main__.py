@@ -12,9 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.attacks.base import Attack
-from tests.attacks.catalogue import ATTACKS
 from tests.attacks.children import ChildEnded, raise_file_limit
+from tests.attacks.kinds.base import Attack
+from tests.attacks.kinds.catalogue import ATTACKS
 from tests.attacks.measure import Measured, Run, Stage
 from tests.attacks.table import LEGEND, MOST_P99, MOST_SECONDS, findings, header, line
 from tests.attacks.table import remarks as remarks_of

@@ -8,9 +8,9 @@ import logging
 import traceback
 from typing import Any
 
-from tests.attacks.base import Target
-from tests.attacks.catalogue import ATTACKS
 from tests.attacks.children import give, orders, raise_file_limit
+from tests.attacks.kinds.base import Target
+from tests.attacks.kinds.catalogue import ATTACKS
 
 
 async def _end(running: asyncio.Task[None]) -> str:

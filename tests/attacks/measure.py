@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.attacks.base import Attack
 from tests.attacks.children import Child, ChildEnded
+from tests.attacks.kinds.base import Attack
 from tests.attacks.victim import (
     Figures,
     Victim,

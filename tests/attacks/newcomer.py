@@ -17,7 +17,7 @@ from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey
 from anp.protocols.envelope.messages import ENVELOPE_URI
 from anp.wire.frames import ProtocolType
-from tests.attacks.base import agree, document, open_channel
+from tests.attacks.kinds.base import agree, document, open_channel
 from tests.e2e.raw_peer import MAX_SIZE, RawPeer
 
 __all__ = ["ARGUMENTS", "NEED", "WAYS", "Arrival", "arrive"]

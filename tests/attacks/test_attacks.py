@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.catalogue import ATTACKS
+from tests.attacks.kinds.catalogue import ATTACKS
 from tests.attacks.measure import Measured, Run, Stage, percentile
 from tests.attacks.table import findings, header, line, remarks
 from tests.attacks.victim import Figures

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.ready import children_of
-from tests.attacks.base import Target
 from tests.attacks.children import pin
+from tests.attacks.kinds.base import Target
 
 __all__ = [
     "Figures",

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from anp.protocols.envelope.messages import ENVELOPE_URI
 from anp.wire.frames import ProtocolType
-from tests.attacks.base import Attack, agree, document, open_channel, said
+from tests.attacks.kinds.base import Attack, agree, document, open_channel, said
 from tests.attacks.newcomer import ARGUMENTS, NEED
 from tests.e2e.raw_peer import RawPeer
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 
-from tests.attacks.base import Attack, open_channel
+from tests.attacks.kinds.base import Attack, open_channel
 
 __all__ = ["ATTACKS"]
 

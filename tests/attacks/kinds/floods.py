@@ -11,7 +11,7 @@ from typing import ClassVar
 from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey
 from anp.wire.frames import ProtocolType
-from tests.attacks.base import Attack, open_channel, said
+from tests.attacks.kinds.base import Attack, open_channel, said
 from tests.e2e.raw_peer import RawPeer
 
 __all__ = ["ATTACKS"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from anp.sidecar.peers.lists import LIST_PATH
-from tests.attacks.base import Attack
+from tests.attacks.kinds.base import Attack
 
 __all__ = ["ATTACKS"]
 

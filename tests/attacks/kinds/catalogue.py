@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.attacks import bargains, faces, floods, handshakes, silence, usage
-from tests.attacks.base import Attack
+from tests.attacks.kinds import bargains, faces, floods, handshakes, silence, usage
+from tests.attacks.kinds.base import Attack
 
 __all__ = ["ATTACKS"]
 

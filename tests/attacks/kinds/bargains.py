@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
-from tests.attacks.base import (
+from tests.attacks.kinds.base import (
     Attack,
     agree,
     document,
