@@ -23,6 +23,9 @@ from tests.soak.trouble import Event, Trouble, plan
 PEERS_IN_PROCESS = 10
 "A process with more peers would have less than its share of a core for each."
 
+EARLY = 0.3
+"Part of the run in which peers call one capability after the other, to agree on all."
+
 CALM = 2.0
 "Quiet after a trouble, as a multiple of its time: a slow machine needs calls as well."
 
@@ -102,9 +105,13 @@ class Soak:
             "numbers": numbers,
             "capabilities": CAPABILITIES[:: self._thinned()],
             "rate": given.calls * PACE / (given.peers * given.seconds),
+            "early": max(0.0, given.seconds * EARLY - self._elapsed()),
             "life": max(10.0, given.seconds / 5),
         }
         await fleet.ask(order, timeout=60)
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._began if self._began else 0.0
 
     def _thinned(self) -> int:
         """Return which capabilities are called: every first, every second, or less."""

@@ -32,6 +32,12 @@ TIMEOUT = 30.0
 BURST = (8, 30)
 "Calls of one capability before the peer turns to another."
 
+FIRST_BURST = (1, 3)
+"The same at the beginning of the run, so that all agreements are made there."
+
+AFTER_ERROR = 0.5
+"Seconds before a peer goes on after an error."
+
 
 LEAST_PAUSE = 0.05
 "Seconds between two calls of a peer that is late."
@@ -62,6 +68,7 @@ class Peer:
         self._life: float = order["life"]
         self._random = random.Random(f"{number} {os.getpid()}")
         self._began = time.monotonic()
+        self._early: float = self._began + order["early"]
         self._answered = 0
         self.stopping = asyncio.Event()
 
@@ -87,17 +94,19 @@ class Peer:
         while not self.stopping.is_set():
             turn += 1
             need = self._need(self._capabilities[turn % len(self._capabilities)])
-            for _ in range(self._random.randint(*BURST)):
+            early = time.monotonic() < self._early
+            burst = FIRST_BURST if early else BURST
+            for _ in range(self._random.randint(*burst)):
                 if self.stopping.is_set():
                     return
                 # A call that has begun is waited for, whatever the time.
                 call = asyncio.create_task(self._call(daemon, need))
                 try:
-                    await asyncio.shield(call)
+                    answered = await asyncio.shield(call)
                 except asyncio.CancelledError:
                     await call
                     raise
-                await self._rest(self._until_due())
+                await self._rest(self._until_due() if answered else AFTER_ERROR)
             if self._random.random() < 0.3:
                 for link in list(daemon.links._links):
                     await link.close("gone for a while")
@@ -107,7 +116,8 @@ class Peer:
         due = self._began + (self._answered + self._random.random()) / self._rate
         return max(LEAST_PAUSE, due - time.monotonic())
 
-    async def _call(self, daemon: Daemon, need: Need) -> None:
+    async def _call(self, daemon: Daemon, need: Need) -> bool:
+        """Make one call, and return whether it was answered."""
         name, value = uuid.uuid4().hex, self._random.randrange(10**6)
         request = CallRequest(
             peer=self._address,
@@ -124,9 +134,10 @@ class Peer:
                 error=f"{exc.kind}: {exc.detail[:100]}",
                 may_have_run=exc.may_have_run,
             )
-        else:
-            self._answered += 1
-            self._notes.add(call=name, told=result.output, source=result.source)
+            return False
+        self._answered += 1
+        self._notes.add(call=name, told=result.output, source=result.source)
+        return True
 
     def _need(self, capability: str) -> Need:
         """Return the need for a capability; every second peer has one of its own."""
