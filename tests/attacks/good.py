@@ -15,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from anp.errors import CallError
+from anp.errors import CallError, ErrorKind
 from anp.identity.dids import did_key
 from anp.identity.keys import PrivateKey
 from anp.protocols.envelope.messages import ENVELOPE_URI
@@ -78,7 +78,7 @@ class Good:
             )
         )
         if result.output.get("number") != "42":
-            raise CallError("unexpected", "a wrong answer")  # type: ignore[arg-type]
+            raise CallError(ErrorKind.UNEXPECTED, "a wrong answer")
 
     async def _meet(self, address: str, calls: int) -> dict[str, Any]:
         self._address = address
