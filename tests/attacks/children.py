@@ -45,6 +45,11 @@ class Child:
         """Its process id."""
         return self._process.pid
 
+    @property
+    def alive(self) -> bool:
+        """True while it runs."""
+        return self._process.poll() is None
+
     async def ask(self, order: dict[str, Any], *, timeout: float) -> Any:
         """Give an order and return the answer.
 

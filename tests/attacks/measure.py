@@ -170,24 +170,27 @@ class Measured:
 
     async def start(self) -> None:
         """Start the good peers, have the owner list them, and make the home."""
+        folder = self.folder / f"start{next(self._number):03}"
+        folder.mkdir()
         self._good = Child(
             "tests.attacks.good",
-            self.folder / "good",
+            folder / "good",
             core=self.cores[0],
-            log=self.folder / "good.log",
+            log=folder / "good.log",
         )
         names = await self._good.ask({"do": "name"}, timeout=60)
         self._listed = names["new"] if self.policy == "listed" else []
-        self._home = make_home(self.folder)
-        victim = Victim(self.folder, self._home, {})
+        self._home = make_home(folder)
+        victim = Victim(folder, self._home, {})
         victim.start(self.cores[0])
         try:
             await self._meet(victim, 8)
             for did in names["dids"]:
                 await asyncio.to_thread(allow, self._home, did)
             await self._meet(victim, 8)
-        finally:
             await asyncio.to_thread(victim.stop)
+        finally:
+            victim.kill()
 
     def end(self) -> None:
         """End the good peers."""
@@ -195,9 +198,15 @@ class Measured:
             self._good.end()
 
     async def run(self, attack: type[Attack]) -> Run:
-        """Measure one attack once."""
+        """Measure one attack once.
+
+        Raises:
+            ChildEnded: The good peers or the attackers ended.
+            RuntimeError: The daemon did not start.
+        """
+        if self._good is None or not self._good.alive:
+            await self.start()
         assert self._home is not None
-        assert self._good is not None
         folder = self.folder / f"run{next(self._number):03}"
         folder.mkdir()
         home = copy_home(self._home, folder / "home")

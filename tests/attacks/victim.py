@@ -189,8 +189,8 @@ def figures_of(pid: int, *, log: Path, store: Path) -> Figures:
         processes=len(below),
         files=_files(pid),
         cpu=cpu_of(pid),
-        log=log.stat().st_size if log.exists() else 0,
-        store=sum(one.stat().st_size for one in store.rglob("*") if one.is_file()),
+        log=_size(log),
+        store=sum(map(_size, store.glob("*"))),
     )
 
 
@@ -258,6 +258,13 @@ def environment() -> dict[str, str]:
         if not name.startswith(("ANPD_", "XDG_"))
     }
     return {**kept, "NO_COLOR": "1"}
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # not there, or gone meanwhile
+        return 0
 
 
 def _memory(pid: int) -> int:

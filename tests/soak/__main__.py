@@ -70,7 +70,12 @@ class Soak:
             await asyncio.sleep(max(0.0, left))
             sampling.cancel()
             await asyncio.gather(*map(self._end, self._fleets.values()))
-            self.agreements = await asyncio.to_thread(self._provider.count_agreements)
+            try:
+                self.agreements = await asyncio.to_thread(
+                    self._provider.count_agreements
+                )
+            except OSError as exc:
+                self.trouble.append(f"the daemon does not answer at the end: {exc}")
         finally:
             for fleet in self._fleets.values():
                 fleet.end()
