@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cache.parts.calls import CallStore
 from cache.parts.keys import KeyStore, end_all_keys
 from cache.parts.library import LibraryStore
 from cache.parts.negotiations import NegotiationStore
@@ -17,7 +18,7 @@ from cache.redis.server import RedisTimes
 __all__ = ["Store", "StoreLimits", "open_store", "store_warnings"]
 
 
-class Store(LibraryStore, NegotiationStore, PeerStore, KeyStore, UsageStore):
+class Store(LibraryStore, NegotiationStore, PeerStore, KeyStore, CallStore, UsageStore):
     """All data that outlives a run of the daemon; see `StoreBase`."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 __all__ = [
+    "NOT_RUN",
     "CapabilityFailed",
     "CasesError",
     "CommunicationEnded",
@@ -99,6 +100,14 @@ class HalfError(NegotiationError):
         self.line = line
 
 
+NOT_RUN = "not run: "
+"""Beginning of a provider's words for a failure before any capability was called.
+
+Every document has room for words, while codes differ, so these words tell the requester
+that a repetition doubles nothing. Without them the call may have run.
+"""
+
+
 class CapabilityFailed(NegotiationError):
     """A capability answered with an error; the half sees it as `CapabilityError`.
 
@@ -110,6 +119,15 @@ class CapabilityFailed(NegotiationError):
         self.code = code
         self.message = message
         self.ran = ran
+
+    @property
+    def told(self) -> str:
+        """The words for the peer; they begin with `NOT_RUN` if nothing ran."""
+        if not self.ran:
+            return NOT_RUN + self.message
+        # A tool's own words must not say so for it.
+        claims = self.message.startswith(NOT_RUN)
+        return f"failed: {self.message}" if claims else self.message
 
 
 class CasesError(NegotiationError):

@@ -10,12 +10,13 @@ from time import monotonic
 from typing import Protocol
 
 from anp.channel.core.events import ChannelOpened, FrameReceived
+from anp.channel.core.limits import KEY_EXPIRED
 from anp.errors import CallError, ErrorCode, ErrorKind
 from anp.wire.frames import Frame, ProtocolType
 from anp.wire.messages import MetaProtocol
 from anp.wire.moment import Moment
 
-__all__ = ["Channel", "ChannelClosed", "read_clocks"]
+__all__ = ["Channel", "ChannelClosed", "call_cut_off", "read_clocks"]
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +39,19 @@ class ChannelClosed(CallError):
         self.by_peer = by_peer
         # The peer proved that it acted on nothing we sent, so it may be sent again.
         self.unprocessed = unprocessed
+
+
+def call_cut_off(ended: ChannelClosed) -> CallError:
+    """Return the error of a call that was in flight when its channel ended."""
+    kind = ErrorKind.PEER_UNREACHABLE
+    if ended.detail == KEY_EXPIRED:
+        kind = ErrorKind.TIMEOUT
+        detail = "no answer before the channel's key expired (channels.key_lifetime)"
+    elif ended.by_peer:
+        detail = f"the peer ended the channel: {ended.detail}"
+    else:
+        detail = f"link_lost: {ended.detail}"
+    return CallError(kind, detail, may_have_run=True)
 
 
 class _Link(Protocol):

@@ -71,10 +71,20 @@ class Client:
         import httpx
 
         address = home.read_api()
+        socket, headers = address.socket, {}
+        self._no_owner = ""
+        try:
+            owner = home.read_owner()
+            socket, headers = owner.socket, {"authorization": f"Bearer {owner.token}"}
+        except CallError as exc:
+            # Another user, such as one in a container beside the daemon's: enough for
+            # calls, and a refusal says what is missing.
+            self._no_owner = exc.detail
         self._http = httpx.Client(
-            transport=httpx.HTTPTransport(uds=address.socket),
+            transport=httpx.HTTPTransport(uds=socket),
             base_url="http://anpd",
             timeout=None,
+            headers=headers,
         )
         self._home = home
 
@@ -102,12 +112,29 @@ class Client:
         Raises:
             CallError: There is no result.
         """
-        answer = self._ask("POST", "/v1/calls", json=body)
+        try:
+            answer = self._ask("POST", "/v1/calls", json=body)
+        except KeyboardInterrupt:
+            # The daemon takes the call back, but the peer may have begun with it.
+            raise CallError(
+                ErrorKind.INTERRUPTED, "interrupted", may_have_run=True
+            ) from None
         found = answer.json()
         if answer.status_code != 202:
             return found
-        self.post(f"/v1/calls/{found['id']}/cancel")
-        raise problem_error(found["problem"])
+        return self.take_back(found)
+
+    def take_back(self, waiting: dict[str, Any]) -> Any:
+        """Cancel a call that waits for an owner; return a result that came meanwhile.
+
+        Raises:
+            CallError: There is no result.
+        """
+        ended = self.post(f"/v1/calls/{waiting['id']}/cancel")
+        if ended["result"] is not None:
+            return ended["result"]
+        ran = (ended["problem"] or {}).get("may_have_run")
+        raise problem_error(ended["problem"] if ran else waiting["problem"])
 
     def events(self, path: str) -> Iterator[dict[str, Any]]:
         """Give server-sent events as they come; first an empty one: the stream is open.
@@ -121,7 +148,7 @@ class Client:
             with self._http.stream("GET", path) as answer:
                 if not answer.is_success:
                     answer.read()
-                    raise _refusal(answer)
+                    raise self._refusal(answer)
                 yield {}
                 for line in answer.iter_lines():
                     if line.startswith("data: "):
@@ -142,16 +169,29 @@ class Client:
         try:
             answer = self._http.request(method, path, **options)
         except httpx.HTTPError as exc:
-            raise self._unreachable(exc) from exc
+            # Who took the request may have acted on it before it went away.
+            sent = method == "POST" and not isinstance(exc, httpx.ConnectError)
+            raise self._unreachable(exc, may_have_run=sent) from exc
         if answer.is_success:
             return answer
-        raise _refusal(answer)
+        raise self._refusal(answer)
 
-    def _unreachable(self, exc: Exception) -> CallError:
+    def _refusal(self, answer: httpx.Response) -> CallError:
+        try:
+            problem = answer.json()
+        except ValueError:
+            problem = None
+        error = problem_error(problem, status=answer.status_code)
+        if self._no_owner and isinstance(problem, dict) and "needed_scope" in problem:
+            return CallError(error.kind, f"{error.detail} ({self._no_owner})")
+        return error
+
+    def _unreachable(self, exc: Exception, *, may_have_run: bool = False) -> CallError:
         return CallError(
             ErrorKind.DAEMON_UNREACHABLE,
             f"the daemon of {self._home.path} does not answer ({exc}); start it "
             f"with: anpd --home {self._home.path} up",
+            may_have_run=may_have_run,
         )
 
 
@@ -170,11 +210,3 @@ def problem_error(problem: Any, *, status: int | None = None) -> CallError:
     except (ValueError, KeyError, TypeError):
         return CallError(ErrorKind.UNEXPECTED, f"the daemon answered {status}")
     return CallError(kind, detail, may_have_run=may_have_run, retry_after=retry_after)
-
-
-def _refusal(answer: httpx.Response) -> CallError:
-    try:
-        problem = answer.json()
-    except ValueError:
-        problem = None
-    return problem_error(problem, status=answer.status_code)

@@ -9,7 +9,9 @@ import sys
 import time
 from typing import Any, Literal, TextIO
 
-__all__ = ["JsonFormatter", "TextFormatter", "log_to"]
+from anp.sidecar.telemetry.log_limit import LOG_LIMIT
+
+__all__ = ["JsonFormatter", "TextFormatter", "limit_lines", "log_to"]
 
 FIELD = re.compile(r"(?:(?P<name>[a-z_]+)=)?(?P<place>%[-#0 +]*\d*(?:\.\d+)?[a-zA-Z%])")
 "A place for an argument in a log line's template, and the name in front of it."
@@ -122,6 +124,13 @@ def log_to(
     for old in list(root.handlers):
         root.removeHandler(old)
     root.addHandler(handler)
+    limit_lines()
     root.setLevel(level.upper())
     for name in (*NOISY, *MORE_NOISY):
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+
+
+def limit_lines() -> None:
+    """Limit the lines of each cause, wherever they are written now."""
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(LOG_LIMIT)

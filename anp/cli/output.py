@@ -84,7 +84,8 @@ def fail(settings: Settings, kind: ErrorKind, detail: str, /, **more: Any) -> in
     """
     # A reason may be a peer's words.
     line = visible(" ".join(detail.split()))
-    progress(f"anpd: {line}")
+    ran = " (it may have run)" if more.get("may_have_run") else ""
+    progress(f"anpd: {line}{ran}")
     if settings.json:
         problem = {
             "type": f"urn:anpd:error:{kind.value}",

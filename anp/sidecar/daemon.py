@@ -13,6 +13,7 @@ from anp.channel.listener import Page
 from anp.identity.well_known import PATH, WellKnown, make_well_known
 from anp.sidecar.calls.events import EventHub
 from anp.sidecar.calls.journal import CallDesk
+from anp.sidecar.calls.keys import PURPOSE, CallKeys
 from anp.sidecar.config.offers import our_meta
 from anp.sidecar.config.settings import Config
 from anp.sidecar.gauges import watch_daemon
@@ -85,7 +86,8 @@ class Daemon:
         self.peer_lists, self.candidates = calls.peer_lists, calls.candidates
         self.finder, self.caller = calls.finder, calls.caller
         self.events = EventHub()
-        self.calls = CallDesk(self.caller.call, self.events)
+        keys = CallKeys(self.store, peers.key.derive(PURPOSE))
+        self.calls = CallDesk(self.caller.call, self.events, keys=keys)
         self.agreer.desk.on_event = self.calls.negotiation
 
     @property

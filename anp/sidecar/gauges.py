@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from anp.channel.links import Links
 from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.telemetry.log_limit import LOG_LIMIT
 from anp.sidecar.telemetry.observer import Observer
 from anp.version import daemon_version
 
@@ -44,6 +45,7 @@ def watch_daemon(
     metrics.watch("anpd_channels", lambda: {(): links.open_channels})
     metrics.watch("anpd_attachments", attachments)
     metrics.watch("anpd_calls_in_flight", lambda: {(): observer.flights.count})
+    metrics.watch("anpd_log_lines_suppressed_total", lambda: {(): LOG_LIMIT.suppressed})
     metrics.watch("anpd_ready", lambda: {(): ready()})
     metrics.watch("anpd_start_time_seconds", lambda: {(): started})
     metrics.watch(

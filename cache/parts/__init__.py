@@ -6,5 +6,6 @@
 * `negotiations`: negotiations, and the owner's decisions for later ones.
 * `peers`: peers under all their DIDs, pins, and the keys of DIDs on the web.
 * `keys`: short-term keys that outlive their link.
+* `calls`: calls of our agent that have an idempotency key.
 * `usage`: counts of calls, accounts and the ledger of calls to models.
 """

@@ -11,6 +11,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from cache.disk import LOCK_TIMEOUT, Database
 from cache.errors import RecordError
+from cache.records.calls import CallRecord
 from cache.records.negotiations import (
     ModelCallRecord,
     NegotiationRecord,
@@ -111,6 +112,8 @@ def key_of(record: Record) -> str:
             return f"model_call/{record.day}/{microseconds:020d}/{record.id}"
         case KeyRecord():
             return f"key/{record.role}/{record.peer_did}/{record.id}"
+        case CallRecord():
+            return f"call/{record.id}"
         case RevocationRecord():
             return f"revocation/{record.hash}/{record.peer_did or '-'}"
         case UsageRecord():

@@ -132,7 +132,8 @@ class Anpd:
             home: The daemon's home.
             socket_path: Its Unix socket, in place of the home.
             url: Its loopback address, such as `http://127.0.0.1:8764`.
-            token: The text of its token file; needed with `url`.
+            token: The text of its token file; needed with `url`. With the owner's
+                token in its place everything is allowed, and calls alone without.
 
         Raises:
             AnpdError: `daemon_unreachable`, no daemon runs in this home.
@@ -186,8 +187,10 @@ class Anpd:
             input: The data.
             timeout: Seconds for negotiation and call together.
             mode: `auto`, `protocol` or `natural-language`.
-            idempotency_key: A repeated call with it gets the first one's result.
-            trust_first_use: Allow a first use over an unencrypted connection.
+            idempotency_key: A repeated call with it gets the first one's result, for 24
+                hours, also after the daemon was restarted.
+            trust_first_use: Allow a first use over an unencrypted connection; needs
+                the owner's token.
 
         Raises:
             ApprovalPending: An owner has to approve first.
@@ -225,15 +228,20 @@ class Anpd:
         Raises:
             AnpdError: There is no result.
         """
-        for _ in self.events(call_id):
-            pass
-        call = self.status(call_id)
+        try:
+            for _ in self.events(call_id):
+                pass
+            call = self.status(call_id)
+        except AnpdError as exc:
+            # Nobody is left who knows how far the call came.
+            exc.may_have_run = exc.may_have_run or exc.kind == "daemon_unreachable"
+            raise
         if call.result is None:
             raise AnpdError(call.problem or {"detail": f"the call is {call.state}"})
         return call.result
 
     def events(self, call_id: str | None = None) -> Iterator[dict[str, Json]]:
-        """Give the events of a call until it is over, or all of the daemon's, live.
+        """Give the events of a call until it is over, or of all our calls, live.
 
         Each has `type`, `at` and `data`.
         """
@@ -286,11 +294,18 @@ class Anpd:
         headers: Mapping[str, str] | None = None,
     ) -> tuple[int, dict[str, Json]]:
         connection = self._connect()
+        # Who took the request may have acted on it before it went away.
+        sent = False
         try:
+            connection.connect()
+            sent = method == "POST"
             answer = self._send(connection, method, path, body, headers or {})
             found = _read(answer)
         except (OSError, http.client.HTTPException) as exc:
-            raise _unreachable(str(exc)) from exc
+            raise _unreachable(str(exc), may_have_run=sent) from exc
+        except AnpdError as exc:
+            exc.may_have_run = sent
+            raise
         finally:
             connection.close()
         if answer.status >= 400:
@@ -348,9 +363,10 @@ def _socket_of(home: Path) -> str:
         raise _unreachable(f"no daemon runs in {home}") from None
 
 
-def _unreachable(why: str) -> AnpdError:
+def _unreachable(why: str, *, may_have_run: bool = False) -> AnpdError:
     detail = f"{why}; start the daemon with: anpd up"
-    return AnpdError({"kind": "daemon_unreachable", "detail": detail})
+    problem: dict[str, Json] = {"kind": "daemon_unreachable", "detail": detail}
+    return AnpdError(problem | ({"may_have_run": True} if may_have_run else {}))
 
 
 def _read(answer: http.client.HTTPResponse) -> dict[str, Json]:

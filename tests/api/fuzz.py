@@ -14,7 +14,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from anp.sidecar.api.guard import load_token
 from anp.sidecar.home.home import Home
 from tests.e2e.daemons import Anpd
 
@@ -28,7 +27,8 @@ def main(schemathesis: str, examples: int) -> int:
         Anpd(Path(folder) / "home", listen__api_port="0").up() as daemon,
     ):
         address = Home(daemon.home).read_api()
-        token = load_token(Path(address.token_file))
+        # Every operation is reached, not only those of scope `agent`.
+        token = Home(daemon.home).read_owner().token
         done = subprocess.run(
             [
                 *(schemathesis, "run", f"{address.api_url}/v1/openapi.json"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cache.records.calls import CallRecord
 from cache.records.negotiations import (
     ModelCallRecord,
     NegotiationRecord,
@@ -151,11 +152,18 @@ REVOCATION = RevocationRecord(
 USAGE = UsageRecord(
     hash=DOCUMENT.hash, agreement=3, served=2, first_used=1000.0, last_used=2000.0
 )
+CALL = CallRecord(
+    id="f" * 64,
+    request="d" * 64,
+    created=1000.0,
+    repeatable=False,
+    sealed="c2VhbGVk",
+)
 RECORDS = (
     *(DOCUMENT, HALF, AGREEMENT, NEGOTIATION, STANDING),
     *(PROVIDER_HALF, PROVIDER_AGREEMENT),
     *(KNOWN_PEER, ALIAS, PIN, ADDRESS, DID_KEYS),
-    *(SPEND, MODEL_CALL, KEY, REVOCATION, USAGE),
+    *(SPEND, MODEL_CALL, KEY, REVOCATION, USAGE, CALL),
 )
 
 

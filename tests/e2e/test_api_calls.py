@@ -12,8 +12,8 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator
 
-from anp.sidecar.home.home import Home
 from tests.e2e.daemons import Anpd
+from tests.e2e.owner import owner_client
 
 SHOP = """
 import time
@@ -42,8 +42,7 @@ class Pair:
     def __init__(self, caller: Anpd, provider: Anpd) -> None:
         self.caller = caller
         self.provider = provider
-        transport = httpx.HTTPTransport(uds=Home(caller.home).read_api().socket)
-        self.api = httpx.Client(transport=transport, base_url="http://anpd", timeout=60)
+        self.api = owner_client(caller.home, timeout=60)
 
     def body(self, need: str, **more: Any) -> dict[str, Any]:
         return {"peer": self.provider.address, "need": need, **more}

@@ -15,6 +15,7 @@ import pytest
 
 from anp.sidecar.home.home import Home
 from tests.e2e.daemons import Anpd
+from tests.e2e.owner import owner_client, owner_headers
 
 CONNECT = """
 import os, socket, sys
@@ -37,19 +38,15 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Anpd]:
 
 @pytest.fixture
 def tcp(daemon: Anpd) -> Iterator[httpx.Client]:
-    """A client on loopback that shows the token."""
-    address = Home(daemon.home).read_api()
-    token = Path(address.token_file).read_text().strip()
-    headers = {"authorization": f"Bearer {token}"}
-    with httpx.Client(base_url=address.api_url, headers=headers) as client:
+    """A client on loopback that shows the owner's token."""
+    url = Home(daemon.home).read_api().api_url
+    with httpx.Client(base_url=url, headers=owner_headers(daemon.home)) as client:
         yield client
 
 
 @pytest.fixture
 def unix(daemon: Anpd) -> Iterator[httpx.Client]:
-    address = Home(daemon.home).read_api()
-    transport = httpx.HTTPTransport(uds=address.socket)
-    with httpx.Client(transport=transport, base_url="http://anpd") as client:
+    with owner_client(daemon.home) as client:
         yield client
 
 

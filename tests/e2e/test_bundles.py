@@ -8,12 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from anp.channel.channel import Channel
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.api.app import make_app
 from anp.sidecar.bound import provider
 from anp.sidecar.bundles.format import (
     MAX_BUNDLE,
@@ -30,6 +28,7 @@ from tests.cache.states import set_state
 from tests.clauses import clause
 from tests.e2e.daemons import Anpd
 from tests.e2e.house import House, house_in
+from tests.e2e.owner import owner_api
 
 LYING = """
 import json
@@ -397,8 +396,7 @@ async def test_the_test_cases_of_a_bundle_are_run_again(tmp_path: Path) -> None:
 async def test_the_local_api_refuses_what_it_cannot_read(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
         ours, _ = await exported(house)
-        transport = httpx.ASGITransport(make_app(house.caller))
-        async with httpx.AsyncClient(transport=transport, base_url="http://x") as api:
+        async with owner_api(house.caller) as api:
             path = "/v1/protocols/import"
             json_type = {"content-type": "application/json"}
             for data, query, status, words in (

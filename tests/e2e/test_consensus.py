@@ -16,7 +16,6 @@ import pytest
 from anp.channel.links import LinkTarget
 from anp.errors import CallError, ConfigError, ErrorKind
 from anp.protocols.envelope import ENVELOPE_URI
-from anp.sidecar.api.app import make_app
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.calls.caller import CallRequest, CallResult
 from anp.sidecar.consensus.entries import SUFFIX, ConsensusEntry, render_entry
@@ -31,6 +30,7 @@ from negotiation.rules.rules import own_terms
 from tests.cache.states import set_state
 from tests.clauses import clause
 from tests.e2e.house import House, house_in
+from tests.e2e.owner import owner_api
 
 URI = "https://protocols.example/twice/1.0"
 
@@ -433,8 +433,7 @@ async def test_what_a_peer_tells_unasked_is_shown_to_the_owner(house: House) -> 
     await session.tell("stock_low", {"sku": "P1", "left": 2})
     await session.tell("stock_out", {"sku": "P1"})
     await call(house, "twice")
-    transport = httpx.ASGITransport(app=make_app(house.provider))
-    async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+    async with owner_api(house.provider) as client:
         heard = (await client.get("/v1/heard")).json()["heard"]
         assert [(one["kind"], one["name"]) for one in heard] == [
             ("event", "stock_low"),

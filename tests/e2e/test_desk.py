@@ -10,10 +10,8 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
-from anp.sidecar.api.app import make_app
 from tests.desk.cassette import (
     CASSETTES,
     NotRecorded,
@@ -26,6 +24,7 @@ from tests.desk.cassette import (
 from tests.desk.scenes import SCENES, Scene, Sides
 from tests.desk.stage import ROOT, Stage, differences, stage
 from tests.e2e.daemons import Anpd
+from tests.e2e.owner import owner_api
 
 WORKING = [name for name, scene in SCENES.items() if scene.steps]
 
@@ -41,8 +40,7 @@ async def check_spend(played: Stage, asked: dict[str, list[Any]]) -> None:
         (Sides.REQUESTER, played.caller),
         (Sides.PROVIDER, played.provider),
     ):
-        app = httpx.ASGITransport(app=make_app(daemon))
-        async with httpx.AsyncClient(transport=app, base_url="http://anpd") as client:
+        async with owner_api(daemon) as client:
             said = (await client.get("/v1/spend", params={"days": 1})).json()
         assert said["total"]["calls"] == len(asked.get(side, []))
 

@@ -7,12 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement import outcomes
-from anp.sidecar.api.app import make_app
 from anp.sidecar.bound import cases
 from anp.sidecar.bound.cases import ProviderCases
 from anp.sidecar.daemon import Daemon
@@ -22,6 +20,7 @@ from negotiation.errors import HalfError
 from tests.clauses import clause
 from tests.e2e.daemons import Anpd
 from tests.e2e.house import House, house_in
+from tests.e2e.owner import owner_api
 from tests.waiting import until
 
 REAL_ANSWER = ProviderCases.answer
@@ -75,8 +74,7 @@ async def until_unserved(house: House) -> None:
 
 async def released(daemon: Daemon, digest: str) -> bool:
     """Release a protocol over the local API; say whether there was anything to."""
-    transport = httpx.ASGITransport(make_app(daemon))
-    async with httpx.AsyncClient(transport=transport, base_url="http://x") as api:
+    async with owner_api(daemon) as api:
         answer = await api.post(f"/v1/protocols/{digest[:12]}/release", json={})
     return bool(answer.json()["released"])
 

@@ -7,11 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.api.app import make_app
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.halves.protocol import Protocol
 from anp.sidecar.library.prune_rules import DAY
@@ -21,13 +19,13 @@ from cache.rows import Rows
 from tests.clauses import clause
 from tests.e2e.daemons import Anpd
 from tests.e2e.house import House, house_in
+from tests.e2e.owner import owner_api
 from tests.waiting import until
 
 
 async def ask(daemon: Daemon, path: str, body: dict[str, Any] | None = None) -> Any:
     """Ask a daemon's local API; post when there is a body."""
-    transport = httpx.ASGITransport(make_app(daemon))
-    async with httpx.AsyncClient(transport=transport, base_url="http://x") as api:
+    async with owner_api(daemon) as api:
         if body is None:
             answer = await api.get(f"/v1/protocols{path}")
         else:

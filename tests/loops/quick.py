@@ -80,6 +80,7 @@ OTHERS: Final = frozenset(
         "anp/sidecar/halves",
         "anp/sidecar/home",
         "anp/sidecar/process",
+        "attacks",
         "browser",
         "callers",
         "deploy",
@@ -90,6 +91,7 @@ OTHERS: Final = frozenset(
         "sandbox/lock",
         "sandbox/pool",
         "sandbox/processes",
+        "soak",
     }
 )
 "Folders whose tests need sockets or processes."

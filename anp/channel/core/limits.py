@@ -8,7 +8,11 @@ from anp.errors import ConfigError
 from anp.wire.handshake import HandshakeConfig
 from anp.wire.meta_protocol import MAX_PAYLOAD, OTHERS_MAX_TEXT
 
-__all__ = ["LinkConfig", "RenewalLimits", "next_wait"]
+__all__ = ["KEY_EXPIRED", "LinkConfig", "RenewalLimits", "next_wait"]
+
+
+KEY_EXPIRED = "the key expired"
+"The reason with which a channel ends at the end of its key's life."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +21,10 @@ class RenewalLimits:
 
     life: float = 0.8
     "Part of its life, from 0 to 1."
+
+    longest_call: float = 0.0
+    """Seconds that a call may be in flight. A key is renewed that long before its end,
+    but not before half of its life."""
 
     messages: int = 2**20
     "Messages in one direction, with the extension `counter`."
@@ -35,7 +43,10 @@ class RenewalLimits:
 
     def due_at(self, opened_at: float, expires_at: float) -> float:
         """Return when a key is to be renewed, in seconds on the clock of both."""
-        return opened_at + self.life * (expires_at - opened_at)
+        whole = expires_at - opened_at
+        return opened_at + min(
+            self.life * whole, max(whole / 2, whole - self.longest_call)
+        )
 
 
 def next_wait(tries: int, *, least: float, most: float, draw: float) -> float:

@@ -18,7 +18,7 @@ from anp.channel.core.events import (
 )
 from anp.channel.core.handshakes import Handshakes
 from anp.channel.core.kept_keys import KeptKeys
-from anp.channel.core.limits import LinkConfig
+from anp.channel.core.limits import KEY_EXPIRED, LinkConfig
 from anp.channel.core.traffic import (
     EXTENSION_CLOSE,
     Crossed,
@@ -324,7 +324,7 @@ class LinkCore:
         self._handshakes.handle_timer(now=now)
         for channel_id, channel in list(self._channels.items()):
             if now.monotonic >= channel.opened.expires_at:
-                self._end(channel_id, "the key expired", by_peer=False)
+                self._end(channel_id, KEY_EXPIRED, by_peer=False)
             elif channel.renew_at is not None and now.monotonic >= channel.renew_at:
                 channel.renew_at = None
                 self._output.tell(RenewalDue(channel_id))
@@ -405,8 +405,8 @@ class LinkCore:
                 return
             error = PeerError(ErrorCode.INVALID_DECRYPTION_KEY, "unknown key id")
         elif now.monotonic >= channel.opened.expires_at:
-            error = PeerError(ErrorCode.DECRYPTION_KEY_EXPIRED, "the key expired")
-            self._end(envelope.secret_key_id, "the key expired", by_peer=False)
+            error = PeerError(ErrorCode.DECRYPTION_KEY_EXPIRED, KEY_EXPIRED)
+            self._end(envelope.secret_key_id, KEY_EXPIRED, by_peer=False)
         else:
             try:
                 self._open(channel, envelope, now=now)

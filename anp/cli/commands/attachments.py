@@ -154,6 +154,9 @@ HINTS = (
         "Capability that answers natural language.",
     ),
     RENAME,
+    _Option(
+        "--show-errors", "show_errors", YES, "Let peers read exceptions word for word."
+    ),
 )
 OPTIONS: dict[str, tuple[_Option, ...]] = {}
 "Options of each kind; the command that attaches again repeats all of them."

@@ -73,10 +73,10 @@ def follow_call(client: Client, body: dict[str, Any]) -> Any:
         call = client.get(path)
         if call["state"] == "waiting":
             # The word of the owner is kept; the same command asks again.
-            client.post(f"{path}/cancel")
+            return client.take_back(call)
     except KeyboardInterrupt:
-        client.post(f"{path}/cancel")
-        raise
+        # Its end says if the peer may have begun with it.
+        call = client.post(f"{path}/cancel")
     if call["result"] is not None:
         return call["result"]
     raise problem_error(call["problem"])

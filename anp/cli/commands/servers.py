@@ -71,8 +71,10 @@ def run(
     The command finds ANPD_HOME, ANPD_SOCKET, ANPD_DID and ANPD_ADDRESS in its
     environment. A daemon that runs in this home already is used, and left running.
     """
+    from anp.cli.logs import limit_lines
     from anp.sidecar.process.run import run_daemon
 
+    limit_lines()
     settings: Settings = context.obj
     home, _ = home_of(settings)
     if home.is_running():

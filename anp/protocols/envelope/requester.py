@@ -31,6 +31,17 @@ from negotiation.strict_json import Json
 
 __all__ = ["EnvelopeRequester"]
 
+NOT_PROCESSED = frozenset(
+    {
+        EnvelopeErrorCode.INVALID_PAYLOAD,
+        EnvelopeErrorCode.AGENT_UNAVAILABLE,
+        EnvelopeErrorCode.UNSUPPORTED_VERSION,
+        EnvelopeErrorCode.UNKNOWN_ACTION,
+        EnvelopeErrorCode.UNKNOWN_MESSAGE_TYPE,
+    }
+)
+"Errors that say that a request was not processed; with any other it may have run."
+
 MAX_COLLECTED = 64
 "Most answers to one request to all that are kept."
 
@@ -215,7 +226,7 @@ class EnvelopeRequester(Side):
                 payload.message,
                 payload.details,
                 may_have_run=payload.details.get("may_have_run") is True
-                or payload.code == EnvelopeErrorCode.TIMEOUT,
+                or payload.code not in NOT_PROCESSED,
             )
         )
         return True

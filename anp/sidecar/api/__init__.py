@@ -4,7 +4,8 @@
 * `table`: the form of an operation, from which routes and OpenAPI follow.
 * `operations`: the operations, one file for each noun.
 * `openapi`: the OpenAPI document.
-* `guard`: decides who may use the API.
+* `guard`: decides who may use the API, and with which scope.
+* `connections`: shares and time limits of connections.
 * `requests`: parts of requests that several operations share, such as pages of lists.
 * `answers`: dataclasses as JSON.
 * `problems`: errors as problem documents, with their HTTP status.

@@ -1,4 +1,4 @@
-"""The local API: on a Unix socket of the owner's, and on loopback if they want it."""
+"""The local API: on a Unix socket, and on loopback if the owner wants it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 import os
 import socket
 from collections.abc import AsyncIterator, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,9 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from anp.errors import CallError, ErrorKind
+from anp.sidecar.api.connections import ConnectionLimits, DoorConfig
 from anp.sidecar.api.dashboard import Dashboard
-from anp.sidecar.api.guard import Door, Guard, load_token
+from anp.sidecar.api.guard import Door, Guard, load_token, new_token
 from anp.sidecar.api.openapi import openapi
 from anp.sidecar.api.operations.calls import CallOperations
 from anp.sidecar.api.operations.capabilities import CapabilityOperations
@@ -35,6 +36,7 @@ from anp.sidecar.api.operations.protocols import ProtocolOperations
 from anp.sidecar.api.problems import http_problem
 from anp.sidecar.api.table import Operation, operations_in, routes_of
 from anp.sidecar.daemon import Daemon
+from anp.sidecar.home.home import OwnerAddress
 from anp.sidecar.mcp.http import McpMount
 from anp.sidecar.telemetry.tracing import TraceContext
 from anp.version import daemon_version
@@ -49,6 +51,15 @@ LOOPBACK = "127.0.0.1"
 BACKLOG = 128
 "Connections that wait to be taken."
 
+ACCEPTED_AT_ONCE = 16
+"""Connections that are taken in one turn of the loop.
+
+The loop also tries this often when descriptors have run out, with a traceback each.
+"""
+
+SOCKET_LIMITS = ConnectionLimits(max_known=192)
+"Limits of a socket: its clients have streams and calls that go on for long."
+
 
 @dataclass(frozen=True, slots=True)
 class Doors:
@@ -57,11 +68,11 @@ class Doors:
     socket: Path
     "The Unix socket."
 
+    token_file: Path
+    "The file with the token of scope `agent`."
+
     url: str | None = None
     "On loopback TCP, or None."
-
-    token_file: Path | None = None
-    "The file with the token for `url`."
 
 
 def operations_of(
@@ -128,12 +139,25 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
     async with contextlib.AsyncExitStack() as stack:
         mount = McpMount(path)
         stack.push_async_callback(mount.close)
-        listener = _unix_listener(path)
-        stack.callback(path.unlink, missing_ok=True)
-        doors = Doors(path)
+        doors = Doors(path, daemon.home.token_file)
         dashboard = Dashboard()
-        app = make_app(daemon, dashboard=dashboard, more=mount.routes())
-        await stack.enter_async_context(_served(listener, app))
+        token, owner_token = load_token(daemon.home.token_file), new_token()
+        app = make_app(
+            daemon,
+            door=Door(token=token, owner_token=owner_token),
+            dashboard=dashboard,
+            more=mount.routes(),
+        )
+        # Connections of the agent's program never take the owner's places.
+        owner_path = daemon.home.owner_socket_path()
+        for name, each in (("socket", path), ("owner", owner_path)):
+            listener = _unix_listener(each)
+            stack.callback(each.unlink, missing_ok=True)
+            await stack.enter_async_context(
+                _served(listener, app, name=name, limits=SOCKET_LIMITS)
+            )
+        daemon.home.write_owner(OwnerAddress(str(owner_path), owner_token))
+        stack.callback(daemon.home.remove_owner)
         opening = asyncio.Lock()
         opened: list[str] = []
 
@@ -141,17 +165,23 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
             """Open the loopback port unless it is open; return its address."""
             async with opening:
                 if not opened:
-                    token = load_token(daemon.home.token_file)
                     tcp = _tcp_listener(daemon.config.listen.api_port or 0)
                     port = tcp.getsockname()[1]
                     session = partial(dashboard.admits, port=port)
                     app = make_app(
                         daemon,
-                        door=Door(port=port, token=token, session=session),
+                        door=Door(
+                            port=port,
+                            token=token,
+                            owner_token=owner_token,
+                            session=session,
+                        ),
                         dashboard=dashboard,
                         more=[*mount.routes(), *dashboard.routes()],
                     )
-                    await loopback.enter_async_context(_served(tcp, app))
+                    await loopback.enter_async_context(
+                        _served(tcp, app, name="port", limits=ConnectionLimits())
+                    )
                     opened.append(f"http://{LOOPBACK}:{port}")
             return opened[0]
 
@@ -159,7 +189,7 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
         loopback = await stack.enter_async_context(contextlib.AsyncExitStack())
         dashboard.opener = open_loopback
         if daemon.config.listen.api_port is not None:
-            doors = Doors(path, await open_loopback(), daemon.home.token_file)
+            doors = replace(doors, url=await open_loopback())
         # Calls and streams end before their servers wait for them.
         stack.push_async_callback(daemon.calls.close)
         stack.callback(daemon.events.close)
@@ -168,25 +198,33 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
 
 
 @contextlib.asynccontextmanager
-async def _served(listener: socket.socket, app: ASGIApp) -> AsyncIterator[None]:
-    server = _Server(
-        uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            ws="none",
-            server_header=False,
-            timeout_graceful_shutdown=5,
-        )
+async def _served(
+    listener: socket.socket, app: ASGIApp, *, name: str, limits: ConnectionLimits
+) -> AsyncIterator[None]:
+    config = DoorConfig(
+        app,
+        name=name,
+        limits=limits,
+        backlog=ACCEPTED_AT_ONCE,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        timeout_graceful_shutdown=5,
     )
+    server = _Server(config)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
+    looking = asyncio.create_task(config.look_after())
     try:
         await server.is_up.wait()
+        # More may wait than are taken at once.
+        listener.listen(BACKLOG)
         yield
     finally:
         server.should_exit = True
         await serving
+        looking.cancel()
         listener.close()
 
 

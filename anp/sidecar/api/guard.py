@@ -1,9 +1,11 @@
-"""The doors of the local API: the owner's socket, and loopback with a token."""
+"""The doors of the local API: the socket, loopback with a token, and their scopes."""
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import secrets
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +14,13 @@ from typing import Final
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anp.errors import CallError, ErrorKind
+from anp.sidecar.api.connections import CONNECTION, Pace
 from anp.sidecar.api.dashboard import is_open
 from anp.sidecar.api.problems import ApiError, problem_of, problem_response
+from anp.sidecar.api.table import LocalScope, give_scope
 from anp.sidecar.home.home import write_atomic
 
-__all__ = ["OPEN_PATHS", "Door", "Guard", "load_token", "refusal"]
+__all__ = ["OPEN_PATHS", "Door", "Guard", "load_token", "new_token", "scope_at"]
 
 OPEN_PATHS: Final = frozenset({"/livez", "/readyz"})
 "Paths that need no token: they say nothing but whether we are well."
@@ -39,7 +43,13 @@ class Door:
     "TCP port on loopback, or None for the Unix socket, whose mode is its lock."
 
     token: str = ""
-    "The token that `Authorization: Bearer` has to give; needed with a port."
+    """The token of scope `agent`, for `Authorization: Bearer`; empty if there is none.
+
+    The port asks for a token; on the socket a request without one is an agent's.
+    """
+
+    owner_token: str = ""
+    "The token of scope `owner`; empty if there is none."
 
     session: Session | None = None
     "Lets our own pages in without the token (SIDECAR.md, Dashboard), if they are on."
@@ -56,30 +66,34 @@ class Door:
         return frozenset(f"http://{host}" for host in self.hosts)
 
 
-def refusal(door: Door, path: str, headers: Mapping[str, str]) -> ApiError | None:
-    """Return why a request may not come in, or None. Pure.
+def scope_at(door: Door, path: str, headers: Mapping[str, str]) -> LocalScope:
+    """Return the scope that a request has. Pure.
 
     Args:
         headers: By lower-case name.
+
+    Raises:
+        ApiError: The request may not come in.
     """
     origin = headers.get("origin")
     if door.port is None:
         # No page can reach a Unix socket, so none has reason to.
-        return None if origin is None else _foreign(origin)
-    if headers.get("host", "").lower() not in door.hosts:
-        return ApiError(421, "this Host is not ours; use http://127.0.0.1 and the port")
-    if origin is not None and origin.lower() not in door.origins:
-        return _foreign(origin)
-    if path in OPEN_PATHS or (door.session is not None and is_open(path)):
-        return None
+        if origin is not None:
+            raise _foreign(origin)
+        if "authorization" not in headers:
+            return LocalScope.AGENT
+    elif headers.get("host", "").lower() not in door.hosts:
+        raise ApiError(421, "this Host is not ours; use http://127.0.0.1 and the port")
+    elif origin is not None and origin.lower() not in door.origins:
+        raise _foreign(origin)
+    scope = _of_token(door, headers.get("authorization", ""))
+    if scope is not LocalScope.NONE:
+        return scope
     if door.session is not None and door.session(headers):
-        return None
-    scheme, _, token = headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and hmac.compare_digest(
-        token.strip().encode(), door.token.encode()
-    ):
-        return None
-    return ApiError(
+        return LocalScope.OWNER
+    if path in OPEN_PATHS or (door.session is not None and is_open(path)):
+        return LocalScope.NONE
+    raise ApiError(
         401,
         "the token is missing or wrong; send Authorization: Bearer with the text of "
         "the file that token_file in api.json names",
@@ -88,12 +102,28 @@ def refusal(door: Door, path: str, headers: Mapping[str, str]) -> ApiError | Non
     )
 
 
+def _of_token(door: Door, authorization: str) -> LocalScope:
+    """Return the scope of the token that a request shows; `NONE` without a good one."""
+    kind, _, token = authorization.partition(" ")
+    if kind.lower() != "bearer":
+        return LocalScope.NONE
+    shown = token.strip().encode()
+    for scope, known in (
+        (LocalScope.OWNER, door.owner_token),
+        (LocalScope.AGENT, door.token),
+    ):
+        if known and hmac.compare_digest(shown, known.encode()):
+            return scope
+    return LocalScope.NONE
+
+
 class Guard:
     """Refuses requests that may not come in, before anything else reads them."""
 
     def __init__(self, app: ASGIApp, door: Door) -> None:
         self._app = app
         self._door = door
+        self._pace = Pace()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -107,12 +137,34 @@ class Guard:
                 await problem_response(problem_of(twice))(scope, receive, send)
                 return
             headers[key] = value.decode("latin-1")
-        refused = refusal(self._door, scope["path"], headers)
-        if refused is None:
-            await self._app(scope, receive, send)
+        try:
+            given = scope_at(self._door, scope["path"], headers)
+            if given is not LocalScope.NONE:
+                _admit(scope)
+        except ApiError as exc:
+            answer = problem_response(problem_of(exc), exc.headers)
+            await self._in_turn(answer, scope, receive, send)
             return
-        answer = problem_response(problem_of(refused), refused.headers)
-        await answer(scope, receive, send)
+        give_scope(scope, given)
+        if given is LocalScope.NONE:
+            await self._in_turn(self._app, scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _in_turn(
+        self, app: ASGIApp, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Answer a request without a good token, when it is its turn."""
+        seconds = self._pace.wait(now=time.monotonic())
+        connection = scope.get("state", {}).get(CONNECTION)
+        if seconds is None and connection is not None:
+            connection.end("too many requests without a token")
+            # Until the server has seen the end, it would miss an answer.
+            while (await receive())["type"] != "http.disconnect":
+                continue
+            return
+        await asyncio.sleep(seconds or 0.0)
+        await app(scope, receive, send)
 
 
 def load_token(path: Path) -> str:
@@ -122,7 +174,7 @@ def load_token(path: Path) -> str:
         CallError: `local_resource`, others may read the file, or it holds no token.
     """
     if not path.exists():
-        write_atomic(path, f"{secrets.token_urlsafe(TOKEN_BYTES)}\n".encode())
+        write_atomic(path, f"{new_token()}\n".encode())
     if path.stat().st_mode & 0o077:
         raise CallError(
             ErrorKind.LOCAL_RESOURCE, f"others may read {path}; run: chmod 600 {path}"
@@ -134,6 +186,27 @@ def load_token(path: Path) -> str:
             ErrorKind.LOCAL_RESOURCE, f"{path} holds no token; remove it for a new one"
         )
     return text
+
+
+def new_token() -> str:
+    """Return a token that nobody can guess."""
+    return secrets.token_urlsafe(TOKEN_BYTES)
+
+
+def _admit(scope: Scope) -> None:
+    """Take the connection of a request out of the share of those without a token.
+
+    Raises:
+        ApiError: Every place of the others is taken, and busy.
+    """
+    connection = scope.get("state", {}).get(CONNECTION)
+    if connection is not None and not (connection.known or connection.admit()):
+        raise ApiError(
+            503,
+            "too many requests are being answered; end one of them, such as a stream "
+            "of events",
+            kind=ErrorKind.LOCAL_RESOURCE,
+        )
 
 
 def _foreign(origin: str) -> ApiError:

@@ -14,16 +14,23 @@ from pydantic_core import core_schema
 
 from anp.sidecar.api.answers import LEFT_OUT
 from anp.sidecar.api.problems import PROBLEM_TYPE, Problem
-from anp.sidecar.api.table import JSON_TYPE, Media, Operation, adapter_of
+from anp.sidecar.api.table import JSON_TYPE, LocalScope, Media, Operation, adapter_of
 from anp.sidecar.config.schema import field_texts
 
 __all__ = ["openapi"]
 
-ALWAYS: Final = (400, 401, 403, 421, 500, 507)
-"Problems of any operation: a bad request, no way in, a fault of ours, a full disk."
+ALWAYS: Final = (400, 401, 403, 421, 500, 503, 507)
+"Problems of any operation: a bad request, no way in, our fault, no place, a full disk."
 
 WITH_BODY: Final = (413, 415)
 "Problems of any operation with a body besides."
+
+SECURITY: Final[dict[LocalScope, list[dict[str, list[str]]]]] = {
+    LocalScope.NONE: [{}],
+    LocalScope.AGENT: [{}, {"token": ["agent"]}],
+    LocalScope.OWNER: [{"token": ["owner"]}],
+}
+"Credentials that each scope needs: on the socket a request without any is an agent's."
 
 TAGS: Final = {
     "calls": "Calls of peers.",
@@ -62,7 +69,6 @@ def openapi(operations: Iterable[Operation], *, version: str) -> dict[str, Any]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/", "description": "The daemon's socket, or loopback."}],
-        "security": [{}, {"token": []}],
         "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
         "paths": paths,
         "components": {
@@ -70,7 +76,9 @@ def openapi(operations: Iterable[Operation], *, version: str) -> dict[str, Any]:
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "On loopback; the socket needs none.",
+                    "description": "The token has a scope, `agent` or `owner`; each "
+                    "operation names the one that it needs. On loopback every request "
+                    "needs a token; on the socket one without has the scope `agent`.",
                 }
             },
             "schemas": schemas.components,
@@ -153,6 +161,7 @@ def _operation(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
+        "security": SECURITY[operation.scope],
         "tags": [operation.tag],
         "responses": _responses(operation, schemas),
     }

@@ -85,6 +85,9 @@ class Problem:
     retry_after: float = LEFT_OUT
     "Seconds after which it can be tried again."
 
+    needed_scope: str = LEFT_OUT
+    "Scope that the request would need, if it was refused for its own."
+
     @classmethod
     def of(
         cls,
@@ -94,6 +97,7 @@ class Problem:
         status: int | None = None,
         may_have_run: bool = False,
         retry_after: float | None = None,
+        needed_scope: str | None = None,
     ) -> Problem:
         """Return the problem of a kind, with that kind's status unless one is given."""
         return cls(
@@ -104,6 +108,7 @@ class Problem:
             kind=kind.value,
             may_have_run=may_have_run or LEFT_OUT,
             retry_after=LEFT_OUT if retry_after is None else retry_after,
+            needed_scope=LEFT_OUT if needed_scope is None else needed_scope,
         )
 
 
@@ -117,9 +122,11 @@ class ApiError(CallError):
         *,
         kind: ErrorKind = ErrorKind.USAGE,
         headers: dict[str, str] | None = None,
+        needed_scope: str | None = None,
     ) -> None:
         super().__init__(kind, detail)
         self.status = status
+        self.needed_scope = needed_scope
         self.headers = headers or {}
 
 
@@ -127,7 +134,12 @@ def problem_of(exc: Exception) -> Problem:
     """Return the problem document of whatever a handler raised."""
     match exc:
         case ApiError():
-            return Problem.of(exc.kind, exc.detail, status=exc.status)
+            return Problem.of(
+                exc.kind,
+                exc.detail,
+                status=exc.status,
+                needed_scope=exc.needed_scope,
+            )
         case UnknownError():
             return Problem.of(exc.kind, exc.detail, status=404)
         case ConflictError():

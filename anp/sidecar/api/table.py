@@ -1,10 +1,17 @@
-"""The operations of the local API: one table from which routes and OpenAPI come."""
+"""The operations of the local API: one table from which routes and OpenAPI come.
+
+Each operation declares the scope that it needs. The agent's program, the MCP face and
+`anpd run` have the scope `agent`: calls, and reading what they need. Whatever approves,
+exposes, trusts or configures needs the scope `owner`. The guard gives each request its
+scope, and the route of an operation checks it.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any, Final, Literal, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -12,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from anp.errors import ErrorKind
 from anp.sidecar.api.answers import JsonAnswer
 from anp.sidecar.api.problems import ApiError, problem_of, problem_response
 from negotiation.errors import JsonError
@@ -22,15 +30,19 @@ __all__ = [
     "MAX_BODY",
     "STRICT",
     "Handler",
+    "LocalScope",
     "Media",
     "Operation",
     "Query",
     "adapter_of",
+    "check_scope",
     "get",
+    "give_scope",
     "integer_of",
     "operations_in",
     "post",
     "routes_of",
+    "scope_of",
 ]
 
 MAX_BODY: Final = 2 * 1024 * 1024
@@ -40,6 +52,9 @@ STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 "The rules by which bodies are read: no unknown field, no text for a number."
 
 JSON_TYPE: Final = "application/json"
+
+SCOPE: Final = "anpd.scope"
+"The key of a request's state (ASGI) under which its scope stands."
 
 Handler = Callable[..., Awaitable[object]]
 """Answers one request, given it and what was read of its body, if it has one.
@@ -54,6 +69,24 @@ H = TypeVar("H", bound=Handler)
 
 Schema = Mapping[str, Any]
 "A JSON Schema."
+
+
+class LocalScope(StrEnum):
+    """A scope, of a request or as an operation needs it."""
+
+    NONE = "none"
+    "No token: it is enough for probes."
+
+    AGENT = "agent"
+    "Calls, and reading what they need; the scope of the socket and of `api.token`."
+
+    OWNER = "owner"
+    "Everything; the scope of the token in `owner.json` and of the dashboard."
+
+    def covers(self, needed: LocalScope) -> bool:
+        """Tell whether a request of this scope may do what needs another."""
+        order = list(LocalScope)
+        return order.index(self) >= order.index(needed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +126,9 @@ class Operation:
     path: str
     "The path, with `{name}` for what varies."
 
+    scope: LocalScope
+    "The scope that a request needs for it; it has no default, so none is forgotten."
+
     name: str
     "Its `operationId`; stable."
 
@@ -128,13 +164,19 @@ class Operation:
 
 
 def operation(
-    method: Literal["GET", "POST"], path: str, answer: type | Media, **more: Any
+    method: Literal["GET", "POST"],
+    path: str,
+    answer: type | Media,
+    *,
+    scope: LocalScope,
+    **more: Any,
 ) -> Callable[[H], H]:
     """Declare that a method of a class carries out an operation.
 
     The method's name gives the name, and its docstring the summary.
 
     Args:
+        scope: The scope that a request needs.
         more: Other fields of `Operation`.
     """
 
@@ -143,6 +185,7 @@ def operation(
         handler.__dict__["operation"] = Operation(
             method=method,
             path=path,
+            scope=scope,
             name=first + "".join(word.capitalize() for word in words),
             summary=handler.__doc__ or "",
             handler=handler,
@@ -197,6 +240,8 @@ def _endpoint_of(operation: Operation) -> Endpoint:
 
     async def endpoint(request: Request) -> Response:
         try:
+            what = f"{operation.method} {operation.path}"
+            check_scope(request, operation.scope, what=what)
             _check_query(operation, request)
             given: list[object] = []
             if operation.body is not None:
@@ -213,6 +258,46 @@ def _endpoint_of(operation: Operation) -> Endpoint:
             return problem_response(problem_of(exc))
 
     return endpoint
+
+
+def give_scope(request: Any, scope: LocalScope) -> None:
+    """Note the scope of a request (an ASGI scope) for the operation that takes it."""
+    request.setdefault("state", {})[SCOPE] = scope
+
+
+def scope_of(request: Request) -> LocalScope:
+    """Return the scope of a request; `NONE` if no guard gave it one."""
+    found = request.scope.get("state", {}).get(SCOPE, LocalScope.NONE)
+    assert isinstance(found, LocalScope), "only give_scope writes it"
+    return found
+
+
+def check_scope(request: Request, needed: LocalScope, *, what: str) -> None:
+    """Let a request pass that has the scope.
+
+    Args:
+        what: The thing that needs it, for the message.
+
+    Raises:
+        ApiError: It has not; 403, with the scope and how to get it.
+    """
+    if scope_of(request).covers(needed):
+        return
+    how = {
+        LocalScope.OWNER: "use the command line as the daemon's user, or the "
+        "dashboard; both show the token in owner.json of the daemon's home",
+    }.get(needed, "send Authorization: Bearer with a token of this daemon")
+    raise ApiError(
+        403,
+        f"{what} needs the scope {needed}, and this request has the scope "
+        f"{scope_of(request)}; {how}",
+        kind=ErrorKind.POLICY,
+        headers={
+            "WWW-Authenticate": 'Bearer realm="anpd", error="insufficient_scope", '
+            f'scope="{needed}"'
+        },
+        needed_scope=needed.value,
+    )
 
 
 def integer_of(request: Request, name: str, default: int) -> int:

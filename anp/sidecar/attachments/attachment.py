@@ -26,13 +26,27 @@ class ToolError(AnpError):
 
     Codes are those of HTTP: 400 arguments it cannot take, 500 it failed, 502 its
     answer is no result, 503 too many calls are running, 504 it took too long.
+
+    Args:
+        may_have_run: False when the tool was certainly not called.
+        private: The words are those of an exception of the owner's code, which are not
+            meant for a peer; see `AttachmentSpec.show_errors`.
     """
 
-    def __init__(self, code: int, message: str) -> None:
+    def __init__(
+        self,
+        code: int,
+        message: str,
+        *,
+        may_have_run: bool = True,
+        private: bool = False,
+    ) -> None:
         message = message[:MAX_MESSAGE]
         super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message
+        self.may_have_run = may_have_run
+        self.private = private
 
 
 class AttachmentError(AnpError):
@@ -117,6 +131,10 @@ class Attachment(Protocol):
     @property
     def problem(self) -> str | None:
         """Why it cannot be called, in words for the owner."""
+
+    @property
+    def show_errors(self) -> bool:
+        """True if the owner lets peers read the exceptions of its code."""
 
     @property
     def skipped(self) -> tuple[str, ...]:

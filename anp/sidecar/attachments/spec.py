@@ -155,6 +155,9 @@ are posted to; `a2a`: the agent card, or the agent's host."
     rename: Mapping[str, str] = field(default_factory=dict)
     "A tool's own name → the name that its capability has in its place."
 
+    show_errors: bool = False
+    "Peers read the words of its exceptions too, not only those of deliberate errors."
+
     def __post_init__(self) -> None:
         if self.kind == "mcp" and not (self.command or self.url):
             raise self._wrong(

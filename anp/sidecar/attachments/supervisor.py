@@ -138,6 +138,11 @@ class SupervisedAttachment(ABC):
         return self._spec.kind
 
     @property
+    def show_errors(self) -> bool:
+        """True if the owner lets peers read the exceptions of its code."""
+        return self._spec.show_errors
+
+    @property
     def skipped(self) -> tuple[str, ...]:
         """Tools that cannot be used and settings of no effect, each with the reason."""
         return self._listing.skipped

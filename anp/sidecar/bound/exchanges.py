@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from negotiation.errors import NOT_RUN, CapabilityFailed
+
 __all__ = ["Exchange", "Exchanges", "RecordedCall"]
 
 MAX_KEPT = 64
@@ -35,8 +37,8 @@ class RecordedCall:
     output: Any = None
     "Its output, when it did not fail."
 
-    failure: tuple[str, str] | None = None
-    "Code and words when it failed."
+    failure: CapabilityFailed | None = None
+    "Its error, when it failed."
 
 
 @dataclass(slots=True)
@@ -70,8 +72,21 @@ class Exchange:
     calls: list[RecordedCall] = field(default_factory=list)
     "Capability calls in their order, where we answered."
 
+    ran: bool = False
+    "True once a capability may have run for it, where we answered."
+
     verification: bool = False
     "True when it went over PT=11, so that fixtures stood in for capabilities."
+
+    def claims_too_much(self, answer: bytes) -> bool:
+        """Return whether an answer passes on that nothing ran, although something did.
+
+        A half may go on after such a failure, run another capability, and then tell the
+        peer of the first one.
+        """
+        failures = (call.failure for call in self.calls)
+        told = any(failure and not failure.ran for failure in failures)
+        return self.ran and told and NOT_RUN.encode() in answer
 
     @property
     def size(self) -> int:

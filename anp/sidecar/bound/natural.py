@@ -11,7 +11,7 @@ import asyncio
 import logging
 from typing import Any
 
-from anp.channel.channel import Channel, ChannelClosed
+from anp.channel.channel import Channel, ChannelClosed, call_cut_off
 from anp.channel.core.events import FrameReceived
 from anp.channel.core.link_core import FrameTooLarge
 from anp.errors import CallError, ErrorKind
@@ -98,7 +98,7 @@ class Spokesman:
                 name, arguments, peer_did=peer, max_payload=MAX_PAYLOAD
             )
         except CapabilityFailed as exc:
-            return f"# Output\n`{name}` failed: {exc.code} {exc.message}\n"
+            return f"# Output\n`{name}` failed: {exc.code} {exc.told}\n"
         texts = list(output.values()) if isinstance(output, dict) else [output]
         if len(texts) == 1 and isinstance(texts[0], str):
             # The words of a tool or a conversation, without a label of ours.
@@ -204,11 +204,7 @@ class Asker:
                     may_have_run=True,
                 ) from None
             except ChannelClosed as exc:
-                raise CallError(
-                    ErrorKind.PEER_UNREACHABLE,
-                    f"link_lost: {exc.detail}",
-                    may_have_run=True,
-                ) from exc
+                raise call_cut_off(exc) from exc
 
     async def _receive(self) -> str:
         while True:

@@ -23,7 +23,12 @@ from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.telemetry.usage import Way
 from anp.wire.frames import ProtocolType
 from cache.records.records import AgreementRecord, AgreementState, HalfRecord
-from negotiation.errors import CapabilityFailed, HalfError, NegotiationError
+from negotiation.errors import (
+    NOT_RUN,
+    CapabilityFailed,
+    HalfError,
+    NegotiationError,
+)
 from negotiation.exchange.dialogue.reports import describe_error
 from negotiation.exchange.events import CasesAgreed, CasesSkipped, CasesVerdict
 from negotiation.mind import Offer
@@ -206,6 +211,8 @@ class BoundProvider(BoundChannel):
                 # so is everybody after a repair.
                 judge_answer=on_call is not None or not self.dialogue.can_report,
             )
+            if exchange.claims_too_much(data):
+                raise HalfError("error", "the answer says that nothing ran, but it did")
         exchange.response, exchange.revision = data, self.half.revision
         kind = (
             ProtocolType.VERIFICATION
@@ -219,6 +226,7 @@ class BoundProvider(BoundChannel):
 
     async def _call(self, exchange: Exchange, name: str, arguments: Any) -> Any:
         kept = RecordedCall(name, arguments)
+        ran, exchange.ran = exchange.ran, True
         try:
             kept.output = await self._parts.capabilities.call(
                 self.half,
@@ -228,7 +236,10 @@ class BoundProvider(BoundChannel):
                 max_payload=self.channel.max_payload,
             )
         except CapabilityFailed as exc:
-            kept.failure = (exc.code, exc.message)
+            exchange.ran = ran or exc.ran
+            # Of several calls one that ran before counts for the whole request.
+            exc.ran = exchange.ran
+            kept.failure = exc
             raise
         finally:
             exchange.calls.append(kept)
@@ -255,6 +266,8 @@ class BoundProvider(BoundChannel):
         logger.warning(
             "request not answered peer=%s reason=%r", self._peer, reason[:200]
         )
+        if not exchange.ran:
+            reason = NOT_RUN + reason
         if self.dialogue.can_report:
             await self.dialogue.refuse(exchange.request_id, reason[:300])
         else:
@@ -326,7 +339,7 @@ class BoundProvider(BoundChannel):
                 return await self._call(exchange, name, arguments)
             exchange.calls.append(call)
             if call.failure is not None:
-                raise CapabilityFailed(*call.failure)
+                raise call.failure
             return call.output
 
         return on_call

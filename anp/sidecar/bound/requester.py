@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from anp.channel.channel import Channel, ChannelClosed
+from anp.channel.channel import Channel, ChannelClosed, call_cut_off
 from anp.channel.core.events import FrameReceived
 from anp.channel.core.link_core import FrameTooLarge
 from anp.errors import CallError, ErrorKind
@@ -20,7 +20,7 @@ from anp.sidecar.bound.exchanges import Exchange
 from anp.sidecar.halves.protocol import Answer, Protocol
 from anp.wire.frames import ProtocolType
 from cache.records.records import AgreementRecord, HalfRecord
-from negotiation.errors import HalfError, NegotiationError
+from negotiation.errors import NOT_RUN, HalfError, NegotiationError
 from negotiation.exchange.dialogue.reports import describe_error
 from negotiation.exchange.events import CasesAgreed, CasesSkipped, CasesVerdict
 from negotiation.llm.asking.budget import BudgetExhausted
@@ -173,11 +173,7 @@ class BoundRequester(BoundChannel):
             # A request that the peer proved not to have acted on may be sent again.
             error: Exception = exc
             if not exc.unprocessed:
-                error = CallError(
-                    ErrorKind.PEER_UNREACHABLE,
-                    f"link_lost: {exc.detail}",
-                    may_have_run=True,
-                )
+                error = call_cut_off(exc)
             for waiting in list(self._pending.values()):
                 _fail(waiting, error)
         finally:
@@ -283,7 +279,7 @@ class BoundRequester(BoundChannel):
         reason: str,
         *,
         kind: ErrorKind = ErrorKind.GENERATED_CODE,
-        may_have_run: bool = False,
+        may_have_run: bool = True,
     ) -> None:
         waiting = self._pending.get(exchange.message_id or "")
         if waiting is not None:
@@ -328,7 +324,9 @@ class BoundRequester(BoundChannel):
         exchange = self._find(reference)
         if exchange is not None:
             self._end_call(
-                exchange, f"the peer cannot answer: {reason}", may_have_run=True
+                exchange,
+                f"the peer cannot answer: {reason}",
+                may_have_run=not reason.startswith(NOT_RUN),
             )
 
 

@@ -2,6 +2,7 @@
 
 * `caller`: carries one call from the request to its answer.
 * `journal`: calls that outlive their request, kept by id.
+* `keys`: idempotency keys on disk, so that they outlive the daemon.
 * `events`: events of the daemon, and the hub that spreads them.
 * `binder`: finds or makes the protocol for a need, and a channel bound to it.
 * `candidates`: the consensus protocols that serve a call.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any
@@ -24,6 +24,7 @@ from anp.sidecar.minds.cost import NO_COST, Cost
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.usage import UseCounter, Way
+from cache.errors import CacheError
 from cache.records.records import Count, Hash
 from cache.store import Store
 from negotiation.errors import NegotiationError
@@ -83,6 +84,10 @@ class CallRequest:
 
     on_progress: Callable[[str, float], None] | None = None
     "Called after each step, with the step and the milliseconds until then."
+
+    on_send: Callable[[bool], Awaitable[None]] | None = None
+    """Awaited before the first byte of a request to the peer leaves; what it raises
+    keeps the request here. It is told if the request may be repeated without harm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +219,15 @@ class Caller:
             if request.on_progress is not None:
                 request.on_progress(what, ms)
 
+        sent, told = False, request.on_send
+
+        async def on_send(repeatable: bool) -> None:
+            nonlocal sent
+            if told is not None:
+                await told(repeatable)
+            sent = True
+
+        request = replace(request, on_send=on_send)
         if not isinstance(request.arguments, dict):
             raise CallError(ErrorKind.USAGE, "the input has to be a JSON object")
         try:
@@ -224,11 +238,13 @@ class Caller:
                 else:
                     result = await self._through_protocol(request, mark)
         except TimeoutError:
-            raise CallError(
-                ErrorKind.TIMEOUT,
-                "no result in time; --timeout gives more, the peer may still be at it",
-                may_have_run=True,
-            ) from None
+            late = "no result in time; --timeout gives more"
+            if sent:
+                late += ", the peer may still be at it"
+            raise CallError(ErrorKind.TIMEOUT, late, may_have_run=sent) from None
+        except CacheError as exc:
+            text = str(exc)
+            raise CallError(ErrorKind.LOCAL_RESOURCE, text, may_have_run=sent) from exc
         return replace(
             result,
             ms=round((time.monotonic() - started) * 1000, 1),
@@ -334,6 +350,8 @@ class Caller:
         text = render_natural_request(request.need.requirement, request.arguments)
         for last in (False, True):
             asker = await self._binder.requesters.open_asker(target, mark)
+            if request.on_send is not None:
+                await request.on_send(False)
             try:
                 answer = await asker.ask(text)
                 break
@@ -368,6 +386,8 @@ class Caller:
         lost = served = False
         outdated: Outdated | None = None
         while True:
+            if request.on_send is not None:
+                await request.on_send(prepared.repeatable)
             try:
                 try:
                     answer = await prepared.send()
@@ -393,13 +413,17 @@ class Caller:
                     raise
                 outdated = exc
                 mark(f"the peer published other data: {exc.detail[:100]}")
-            prepared = await self._binder.prepare(
-                target,
-                demand,
-                mark,
-                named=None if served else request.protocol,
-                consensus=not served,
-            )
+            try:
+                prepared = await self._binder.prepare(
+                    target,
+                    demand,
+                    mark,
+                    named=None if served else request.protocol,
+                    consensus=not served,
+                )
+            except CallError as exc:
+                exc.may_have_run |= outdated is not None and outdated.may_have_run
+                raise
             if outdated and outdated.may_have_run and not prepared.repeatable:
                 raise outdated
 
@@ -429,7 +453,9 @@ class Caller:
         if answer.error is not None:
             code, message = answer.error
             raise CallError(
-                ErrorKind.APPLICATION_ERROR, f"the peer answered {code}: {message}"
+                ErrorKind.APPLICATION_ERROR,
+                f"the peer answered {code}: {message}",
+                may_have_run=not answer.not_run,
             )
         if need.output_schema is None:
             return

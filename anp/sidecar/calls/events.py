@@ -18,6 +18,9 @@ MAX_WAITING: Final = 1_000
 MAX_WATCHERS: Final = 64
 "Watchers at a time."
 
+MORE_FOR_OWNER: Final = 16
+"Watchers that the owner may have besides, whatever agents do."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
@@ -77,10 +80,10 @@ class EventHub:
         self._watchers: set[Subscription] = set()
         self._closed = False
 
-    @property
-    def is_full(self) -> bool:
-        """True if no more watchers are let in."""
-        return len(self._watchers) >= MAX_WATCHERS
+    def has_room(self, *, by_owner: bool) -> bool:
+        """Tell whether another watcher is let in, for the owner or for an agent."""
+        most = MAX_WATCHERS + (MORE_FOR_OWNER if by_owner else 0)
+        return len(self._watchers) < most
 
     def publish(self, event_type: str, data: dict[str, Any]) -> Event:
         """Tell the watchers, and return what they were told."""

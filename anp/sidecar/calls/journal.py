@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from typing import Any, Final
 
 from anp.errors import (
@@ -23,6 +24,7 @@ from anp.errors import (
 )
 from anp.sidecar.calls.caller import CallRequest, CallResult
 from anp.sidecar.calls.events import Event, EventHub, Subscription
+from anp.sidecar.calls.keys import CallKeys, Outcome
 from cache.errors import CacheError
 from negotiation.errors import NegotiationError
 from negotiation.need import Role
@@ -33,6 +35,9 @@ logger = logging.getLogger(__name__)
 
 MAX_RUNNING: Final = 256
 "Calls under way at a time."
+
+MORE_FOR_OWNER: Final = 16
+"Calls that the owner may have under way besides, whatever agents do."
 
 MAX_KEPT: Final = 1_000
 "Calls that are over and whose results are kept."
@@ -78,6 +83,8 @@ class KeptCall:
         self.id = call_id
         self.request = request
         self.key = key
+        self.by_owner = False
+        "True if the owner began it, so that no agent sees it or takes it back."
         self.created = now
         self.ended: float | None = None
         self.size = 0
@@ -90,6 +97,8 @@ class KeptCall:
         self.watchers: set[Subscription] = set()
         self.settled = asyncio.Event()
         self.decided = asyncio.Event()
+        self.sent = False
+        "True once bytes of a request may have left for the peer."
         self.task: asyncio.Task[None] | None = None
 
     @property
@@ -105,7 +114,8 @@ CURRENT: ContextVar[str | None] = ContextVar("current_call", default=None)
 class CallDesk:
     """Carries each call in an asyncio task, and keeps its result for a while.
 
-    It lives in memory: a daemon that starts anew knows no earlier call.
+    It lives in memory: a daemon that starts anew knows only the earlier calls that had
+    an idempotency key.
     """
 
     def __init__(
@@ -113,11 +123,13 @@ class CallDesk:
         carry: Callable[[CallRequest], Awaitable[CallResult]],
         hub: EventHub,
         *,
+        keys: CallKeys | None = None,
         clock: Callable[[], float] = time.time,
         again_after: tuple[float, ...] = AGAIN_AFTER,
     ) -> None:
         self._carry = carry
         self._hub = hub
+        self._keys = keys
         self._clock = clock
         self._again_after = again_after
         self._calls: dict[str, KeptCall] = {}
@@ -126,37 +138,72 @@ class CallDesk:
         self._over_size = 0
         self._by_key: dict[str, KeptCall] = {}
 
-    def start(self, request: CallRequest, *, key: str | None = None) -> KeptCall:
+    async def start(
+        self, request: CallRequest, *, key: str | None = None, by_owner: bool = False
+    ) -> KeptCall:
         """Begin a call, or return the one that began with this key.
 
         A first attempt that failed without having run is no result, so its key counts
         anew.
 
         Args:
-            key: The caller's idempotency key.
+            key: The caller's idempotency key; those of owner and agent are apart.
+            by_owner: True if the owner calls, False if an agent does.
 
         Raises:
             ConflictError: The key belongs to another call.
             BusyError: Too many calls are under way.
+            StoreUnavailable: Nobody knows if the key was used before.
         """
         self._drop_old()
-        known = self._by_key.get(key) if key is not None else None
-        if known is not None and not _never_ran(known):
-            if known.request != request:
-                raise ConflictError("this idempotency_key was used for another call")
+        if key is not None:
+            key = f"{'owner' if by_owner else 'agent'}:{key}"
+        known = self._known(key, request)
+        if known is None and key is not None and self._keys is not None:
+            earlier = await self._keys.find(key, request)
+            # Another request with this key may have come meanwhile.
+            known = self._known(key, request)
+            if known is None and earlier is not None:
+                known = self._restore(key, request, earlier)
+                known.by_owner = by_owner
+        if known is not None:
             return known
         under_way = len(self._calls) - len(self._over)
-        if under_way >= MAX_RUNNING:
+        most = MAX_RUNNING + (MORE_FOR_OWNER if by_owner else 0)
+        if under_way >= most:
             raise BusyError(
-                f"{under_way} calls are under way, at most {MAX_RUNNING}; wait for one",
+                f"{under_way} calls are under way, at most {most}; wait for one",
                 retry_after=1.0,
             )
         call = KeptCall(secrets.token_hex(8), request, now=self._clock(), key=key)
+        call.by_owner = by_owner
         self._calls[call.id] = call
         if key is not None:
             self._by_key[key] = call
         self._tell(call, "call.started", {"peer": request.peer})
         call.task = asyncio.create_task(self._run(call))
+        return call
+
+    def _known(self, key: str | None, request: CallRequest) -> KeptCall | None:
+        """Return the call in memory that has this key, unless it may be made again."""
+        known = self._by_key.get(key) if key is not None else None
+        if known is None or _never_ran(known):
+            return None
+        if known.request != request:
+            raise ConflictError("this idempotency_key was used for another call")
+        return known
+
+    def _restore(self, key: str, request: CallRequest, found: Outcome) -> KeptCall:
+        """Keep a call again that an earlier run of the daemon made."""
+        call = KeptCall(found.id, request, now=found.created, key=key)
+        call.result, call.error = found.result, found.error
+        call.state = CallState.FAILED if found.result is None else CallState.DONE
+        call.size = len(repr(found.result))
+        call.ended = self._clock()
+        call.settled.set()
+        self._calls[call.id] = self._by_key[key] = call
+        self._over.append(call)
+        self._over_size += call.size
         return call
 
     def find(self, call_id: str) -> KeptCall:
@@ -241,16 +288,24 @@ class CallDesk:
             call.size = len(repr(call.result.output))
         except asyncio.CancelledError:
             call.state = CallState.CANCELLED
-            call.error = CallError(ErrorKind.INTERRUPTED, "the call was cancelled")
-        except (AnpError, CacheError, NegotiationError) as exc:
+            call.error = CallError(
+                ErrorKind.INTERRUPTED, "the call was cancelled", may_have_run=call.sent
+            )
+        except CallError as exc:
             call.state, call.error = CallState.FAILED, exc
+        except (AnpError, CacheError, NegotiationError) as exc:
+            call.state = CallState.FAILED
+            call.error = _late(exc) if call.sent else exc
         except Exception:
             # One call must not take others down.
             logger.exception("call failed id=%s", call.id)
             call.state = CallState.FAILED
             call.error = CallError(
-                ErrorKind.UNEXPECTED, "unexpected error; see the log"
+                ErrorKind.UNEXPECTED,
+                "unexpected error; see the log",
+                may_have_run=call.sent,
             )
+        await self._keep_outcome(call)
         call.ended = self._clock()
         call.next_attempt = None
         self._over.append(call)
@@ -261,6 +316,25 @@ class CallDesk:
             watcher.close()
         call.settled.set()
 
+    async def _sending(self, call: KeptCall, repeatable: bool) -> None:
+        """Note that a request is about to leave; see `CallRequest.on_send`."""
+        if call.key is not None and self._keys is not None:
+            await self._keys.begin(call.key, call.request, repeatable=repeatable)
+        call.sent = True
+
+    async def _keep_outcome(self, call: KeptCall) -> None:
+        """Store the outcome of a key before anybody learns it."""
+        if call.key is None or self._keys is None:
+            return
+        if _never_ran(call):
+            await self._keys.drop(call.key)
+            return
+        error = call.error if isinstance(call.error, CallError) else None
+        outcome = Outcome(
+            id=call.id, created=call.created, result=call.result, error=error
+        )
+        await self._keys.end(call.key, outcome)
+
     def _current(self) -> KeptCall | None:
         call = self._calls.get(CURRENT.get() or "")
         return None if call is None or call.is_over else call
@@ -269,11 +343,15 @@ class CallDesk:
         """Call, and again while an owner's approval is missing."""
         limit = call.request.timeout
         deadline = None if limit is None else time.monotonic() + limit
-        request = call.request
+        request = replace(
+            call.request,
+            on_progress=self.progress,
+            on_send=partial(self._sending, call),
+        )
         for wait in (*self._again_after, None):
             call.decided.clear()
             try:
-                return await self._carry(replace(request, on_progress=self.progress))
+                return await self._carry(request)
             except CallError as exc:
                 if exc.kind is not ErrorKind.APPROVAL_PENDING or wait is None:
                     raise
@@ -335,16 +413,14 @@ def _never_ran(call: KeptCall) -> bool:
     """Return whether a call failed before the peer can have acted on it."""
     if call.state not in {CallState.FAILED, CallState.CANCELLED}:
         return False
-    if not isinstance(call.error, CallError):
-        return True
-    # A peer's own error is a result: the peer acted on the request.
-    acted = call.error.kind in {
-        ErrorKind.APPLICATION_ERROR,
-        ErrorKind.GENERATED_CODE,
-        ErrorKind.UNEXPECTED,
-        ErrorKind.INTERRUPTED,
-    }
-    return not acted and not call.error.may_have_run
+    return not (isinstance(call.error, CallError) and call.error.may_have_run)
+
+
+def _late(exc: Exception) -> CallError:
+    """Return an error of ours that came after the request had left."""
+    local = isinstance(exc, CacheError)
+    kind = ErrorKind.LOCAL_RESOURCE if local else ErrorKind.UNEXPECTED
+    return CallError(kind, str(exc), may_have_run=True)
 
 
 def _decided(event_type: str) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
+from time import monotonic
 from typing import Protocol
 
 from anp.channel.channel import Channel
@@ -37,9 +38,15 @@ class Renewable(Protocol):
 
 
 class Renewer:
-    """Watches channels, and replaces each by another before its key ends."""
+    """Watches channels, and replaces each by another before its key ends.
 
-    def __init__(self) -> None:
+    Args:
+        longest_call: Seconds that a call may be in flight. Within so long of its end a
+            key takes no new calls, even if there is no other yet.
+    """
+
+    def __init__(self, *, longest_call: float = 0.0) -> None:
+        self._longest_call = longest_call
         self._tasks: set[asyncio.Task[None]] = set()
 
     def watch(
@@ -67,7 +74,7 @@ class Renewer:
             return
         if EXTENSION_CLOSE in channel.extensions:
             meta = bind_meta(channel.own_meta, binding, offer=True)
-            renewed = await _renewed(channel, meta)
+            renewed = await self._renewed(channel, meta)
             if renewed is None:
                 return
             answer = renewed.peer_meta
@@ -82,20 +89,21 @@ class Renewer:
         await bound.wait_idle()
         await channel.close("renewed")
 
-
-async def _renewed(channel: Channel, meta: MetaProtocol) -> Channel | None:
-    """Return the channel after this one; None when this one ended meanwhile."""
-    tries = 0
-    while True:
-        try:
-            return await channel.renew(meta)
-        except CallError as exc:
-            logger.info("renewal failed peer=%s reason=%s", channel.peer_did, exc)
-        wait = next_wait(tries, least=MIN_WAIT, most=MAX_WAIT, draw=random.random())
-        tries += 1
-        try:
-            async with asyncio.timeout(wait):
-                await channel.wait_ended()
-        except TimeoutError:
-            continue
-        return None
+    async def _renewed(self, channel: Channel, meta: MetaProtocol) -> Channel | None:
+        """Return the channel after this one; None when this one ended meanwhile."""
+        tries = 0
+        while True:
+            try:
+                return await channel.renew(meta)
+            except CallError as exc:
+                logger.info("renewal failed peer=%s reason=%s", channel.peer_did, exc)
+            if channel.opened.expires_at - monotonic() < self._longest_call:
+                channel.retire()
+            wait = next_wait(tries, least=MIN_WAIT, most=MAX_WAIT, draw=random.random())
+            tries += 1
+            try:
+                async with asyncio.timeout(wait):
+                    await channel.wait_ended()
+            except TimeoutError:
+                continue
+            return None

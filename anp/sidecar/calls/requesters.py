@@ -56,7 +56,7 @@ class Requesters:
         self._opening: dict[str, asyncio.Lock] = {}
         self._retiring: set[asyncio.Task[None]] = set()
         self._revoked: dict[tuple[str, str | None], str] = {}
-        self._renewer = Renewer()
+        self._renewer = Renewer(longest_call=parts.call_timeout)
 
     def live(self, agreement: AgreementRecord, did: str) -> BoundRequester | None:
         """Return the open channel of an agreement, or None.

@@ -52,7 +52,10 @@ def links_config(config: Config) -> LinksConfig:
     return LinksConfig(
         link=LinkConfig(
             handshake=HandshakeConfig(key_lifetime=config.channels.key_lifetime),
-            renewal=RenewalLimits(messages=config.channels.renew_messages),
+            renewal=RenewalLimits(
+                messages=config.channels.renew_messages,
+                longest_call=config.call.timeout,
+            ),
             resumption=config.channels.resumption,
             max_message=config.limits.max_message,
             max_payload=config.limits.max_payload,

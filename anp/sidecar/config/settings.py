@@ -341,7 +341,8 @@ class ChannelsConfig(Section):
     "Keep keys, encrypted; if both sides do, calls after a restart need no handshake."
 
     key_lifetime: Annotated[int, Field(ge=1, le=31_536_000)] = 864_000  # WIRE row 16
-    "Seconds a key is offered for; it is renewed at 80 % of them."
+    "Seconds a key is offered for; it is renewed at 80 % of them, or earlier if \
+`call.timeout` is more than what is left."
 
     max_frame: Annotated[int, Field(ge=LEAST_MAX_MESSAGE, le=2**31)] = 16 * 1024 * 1024
     "Plaintext bytes of one frame, with peers that have our extension for it."

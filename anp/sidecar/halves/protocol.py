@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from negotiation.document.message_judge import MessageJudge
 from negotiation.document.shape import Document, MessageKind
-from negotiation.errors import NegotiationError
+from negotiation.errors import NOT_RUN, NegotiationError
 from negotiation.mind import HalfRunner, Validator
 from negotiation.strict_json import Json
 
@@ -31,6 +31,9 @@ class Answer:
 
     error: tuple[int | str, str] | None
     "Code and message that the document's own error response carried."
+
+    not_run: bool = False
+    "True when the peer says that it failed before anything was run."
 
 
 class Protocol:
@@ -119,7 +122,8 @@ class Protocol:
         code, message = error.get("code"), error.get("message")
         if isinstance(code, bool) or not isinstance(code, int | str):
             code = "error"
-        return Answer(message_id, None, (code, str(message)[:500]))
+        words = str(message)[:500]
+        return Answer(message_id, None, (code, words), words.startswith(NOT_RUN))
 
     async def handle(
         self,

@@ -58,7 +58,7 @@ class LoadedHalf:
                 return await on_call(name, params)
             except CapabilityFailed as exc:
                 code = int(exc.code) if exc.code.isdigit() else 500
-                raise CapabilityFailure(code, exc.message) from exc
+                raise CapabilityFailure(code, exc.told) from exc
 
         with _half_errors():
             answer = await self._module.run(

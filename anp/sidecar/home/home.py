@@ -18,7 +18,14 @@ import platformdirs
 
 from anp.errors import CallError, ConfigError, ErrorKind
 
-__all__ = ["ApiAddress", "Home", "find_home", "write_atomic", "write_ready_file"]
+__all__ = [
+    "ApiAddress",
+    "Home",
+    "OwnerAddress",
+    "find_home",
+    "write_atomic",
+    "write_ready_file",
+]
 
 MAX_SOCKET_PATH = 100
 "Longest socket path in bytes; the kernels' own limits are 104 to 108."
@@ -47,7 +54,21 @@ class ApiAddress:
     "URL of the local API on loopback TCP; empty when it is on the socket alone."
 
     token_file: str = ""
-    "The file (0600) with the bearer token for `api_url`; empty without one."
+    "The file (0600) with the token of scope `agent`; `api_url` asks for one."
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerAddress:
+    """The owner's way to a running daemon; the content of `owner.json`."""
+
+    socket: str
+    """Path of the owner's own Unix socket.
+
+    Nobody else can put another one in its place, and see the token that is sent there.
+    """
+
+    token: str
+    "The token of scope `owner`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +118,7 @@ class Home:
 
     @property
     def token_file(self) -> Path:
-        """The bearer token of the local API on TCP, made when it is first opened."""
+        """The token of scope `agent`, made at the first start and kept."""
         return self.path / "api.token"
 
     @property
@@ -109,6 +130,11 @@ class Home:
     def api_file(self) -> Path:
         """The file that tells clients where the local API is."""
         return self.path / "api.json"
+
+    @property
+    def owner_file(self) -> Path:
+        """The file with the token of scope `owner` of the daemon that runs."""
+        return self.path / "owner.json"
 
     def create(self) -> None:
         """Make the folder and those below it, for the owner only; idempotent.
@@ -181,10 +207,25 @@ class Home:
         Raises:
             CallError: LOCAL_RESOURCE, no folder that is ours alone could be had.
         """
-        path = self.path / "run" / "api.sock"
+        return self._socket_path("run", environ)
+
+    def owner_socket_path(self, environ: Mapping[str, str] = os.environ) -> Path:
+        """Return the path for the owner's own socket, after making its folder (0700).
+
+        It is a folder of its own: that of the other socket may be shared with a
+        container.
+
+        Raises:
+            CallError: LOCAL_RESOURCE, no folder that is ours alone could be had.
+        """
+        return self._socket_path("owner", environ)
+
+    def _socket_path(self, name: str, environ: Mapping[str, str]) -> Path:
+        path = self.path / name / "api.sock"
         if len(os.fsencode(path)) > MAX_SOCKET_PATH:
             digest = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
-            path = _runtime_folder(environ) / digest / "api.sock"
+            folder = digest if name == "run" else f"{digest}-{name}"
+            path = _runtime_folder(environ) / folder / "api.sock"
         _private_folder(path.parent)
         return path
 
@@ -212,8 +253,32 @@ class Home:
         return address
 
     def remove_api(self) -> None:
-        """Take `api.json` away; the daemon's last act."""
+        """Take `api.json` and `owner.json` away; the daemon's last act."""
         self.api_file.unlink(missing_ok=True)
+        self.remove_owner()
+
+    def write_owner(self, address: OwnerAddress) -> None:
+        """Write the owner's socket and token, which is new at each start (0600)."""
+        write_atomic(self.owner_file, _json_bytes(asdict(address)))
+
+    def read_owner(self) -> OwnerAddress:
+        """Return the owner's socket and token.
+
+        Raises:
+            CallError: POLICY, the file cannot be read; the text says why.
+        """
+        try:
+            with self.owner_file.open("rb") as file:
+                return OwnerAddress(**json.loads(file.read(MAX_API_FILE)))
+        except (OSError, ValueError, TypeError) as exc:
+            why = _reason(exc) if isinstance(exc, OSError) else "it holds no address"
+            raise CallError(
+                ErrorKind.POLICY, f"{self.owner_file} cannot be read: {why}"
+            ) from exc
+
+    def remove_owner(self) -> None:
+        """Take `owner.json` away; its token ends with the daemon."""
+        self.owner_file.unlink(missing_ok=True)
 
     def _unreachable(self, what: str) -> CallError:
         return CallError(
@@ -275,8 +340,8 @@ def _runtime_folder(environ: Mapping[str, str]) -> Path:
     """Return a short folder for sockets: the login session's own, or one of ours."""
     if runtime := environ.get("XDG_RUNTIME_DIR"):
         folder = Path(runtime) / "anpd"
-        # The digest and the socket's name take another 26 bytes.
-        if len(os.fsencode(folder)) + 26 <= MAX_SOCKET_PATH and Path(runtime).is_dir():
+        # The digest, `-owner` and the socket's name take another 32 bytes.
+        if len(os.fsencode(folder)) + 32 <= MAX_SOCKET_PATH and Path(runtime).is_dir():
             return folder
     return Path(tempfile.gettempdir()) / f"anpd-{os.getuid()}"
 

@@ -73,13 +73,22 @@ class LocalApi:
         try:
             await self._follow(f"{path}/events", on_event)
             call = await self._ask("GET", path)
+            if call["state"] == "waiting":
+                # The client would wait for an hour; the owner's word is kept for it.
+                ended = await self._ask("POST", f"{path}/cancel", json={})
+                if ended["result"] is not None or _may_have_run(ended["problem"]):
+                    # The owner's word came meanwhile.
+                    call = ended
             if call["result"] is not None:
                 result: dict[str, Any] = call["result"]
                 return result
-            if call["state"] == "waiting":
-                # The client would wait for an hour; the owner's word is kept for it.
-                await self._ask("POST", f"{path}/cancel", json={})
-            raise ApiProblem(call["problem"] or {"detail": "the daemon stopped"})
+            stopped = {"detail": "the daemon stopped", "may_have_run": True}
+            raise ApiProblem(call["problem"] or stopped)
+        except ApiProblem as exc:
+            if exc.kind == ErrorKind.DAEMON_UNREACHABLE:
+                # Nobody is left who knows how far the call came.
+                exc.body["may_have_run"] = True
+            raise
         except asyncio.CancelledError:
             with contextlib.suppress(ApiProblem, TimeoutError):
                 async with asyncio.timeout(5):
@@ -100,14 +109,16 @@ class LocalApi:
                     if event["type"] == "call.waiting":
                         return
         except httpx.HTTPError as exc:
-            raise _unreachable(exc) from exc
+            raise _unreachable(exc, may_have_run=True) from exc
 
     async def _ask(self, method: str, path: str, **options: Any) -> dict[str, Any]:
         try:
             answer = await self._http.request(method, path, **options)
             body = answer.json()
         except httpx.HTTPError as exc:
-            raise _unreachable(exc) from exc
+            # Who took the request may have acted on it before it went away.
+            sent = not isinstance(exc, httpx.ConnectError)
+            raise _unreachable(exc, may_have_run=sent) from exc
         except ValueError as exc:
             raise ApiProblem({"detail": f"the daemon answered no JSON: {exc}"}) from exc
         if not answer.is_success:
@@ -116,10 +127,13 @@ class LocalApi:
         return body
 
 
-def _unreachable(exc: httpx.HTTPError) -> ApiProblem:
-    return ApiProblem(
-        {
-            "kind": ErrorKind.DAEMON_UNREACHABLE.value,
-            "detail": f"the daemon does not answer ({exc or type(exc).__name__})",
-        }
-    )
+def _may_have_run(problem: dict[str, Any] | None) -> bool:
+    return problem is not None and problem.get("may_have_run") is True
+
+
+def _unreachable(exc: httpx.HTTPError, *, may_have_run: bool) -> ApiProblem:
+    problem: dict[str, Any] = {
+        "kind": ErrorKind.DAEMON_UNREACHABLE.value,
+        "detail": f"the daemon does not answer ({exc or type(exc).__name__})",
+    }
+    return ApiProblem(problem | ({"may_have_run": True} if may_have_run else {}))

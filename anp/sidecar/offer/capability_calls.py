@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import secrets
 from typing import Any
 
 from anp.sidecar.attachments import AttachmentError, ToolError
@@ -20,6 +21,9 @@ logger = logging.getLogger(__name__)
 MAX_VALUES = 4 * 1024 * 1024
 "Largest values that a message is judged with, in bytes, whatever a channel carries."
 
+LOST = "the capability's program was lost before it answered; the call may have run"
+"The words for a call that had been handed over when its attachment died."
+
 ROOM_FOR_FIELDS = 64 * 1024
 "Bytes of a message for what a document adds to the output, where there is room."
 
@@ -32,6 +36,17 @@ def max_output(max_payload: int) -> int:
     """
     most = min(max_payload, MAX_VALUES)
     return most - min(ROOM_FOR_FIELDS, most // 8)
+
+
+def _withheld(name: str, words: str) -> str:
+    """Log the words of an exception, and return those that a peer reads instead."""
+    number = secrets.token_hex(4)
+    logger.warning(
+        "capability failed id=%s capability=%s reason=%r", number, name, words
+    )
+    return (
+        f"the capability failed; its owner finds the reason in the log under {number}"
+    )
 
 
 class CapabilityCalls:
@@ -112,11 +127,17 @@ class CapabilityCalls:
                     name, arguments, caller=peer_did, timeout=self._timeout
                 )
         except ToolError as exc:
-            raise CapabilityFailed(str(exc.code), exc.message) from exc
+            words = exc.message
+            if exc.private and not attachment.show_errors:
+                words = _withheld(name, words)
+            ran = exc.may_have_run
+            raise CapabilityFailed(str(exc.code), words, ran=ran) from exc
         except AttachmentError as exc:
             logger.warning("attachment failed capability=%s reason=%s", name, exc)
+            if exc.may_have_run:
+                raise CapabilityFailed("502", LOST) from exc
             raise CapabilityFailed(
-                "503", "the capability is not available", ran=exc.may_have_run
+                "503", "the capability is not available", ran=False
             ) from exc
         size, most = len(json.dumps(output)), max_output(max_payload)
         if size > most:

@@ -17,6 +17,7 @@ from anp.sidecar.operation import reload_daemon
 from anp.sidecar.process.service import ServiceManager
 from anp.sidecar.process.signals import Signals
 from anp.sidecar.process.stop import finish
+from anp.sidecar.telemetry.log_limit import LOG_LIMIT
 from cache.errors import StoreUnavailable
 
 __all__ = ["run_daemon"]
@@ -65,6 +66,8 @@ async def run_daemon(
                 manager.ready(f"{daemon.url}#{daemon.did}")
 
         async with contextlib.AsyncExitStack() as stack:
+            reporting = asyncio.create_task(LOG_LIMIT.report_regularly())
+            stack.callback(reporting.cancel)
             if until is None:
                 await stack.enter_async_context(signals.handled(reload))
             async with daemon.running(), serve_api(daemon) as doors:
@@ -74,7 +77,7 @@ async def run_daemon(
                     daemon.url,
                     daemon.did,
                     doors.url or "",
-                    str(doors.token_file or ""),
+                    str(doors.token_file),
                 )
                 home.write_api(address)
                 try:

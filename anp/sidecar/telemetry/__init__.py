@@ -1,6 +1,7 @@
 """Counts, spans, live figures and work in progress.
 
 * `observer`: counts and traces the daemon's work, and lets a stop wait for it.
+* `log_limit`: limits the log lines of each cause, and counts the others.
 * `metrics`: families of figures.
 * `metrics_text`: the figures in the text form of Prometheus.
 * `tracing`: the parts of OpenTelemetry that make spans.

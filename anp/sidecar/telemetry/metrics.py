@@ -165,6 +165,11 @@ FAMILIES: Final[tuple[Family, ...]] = (
         labels={"state": ("healthy", "sick")},
     ),
     Family(
+        name="anpd_log_lines_suppressed_total",
+        kind="counter",
+        text="Log lines that were not written, because many of the same cause were.",
+    ),
+    Family(
         name="anpd_ready",
         kind="gauge",
         text="1 while /readyz answers 200, else 0.",
@@ -245,19 +250,25 @@ class Metrics:
         found[values].observe(value)
 
     def watch(self, name: str, read: Callable[[], Mapping[Values, float]]) -> None:
-        """Register a function that reads a gauge: its label values, each with a number.
+        """Register a function that reads a gauge, or a counter that others keep.
+
+        Args:
+            read: Returns the label values, each with a number.
 
         Raises:
-            LocalError: There is no such gauge.
+            LocalError: There is no such gauge or counter.
         """
-        _family(name, "gauge")
+        kind = "counter" if name.endswith("_total") else "gauge"
+        _family(name, kind)
         self._readers[name] = read
 
     def numbers(self, family: Family) -> Mapping[Values, float]:
         """Return a counter's or a gauge's numbers by label values."""
+        read = self._readers.get(family.name)
+        if read is not None:
+            return read()
         if family.kind == "gauge":
-            read = self._readers.get(family.name)
-            return {} if read is None else read()
+            return {}
         # A counter without labels is shown before anything was counted.
         return self._counts.get(family.name) or ({} if family.labels else {(): 0.0})
 

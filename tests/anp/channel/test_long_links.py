@@ -158,6 +158,10 @@ def test_waits_double_up_to_a_limit_and_differ() -> None:
 def test_a_renewal_is_due_at_a_part_of_the_life() -> None:
     limits = RenewalLimits(life=0.8)
     assert limits.due_at(100.0, 200.0) == 180.0
+    # What is left is enough for a call, but half of the life is used in any case.
+    assert replace(limits, longest_call=10.0).due_at(100.0, 200.0) == 180.0
+    assert replace(limits, longest_call=30.0).due_at(100.0, 200.0) == 170.0
+    assert replace(limits, longest_call=60.0).due_at(100.0, 200.0) == 150.0
 
 
 @pytest.mark.parametrize("wrong", [{"life": 0.0}, {"life": 1.0}, {"messages": 0}])

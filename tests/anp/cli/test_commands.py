@@ -15,7 +15,9 @@ import pytest
 
 from anp.cli.app import run
 from anp.errors import EXIT_CODES, ErrorKind
-from anp.sidecar.home.home import ApiAddress, Home
+from anp.sidecar.api.answers import fields_of
+from anp.sidecar.api.problems import Problem
+from anp.sidecar.home.home import ApiAddress, Home, OwnerAddress
 
 Output = pytest.CaptureFixture[str]
 HASH = "ab" * 32
@@ -98,6 +100,40 @@ def test_a_call_sends_what_was_typed_and_prints_the_whole_answer(
     }
 
 
+PENDING = {"kind": "approval_pending", "detail": "wait for bob"}
+INTERRUPTED = {"kind": "interrupted", "detail": "the call was cancelled"}
+
+
+@pytest.mark.parametrize(
+    ("ended", "code", "said"),
+    [
+        ({"result": None, "problem": INTERRUPTED}, 7, PENDING),
+        # The owner's word came between the answer and the cancellation.
+        ({"result": {"output": {"a": 1}}, "problem": None}, 0, {"output": {"a": 1}}),
+        (
+            {"result": None, "problem": {**INTERRUPTED, "may_have_run": True}},
+            130,
+            {**INTERRUPTED, "may_have_run": True},
+        ),
+    ],
+)
+def test_a_call_that_waits_for_an_owner_is_taken_back_and_told_truthfully(
+    home: Home,
+    api: FakeApi,
+    capsys: Output,
+    ended: dict[str, Any],
+    code: int,
+    said: dict[str, Any],
+) -> None:
+    waits = {"id": "c1", "problem": PENDING}
+    api.answers["/v1/calls"] = httpx.Response(202, json=waits)
+    api.answers["/v1/calls/c1/cancel"] = httpx.Response(200, json=ended)
+    assert anpd(home, "call", "x", "y", "--json") == code
+    shown = json.loads(capsys.readouterr().out)
+    assert {name: shown.get(name) for name in said} == said
+    assert ("may_have_run" in shown) is ("may_have_run" in said)
+
+
 def test_a_problem_of_the_daemon_is_ours_with_its_exit_code(
     home: Home, api: FakeApi, capsys: Output
 ) -> None:
@@ -105,7 +141,7 @@ def test_a_problem_of_the_daemon_is_ours_with_its_exit_code(
     api.answers["/v1/calls"] = httpx.Response(502, json=problem)
     assert anpd(home, "call", "x", "y", "--json") == 10
     out, err = capsys.readouterr()
-    assert err == "anpd: no\n"
+    assert err == "anpd: no (it may have run)\n"
     assert json.loads(out)["may_have_run"] is True
 
 
@@ -286,3 +322,28 @@ def test_attach_prints_the_command_that_exposes_with_all_that_was_given(
     saved = json.loads((home.attachments / "buy.json").read_text())
     assert saved["env"] == {"A": "b c"}
     assert saved["read_only"] == ["buy"]
+
+
+def test_commands_show_the_owners_token(home: Home, api: FakeApi) -> None:
+    home.write_owner(OwnerAddress("owner.sock", "secret"))
+    api.answers["/v1/peers"] = httpx.Response(200, json={"peers": [], "next": None})
+    assert anpd(home, "peers", "list") == 0
+    assert api.asked[-1].headers["authorization"] == "Bearer secret"
+
+
+def test_a_refused_scope_says_why_the_token_is_missing(
+    home: Home, api: FakeApi, capsys: Output
+) -> None:
+    refused = Problem.of(
+        ErrorKind.POLICY, "it needs the scope owner", needed_scope="owner"
+    )
+    api.answers["/v1/peers"] = httpx.Response(403, json=fields_of(refused))
+    assert anpd(home, "peers", "list") == 8
+    assert "authorization" not in api.asked[-1].headers
+    said = capsys.readouterr().err
+    assert f"it needs the scope owner ({home.owner_file} cannot be read" in said
+    # Another refusal has nothing to do with that.
+    other = Problem.of(ErrorKind.POLICY, "blocked")
+    api.answers["/v1/peers"] = httpx.Response(403, json=fields_of(other))
+    assert anpd(home, "peers", "list") == 8
+    assert "cannot be read" not in capsys.readouterr().err

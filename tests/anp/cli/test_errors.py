@@ -55,7 +55,7 @@ def test_with_json_the_error_is_a_problem_document_on_stdout(capsys: Output) -> 
     error = CallError(ErrorKind.TIMEOUT, "too late", may_have_run=True)
     assert guarded(Settings(json=True), failing(error)) == 9
     out, err = capsys.readouterr()
-    assert err == "anpd: too late\n"
+    assert err == "anpd: too late (it may have run)\n"
     assert json.loads(out) == {
         "type": "urn:anpd:error:timeout",
         "title": "timeout",

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from anp.cli.logs import JsonFormatter, TextFormatter, log_to
+from anp.sidecar.telemetry.log_limit import MAX_LINES
 
 
 def record(message: str, *args: Any, **more: Any) -> logging.LogRecord:
@@ -97,3 +98,11 @@ def test_a_second_call_takes_the_place_of_the_first(root: logging.Logger) -> Non
     logging.getLogger("anp.made").debug("here")
     assert first.getvalue() == ""
     assert "here" in second.getvalue()
+
+
+def test_lines_of_one_cause_are_limited(root: logging.Logger) -> None:
+    stream = io.StringIO()
+    log_to(stream)
+    for _ in range(MAX_LINES + 5):
+        logging.getLogger("anp.made_for_logs").warning("peer fault")
+    assert stream.getvalue().count("peer fault") == MAX_LINES

@@ -11,19 +11,20 @@ from pydantic import ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from anp.errors import CallError, ErrorKind
+from anp.errors import CallError, ErrorKind, UnknownError
 from anp.sidecar.api.answers import JsonAnswer
 from anp.sidecar.api.event_stream import EVENT_STREAM, event_stream
 from anp.sidecar.api.problems import Problem, problem_of, problem_response
 from anp.sidecar.api.requests import EmptyBody, LongText, PeerName, Uri
-from anp.sidecar.api.table import STRICT, get, post
+from anp.sidecar.api.table import STRICT, LocalScope, check_scope, get, post, scope_of
 from anp.sidecar.calls.caller import CallRequest, CallResult, Mode
-from anp.sidecar.calls.journal import CallState, KeptCall
+from anp.sidecar.calls.events import Event
+from anp.sidecar.calls.journal import CallDesk, CallState, KeptCall
 from anp.sidecar.config.lookup import need_of, protocol_of
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import view_of
 
-__all__ = ["Call", "CallBody", "CallOperations"]
+__all__ = ["Call", "CallBody", "CallOperations", "may_see", "may_see_event"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +65,13 @@ class CallBody:
     "Seconds for negotiation and call together."
 
     idempotency_key: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    "A repeated request with this key gets the first result."
+    "A repeated request with this key gets the first result, for 24 hours."
 
     trust_first_use: bool = False
-    "Accept the key of an unknown peer over an unencrypted connection."
+    """Accept the key of an unknown peer over an unencrypted connection.
+
+    Needs the scope `owner`.
+    """
 
     protocol: Uri | None = None
     "URI of the published or built-in protocol to use."
@@ -127,10 +131,11 @@ class CallOperations:
         self._daemon = daemon
         self._desk = daemon.calls
 
-    @get("/v1/calls", Calls)
+    @get("/v1/calls", Calls, scope=LocalScope.AGENT)
     async def list_calls(self, request: Request) -> Calls:
         """List the calls that are kept, the newest first."""
-        return Calls([Call.of(call) for call in self._desk.kept()])
+        kept = self._desk.kept()
+        return Calls([Call.of(call) for call in kept if may_see(request, call)])
 
     @post(
         "/v1/calls",
@@ -139,10 +144,17 @@ class CallOperations:
         body=CallBody,
         headers={"Prefer": "`respond-async` answers at once, with 202."},
         problems=(404, 409, 422, 424, 429),
+        scope=LocalScope.AGENT,
     )
     async def call(self, request: Request, body: CallBody) -> CallResult | Response:
         """Call a peer."""
-        call = self._desk.start(self._request(body), key=body.idempotency_key)
+        if body.trust_first_use:
+            check_scope(request, LocalScope.OWNER, what="trust_first_use")
+        call = await self._desk.start(
+            self._request(body),
+            key=body.idempotency_key,
+            by_owner=scope_of(request) is LocalScope.OWNER,
+        )
         if _wants_async(request):
             return _accepted(call)
         ended = asyncio.ensure_future(call.settled.wait())
@@ -161,19 +173,21 @@ class CallOperations:
             return _accepted(call)
         if call.error is not None:
             return problem_response(problem_of(call.error))
-        raise CallError(ErrorKind.INTERRUPTED, f"the call {call.id} still runs")
+        raise CallError(
+            ErrorKind.INTERRUPTED, f"the call {call.id} still runs", may_have_run=True
+        )
 
-    @get("/v1/calls/{id}", Call)
+    @get("/v1/calls/{id}", Call, scope=LocalScope.AGENT)
     async def get_call(self, request: Request) -> Call:
         """Give the state of a call, with its result or problem."""
         return Call.of(self._find(request))
 
-    @get("/v1/calls/{id}/events", EVENT_STREAM)
+    @get("/v1/calls/{id}/events", EVENT_STREAM, scope=LocalScope.AGENT)
     async def watch_call(self, request: Request) -> Response:
         """Stream the events of a call from its beginning to its end."""
         return event_stream(self._desk.watch(self._find(request)))
 
-    @post("/v1/calls/{id}/cancel", Call, body=EmptyBody)
+    @post("/v1/calls/{id}/cancel", Call, body=EmptyBody, scope=LocalScope.AGENT)
     async def cancel_call(self, request: Request, body: EmptyBody) -> Call:
         """Cancel a call; a negotiation that runs for it is ended."""
         call = self._find(request)
@@ -181,7 +195,11 @@ class CallOperations:
         return Call.of(call)
 
     def _find(self, request: Request) -> KeptCall:
-        return self._desk.find(request.path_params["id"])
+        call = self._desk.find(request.path_params["id"])
+        if not may_see(request, call):
+            # The same words as for one that is not there.
+            raise UnknownError(f"no call is known as {request.path_params['id'][:64]}")
+        return call
 
     def _request(self, body: CallBody) -> CallRequest:
         need = asdict(body.need) if isinstance(body.need, NeedBody) else body.need
@@ -194,6 +212,21 @@ class CallOperations:
             mode=Mode(body.mode),
             protocol=body.protocol or protocol_of(self._daemon.config, need),
         )
+
+
+def may_see(request: Request, call: KeptCall) -> bool:
+    """Tell whether a request may know of a call: an agent does not of the owner's."""
+    return scope_of(request) is LocalScope.OWNER or not call.by_owner
+
+
+def may_see_event(request: Request, desk: CallDesk, event: Event) -> bool:
+    """Tell whether a request may know of an event: an agent does of its own calls'."""
+    if scope_of(request) is LocalScope.OWNER:
+        return True
+    try:
+        return may_see(request, desk.find(str(event.data.get("call", ""))))
+    except UnknownError:
+        return False
 
 
 def _accepted(call: KeptCall) -> Response:

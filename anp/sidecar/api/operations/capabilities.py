@@ -11,7 +11,7 @@ from pydantic import ConfigDict
 from starlette.requests import Request
 
 from anp.errors import CallError, ErrorKind, UnknownError
-from anp.sidecar.api.table import STRICT, get, post
+from anp.sidecar.api.table import STRICT, LocalScope, get, post
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import view_of
 from negotiation.errors import CapabilityFailed
@@ -62,12 +62,12 @@ class CapabilityOperations:
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
 
-    @get("/v1/capabilities", Capabilities)
+    @get("/v1/capabilities", Capabilities, scope=LocalScope.AGENT)
     async def list_capabilities(self, request: Request) -> Capabilities:
         """List every attached capability, exposed or not."""
         return Capabilities(self._all())
 
-    @get("/v1/capabilities/{name}", AttachedCapability)
+    @get("/v1/capabilities/{name}", AttachedCapability, scope=LocalScope.AGENT)
     async def get_capability(self, request: Request) -> AttachedCapability:
         """Show one capability with its schemas."""
         return self._find(request.path_params["name"])
@@ -77,6 +77,7 @@ class CapabilityOperations:
         CapabilityTest,
         body=CapabilityTestBody,
         problems=(424,),
+        scope=LocalScope.OWNER,
     )
     async def test_capability(
         self, request: Request, body: CapabilityTestBody

@@ -14,9 +14,18 @@ from anp.errors import ErrorKind
 from anp.sidecar.api.answers import JsonAnswer
 from anp.sidecar.api.dashboard import Dashboard
 from anp.sidecar.api.event_stream import EVENT_STREAM, event_stream
+from anp.sidecar.api.operations.calls import may_see_event
 from anp.sidecar.api.problems import ApiError
 from anp.sidecar.api.requests import EmptyBody
-from anp.sidecar.api.table import Media, Query, get, integer_of, post
+from anp.sidecar.api.table import (
+    LocalScope,
+    Media,
+    Query,
+    get,
+    integer_of,
+    post,
+    scope_of,
+)
 from anp.sidecar.calls.events import Event
 from anp.sidecar.config.offers import extensions
 from anp.sidecar.daemon import Daemon
@@ -149,30 +158,36 @@ class DaemonOperations:
         self._daemon = daemon
         self._dashboard = dashboard
 
-    @get("/livez", Alive)
+    @get("/livez", Alive, scope=LocalScope.NONE)
     async def is_alive(self, request: Request) -> Alive:
         """Answer while the event loop runs; nothing else is checked."""
         return Alive()
 
-    @get("/readyz", Readiness, others={503: Readiness})
+    @get("/readyz", Readiness, others={503: Readiness}, scope=LocalScope.NONE)
     async def is_ready(self, request: Request) -> Response:
         """Give the state of each part, and whether calls can be taken."""
         found = await readiness(self._daemon)
         return JsonAnswer(found, status_code=200 if found.ready else 503)
 
-    @get("/metrics", Media(text="The metrics.", media_type=CONTENT_TYPE))
+    @get(
+        "/metrics",
+        Media(text="The metrics.", media_type=CONTENT_TYPE),
+        scope=LocalScope.AGENT,
+    )
     async def get_metrics(self, request: Request) -> Response:
         """Show all metrics in the text format of Prometheus."""
         # In a thread the first time too, when prometheus-client is imported.
         text = await asyncio.to_thread(metrics_text, self._daemon.observer.metrics)
         return Response(text, media_type=CONTENT_TYPE)
 
-    @post("/v1/reload", Reloaded, body=EmptyBody, problems=(422,))
+    @post(
+        "/v1/reload", Reloaded, body=EmptyBody, problems=(422,), scope=LocalScope.OWNER
+    )
     async def reload(self, request: Request, body: EmptyBody) -> Reloaded:
         """Read the configuration and the attachments again."""
         return await reload_daemon(self._daemon)
 
-    @get("/v1/info", Info)
+    @get("/v1/info", Info, scope=LocalScope.AGENT)
     async def get_info(self, request: Request) -> Info:
         """Give the identity and the state of this daemon."""
         daemon = self._daemon
@@ -209,7 +224,7 @@ class DaemonOperations:
             ],
         )
 
-    @get("/v1/spend", Spend, query=(DAYS,))
+    @get("/v1/spend", Spend, query=(DAYS,), scope=LocalScope.OWNER)
     async def get_spend(self, request: Request) -> Spend:
         """Give the model calls, tokens and costs by day, account, peer and step."""
         today = utc_day(time.time())
@@ -225,27 +240,35 @@ class DaemonOperations:
             priced=llm.price_input is not None or llm.price_output is not None,
         )
 
-    @get("/v1/events", EVENT_STREAM, problems=(429,))
+    @get("/v1/events", EVENT_STREAM, problems=(429,), scope=LocalScope.AGENT)
     async def watch_events(self, request: Request) -> Response:
-        """Stream the events of the daemon from now on."""
-        if self._daemon.events.is_full:
+        """Stream the events of the daemon; an agent gets those of its own calls."""
+        by_owner = scope_of(request) is LocalScope.OWNER
+        if not self._daemon.events.has_room(by_owner=by_owner):
             raise ApiError(
                 429,
                 "too many clients read events already; close one of them",
                 kind=ErrorKind.POLICY,
                 headers={"Retry-After": "10"},
             )
-        return event_stream(self._events())
+        return event_stream(self._events(request))
 
-    @post("/v1/dashboard", DashboardLink, body=EmptyBody, problems=(507,))
+    @post(
+        "/v1/dashboard",
+        DashboardLink,
+        body=EmptyBody,
+        problems=(507,),
+        scope=LocalScope.OWNER,
+    )
     async def open_dashboard(self, request: Request, body: EmptyBody) -> DashboardLink:
         """Make a link that signs one browser in to the dashboard, once."""
         return DashboardLink(*await self._dashboard.link())
 
-    async def _events(self) -> AsyncIterator[Event]:
+    async def _events(self, request: Request) -> AsyncIterator[Event]:
         with self._daemon.events.subscribe() as watcher:
             while True:
                 event = await watcher.next()
                 if event is None:
                     return
-                yield event
+                if may_see_event(request, self._daemon.calls, event):
+                    yield event

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from anp.sidecar.api.operations.protocols import ROLE
 from anp.sidecar.api.requests import Uri, did_of, peer_query, switch
-from anp.sidecar.api.table import JSON_TYPE, STRICT, Media, get, post
+from anp.sidecar.api.table import JSON_TYPE, STRICT, LocalScope, Media, get, post
 from anp.sidecar.bundles.format import MAX_BUNDLE
 from anp.sidecar.consensus.registry import KnownProtocol
 from anp.sidecar.daemon import Daemon
@@ -129,6 +129,7 @@ class DistributionOperations:
         raw_body=MAX_BUNDLE,
         query=(HALF, PEER),
         problems=(404, 409, 424),
+        scope=LocalScope.OWNER,
     )
     async def import_protocol(self, request: Request, body: bytes) -> ImportedBundle:
         """Check the code of a bundle, and use it on new channels."""
@@ -152,6 +153,7 @@ class DistributionOperations:
         "/v1/protocols/{prefix}/export",
         Media(text="The bundle.", media_type=JSON_TYPE),
         query=(HALF, PEER, WITH_DID, WITH_TESTS),
+        scope=LocalScope.OWNER,
     )
     async def export_protocol(self, request: Request) -> Response:
         """Write a protocol and our code for it into a bundle."""
@@ -165,13 +167,19 @@ class DistributionOperations:
         )
         return Response(data, media_type=JSON_TYPE)
 
-    @get("/v1/consensus", KnownProtocols)
+    @get("/v1/consensus", KnownProtocols, scope=LocalScope.AGENT)
     async def list_consensus(self, request: Request) -> KnownProtocols:
         """List the protocols that are known by a URI: published and built-in ones."""
         shown = await self._daemon.consensus.shown()
         return KnownProtocols(self._daemon.config.publishes, shown)
 
-    @post("/v1/consensus/publish", Published, body=PublishBody, problems=WRONG)
+    @post(
+        "/v1/consensus/publish",
+        Published,
+        body=PublishBody,
+        problems=WRONG,
+        scope=LocalScope.OWNER,
+    )
     async def publish_protocol(self, request: Request, body: PublishBody) -> Published:
         """Publish an agreed protocol under a URI, so that peers need not negotiate."""
         digest = await asyncio.to_thread(self._daemon.store.find_hash, body.protocol)
@@ -180,7 +188,13 @@ class DistributionOperations:
         )
         return view_of(Published, entry, listed=self._daemon.config.publishes)
 
-    @post("/v1/consensus/unpublish", Unpublished, body=UnpublishBody, problems=WRONG)
+    @post(
+        "/v1/consensus/unpublish",
+        Unpublished,
+        body=UnpublishBody,
+        problems=WRONG,
+        scope=LocalScope.OWNER,
+    )
     async def unpublish_protocol(
         self, request: Request, body: UnpublishBody
     ) -> Unpublished:

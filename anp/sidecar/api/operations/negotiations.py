@@ -14,7 +14,7 @@ from starlette.requests import Request
 from anp.sidecar.agreement.rulings import APPROVAL_PENDING, MAX_NOTE, Decision
 from anp.sidecar.api.answers import LEFT_OUT
 from anp.sidecar.api.requests import PAGE_QUERY, page_of, switch
-from anp.sidecar.api.table import STRICT, get, post
+from anp.sidecar.api.table import STRICT, LocalScope, get, post
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import AgreementWithTests, Library, V, view_of
 from cache.records.negotiations import NegotiationRecord, StandingRecord
@@ -240,55 +240,76 @@ class NegotiationOperations:
         self._store = daemon.store
         self._desk = daemon.agreer.desk
 
-    @get("/v1/negotiations", Negotiations, query=(OPEN, *PAGE_QUERY))
+    @get(
+        "/v1/negotiations",
+        Negotiations,
+        query=(OPEN, *PAGE_QUERY),
+        scope=LocalScope.OWNER,
+    )
     async def list_negotiations(self, request: Request) -> Negotiations:
         """List negotiations, the running ones first, then the newest."""
         return await self._page(request, request.query_params.get(OPEN.name) == "1")
 
-    @get("/v1/negotiations/{prefix}", NegotiationDetails)
+    @get("/v1/negotiations/{prefix}", NegotiationDetails, scope=LocalScope.OWNER)
     async def get_negotiation(self, request: Request) -> NegotiationDetails:
         """Show one negotiation with its messages, decisions and costs."""
         return await self._details(request)
 
-    @post("/v1/negotiations/{prefix}/cancel", Cancelled, body=CancelBody)
+    @post(
+        "/v1/negotiations/{prefix}/cancel",
+        Cancelled,
+        body=CancelBody,
+        scope=LocalScope.OWNER,
+    )
     async def cancel_negotiation(self, request: Request, body: CancelBody) -> Cancelled:
         """End a running negotiation; the peer learns that it was ended."""
         prefix = request.path_params["prefix"]
         return Cancelled((await self._desk.cancel(prefix, body.reason)).id)
 
-    @post("/v1/negotiations/{prefix}/hint", Decided, body=HintBody)
+    @post(
+        "/v1/negotiations/{prefix}/hint", Decided, body=HintBody, scope=LocalScope.OWNER
+    )
     async def hint_negotiation(self, request: Request, body: HintBody) -> Decided:
         """Give a hint to our rules or model; it is used once."""
         prefix = request.path_params["prefix"]
         return Decided.of(await self._desk.hint(prefix, body.text))
 
-    @post("/v1/negotiations/{prefix}/decision", Decided, body=DecisionBody)
+    @post(
+        "/v1/negotiations/{prefix}/decision",
+        Decided,
+        body=DecisionBody,
+        scope=LocalScope.OWNER,
+    )
     async def decide_negotiation(self, request: Request, body: DecisionBody) -> Decided:
         """Accept or reject a proposal, or send an edited one."""
         decision = Decision(body.verdict, body.document, body.note)
         return await self._decide(request, decision)
 
-    @get("/v1/approvals", Negotiations, query=PAGE_QUERY)
+    @get("/v1/approvals", Negotiations, query=PAGE_QUERY, scope=LocalScope.OWNER)
     async def list_approvals(self, request: Request) -> Negotiations:
         """List the negotiations that wait for the owner's decision."""
         return await self._page(request, open_only=True)
 
-    @get("/v1/approvals/{prefix}", NegotiationDetails)
+    @get("/v1/approvals/{prefix}", NegotiationDetails, scope=LocalScope.OWNER)
     async def get_approval(self, request: Request) -> NegotiationDetails:
         """Show one negotiation that waits for the owner's decision."""
         return await self._details(request)
 
-    @post("/v1/approvals/{prefix}/accept", Decided, body=NoteBody)
+    @post(
+        "/v1/approvals/{prefix}/accept", Decided, body=NoteBody, scope=LocalScope.OWNER
+    )
     async def accept_approval(self, request: Request, body: NoteBody) -> Decided:
         """Accept the proposal that waits."""
         return await self._decide(request, Decision("accept", None, body.note))
 
-    @post("/v1/approvals/{prefix}/reject", Decided, body=NoteBody)
+    @post(
+        "/v1/approvals/{prefix}/reject", Decided, body=NoteBody, scope=LocalScope.OWNER
+    )
     async def reject_approval(self, request: Request, body: NoteBody) -> Decided:
         """Reject the proposal that waits."""
         return await self._decide(request, Decision("reject", None, body.note))
 
-    @get("/v1/decisions", StoredDecisions)
+    @get("/v1/decisions", StoredDecisions, scope=LocalScope.OWNER)
     async def list_decisions(self, request: Request) -> StoredDecisions:
         """List the owner's decisions, stored and used ones."""
         return StoredDecisions(_shown(await self._desk.words()))

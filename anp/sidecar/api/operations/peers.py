@@ -20,7 +20,7 @@ from anp.sidecar.api.requests import (
     page_of,
     peer_query,
 )
-from anp.sidecar.api.table import STRICT, Query, get, integer_of, post
+from anp.sidecar.api.table import STRICT, LocalScope, Query, get, integer_of, post
 from anp.sidecar.consensus.written.heard import HeardEntry
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import Agreement, Library, view_of
@@ -164,13 +164,19 @@ class PeerOperations:
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
 
-    @get("/v1/peers", Peers, query=PAGE_QUERY)
+    @get("/v1/peers", Peers, query=PAGE_QUERY, scope=LocalScope.AGENT)
     async def list_peers(self, request: Request) -> Peers:
         """List every peer that proved its DID, the last seen one first."""
         found = await asyncio.to_thread(self._peers)
         return Peers(*page_of(request, found, lambda peer: peer.did))
 
-    @get("/v1/peers/show", PeerRecord, query=(PEER,), problems=(404,))
+    @get(
+        "/v1/peers/show",
+        PeerRecord,
+        query=(PEER,),
+        problems=(404,),
+        scope=LocalScope.AGENT,
+    )
     async def get_peer(self, request: Request) -> PeerRecord:
         """Show one peer."""
         did = await did_of(self._daemon, request.query_params["peer"])
@@ -179,7 +185,13 @@ class PeerOperations:
             raise UnknownError(f"the daemon knows no peer {did}")
         return found
 
-    @get("/v1/peers/offers", Offers, query=(PEER,), problems=REACHING)
+    @get(
+        "/v1/peers/offers",
+        Offers,
+        query=(PEER,),
+        problems=REACHING,
+        scope=LocalScope.AGENT,
+    )
     async def get_offers(self, request: Request) -> Offers:
         """List the protocols that a peer publishes, and the agreements with it."""
         peer = request.query_params["peer"]
@@ -199,23 +211,41 @@ class PeerOperations:
             agreements=agreements,
         )
 
-    @get("/v1/heard", HeardEntries, query=(AFTER,))
+    @get("/v1/heard", HeardEntries, query=(AFTER,), scope=LocalScope.AGENT)
     async def list_heard(self, request: Request) -> HeardEntries:
         """List messages of peers that answer no call, such as events and notices."""
         after = integer_of(request, AFTER.name, 0)
         return HeardEntries(self._daemon.heard.entries(after=after))
 
-    @post("/v1/peers/allow", RuledPeer, body=PeerBody, problems=(404,))
+    @post(
+        "/v1/peers/allow",
+        RuledPeer,
+        body=PeerBody,
+        problems=(404,),
+        scope=LocalScope.OWNER,
+    )
     async def allow_peer(self, request: Request, body: PeerBody) -> RuledPeer:
         """Let a peer call the exposed capabilities."""
         return await self._rule(body.peer, PeerState.ALLOWED)
 
-    @post("/v1/peers/block", RuledPeer, body=PeerBody, problems=(404,))
+    @post(
+        "/v1/peers/block",
+        RuledPeer,
+        body=PeerBody,
+        problems=(404,),
+        scope=LocalScope.OWNER,
+    )
     async def block_peer(self, request: Request, body: PeerBody) -> RuledPeer:
         """Refuse a peer."""
         return await self._rule(body.peer, PeerState.BLOCKED)
 
-    @post("/v1/peers/trust", TrustedPeer, body=PeerBody, problems=(404, 422))
+    @post(
+        "/v1/peers/trust",
+        TrustedPeer,
+        body=PeerBody,
+        problems=(404, 422),
+        scope=LocalScope.OWNER,
+    )
     async def trust_peer(self, request: Request, body: PeerBody) -> TrustedPeer:
         """Accept the changed key of a peer in place of its former keys."""
         did = await did_of(self._daemon, body.peer)
@@ -223,7 +253,13 @@ class PeerOperations:
         self._daemon.web.forget(did)
         return TrustedPeer(did, keys)
 
-    @post("/v1/peers/forget", ForgottenPeer, body=PeerBody, problems=(404,))
+    @post(
+        "/v1/peers/forget",
+        ForgottenPeer,
+        body=PeerBody,
+        problems=(404,),
+        scope=LocalScope.OWNER,
+    )
     async def forget_peer(self, request: Request, body: PeerBody) -> ForgottenPeer:
         """Delete a peer and its addresses; agreements stay."""
         did = await did_of(self._daemon, body.peer)
@@ -232,7 +268,13 @@ class PeerOperations:
         self._daemon.web.forget(did)
         return ForgottenPeer(did, dropped)
 
-    @post("/v1/peers/ask", PeerAnswer, body=AskBody, problems=REACHING)
+    @post(
+        "/v1/peers/ask",
+        PeerAnswer,
+        body=AskBody,
+        problems=REACHING,
+        scope=LocalScope.AGENT,
+    )
     async def ask_peer(self, request: Request, body: AskBody) -> PeerAnswer:
         """Ask a peer a question in words about its protocols."""
         answer = await self._daemon.caller.ask(body.peer, body.question)

@@ -13,7 +13,15 @@ from starlette.responses import Response
 
 from anp.errors import UnknownError
 from anp.sidecar.api.requests import EmptyBody, PeerName, did_of, peer_query
-from anp.sidecar.api.table import STRICT, Media, Query, get, integer_of, post
+from anp.sidecar.api.table import (
+    STRICT,
+    LocalScope,
+    Media,
+    Query,
+    get,
+    integer_of,
+    post,
+)
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.prune_rules import DEFAULT_AGE
 from anp.sidecar.library.retest import Retester
@@ -190,7 +198,13 @@ class ProtocolOperations:
             finder=daemon.finder,
         )
 
-    @get("/v1/protocols", Protocols, query=LIST_QUERY, problems=(404,))
+    @get(
+        "/v1/protocols",
+        Protocols,
+        query=LIST_QUERY,
+        problems=(404,),
+        scope=LocalScope.AGENT,
+    )
     async def list_protocols(self, request: Request) -> Protocols:
         """List agreements, and code for any peer, in pages."""
         await self._daemon.uses.flush()
@@ -206,19 +220,19 @@ class ProtocolOperations:
         usage = UsageCounts.of(await asyncio.to_thread(self._store.usage))
         return Protocols(protocols=found, usage=usage, next=following)
 
-    @get("/v1/protocols/usage", UsageCounts)
+    @get("/v1/protocols/usage", UsageCounts, scope=LocalScope.OWNER)
     async def get_usage(self, request: Request) -> UsageCounts:
         """Count the calls with and without a negotiation."""
         await self._daemon.uses.flush()
         return UsageCounts.of(await asyncio.to_thread(self._store.usage))
 
-    @post("/v1/protocols/prune", Pruned, body=PruneBody)
+    @post("/v1/protocols/prune", Pruned, body=PruneBody, scope=LocalScope.OWNER)
     async def prune_protocols(self, request: Request, body: PruneBody) -> Pruned:
         """Delete agreements, code and texts that were not used for long."""
         await self._daemon.uses.flush()
         return await self._desk.prune(older_than=body.older_than, dry_run=body.dry_run)
 
-    @get("/v1/protocols/{prefix}", ProtocolDetails)
+    @get("/v1/protocols/{prefix}", ProtocolDetails, scope=LocalScope.OWNER)
     async def get_protocol(self, request: Request) -> ProtocolDetails:
         """Show an agreed protocol."""
         shown = await self._details(request)
@@ -228,6 +242,7 @@ class ProtocolOperations:
     @get(
         "/v1/protocols/{prefix}/text",
         Media(text="The text.", media_type="text/markdown"),
+        scope=LocalScope.OWNER,
     )
     async def get_text(self, request: Request) -> Response:
         """Give the protocol text, byte for byte."""
@@ -240,7 +255,12 @@ class ProtocolOperations:
             )
         return Response(record.text.encode("utf-8"), media_type="text/markdown")
 
-    @get("/v1/protocols/{prefix}/code", ProtocolCode, query=(ROLE, REVISION))
+    @get(
+        "/v1/protocols/{prefix}/code",
+        ProtocolCode,
+        query=(ROLE, REVISION),
+        scope=LocalScope.OWNER,
+    )
     async def get_code(self, request: Request) -> ProtocolCode:
         """Give our code: source, origin and the capabilities that it may call."""
         query = request.query_params
@@ -254,7 +274,7 @@ class ProtocolOperations:
         ]
         return ProtocolCode(shown.hash, halves)
 
-    @get("/v1/protocols/{prefix}/tests", ProtocolTests)
+    @get("/v1/protocols/{prefix}/tests", ProtocolTests, scope=LocalScope.OWNER)
     async def get_tests(self, request: Request) -> ProtocolTests:
         """Give the tests of each agreement, and their last results."""
         shown = await self._details(request)
@@ -269,6 +289,7 @@ class ProtocolOperations:
         ProtocolTestRuns,
         body=AboutPeerBody,
         problems=(424,),
+        scope=LocalScope.OWNER,
     )
     async def test_protocol(
         self, request: Request, body: AboutPeerBody
@@ -291,14 +312,24 @@ class ProtocolOperations:
         ]
         return ProtocolTestRuns(digest, all(run["passed"] for run in shown), shown)
 
-    @post("/v1/protocols/{prefix}/approve", Approved, body=AboutPeerBody)
+    @post(
+        "/v1/protocols/{prefix}/approve",
+        Approved,
+        body=AboutPeerBody,
+        scope=LocalScope.OWNER,
+    )
     async def approve_protocol(self, request: Request, body: AboutPeerBody) -> Approved:
         """End a revocation or quarantine, or accept in a negotiation that waits."""
         return await self._desk.approve(
             request.path_params["prefix"], peer_did=await self._peer(body.peer)
         )
 
-    @post("/v1/protocols/{prefix}/revoke", Revoked, body=RevokeBody)
+    @post(
+        "/v1/protocols/{prefix}/revoke",
+        Revoked,
+        body=RevokeBody,
+        scope=LocalScope.OWNER,
+    )
     async def revoke_protocol(self, request: Request, body: RevokeBody) -> Revoked:
         """Revoke a protocol: its channels close, and it is refused from now on."""
         return await self._desk.revoke(
@@ -307,7 +338,12 @@ class ProtocolOperations:
             reason=body.reason,
         )
 
-    @post("/v1/protocols/{prefix}/release", Released, body=EmptyBody)
+    @post(
+        "/v1/protocols/{prefix}/release",
+        Released,
+        body=EmptyBody,
+        scope=LocalScope.OWNER,
+    )
     async def release_protocol(self, request: Request, body: EmptyBody) -> Released:
         """End a quarantine, or agree again on a protocol whose test cases failed."""
         prefix = request.path_params["prefix"]

@@ -311,7 +311,8 @@ def _message(
     try:
         ParseDict({"message": message}, request)
     except (ParseError, ValueError, RecursionError):
-        raise ToolError(400, "the input cannot be sent over A2A") from None
+        text = "the input cannot be sent over A2A"
+        raise ToolError(400, text, may_have_run=False) from None
     return request
 
 
@@ -340,8 +341,9 @@ def _translated(exc: Exception, *, started: bool) -> Exception:
             code = status if status in {400, 403, 404, 429, 500, 503, 504} else 502
             return ToolError(code, f"the agent answered {status}")
         if isinstance(cause, json.JSONDecodeError) or cause is None:
-            return ToolError(502, f"the agent's answer is no A2A: {text}")
+            words = f"the agent's answer is no A2A: {text}"
+            return ToolError(502, words, private=True)
         return AttachmentError(f"the agent broke off: {text}", may_have_run=True)
     if isinstance(exc, A2AError):
-        return ToolError(500, text)
-    return ToolError(502, f"the agent's answer is no A2A: {text}")
+        return ToolError(500, text, private=True)
+    return ToolError(502, f"the agent's answer is no A2A: {text}", private=True)

@@ -183,8 +183,13 @@ class HttpEndpoint:
             AttachmentError: There was no answer; `may_have_run` tells the rest.
             CapabilityError: 502, the answer is too large or leads elsewhere.
         """
-        for _ in range(MAX_REDIRECTS + 1):
-            answer, location = await self._ask_once(method, url, headers, content)
+        for asked in range(MAX_REDIRECTS + 1):
+            try:
+                answer, location = await self._ask_once(method, url, headers, content)
+            except AttachmentError as exc:
+                # Nobody knows what the service did before it sent us elsewhere.
+                exc.may_have_run = exc.may_have_run or asked > 0
+                raise
             if location is None:
                 return answer
             url, method, content = self._follow(url, method, content, answer, location)

@@ -117,7 +117,8 @@ class RemoteAttachment(SupervisedAttachment):
         deadline = loop.time() + timeout
         await self._wait_ready(capability, timeout)
         if len(self._calls) >= self._limits.max_calls:
-            raise ToolError(503, f"{len(self._calls)} calls are running already")
+            running = f"{len(self._calls)} calls are running already"
+            raise ToolError(503, running, may_have_run=False)
         if self._service is None:
             raise LocalError(f"attachment {self.name} is ready without a service")
         context = CallContext(

@@ -72,7 +72,11 @@ class HttpService(Service):
         operation = self._operations.get(tool)
         if operation is None:
             raise AttachmentError(f"there is no operation {tool} any more")
-        request = build_request(operation, arguments)
+        try:
+            request = build_request(operation, arguments)
+        except ToolError as exc:
+            exc.may_have_run = False
+            raise
         url = replace(
             self._url, path=f"{self._prefix}{request.path}", query=request.query
         )
@@ -172,8 +176,21 @@ def error_of(answer: HttpAnswer) -> ToolError:
         code = {408: 504, 422: 400}.get(status, status)
         return ToolError(code, answer.reason())
     if status in {500, 503, 504}:
-        return ToolError(status, answer.reason())
+        return ToolError(status, answer.reason(), private=not _is_deliberate(answer))
     return ToolError(502, f"the service answered {answer.phrase}")
+
+
+def _is_deliberate(answer: HttpAnswer) -> bool:
+    """Return whether the body is `{"error": {"code", "message"}}`.
+
+    Frameworks write their exceptions into all other bodies of a 5xx.
+    """
+    try:
+        said = answer.json() if is_json(answer.content_type) else None
+    except JsonError:
+        return False
+    error = said.get("error") if isinstance(said, dict) else None
+    return isinstance(error, dict) and "code" in error and "message" in error
 
 
 def _value(answer: HttpAnswer) -> Any:

@@ -59,6 +59,9 @@ MAX_PAGES = 64
 CONNECTION_CLOSED = -32000
 "JSON-RPC error code that the client gives calls whose server is gone."
 
+INVALID_REQUEST = -32600
+"JSON-RPC error code that the client gives calls of a session that is gone."
+
 INVALID_PARAMS = -32602
 "JSON-RPC error code of arguments that a server cannot take."
 
@@ -127,7 +130,8 @@ class McpAttachment(SupervisedAttachment):
         deadline = loop.time() + timeout
         await self._wait_ready(capability, timeout)
         if len(self._jobs) >= self._limits.max_calls:
-            raise ToolError(503, f"{len(self._jobs)} calls are running already")
+            running = f"{len(self._jobs)} calls are running already"
+            raise ToolError(503, running, may_have_run=False)
         tool = self._tool_of(capability)
         context = CallContext(
             call_id=uuid.uuid4().hex,
@@ -382,7 +386,8 @@ class McpAttachment(SupervisedAttachment):
         if isinstance(leaf, FileNotFoundError | PermissionError | NotADirectoryError):
             program = self._spec.command[0]
             return f"cannot start {program}: {leaf.strerror}; check the command and cwd"
-        text = str(leaf).partition("\n")[0][:200] or type(leaf).__name__
+        said = str(leaf).partition("\n")[0].removeprefix(NOT_SENT)
+        text = said[:200] or type(leaf).__name__
         hint = f"; it printed: {output.last_line}" if output.last_line else ""
         return f"the MCP server failed: {text}{hint}"
 
@@ -432,13 +437,15 @@ async def _run(client: Client, job: _Job, gone: Callable[[], None]) -> None:
 
 
 def _tool_error(code: int, message: str) -> Exception:
+    if message.startswith(NOT_SENT):
+        return AttachmentError(message.removeprefix(NOT_SENT))
     if code == CONNECTION_CLOSED:
         return AttachmentError("the MCP server ended", may_have_run=True)
-    if code == NOT_SENT:
-        return AttachmentError(message)
-    if message == SESSION_GONE:
+    if (code, message) == (INVALID_REQUEST, SESSION_GONE):
         return AttachmentError("the MCP server has forgotten us")
-    return ToolError(400 if code == INVALID_PARAMS else 500, message)
+    if code == INVALID_PARAMS:
+        return ToolError(400, message)
+    return ToolError(500, message, private=True)
 
 
 def _fail(job: _Job, error: Exception) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["NOT_SENT", "http_transport"]
 
-NOT_SENT = -32050
-"JSON-RPC error code, ours: nobody took the connection, so nothing has run."
+NOT_SENT = f"not sent {secrets.token_hex(8)}: "
+"""Beginning of our words for a request that nobody took, so that nothing has run. No
+server can know them, while any code may be one of its own."""
 
 CONNECTION_CLOSED = -32000
 "JSON-RPC error code of the library: the server is gone."
@@ -115,7 +117,7 @@ def _bound(
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as exc:
                 on_silence()
                 why = f"cannot connect to {url.origin}: {exc or 'no answer'}"
-                return _failed(request, NOT_SENT, why)
+                return _failed(request, CONNECTION_CLOSED, NOT_SENT + why)
             except httpx2.TransportError as exc:
                 return _failed(request, CONNECTION_CLOSED, str(exc))
             # The stream of notifications goes on for as long as we live.

@@ -3,8 +3,9 @@
 A frame is a header, big-endian: four bytes of length and eight of call id, and then
 that many bytes of JSON. To the child: `{"call", "arguments"}` and `{"cancel"}`; from
 it: `{"ready": [tools]}` or `{"failed": reason}` once, with id 0, then `{"output"}` or
-`{"error": {"code", "message"}}`. The id is outside of the JSON, so that an answer that
-cannot be read ends no other call.
+`{"error": {"code", "message", "meant", "ran"}}`, where `meant` says that the words are
+for the caller and `ran` that the function was called. The id is outside of the JSON, so
+that an answer that cannot be read ends no other call.
 """
 
 from __future__ import annotations
@@ -90,14 +91,15 @@ class PythonAttachment(SupervisedAttachment):
             raise LocalError(f"attachment {self.name} is ready without a child")
         # A function that hangs in a thread cannot be ended, so it goes on counting.
         if len(child.waiting) >= self._limits.max_calls:
-            raise ToolError(503, f"{len(child.waiting)} calls are still running")
+            running = f"{len(child.waiting)} calls are still running"
+            raise ToolError(503, running, may_have_run=False)
         number = next(child.numbers)
         tool = self._tool_of(capability)
         frame = {"call": tool, "arguments": arguments}
         try:
             data = _pack(number, frame)
         except JsonError as exc:
-            raise ToolError(400, str(exc)) from exc
+            raise ToolError(400, str(exc), may_have_run=False) from exc
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         child.waiting[number] = answer
         try:
@@ -287,7 +289,12 @@ def _output(data: bytes, max_size: int) -> dict[str, Any]:
     if isinstance(output, dict):
         return output
     if isinstance(error, dict) and isinstance(error.get("code"), int):
-        raise ToolError(error["code"], str(error.get("message")))
+        raise ToolError(
+            error["code"],
+            str(error.get("message")),
+            may_have_run=error.get("ran") is not False,
+            private=error.get("meant") is not True,
+        )
     raise ToolError(502, "the Python child's answer is no result")
 
 

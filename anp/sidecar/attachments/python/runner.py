@@ -89,15 +89,21 @@ OBJECTS = {dict, collections.abc.Mapping, collections.abc.MutableMapping}
 
 
 class BadValue(ValueError):
-    """A value does not fit its type hint; the message names the place."""
+    """A value does not fit its type hint, or its limit; the caller may read how."""
+
+    @property
+    def caller_message(self) -> str:
+        return str(self)
 
 
 class Failure(Exception):
     """A call failed with a code of ours, see `anp.sidecar.attachments.attachment`."""
 
-    def __init__(self, code: int, message: str) -> None:
+    def __init__(self, code: int, message: str, *, ran: bool = True) -> None:
         super().__init__(message)
         self.code = code
+        self.caller_message = message
+        self.ran = ran
 
 
 # ---------------------------------------------------------------- type hints
@@ -639,7 +645,7 @@ class Runner:
         try:
             positional, named = function.bind(frame["arguments"])
         except BadValue as exc:
-            self.fail(number, Failure(400, str(exc)))
+            self.fail(number, Failure(400, str(exc), ran=False))
             return
         except Exception as exc:  # noqa: BLE001 -- the owner's own types may raise
             self.fail(number, exc)
@@ -683,14 +689,22 @@ class Runner:
             self.fail(number, exc)
 
     def fail(self, number: int, error: BaseException) -> None:
+        """Tell of a failed call.
+
+        An exception whose `caller_message` is a string is a deliberate error: these
+        words go to the caller, and no others do unless the owner says so.
+        """
         code = getattr(error, "code", None)
         if not isinstance(code, int) or isinstance(code, bool):
             code = 500
-        text = str(error).encode("utf-8", "replace").decode()
-        if not isinstance(error, Failure):
-            text = f"{type(error).__name__}: {text}"
-        message = {"code": code, "message": text[:MAX_MESSAGE]}
-        self.send(number, {"error": message})
+        words = getattr(error, "caller_message", None)
+        meant = isinstance(words, str)
+        if not isinstance(words, str):
+            words = f"{type(error).__name__}: {error}"
+        ran = not isinstance(error, Failure) or error.ran
+        text = words.encode("utf-8", "replace").decode()[:MAX_MESSAGE]
+        told = {"code": code, "message": text, "meant": meant, "ran": ran}
+        self.send(number, {"error": told})
 
     def send(self, number: int, frame: dict[str, Any]) -> None:
         """Write one frame.
@@ -700,7 +714,7 @@ class Runner:
         """
         data = json.dumps(frame, ensure_ascii=False, allow_nan=False).encode()
         if len(data) > self.max_frame:
-            raise ValueError(f"the result is over {self.max_frame} bytes")
+            raise BadValue(f"the result is over {self.max_frame} bytes")
         with self.writing:
             send(self.channel, number, data)
 

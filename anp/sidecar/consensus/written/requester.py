@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from anp.channel.channel import Channel, ChannelClosed
+from anp.channel.channel import Channel, ChannelClosed, call_cut_off
 from anp.errors import CallError, ErrorKind
 from anp.protocols.envelope.discovery import read_page
 from anp.protocols.envelope.messages import EnvelopeAction
@@ -191,7 +191,7 @@ class WrittenRequester(WrittenChannel):
 
     async def _read(self) -> None:
         """Take in what the peer sends, until the channel ends."""
-        error = _lost("the channel was given up")
+        error = call_cut_off(ChannelClosed("the channel was given up", by_peer=False))
         try:
             while True:
                 event = await self.channel.receive()
@@ -204,7 +204,7 @@ class WrittenRequester(WrittenChannel):
                         self._drop(event)
         except ChannelClosed as exc:
             # A request that the peer proved not to have acted on may be sent again.
-            error = exc if exc.unprocessed else _lost(exc.detail)
+            error = exc if exc.unprocessed else call_cut_off(exc)
         except Exception:
             # A bug of ours costs this channel and nothing else.
             logger.exception("session failed peer=%s", self._peer)
@@ -240,7 +240,8 @@ class WrittenRequester(WrittenChannel):
                 return
         elif refusal.by_peer and code not in NOT_SERVED and not refusal.may_have_run:
             # The peer's own words; the caller reads them like any other answer.
-            answer.set_result(Answer(refusal.call_id, None, (code, message)))
+            said = Answer(refusal.call_id, None, (code, message), not_run=True)
+            answer.set_result(said)
             return
         error: CallError
         if refusal.by_peer and code in NOT_SERVED:
@@ -270,9 +271,3 @@ class WrittenRequester(WrittenChannel):
 def _fail(answer: asyncio.Future[Answer], error: CallError) -> None:
     if not answer.done():
         answer.set_exception(error)
-
-
-def _lost(reason: str) -> CallError:
-    return CallError(
-        ErrorKind.PEER_UNREACHABLE, f"link_lost: {reason}", may_have_run=True
-    )

@@ -14,7 +14,7 @@ from anp.sidecar.api.answers import LEFT_OUT, JsonAnswer
 from anp.sidecar.api.app import operations_of
 from anp.sidecar.api.openapi import openapi
 from anp.sidecar.api.problems import Problem
-from anp.sidecar.api.table import Media, Operation, get, operations_in
+from anp.sidecar.api.table import LocalScope, Media, Operation, get, operations_in
 from cache.records.records import AgreementRole, Hash
 
 
@@ -46,7 +46,7 @@ class Samples:
 
     tag = "daemon"
 
-    @get("/v1/samples", Sample)
+    @get("/v1/samples", Sample, scope=LocalScope.AGENT)
     async def get_sample(self, request: object) -> Sample:
         """Give a sample."""
         return Sample(None, AgreementRole.REQUESTER)

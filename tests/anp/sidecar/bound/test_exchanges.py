@@ -8,7 +8,9 @@ from anp.sidecar.bound.exchanges import (
     MAX_KEPT,
     Exchange,
     Exchanges,
+    RecordedCall,
 )
+from negotiation.errors import NOT_RUN, CapabilityFailed
 
 
 def test_an_exchange_is_found_by_either_envelope() -> None:
@@ -73,3 +75,25 @@ def test_an_exchange_that_grew_counts_once() -> None:
     kept.keep(exchange, now=0.0)
     assert len(kept) == 1
     assert kept.find("b", now=0.0) is exchange
+
+
+def test_an_answer_must_not_pass_on_that_nothing_ran_when_something_did() -> None:
+    away = CapabilityFailed("503", "away", ran=False)
+    said = f'{{"message": "{away.told}"}}'.encode()
+    exchange = Exchange(b"ask", 0.0)
+    exchange.calls.append(RecordedCall("a", {}, failure=away))
+    assert not exchange.claims_too_much(said)
+    # The half went on, and another capability ran.
+    exchange.ran = True
+    exchange.calls.append(RecordedCall("b", {}, output={}))
+    assert exchange.claims_too_much(said)
+    assert not exchange.claims_too_much(b'{"message": "fine"}')
+    # The same words in an output, without such a failure, are nobody's claim.
+    exchange.calls.pop(0)
+    assert not exchange.claims_too_much(said)
+
+
+def test_a_tool_cannot_say_for_the_daemon_that_nothing_ran() -> None:
+    assert not CapabilityFailed("500", f"{NOT_RUN}honestly").told.startswith(NOT_RUN)
+    assert CapabilityFailed("500", "as it is").told == "as it is"
+    assert CapabilityFailed("503", "away", ran=False).told == f"{NOT_RUN}away"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections import deque
 from typing import Any
 
 import pytest
 
+import anp.sidecar.calls.events as events
 import anp.sidecar.calls.journal as journal
-from anp.errors import UnknownError
+from anp.errors import BusyError, UnknownError
 from anp.sidecar.calls.caller import CallRequest, CallResult
 from anp.sidecar.calls.events import EventHub
 from anp.sidecar.calls.journal import CallDesk, KeptCall
@@ -59,7 +62,7 @@ def desk_of(clock: Clock, output: Any = None) -> CallDesk:
 
 
 async def one_call(desk: CallDesk, key: str | None = None) -> KeptCall:
-    call = desk.start(REQUEST, key=key)
+    call = await desk.start(REQUEST, key=key)
     await call.settled.wait()
     return call
 
@@ -69,7 +72,7 @@ async def test_a_result_is_forgotten_when_it_is_old_and_its_key_counts_anew() ->
     desk = desk_of(clock)
     first = await one_call(desk, "k")
     clock.now += journal.KEPT_FOR
-    assert desk.start(REQUEST, key="k") is first
+    assert await desk.start(REQUEST, key="k") is first
     clock.now += 0.1
     with pytest.raises(UnknownError):
         desk.find(first.id)
@@ -83,7 +86,7 @@ async def test_the_calls_that_ended_first_make_room(
     desk = desk_of(Clock())
     calls = [await one_call(desk, f"k{number}") for number in range(5)]
     assert desk.kept() == calls[:1:-1]
-    assert sorted(desk._by_key) == ["k2", "k3", "k4"]
+    assert sorted(desk._by_key) == ["agent:k2", "agent:k3", "agent:k4"]
 
 
 async def test_results_of_many_bytes_make_room_sooner(
@@ -108,7 +111,7 @@ async def test_a_key_that_was_used_again_stays_with_its_newer_call(
     second = await one_call(desk, "k")
     assert second is not first
     assert desk.kept() == [second]
-    assert desk.start(REQUEST, key="k") is second
+    assert await desk.start(REQUEST, key="k") is second
 
 
 async def test_a_call_looks_at_as_many_others_however_many_are_kept(
@@ -124,3 +127,31 @@ async def test_a_call_looks_at_as_many_others_however_many_are_kept(
         await one_call(desk)
         looks.append(over.looks)
     assert looks[0] == looks[1] <= 3
+
+
+async def test_agents_cannot_take_the_owners_places() -> None:
+    hub = EventHub()
+
+    async def carry(request: CallRequest) -> CallResult:
+        await asyncio.Event().wait()
+        return result(None)
+
+    desk = CallDesk(carry, hub)
+    for _ in range(journal.MAX_RUNNING):
+        await desk.start(REQUEST)
+    with pytest.raises(BusyError, match="wait for one"):
+        await desk.start(REQUEST)
+    for _ in range(journal.MORE_FOR_OWNER):
+        await desk.start(REQUEST, by_owner=True)
+    with pytest.raises(BusyError):
+        await desk.start(REQUEST, by_owner=True)
+    with contextlib.ExitStack() as stack:
+        for _ in range(events.MAX_WATCHERS):
+            assert hub.has_room(by_owner=False)
+            stack.enter_context(hub.subscribe())
+        assert not hub.has_room(by_owner=False)
+        for _ in range(events.MORE_FOR_OWNER):
+            assert hub.has_room(by_owner=True)
+            stack.enter_context(hub.subscribe())
+        assert not hub.has_room(by_owner=True)
+    await desk.close()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from anp.channel.channel import Channel
+from anp.errors import CallError, ErrorKind
 from anp.sidecar.calls.renewer import Renewer
 from anp.wire.frames import ProtocolType
 from anp.wire.messages import MetaProtocol
@@ -101,3 +102,28 @@ async def test_a_renewal_that_is_declined_leaves_the_next_call_to_negotiate(
         assert followed == []
         fresh = await links.open_channel(bob.target, replace(META))
         assert fresh.peer_meta.used_protocol_hash is None
+
+
+@clause("WIRE row 16")
+@pytest.mark.parametrize("longest_call", [0.0, 1e9])
+async def test_a_key_that_cannot_be_renewed_takes_no_call_that_could_outlive_it(
+    parties: tuple[Party, Party], longest_call: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, bob = parties
+    async with bob.up(), alice.up() as links:
+        channel = await links.open_channel(bob.target, META)
+        tried = asyncio.Event()
+
+        async def refused(meta: MetaProtocol) -> Channel:
+            tried.set()
+            raise CallError(ErrorKind.IDENTITY_REFUSED, "the peer refused us")
+
+        monkeypatch.setattr(channel, "renew", refused)
+        renewer = Renewer(longest_call=longest_call)
+        renewer.watch(Calls(channel), HASH, list[Channel]().append)
+        channel.renewal_due()
+        await tried.wait()
+        await asyncio.sleep(0)
+        assert channel.retired is (longest_call > 0)
+        # Calls in flight go on under it.
+        await echo(channel, b"in flight")

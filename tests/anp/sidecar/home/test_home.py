@@ -20,6 +20,7 @@ from anp.sidecar.home.home import (
     MAX_SOCKET_PATH,
     ApiAddress,
     Home,
+    OwnerAddress,
     find_home,
     write_atomic,
     write_ready_file,
@@ -113,6 +114,37 @@ def test_a_broken_address_file_means_unreachable(
         home.read_api()
     assert caught.value.kind is ErrorKind.DAEMON_UNREACHABLE
     assert f"anpd --home {tmp_path} up" in caught.value.detail
+
+
+def test_the_owners_address_is_read_back_and_goes_with_the_other(
+    tmp_path: Path,
+) -> None:
+    home = Home(tmp_path)
+    home.write_owner(OwnerAddress("/owner/api.sock", "secret"))
+    assert mode(home.owner_file) == 0o600
+    assert home.read_owner() == OwnerAddress("/owner/api.sock", "secret")
+    home.remove_api()
+    with pytest.raises(CallError, match="cannot be read: No such file"):
+        home.read_owner()
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"token": "x"}', b"\xff"])
+def test_a_broken_owners_file_says_so(tmp_path: Path, content: bytes) -> None:
+    home = Home(tmp_path)
+    home.owner_file.write_bytes(content)
+    with pytest.raises(CallError, match="it holds no address") as caught:
+        home.read_owner()
+    assert caught.value.kind is ErrorKind.POLICY
+
+
+def test_the_owners_socket_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    for home in (Home(tmp_path), Home(tmp_path / ("x" * 120))):
+        home.path.mkdir(exist_ok=True)
+        ours, others = home.owner_socket_path(), home.socket_path()
+        assert ours.parent != others.parent
+        assert others.parent not in ours.parents
+        assert mode(ours.parent) == 0o700
+        assert len(os.fsencode(ours)) <= MAX_SOCKET_PATH
 
 
 @pytest.mark.parametrize("too_long", [False, True])

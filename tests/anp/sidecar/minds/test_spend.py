@@ -14,6 +14,7 @@ import pytest
 from starlette.applications import Starlette
 
 from anp.sidecar.api.dashboard import Dashboard
+from anp.sidecar.api.guard import Door, Guard
 from anp.sidecar.api.operations.daemon import DaemonOperations
 from anp.sidecar.api.table import operations_in, routes_of
 from anp.sidecar.config.settings import Config, LlmConfig
@@ -100,10 +101,11 @@ async def ask(store: Store, query: str, llm: LlmConfig | None = None) -> httpx.R
     config = Config(llm=llm or LlmConfig())
     daemon = cast(Any, SimpleNamespace(store=store, config=config))
     routes = routes_of(operations_in(DaemonOperations(daemon, Dashboard())))
-    app = Starlette(routes=routes)
+    app = Guard(Starlette(routes=routes), Door(owner_token="owner"))
     transport = httpx.ASGITransport(app)
+    headers = {"authorization": "Bearer owner"}
     async with httpx.AsyncClient(transport=transport, base_url="http://anpd") as http:
-        return await http.get(f"/v1/spend{query}")
+        return await http.get(f"/v1/spend{query}", headers=headers)
 
 
 async def test_the_api_shows_the_last_days(store: Store) -> None:

@@ -203,6 +203,59 @@ async def test_a_cancelled_call_hangs_up() -> None:
         await web.hung_up.wait()
 
 
+FAULT = {"error": {"code": "broken", "message": "the oven is cold"}}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "private"),
+    [
+        (400, {"detail": "no such item"}, False),
+        (404, FAULT, False),
+        (500, FAULT, False),
+        (503, FAULT, False),
+        (500, {"detail": "Traceback in /srv/shop.py"}, True),
+        (500, {"error": "OperationalError: shop.db"}, True),
+        (504, b"swordfish", True),
+    ],
+)
+async def test_words_of_a_5xx_are_for_the_owner_unless_they_have_the_shape_of_an_error(
+    status: int, body: Any, private: bool
+) -> None:
+    fails = shop(lambda _: answer(body, status))
+    async with serving(fails) as web, attached("http", web.url) as my:
+        with pytest.raises(ToolError) as caught:
+            await call(my, "getItem", id="1")
+        assert caught.value.private is private
+        assert caught.value.may_have_run
+
+
+async def test_what_never_left_is_said_to_have_not_run() -> None:
+    async with serving(shop()) as web, attached("http", web.url) as my:
+        with pytest.raises(ToolError) as caught:
+            await call(my, "getItem", id="..")
+        assert not caught.value.may_have_run
+    limits = replace(LIMITS, max_calls=0)
+    async with serving(shop()) as web, attached("http", web.url, limits) as my:
+        before = len(web.asked)
+        with pytest.raises(ToolError) as busy:
+            await call(my, "getItem", id="1")
+        assert not busy.value.may_have_run
+        assert len(web.asked) == before
+
+
+async def test_a_service_that_goes_after_a_redirect_may_have_run_the_call() -> None:
+    async def redirect(asked: Asked) -> bytes:
+        # No further connection is taken, and this one is closed.
+        await web.close()
+        return answer(b"", 307, location="/items/2")
+
+    async with serving(shop(redirect)) as web, attached("http", web.url) as my:
+        with pytest.raises(AttachmentError) as caught:
+            await call(my, "getItem", id="1")
+        assert "cannot connect" in str(caught.value)
+        assert caught.value.may_have_run
+
+
 async def test_calls_at_a_time_are_limited() -> None:
     began = asyncio.Event()
 

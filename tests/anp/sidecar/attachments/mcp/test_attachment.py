@@ -26,7 +26,12 @@ from anp.sidecar.attachments import (
     open_attachment,
 )
 from anp.sidecar.attachments.attachment import SupervisorConfig
-from anp.sidecar.attachments.mcp.attachment import TEXT_OUTPUT, McpAttachment
+from anp.sidecar.attachments.mcp.attachment import (
+    TEXT_OUTPUT,
+    McpAttachment,
+    _tool_error,
+)
+from anp.sidecar.attachments.mcp.http_transport import NOT_SENT
 
 FAST = SupervisorConfig(start_timeout=20.0, min_backoff=0.01)
 LIMITS = AttachmentLimits(supervisor=FAST)
@@ -449,3 +454,24 @@ async def test_an_attachment_can_be_closed_before_and_after_all(tmp_path: Path) 
         await my.close()
         with pytest.raises(AttachmentError, match="down: closed"):
             await my.call("my.texts", {}, caller="", timeout=0.05)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "may_have_run", "private"),
+    [
+        (-32000, "Connection closed", True, None),
+        (-32000, f"{NOT_SENT}cannot connect", False, None),
+        (-32600, "Session terminated", False, None),
+        (-32603, "Session terminated", True, True),
+        (-32050, "a code of the server's own", True, True),
+        (-32602, "sku is missing", True, False),
+        (-32603, "OperationalError: shop.db", True, True),
+    ],
+)
+def test_an_error_of_the_server_says_what_is_known(
+    code: int, message: str, may_have_run: bool, private: bool | None
+) -> None:
+    error = _tool_error(code, message)
+    assert isinstance(error, AttachmentError | ToolError)
+    assert error.may_have_run is may_have_run
+    assert getattr(error, "private", None) is private

@@ -244,7 +244,11 @@ async def test_an_exception_becomes_a_capability_error(tmp_path: Path) -> None:
         import sys
         class Gone(Exception):
             code = 410
+        class Told(Exception):
+            code = 409
+            caller_message = "three are left"
         def fail(how: str):
+            if how == "told": raise Told("swordfish")
             if how == "code": raise Gone("sold out")
             if how == "exit": sys.exit(3)
             if how == "long": raise ValueError("x" * 10_000)
@@ -265,7 +269,12 @@ async def test_an_exception_becomes_a_capability_error(tmp_path: Path) -> None:
                 await call(my, "fail", how=how)
             return caught.value
 
-        assert str(await fails("code")) == "410: Gone: sold out"
+        told = await fails("told")
+        assert (str(told), told.private) == ("409: three are left", False)
+        gone = await fails("code")
+        assert (str(gone), gone.private) == ("410: Gone: sold out", True)
+        assert told.may_have_run
+        assert gone.may_have_run
         assert str(await fails("other")) == "500: KeyError: 'other'"
         assert "SystemExit" in str(await fails("exit"))
         assert len((await fails("long")).message) == 500
@@ -287,6 +296,7 @@ async def test_bad_arguments_are_refused_before_the_call(
         with pytest.raises(ToolError) as caught:
             await call(my, "double", **arguments)
         assert caught.value.code == 400
+        assert (caught.value.may_have_run, caught.value.private) == (False, False)
         assert await call(my, "double", n=2.0) == {"result": 4}
 
 

@@ -110,6 +110,7 @@ class Fake:
     kind: str = "python"
     healthy: bool = True
     problem: str | None = None
+    show_errors: bool = False
     skipped: tuple[str, ...] = ()
     calls: list[tuple[str, Any, str]] = field(default_factory=list)
 

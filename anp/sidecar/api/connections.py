@@ -1,0 +1,313 @@
+"""Connections of the local API: shares of a door, and time limits of each connection.
+
+A connection is a *stranger* until a request on it was let in, and *known* from then
+on. Strangers have a small share of their own, so that whoever has no token can fill
+nothing but that; when it is full, the oldest one that does nothing makes room. Each
+door, the socket and the port, has its own shares.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, Final, Generic, TypeVar
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+__all__ = [
+    "CONNECTION",
+    "ApiConnection",
+    "ConnectionLimits",
+    "DoorConfig",
+    "Lobby",
+    "Pace",
+]
+
+logger = logging.getLogger(__name__)
+
+CONNECTION: Final = "anpd.connection"
+"The key of a request's state (ASGI) under which its connection stands."
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """Limits of the connections of one door."""
+
+    max_strangers: int = 64
+    "Connections on which no request was let in yet."
+
+    max_known: int = 64
+    "Connections on which one was."
+
+    header_seconds: float = 10.0
+    "Seconds for the headers of a request, from the connection or its first byte."
+
+    body_seconds: float = 30.0
+    "Seconds for the whole body of a request, from the end of its headers."
+
+    unread_seconds: float = 60.0
+    "Seconds for which a client may read nothing of an answer that waits for it."
+
+    look_seconds: float = 0.5
+    "Seconds between two looks at all connections; the first two limits are so exact."
+
+    max_header: int = 16 * 1024
+    "Largest headers of a request, in bytes."
+
+
+class Pace:
+    """Spreads requests that show no token, of all connections of a door. Pure.
+
+    Each costs time even if it is refused, and whoever has no token may send any number.
+    """
+
+    def __init__(
+        self, *, a_second: float = 100.0, at_once: int = 50, longest: float = 1.0
+    ) -> None:
+        """Begin with no request.
+
+        Args:
+            a_second: Requests that are answered in a second for long.
+            at_once: Requests that are answered without a wait after a pause, such as
+                the files of the dashboard's page.
+            longest: Seconds that a request may have to wait for its turn.
+        """
+        self._step = 1.0 / a_second
+        self._ahead = (at_once - 1) * self._step
+        self._longest = longest
+        self._next = 0.0
+
+    def wait(self, *, now: float) -> float | None:
+        """Return the seconds until the turn of a request, or None for no turn at all.
+
+        Args:
+            now: In seconds on one monotonic clock.
+        """
+        turn = max(self._next, now - self._ahead)
+        if turn - now > self._longest:
+            return None
+        self._next = turn + self._step
+        return max(0.0, turn - now)
+
+
+class Lobby(Generic[T]):
+    """Keeps the shares of one door. Pure: it names who has to go, and ends nobody."""
+
+    def __init__(self, limits: ConnectionLimits, is_busy: Callable[[T], bool]) -> None:
+        """Begin without connections.
+
+        Args:
+            is_busy: Tells whether a request of a connection is being answered.
+        """
+        self._limits = limits
+        self._is_busy = is_busy
+        # Both in the order in which they came.
+        self._strangers: dict[T, None] = {}
+        self._known: dict[T, None] = {}
+
+    def enter(self, one: T) -> T | None:
+        """Take a new connection in; return the one that has to go for it, or None."""
+        gone = None
+        if len(self._strangers) >= self._limits.max_strangers:
+            idle = self._first_idle(self._strangers)
+            # One that is answered may be a good client's, but so may the new one.
+            gone = next(iter(self._strangers)) if idle is None else idle
+            del self._strangers[gone]
+        self._strangers[one] = None
+        return gone
+
+    def admit(self, one: T) -> tuple[bool, T | None]:
+        """Make a stranger known, as a request on its connection was let in.
+
+        Returns:
+            True unless all places are taken and busy, and the connection that has to
+            go for it, or None.
+        """
+        gone = None
+        if len(self._known) >= self._limits.max_known:
+            gone = self._first_idle(self._known)
+            if gone is None:
+                return False, None
+            del self._known[gone]
+        self._strangers.pop(one, None)
+        self._known[one] = None
+        return True, gone
+
+    def leave(self, one: T) -> None:
+        """Forget a connection that ended."""
+        self._strangers.pop(one, None)
+        self._known.pop(one, None)
+
+    def all(self) -> list[T]:
+        """Return every connection."""
+        return [*self._strangers, *self._known]
+
+    def _first_idle(self, among: dict[T, None]) -> T | None:
+        return next((one for one in among if not self._is_busy(one)), None)
+
+
+class DoorConfig(uvicorn.Config):
+    """The web server's configuration for one door, with the shares of its clients."""
+
+    def __init__(
+        self,
+        app: Any,
+        *,
+        name: str,
+        limits: ConnectionLimits,
+        **more: Any,
+    ) -> None:
+        """Make it.
+
+        Args:
+            name: Of the door, for the log: `socket`, `owner` or `port`.
+            limits: Of its connections.
+            more: For the web server.
+        """
+        self.name = name
+        self.limits = limits
+        self.lobby: Lobby[ApiConnection] = Lobby(limits, ApiConnection.is_busy)
+        super().__init__(
+            app,
+            http=ApiConnection,
+            h11_max_incomplete_event_size=limits.max_header,
+            **more,
+        )
+
+    async def look_after(self) -> None:
+        """End connections whose request takes too long; never ends by itself.
+
+        Now and then, and not with a timer for each request, so that a request costs
+        nothing.
+        """
+        while True:
+            await asyncio.sleep(self.limits.look_seconds)
+            now = time.monotonic()
+            for one in self.lobby.all():
+                reason = one.overdue(now=now)
+                if reason is not None:
+                    one.end(reason)
+
+
+class Phase(Enum):
+    """Phases of a connection, by what the client has to do next."""
+
+    IDLE = auto()
+    "Begin another request; the web server ends it after some seconds."
+
+    HEADERS = auto()
+    "Finish the headers of a request, or begin the first."
+
+    BODY = auto()
+    "Finish the body."
+
+    ANSWER = auto()
+    "Wait for the answer."
+
+
+class ApiConnection(H11Protocol):
+    """A connection of the web server that has a place in its lobby, and time limits."""
+
+    config: DoorConfig
+
+    def __init__(self, config: DoorConfig, **more: Any) -> None:
+        state = {**more.pop("app_state"), CONNECTION: self}
+        super().__init__(config=config, app_state=state, **more)
+        self._lobby = config.lobby
+        self._limits = config.limits
+        self.known = False
+        "True once a request was let in."
+        self._seen: tuple[Phase, object] = (Phase.HEADERS, None)
+        self._since = time.monotonic()
+        self._unread: asyncio.TimerHandle | None = None
+
+    def is_busy(self) -> bool:
+        """Tell whether a request is being answered."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def admit(self) -> bool:
+        """Note that a request was let in; False if there is no place for it."""
+        self.known, gone = self._lobby.admit(self)
+        if gone is not None:
+            gone.end("the share of known connections is full")
+        return self.known
+
+    def overdue(self, *, now: float) -> str | None:
+        """Return why the time of its request is over, or None.
+
+        More bytes buy no time: only another phase, or another request, does.
+
+        Args:
+            now: In seconds on one monotonic clock.
+        """
+        seen = (self._phase(), self.cycle)
+        if seen != self._seen:
+            self._seen, self._since = seen, now
+        match seen[0]:
+            case Phase.HEADERS:
+                limit, reason = self._limits.header_seconds, "its headers took too long"
+            case Phase.BODY:
+                limit, reason = self._limits.body_seconds, "its body took too long"
+            case _:
+                return None
+        return reason if now - self._since > limit else None
+
+    def end(self, reason: str) -> None:
+        """End the connection at once."""
+        # One line a minute for each cause; the limit on lines counts the others.
+        logger.warning(
+            "local connection ended door=%s reason=%s",
+            self.config.name,
+            reason,
+            extra={"cause": f"{self.config.name}: {reason}", "max_lines": 1},
+        )
+        self._lobby.leave(self)
+        self.transport.abort()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as the base has it
+        """Take a place."""
+        super().connection_made(transport)
+        gone = self._lobby.enter(self)
+        if gone is not None:
+            gone.end("the share of new connections is full")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Give the place back."""
+        self._lobby.leave(self)
+        if self._unread is not None:
+            self._unread.cancel()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Begin to count the time in which the client reads nothing."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(
+            self._limits.unread_seconds, self.end, "an answer was not read"
+        )
+
+    def resume_writing(self) -> None:
+        """Stop counting."""
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
+    def _phase(self) -> Phase:
+        """Return the phase that the bytes so far lead to."""
+        match self.conn.their_state:
+            case h11.IDLE:
+                # Who connects has something to say.
+                begun = self.cycle is None or bool(self.conn.trailing_data[0])
+                return Phase.HEADERS if begun else Phase.IDLE
+            case h11.SEND_BODY:
+                return Phase.BODY
+            case _:
+                return Phase.ANSWER

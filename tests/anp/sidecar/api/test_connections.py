@@ -1,0 +1,96 @@
+"""Shares of the connections of one door of the local API."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anp.sidecar.api.connections import ConnectionLimits, Lobby, Pace
+
+LIMITS = ConnectionLimits(max_strangers=3, max_known=2)
+
+
+def lobby(busy: set[str]) -> Lobby[str]:
+    """Return an empty one, where `busy` has the connections with a request."""
+    return Lobby(LIMITS, busy.__contains__)
+
+
+def test_the_oldest_stranger_that_does_nothing_makes_room() -> None:
+    busy = {"a"}
+    ours = lobby(busy)
+    assert [ours.enter(one) for one in "abc"] == [None, None, None]
+    assert ours.enter("d") == "b"
+    busy.update("cd")
+    # All are being answered: the oldest goes, so that a new one can come.
+    assert ours.enter("e") == "a"
+
+
+def test_strangers_never_take_the_place_of_a_known_connection() -> None:
+    ours = lobby(set())
+    for one in "kl":
+        ours.enter(one)
+        assert ours.admit(one) == (True, None)
+    for number in range(20):
+        assert ours.enter(f"s{number}") not in {"k", "l"}
+    assert {"k", "l"} < set(ours.all())
+
+
+def test_the_oldest_known_one_that_does_nothing_makes_room() -> None:
+    busy: set[str] = set()
+    ours = lobby(busy)
+    for one in "klm":
+        ours.enter(one)
+    ours.admit("k")
+    ours.admit("l")
+    assert ours.admit("m") == (True, "k")
+    busy.update("lm")
+    ours.enter("n")
+    assert ours.admit("n") == (False, None)
+    busy.remove("m")
+    assert ours.admit("n") == (True, "m")
+
+
+def test_who_leaves_frees_a_place() -> None:
+    ours = lobby({"a", "b", "c"})
+    for one in "abc":
+        ours.enter(one)
+    ours.leave("b")
+    assert ours.enter("d") is None
+    ours.leave("never there")
+
+
+@given(st.lists(st.tuples(st.sampled_from("eal"), st.integers(0, 9)), max_size=60))
+def test_no_share_is_ever_over_its_limit(steps: list[tuple[str, int]]) -> None:
+    ours = lobby({"3", "4"})
+    inside: set[str] = set()
+    known: set[str] = set()
+    for step, number in steps:
+        one = str(number)
+        gone: str | None = None
+        if step == "e" and one not in inside:
+            gone = ours.enter(one)
+            inside.add(one)
+        elif step == "a" and one in inside - known:
+            admitted, gone = ours.admit(one)
+            if admitted:
+                known.add(one)
+        elif step == "l":
+            gone = one
+            ours.leave(one)
+        if gone is not None:
+            inside.discard(gone)
+            known.discard(gone)
+        assert len(known) <= LIMITS.max_known
+        assert len(inside - known) <= LIMITS.max_strangers
+
+
+def test_requests_without_a_token_wait_for_their_turn() -> None:
+    pace = Pace(a_second=10.0, at_once=2, longest=0.25)
+    assert [pace.wait(now=100.0) for _ in range(2)] == [0.0, 0.0]
+    assert pace.wait(now=100.0) == pytest.approx(0.1)
+    assert pace.wait(now=100.0) == pytest.approx(0.2)
+    # No turn, and none is kept for it either.
+    assert pace.wait(now=100.0) is None
+    assert pace.wait(now=100.1) == pytest.approx(0.2)
+    assert pace.wait(now=200.0) == 0.0
