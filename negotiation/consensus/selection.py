@@ -16,7 +16,7 @@ from negotiation.document.reader import read_document
 from negotiation.errors import DocumentError, SchemaError
 from negotiation.mind import Demand
 from negotiation.need import Capability, Need
-from negotiation.rules.choice import choose, names_one
+from negotiation.rules.choice import choose, choose_by_name
 from negotiation.rules.fit import fit_requester
 from negotiation.rules.rules import own_terms, propose
 from negotiation.schema.plan import Mismatch, Plan
@@ -87,7 +87,7 @@ def published_for(listing: ProtocolListing, demand: Demand) -> Published | None:
     """
     need = demand.need
     capability = meant_capability(listing, demand)
-    if capability is None or not names_one(need.requirement, capability):
+    if capability is None or not _is_named(need, capability):
         return None
     digest = listing.documents.get(capability.name)
     if digest is None:
@@ -129,7 +129,7 @@ def pick_generic(capability: Capability, demand: Demand) -> Pick | None:
     calls any given action, so a wrong guess would be a real call (DESIGN.md, How a
     call flows).
     """
-    if not names_one(demand.need.requirement, capability):
+    if not _is_named(demand.need, capability):
         return None
     try:
         fit = fit_requester(read_document(own_terms(capability)), demand)
@@ -138,6 +138,10 @@ def pick_generic(capability: Capability, demand: Demand) -> Pick | None:
     if isinstance(fit, Mismatch):
         return None
     return Pick(capability, fit.request.plan, fit.response.plan)
+
+
+def _is_named(need: Need, capability: Capability) -> bool:
+    return choose_by_name(need.requirement, [capability]) == capability
 
 
 MAX_MISFITS: Final = 10_000

@@ -6,4 +6,6 @@
 * `halves`: writes the source of a half.
 * `judge_source`: The function of a half that judges a result for which the capability
   promises little.
+* `names`: Names and words in requirements: what is named there, and what comes near to
+  it.
 """

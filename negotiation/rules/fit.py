@@ -16,7 +16,8 @@ from negotiation.document.shape import Document
 from negotiation.errors import DocumentError, SchemaError
 from negotiation.mind import Demand
 from negotiation.need import Capability, Schema, infer_schema
-from negotiation.rules.choice import Chain, short_name
+from negotiation.rules.choice import Chain
+from negotiation.rules.names import short_name
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import cut, keywords_of
 from negotiation.schema.mapping import Drop, MappingProof, compare, normal_name

@@ -35,10 +35,10 @@ from negotiation.rules.choice import (
     NoChoice,
     choose,
     choose_for_prose,
-    near_names,
 )
 from negotiation.rules.fit import fit_provider, fit_requester, given_schema
 from negotiation.rules.halves import write_half
+from negotiation.rules.names import near_names
 from negotiation.schema.plan import Mismatch
 from negotiation.transcript import Direction, Turn
 
