@@ -70,7 +70,7 @@ def save_on(store: Store, text: str, **changes: object) -> AgreementRecord:
 
 
 def knows_call(store: Store) -> bool:
-    """Return whether a key can be read; a damaged one is not taken for an absent one."""
+    """Return whether a key can be read; a damaged one is not an absent one."""
     try:
         return store.kept_call(CALL.id, now=CALL.created) is not None
     except RecordError:
