@@ -26,6 +26,7 @@ from cache.store import Store
 from tests.cache.samples import (
     AGREEMENT,
     ALIAS,
+    CALL,
     DID_KEYS,
     DOCUMENT,
     HALF,
@@ -66,6 +67,14 @@ def save_on(store: Store, text: str, **changes: object) -> AgreementRecord:
     half = replace(HALF, hash=document.hash)
     agreement = replace(AGREEMENT, hash=document.hash, **changes)  # type: ignore[arg-type]
     return store.save_agreement(document, half, agreement)
+
+
+def knows_call(store: Store) -> bool:
+    """Return whether a key can be read; a damaged one is not an absent one."""
+    try:
+        return store.kept_call(CALL.id, now=CALL.created) is not None
+    except RecordError:
+        return False
 
 
 def overwrite(folder: Path, statement: str, *values: object) -> None:
@@ -296,6 +305,7 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
         store.save_spend(SPEND, MODEL_CALL)
         store.save_did_keys(DID_KEYS)
         store.save_key(KEY, now=KEY.created)
+        store.save_call(CALL)
         store.revoke(REVOCATION.hash, peer_did=PEER, reason="x", at=REVOCATION.at)
         store.add_usage([USAGE])
     if isinstance(record, HalfRecord):
@@ -325,6 +335,7 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
                 "model_call": bool(store.model_calls(since="")),
                 "did_keys": store.did_keys(DID_KEYS.did) is not None,
                 "key": store.key(KEY.role, KEY.peer_did, KEY.id) is not None,
+                "call": knows_call(store),
                 "revocation": bool(store.revocations()),
                 "usage": store.usage(DOCUMENT.hash).agreement > 0,
             }
