@@ -67,7 +67,8 @@ def _daemon(folder: Path, **flags: Any) -> Daemon:
 
 
 async def _answering() -> int:
-    """Serve an empty JSON object to everybody, and return the port."""
+    """Serve an agent that answers every call with nothing; return its port."""
+    body = b'{"output": {}}'
 
     async def answer(
         reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -75,7 +76,8 @@ async def _answering() -> int:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             await reader.readuntil(b"\r\n\r\n")
             head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-            writer.write(head + b"Content-Length: 2\r\nConnection: close\r\n\r\n{}")
+            head += b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body)
+            writer.write(head + body)
             await writer.drain()
         writer.close()
 
@@ -207,7 +209,7 @@ async def main(seconds: float) -> None:
                         p50, p99, calls = await _measure(caller, peer, seconds)
                         _print(name, who, p50, p99, calls)
                         ratios = p50 / quiet[who][0], p99 / quiet[who][1]
-                        print(f"  ratios to quiet: p50 {ratios[0]:.1f}, p99 {ratios[1]:.1f}")
+                        print("  ratios: p50 {:.1f}, p99 {:.1f}".format(*ratios))
 
 
 def _print(name: str, who: str, p50: float, p99: float, calls: int) -> None:

@@ -16,6 +16,7 @@ from enum import IntEnum
 from typing import Final, Generic, TypeVar
 
 __all__ = [
+    "NICE",
     "OWNER",
     "FairQueue",
     "Rank",
@@ -26,6 +27,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+NICE: Final = 10
+"Priority of workers that all peers may use, so that the daemon goes before them."
 
 MAX_REMEMBERED: Final = 1_000
 "Shares whose use is remembered; those that used the least are dropped first."
@@ -75,8 +79,8 @@ class UseLimits:
     max_waiting_common: int = 256
     "Pieces of work that wait for all shares of the common rank together."
 
-    patience: float = 1.0
-    "Seconds after which work of the common rank counts as that of a listed peer."
+    listed_turns: int = 3
+    "Turns of listed peers in a row, while work of the common rank waits."
 
     max_used: float = 5.0
     "Seconds of work after which a share gets no more long work for a while."
@@ -98,28 +102,30 @@ class FairQueue(Generic[T]):
 
     def __init__(self, limits: UseLimits | None = None) -> None:
         self._limits = limits or UseLimits()
-        self._waiting: dict[Share, deque[tuple[float, T]]] = {}
+        self._waiting: dict[Share, deque[T]] = {}
+        self._listed_turns = 0
         self._used: dict[Share, _Used] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
 
-    def put(self, share: Share, work: T, *, now: float) -> None:
+    def put(self, share: Share, work: T) -> None:
         """Let `work` wait for its turn.
 
         Raises:
             TooManyWait: The share, or its rank, has reached its bound.
         """
         waiting = self._waiting.get(share, ())
-        common = share.rank is Rank.COMMON and sum(
-            len(line) for one, line in self._waiting.items() if one.rank is Rank.COMMON
-        )
+        common = 0
+        if share.rank is Rank.COMMON:
+            lines = self._waiting.items()
+            common = sum(len(line) for one, line in lines if one.rank is Rank.COMMON)
         if share.rank is not Rank.OWNER and (
             len(waiting) >= self._limits.max_waiting
             or common >= self._limits.max_waiting_common
         ):
             raise TooManyWait
-        self._waiting.setdefault(share, deque()).append((now, work))
+        self._waiting.setdefault(share, deque()).append(work)
 
     def take(self, *, now: float, common: bool = True) -> T | None:
         """Return the work whose turn it is, or None if none may go.
@@ -127,28 +133,31 @@ class FairQueue(Generic[T]):
         Args:
             common: False to leave out the common rank.
         """
-        best = min(
-            (
-                (self._rank_of(share, line[0][0], now), self.used(share, now=now), at)
-                for at, (share, line) in enumerate(self._waiting.items())
-                if common or share.rank is not Rank.COMMON
-            ),
-            default=None,
-        )
-        if best is None:
+        able = [s for s in self._waiting if common or s.rank is not Rank.COMMON]
+        if not able:
             return None
-        share = list(self._waiting)[best[2]]
+        rank = min(share.rank for share in able)
+        if rank is Rank.LISTED and any(share.rank is Rank.COMMON for share in able):
+            self._listed_turns += 1
+            if self._listed_turns > self._limits.listed_turns:
+                rank = Rank.COMMON
+        if rank is Rank.COMMON:
+            self._listed_turns = 0
+        # Of those that used equally much the first, which had its turn longest ago.
+        share = min(
+            (share for share in able if share.rank is rank),
+            key=lambda share: self.used(share, now=now),
+        )
         line = self._waiting.pop(share)
-        _, work = line.popleft()
+        work = line.popleft()
         if line:
-            # To the end: shares that used equally much take turns.
             self._waiting[share] = line
         return work
 
     def drop(self, share: Share, work: T) -> None:
         """Forget work that waits no more; does nothing if it had its turn."""
         line = self._waiting.get(share, deque())
-        kept = deque(entry for entry in line if entry[1] is not work)
+        kept = deque(one for one in line if one is not work)
         if kept:
             self._waiting[share] = kept
         else:
@@ -175,7 +184,3 @@ class FairQueue(Generic[T]):
         if share.rank is Rank.OWNER or surplus <= 0:
             return 0
         return math.ceil(surplus / self._limits.refill)
-
-    def _rank_of(self, share: Share, since: float, now: float) -> Rank:
-        waited = now - since > self._limits.patience
-        return Rank.LISTED if waited and share.rank is Rank.COMMON else share.rank

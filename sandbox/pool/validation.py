@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sandbox.errors import SandboxError
-from sandbox.pool.shares import FairQueue, Rank, Share, TooManyWait, current_share
+from sandbox.pool.shares import NICE, FairQueue, Rank, Share, TooManyWait, current_share
 from sandbox.processes.process import ForkServer, WorkerProcess
 
 __all__ = ["SchemaValidator"]
@@ -29,9 +29,6 @@ QUICK = 0.1
 
 UNCOUNTED = 0.02
 "Seconds of a check that are nobody's burden; a usual one takes less than 0.001."
-
-NICE = 10
-"Priority of workers that every peer may use, so that the daemon goes before them."
 
 OUT_OF_TIME = "the check ran out of time"
 "Finding of a check that was stopped at its deadline."
@@ -182,7 +179,7 @@ class _Lane:
 
     async def _turn(self, share: Share) -> _Seat:
         turn: asyncio.Future[_Seat] = asyncio.get_running_loop().create_future()
-        self._queue.put(share, turn, now=time.monotonic())
+        self._queue.put(share, turn)
         try:
             return await turn
         except asyncio.CancelledError:

@@ -10,12 +10,20 @@ import socket
 from collections import OrderedDict
 from typing import Any
 
-from jsonschema import Draft202012Validator, FormatChecker, _keywords, _utils
+from jsonschema import (
+    Draft202012Validator,
+    FormatChecker,
+    _keywords,
+    _legacy_keywords,
+    _utils,
+)
 from jsonschema.exceptions import SchemaError, ValidationError
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from sandbox.patterns import PatternError, matches, pattern_faults
+from sandbox.patterns.engine import compiled, matches
+from sandbox.patterns.schemas import pattern_faults
+from sandbox.patterns.translation import PatternError
 from sandbox.worker.channel import serve_frames
 
 __all__ = ["serve_schemas"]
@@ -45,9 +53,9 @@ class _LinearEngine:
 
 
 # The library has no option for another engine, and four keywords search: `pattern`,
-# `patternProperties`, `additionalProperties` and `unevaluatedProperties`. This process
-# does nothing but check schemas.
-_keywords.re = _utils.re = _LinearEngine
+# `patternProperties`, `additionalProperties` and `unevaluatedProperties`; a `$schema`
+# inside a schema brings those of an older draft. This process only checks schemas.
+_keywords.re = _legacy_keywords.re = _utils.re = _LinearEngine
 
 
 def serve_schemas(channel: socket.socket, max_frame: int) -> None:
@@ -80,7 +88,8 @@ def _judge(request: dict[str, Any]) -> list[str]:
             Draft202012Validator.check_schema(schema, format_checker=FormatChecker(()))
         except SchemaError as exc:
             return [_words(exc)]
-        return list(itertools.islice(pattern_faults(schema), MAX_FINDINGS))
+        faults = pattern_faults(schema, check=compiled)
+        return list(itertools.islice(faults, MAX_FINDINGS))
     if request["op"] == "validate_json":
         try:
             value = _parse(request["data"])

@@ -1,10 +1,11 @@
 """Patterns of JSON Schema, translated for an engine that is linear in the text.
 
-A `pattern` is a regular expression of ECMA-262 (JSON Schema 2020-12, core 6.4). Python's
-own engine goes back over a text and can run for ever; RE2 cannot, but writes some things
-in another way. `translated` says exactly the same in its words, and refuses by name what
-it has no words for. Groups are translated without a number and lazy quantifiers as
-greedy ones, because a search that only tells if there is a match knows no difference.
+A `pattern` is a regular expression of ECMA-262 (JSON Schema 2020-12, core 6.4).
+Python's own engine goes back over a text and can run for ever; RE2 cannot, but writes
+some things in another way. `translated` says exactly the same in its words, and refuses
+by name what it has no words for. Groups are translated without a number and lazy
+quantifiers as greedy ones, because a search that only tells if there is a match knows
+no difference.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import re2
 
-__all__ = ["PatternError", "compiled", "matches", "pattern_faults", "translated"]
+__all__ = ["PatternError", "quiet_options", "translated"]
 
 MAX_PATTERN: Final = 8 * 1024
 "Longest pattern, in characters."
@@ -24,11 +25,8 @@ MAX_PATTERN: Final = 8 * 1024
 MAX_TRANSLATED: Final = 64 * 1024
 "Longest pattern for RE2, in characters; long repetitions are written several times."
 
-MAX_MEMORY: Final = 2 * 1024 * 1024
-"Bytes that one compiled pattern may take; the search of a text keeps to them too."
-
-MAX_COMPILED: Final = 64
-"Compiled patterns that are kept; with `MAX_MEMORY` half of the memory of a worker."
+MAX_KEPT: Final = 256
+"Translations that are kept."
 
 MAX_REPETITION: Final = 1000
 "The largest number that RE2 takes in a repetition; larger ones are put together."
@@ -130,6 +128,7 @@ missing: RE2 has none of them."""
 _SHORT: Final = frozenset(_CATEGORIES.values()) - {""}
 
 
+@lru_cache(maxsize=MAX_KEPT)
 def translated(pattern: str) -> str:
     """Return a pattern of ECMA-262 in the syntax of RE2, for a search.
 
@@ -420,92 +419,21 @@ def _in_set(code: int) -> str:
     return f"\\x{{{code:x}}}"
 
 
-@lru_cache(maxsize=MAX_COMPILED)
+@lru_cache(maxsize=MAX_KEPT)
 def _is_known(script: str) -> bool:
     """Tell if RE2 knows a script; short names of general categories are none."""
     if len(script) < 3:
         return False
     try:
-        re2.compile(f"\\p{{{script}}}", _options())
+        re2.compile(f"\\p{{{script}}}", quiet_options())
     except re2.error:
         return False
     return True
 
 
-def _options() -> re2.Options:
+def quiet_options() -> re2.Options:
+    """Return options with which RE2 writes nothing to standard error."""
     options = re2.Options()
     # It would write to standard error, once for each broken pattern of a peer's.
     options.log_errors = False
-    options.max_mem = MAX_MEMORY
-    options.never_capture = True
     return options
-
-
-@lru_cache(maxsize=MAX_COMPILED)
-def compiled(pattern: str) -> Any:
-    """Return a pattern of ECMA-262, compiled by RE2.
-
-    Raises:
-        PatternError: See `translated`; or it takes too much memory.
-    """
-    try:
-        return re2.compile(translated(pattern), _options())
-    except re2.error as exc:
-        text = exc.args[0] if exc.args else ""
-        words = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
-        if str(words).startswith("invalid repetition size"):
-            words = "repetitions inside each other come to more than 1000"
-        raise PatternError(
-            f"the pattern does not compile: {str(words)[:100]}"
-        ) from None
-    except UnicodeEncodeError:
-        raise PatternError("the pattern has a lone surrogate") from None
-
-
-def matches(pattern: str, text: str) -> bool:
-    """Return whether a pattern of ECMA-262 is found anywhere in a text.
-
-    Raises:
-        PatternError: See `compiled`.
-    """
-    try:
-        data = text.encode()
-    except UnicodeEncodeError:
-        # A lone surrogate is one character that no pattern here can name.
-        data = (
-            text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
-        )
-    return compiled(pattern).search(data) is not None
-
-
-_DATA: Final = frozenset({"const", "enum", "default", "examples"})
-"Keywords whose values are data and no schemas."
-
-
-def pattern_faults(schema: Any, at: str = "") -> Iterator[str]:
-    """Yield the faults of all patterns in a schema of limited depth, with their places.
-
-    Args:
-        at: Place of the schema as a JSON pointer.
-    """
-    if isinstance(schema, list):
-        for index, one in enumerate(schema):
-            yield from pattern_faults(one, f"{at}/{index}")
-    if not isinstance(schema, dict):
-        return
-    for key, value in schema.items():
-        place = f"{at}/{key.replace('~', '~0').replace('/', '~1')}"
-        if key == "pattern" and isinstance(value, str):
-            yield from _fault(value, place)
-        elif key == "patternProperties" and isinstance(value, dict):
-            for name in value:
-                yield from _fault(name, place)
-        if key not in _DATA:
-            yield from pattern_faults(value, place)
-
-
-def _fault(pattern: str, place: str) -> Iterator[str]:
-    try:
-        compiled(pattern)
-    except PatternError as exc:
-        yield f"{place}: {exc}"
