@@ -28,8 +28,8 @@ __all__ = [
 
 T = TypeVar("T")
 
-NICE: Final = 10
-"Priority of workers that all peers may use, so that the daemon goes before them."
+NICE: Final = 19
+"Priority of workers that all peers may use, the lowest; that of others is 10."
 
 MAX_REMEMBERED: Final = 1_000
 "Shares whose use is remembered; those that used the least are dropped first."
