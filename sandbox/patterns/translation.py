@@ -82,50 +82,22 @@ _REFUSED_GROUPS: Final = {
     "(?P": "the group (?P of Python; ECMA-262 writes (?<name>",
 }
 
-_CATEGORIES: Final = {
-    "Letter": "L",
-    "Cased_Letter": "",
-    "Uppercase_Letter": "Lu",
-    "Lowercase_Letter": "Ll",
-    "Titlecase_Letter": "Lt",
-    "Modifier_Letter": "Lm",
-    "Other_Letter": "Lo",
-    "Mark": "M",
-    "Nonspacing_Mark": "Mn",
-    "Spacing_Mark": "Mc",
-    "Enclosing_Mark": "Me",
-    "Number": "N",
-    "Decimal_Number": "Nd",
-    "digit": "Nd",
-    "Letter_Number": "Nl",
-    "Other_Number": "No",
-    "Punctuation": "P",
-    "punct": "P",
-    "Connector_Punctuation": "Pc",
-    "Dash_Punctuation": "Pd",
-    "Open_Punctuation": "Ps",
-    "Close_Punctuation": "Pe",
-    "Initial_Punctuation": "Pi",
-    "Final_Punctuation": "Pf",
-    "Other_Punctuation": "Po",
-    "Symbol": "S",
-    "Math_Symbol": "Sm",
-    "Currency_Symbol": "Sc",
-    "Modifier_Symbol": "Sk",
-    "Other_Symbol": "So",
-    "Separator": "Z",
-    "Space_Separator": "Zs",
-    "Line_Separator": "Zl",
-    "Paragraph_Separator": "Zp",
-    "Control": "Cc",
-    "cntrl": "Cc",
-    "Format": "Cf",
-    "Private_Use": "Co",
-}
+_CATEGORY_NAMES: Final = (
+    "Letter=L Uppercase_Letter=Lu Lowercase_Letter=Ll Titlecase_Letter=Lt "
+    "Modifier_Letter=Lm Other_Letter=Lo Mark=M Nonspacing_Mark=Mn Spacing_Mark=Mc "
+    "Enclosing_Mark=Me Number=N Decimal_Number=Nd digit=Nd Letter_Number=Nl "
+    "Other_Number=No Punctuation=P punct=P Connector_Punctuation=Pc "
+    "Dash_Punctuation=Pd Open_Punctuation=Ps Close_Punctuation=Pe "
+    "Initial_Punctuation=Pi Final_Punctuation=Pf Other_Punctuation=Po Symbol=S "
+    "Math_Symbol=Sm Currency_Symbol=Sc Modifier_Symbol=Sk Other_Symbol=So Separator=Z "
+    "Space_Separator=Zs Line_Separator=Zl Paragraph_Separator=Zp Control=Cc cntrl=Cc "
+    "Format=Cf Private_Use=Co "
+)
+_CATEGORIES: Final = dict(re.findall(r"(\w+)=(\w+)", _CATEGORY_NAMES))
 """Long names of general categories. Those with unassigned code points or surrogates are
 missing: RE2 has none of them."""
 
-_SHORT: Final = frozenset(_CATEGORIES.values()) - {""}
+_SHORT: Final = frozenset(_CATEGORIES.values())
 
 
 @lru_cache(maxsize=MAX_KEPT)

@@ -135,6 +135,7 @@ class _Lane:
         self._seats = [_Seat(kept=size > 1 and at == 0) for at in range(size)]
         self._free = list(self._seats)
         self._queue: FairQueue[asyncio.Future[_Seat]] = FairQueue()
+        self._waiting = 0
 
     def pause(self, share: Share) -> int:
         """See `FairQueue.pause`."""
@@ -180,6 +181,7 @@ class _Lane:
     async def _turn(self, share: Share) -> _Seat:
         turn: asyncio.Future[_Seat] = asyncio.get_running_loop().create_future()
         self._queue.put(share, turn)
+        self._waiting += 1
         try:
             return await turn
         except asyncio.CancelledError:
@@ -187,9 +189,11 @@ class _Lane:
             if turn.done() and not turn.cancelled():
                 self._give_back(turn.result(), time.monotonic())
             raise
+        finally:
+            self._waiting -= 1
 
     def _give_back(self, seat: _Seat, now: float) -> None:
-        while self._queue:
+        while self._waiting:
             turn = self._queue.take(now=now, common=not seat.kept)
             if turn is None:
                 break
