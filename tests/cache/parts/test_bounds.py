@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +29,12 @@ def stranger(number: int) -> str:
 
 
 def call_for(
-    store: Store, number: int, peer: str, *, origin: str = "rules", spare: str = ""
+    store: Store,
+    number: int,
+    peer: str,
+    *,
+    origin: Literal["rules", "hand-written"] = "rules",
+    spare: str = "",
 ) -> AgreementRecord:
     """Store an agreement that a peer called for, on a text of its own."""
     document = DocumentRecord.of(f"document {number} of {peer}")
