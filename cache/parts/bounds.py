@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cache.parts.shelf import Shelf
-from cache.records.peers import PeerRecord, PeerState
+from cache.records.peers import AliasRecord, PeerRecord, PeerState
 from cache.records.records import AgreementRecord, AgreementRole, HalfRecord
 from cache.rows import Rows
 
@@ -75,7 +75,13 @@ def surplus(rows: Iterable[Sized], *, count: int, size: int) -> list[str]:
 
 
 def user_of(shelf: Shelf, cache: Rows, did: str) -> str:
-    """Return `did`, or `STRANGERS` if the owner decided nothing about it."""
+    """Return `did`, or `STRANGERS` if the owner decided nothing about it.
+
+    Args:
+        did: Any DID of the peer.
+    """
+    alias = shelf.get(cache, AliasRecord, f"alias/{did}")
+    did = did if alias is None else alias.did
     known = shelf.get(cache, PeerRecord, f"peer/{did}")
     return STRANGERS if known is None or is_stranger(known) else did
 
