@@ -55,6 +55,9 @@ def call_cut_off(ended: ChannelClosed) -> CallError:
 
 
 class _Link(Protocol):
+    @property
+    def address(self) -> str: ...
+
     def max_payload(self, channel_id: str) -> int: ...
 
     async def send_frame(self, channel_id: str, frame: Frame) -> str: ...
@@ -104,6 +107,11 @@ class Channel:
     def peer_key(self) -> bytes:
         """The peer's public key, 65 bytes."""
         return self._opened.public_key
+
+    @property
+    def address(self) -> str:
+        """The IP address of the other end of its link; empty where there is none."""
+        return self._link.address
 
     @property
     def own_meta(self) -> MetaProtocol:

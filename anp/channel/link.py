@@ -131,6 +131,12 @@ class Link:
         return self._lost is None
 
     @property
+    def address(self) -> str:
+        """The IP address of the other end; empty where there is none."""
+        other = self._connection.remote_address
+        return str(other[0]) if isinstance(other, tuple) else ""
+
+    @property
     def channels(self) -> int:
         """Number of open channels."""
         return len(self._channels)

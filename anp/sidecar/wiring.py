@@ -252,6 +252,7 @@ def make_offer(
         workshop=code.workshop,
         mind=lambda: minds.minds.think(own_did, ours=True).mind,
     )
+    minds.agreer.published = lambda: {one.hash for one in consensus.registry.all()}
     return OfferParts(
         exposure=exposure,
         attaching=Attaching(home, exposure, max_calls=config.limits.max_calls),

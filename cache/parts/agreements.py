@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from cache.errors import HashPrefixError, RecordError
+from cache.parts.bounds import trim_agreements
 from cache.parts.shelf import StoreBase, key_of, read_transaction, write_transaction
 from cache.records.records import (
     AgreementRecord,
@@ -68,11 +69,17 @@ class AgreementStore(StoreBase):
         document: DocumentRecord,
         half: HalfRecord,
         agreement: AgreementRecord,
+        *,
+        spare: Collection[str] = (),
     ) -> AgreementRecord:
         """Store the three in one transaction (ANP-84) and return the agreement.
 
         With `half.revision` 0 the half gets the next number, or that of an active
-        revision with the same text, capabilities and origin.
+        revision with the same text, capabilities and origin. Over the bound of the peer
+        its longest unused agreements go.
+
+        Args:
+            spare: Hashes of texts that stay with their code in any case.
 
         Raises:
             RecordError: they do not belong together, the revision holds another text,
@@ -90,6 +97,9 @@ class AgreementStore(StoreBase):
         self._shelf.put(cache, document)
         self._shelf.put(cache, numbered)
         self._shelf.put(cache, stored)
+        if stored.role is AgreementRole.PROVIDER:
+            most = self._limits.max_provided
+            trim_agreements(self._shelf, cache, stored, most=most, spare=spare)
         return stored
 
     def agreements(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from cache.parts.bounds import is_stranger
 from cache.parts.shelf import StoreBase, key_of, read_transaction, write_transaction
 from cache.records.peers import (
     AddressRecord,
@@ -37,7 +38,7 @@ class PeerStore(StoreBase):
         is_new = key_of(peer) not in cache
         before = self._shelf.get(cache, PeerRecord, key_of(peer))
         self._put_peer(cache, peer, before=before)
-        if is_new and _is_stranger(peer):
+        if is_new and is_stranger(peer):
             self._prune_strangers(cache)
 
     @write_transaction
@@ -68,7 +69,7 @@ class PeerStore(StoreBase):
             aliases=tuple(sorted(aliases)[:8]),
         )
         self._put_peer(cache, peer, before=found)
-        if found is None and _is_stranger(peer):
+        if found is None and is_stranger(peer):
             self._prune_strangers(cache)
 
     def peers(self) -> list[PeerRecord]:
@@ -190,7 +191,7 @@ class PeerStore(StoreBase):
         if len(cache.keys("peer/")) <= limit:
             return
         peers = self._shelf.scan(cache, PeerRecord, "peer/")
-        strangers = sorted(filter(_is_stranger, peers), key=lambda peer: peer.last_seen)
+        strangers = sorted(filter(is_stranger, peers), key=lambda peer: peer.last_seen)
         # A tenth more than needed, so that a flood of strangers rarely pays for this.
         surplus = len(strangers) - limit
         if surplus > 0:
@@ -226,8 +227,3 @@ class PeerStore(StoreBase):
 
 def _address(pin: PinRecord) -> AddressRecord:
     return AddressRecord(pin.agent, pin.url, pin.created)
-
-
-def _is_stranger(record: PeerRecord) -> bool:
-    said_nothing = record.state in {PeerState.UNKNOWN, PeerState.WAITING}
-    return said_nothing and not record.names

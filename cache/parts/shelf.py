@@ -212,6 +212,16 @@ class StoreLimits:
     """Bytes of all kept negotiations without agreement; one transcript can have
     megabytes."""
 
+    max_agreed_negotiations: int = 10_000
+    "Negotiations with an agreement that are kept; the bounds are shared by who called."
+
+    max_agreed_bytes: int = 256 * 1024 * 1024
+    "Bytes of all kept negotiations with an agreement."
+
+    max_provided: int = 2000
+    """Agreements that one peer may have called for, or all peers together about which
+    the owner decided nothing; the longest unused go first."""
+
     max_strangers: int = 1000
     "Peers kept about which the owner decided nothing; the longest unseen go first."
 

@@ -7,8 +7,9 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from anp.channel.channel import Channel, ChannelClosed
@@ -145,6 +146,8 @@ class Agreer:
         self._workshop = workshop
         self._think = think
         self._limits = limits
+        self.published: Callable[[], Collection[str]] = tuple
+        "Hashes of the texts that we publish, which stay in the store."
         self.desk = OwnerDesk(store, approve=approve, approval_wait=approval_wait)
 
     async def agree(
@@ -304,7 +307,13 @@ class Agreer:
             created=time.time(),
         )
         stored = await asyncio.to_thread(
-            self._store.save_agreement, document, half, agreement
+            partial(
+                self._store.save_agreement,
+                document,
+                half,
+                agreement,
+                spare=self.published(),
+            )
         )
         await self._finish(case, "agreed", "", outcome.hash)
         return stored, replace(half, revision=stored.revision)

@@ -28,6 +28,7 @@ from cache.records.records import AgreementRecord, HalfRecord, hash_text
 from cache.store import Store
 from negotiation.errors import NegotiationError
 from negotiation.mind import Offer
+from sandbox.pool.shares import current_share
 
 __all__ = ["Acceptor", "LateAcceptor", "MetaAnswer"]
 
@@ -134,6 +135,8 @@ class Acceptor:
         """Bind the channel if it is not bound yet, then answer what comes on it."""
         peer = canonical_did(channel.peer_did, channel.peer_key)
         await self._policy.remember(peer, shown_did=channel.peer_did)
+        # All that follows in this task is work for the peer.
+        current_share.set(await self._policy.share_of(peer, address=channel.address))
         try:
             bound = await self._bind(channel, peer)
             if bound is not None:

@@ -239,10 +239,10 @@ class BudgetConfig(Section):
     "Tokens for one listed peer in a day."
 
     unlisted_calls: Count = 20
-    "Model calls for all unlisted peers together in a day."
+    "Model calls for all unlisted peers together in a day; half for one address."
 
     unlisted_tokens: Tokens = 200_000
-    "Tokens for all unlisted peers together in a day."
+    "Tokens for all unlisted peers together in a day; half for one address."
 
     day_calls: Count = 200
     "Model calls for everything in a day."
@@ -299,7 +299,7 @@ class SandboxSettings(Section):
     "Address space of a worker, in bytes."
 
     max_workers: Annotated[int, Field(ge=1, le=10_000)] = 64
-    "Workers at once."
+    "Workers at once: a quarter for one peer, half for all unlisted peers together."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import time
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from anp.errors import ErrorCode, PeerError
 from anp.sidecar.config.settings import Config
 from cache.records.peers import PeerState
 from cache.store import Store
+from sandbox.pool.shares import Rank, Share
 
 __all__ = ["PeerPolicy", "PeerRules"]
 
@@ -87,6 +89,18 @@ class PeerPolicy:
             for peer in self._store.peers_known_as(did)
         )
 
+    async def share_of(self, did: str, *, address: str) -> Share:
+        """Return the share of our workers that the work for a peer is counted for.
+
+        Args:
+            did: The peer in its canonical form.
+            address: The address that it connected from.
+        """
+        if await asyncio.to_thread(self.is_listed, did):
+            return Share(Rank.LISTED, did)
+        # A DID costs nothing, so those that the owner did not list have none of it.
+        return Share(Rank.COMMON, _network(address))
+
     async def remember(
         self, did: str, *, shown_did: str, state: PeerState | None = None
     ) -> None:
@@ -104,3 +118,14 @@ class PeerPolicy:
 
     def _remember(self, did: str, shown_did: str, state: PeerState | None) -> None:
         self._store.see_peer(did, shown_did=shown_did, now=time.time(), state=state)
+
+
+def _network(address: str) -> str:
+    """Return an address, or the /64 network of an IPv6 address: one host has all."""
+    try:
+        known = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if known.version == 4:
+        return address
+    return str(ipaddress.ip_network((int(known), 64), strict=False))

@@ -51,6 +51,7 @@ class MemoryLink:
 class _End:
     link: MemoryLink
     index: int
+    address: str = "127.0.0.1"
 
     def max_payload(self, channel_id: str) -> int:
         return self.link.max_payload
