@@ -87,6 +87,8 @@ class Channel:
         self.kept = self.resumed
         "True if its key outlives the link."
         self.retired = False
+        self.used_at = monotonic()
+        "When a frame was last sent or received, on the monotonic clock."
 
     @property
     def id(self) -> str:
@@ -164,6 +166,7 @@ class Channel:
         """
         if self._ended is not None:
             raise self._ended
+        self.used_at = monotonic()
         return await self._link.send_frame(self.id, Frame(protocol_type, data))
 
     async def receive(self) -> FrameReceived:
@@ -192,6 +195,16 @@ class Channel:
         """End the channel and tell the peer; harmless when it has ended."""
         if self._ended is None:
             await self._link.close_channel(self.id, reason, code=code)
+
+    async def cut(
+        self, reason: str, *, code: ErrorCode = ErrorCode.ENCRYPTION_KEY_EXPIRED
+    ) -> None:
+        """End the channel as `close` does; what came and was not read yet is dropped.
+
+        Nothing more of the peer's is acted on, as far as it waits here.
+        """
+        self._frames.clear()
+        await self.close(reason, code=code)
 
     async def wait_renewal(self) -> bool:
         """Wait until the key is to be renewed; False when the channel ended before."""
@@ -235,6 +248,7 @@ class Channel:
 
     async def deliver(self, event: FrameReceived) -> None:
         """Hand over a frame of the link; waits while the reader is far behind."""
+        self.used_at = monotonic()
         while self._ended is None and len(self._frames) >= MAX_WAITING_FRAMES:
             self._room.clear()
             await self._room.wait()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -38,7 +39,7 @@ from anp.channel.core.link_core import Before, LinkCore
 from anp.channel.keeper import KeyKeeper, Taken
 from anp.channel.link_keys import LinkKeys
 from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
-from anp.identity.dids import Identities, LocalIdentity
+from anp.identity.dids import Identities, LocalIdentity, canonical_did
 from anp.identity.resolver import Resolver
 from anp.wire.frames import Frame
 from anp.wire.messages import MetaProtocol
@@ -51,6 +52,9 @@ logger = logging.getLogger(__name__)
 
 MAX_LOGGED_FAULTS = 8
 "Faults of one link that get a line of their own; the rest are only counted."
+
+DROP_TIME = 0.5
+"Seconds that the other end of a dropped link has to read why."
 
 FAULT_CODES = frozenset({1002, 1007, 1009})
 "Close codes by which the WebSocket library refuses what a peer sent."
@@ -107,7 +111,10 @@ class Link:
         self._settled = asyncio.Event()
         self._proved = asyncio.Event()
         self._refused_keys: set[str] = set()
-        self.peers: set[str] = set()
+        self.peers: dict[str, str] = {}
+        "DIDs that the other end proved, each with its canonical form."
+        self.used_at = time.monotonic()
+        "When a message was last received, on the monotonic clock."
         self.faults = 0
         self.ignored = 0
         self.name = f"{id(self) & 0xFFFFFF:06x}"
@@ -142,6 +149,11 @@ class Link:
         return len(self._channels)
 
     @property
+    def open_channels(self) -> Mapping[str, Channel]:
+        """The open channels, by their ids."""
+        return self._channels
+
+    @property
     def busy(self) -> bool:
         """True while a channel is open or opening."""
         return self._core.busy
@@ -153,6 +165,7 @@ class Link:
         reason = "connection lost"
         try:
             async for text in self._connection:
+                self.used_at = time.monotonic()
                 self._core.receive_text(text, now=read_clocks())
                 await self._pump()
                 while self._core.waits:
@@ -278,6 +291,22 @@ class Link:
         """Close the link and all channels on it."""
         await self._close(1001, reason)
 
+    async def limit(self, config: LinkConfig) -> None:
+        """Take another limit of channels; those over it close, the least used first."""
+        self._core.limit_channels(config.max_channels)
+        by_use = sorted(self._channels.values(), key=lambda one: one.used_at)
+        for channel in by_use[: max(0, len(by_use) - config.max_channels)]:
+            await channel.close("the owner allows fewer channels now")
+
+    async def drop(self, reason: str) -> None:
+        """Close the link soon, however slowly its other end reads."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DROP_TIME):
+                await self._outbox.join()
+                await self._close(1008, reason)
+        if self._connection.state is not State.CLOSED:
+            self._connection.transport.abort()
+
     async def _close(self, code: int, reason: str) -> None:
         # The library aborts the transport of a connection that has ended, and on
         # Python 3.11 that raises when its last bytes were written late.
@@ -288,6 +317,7 @@ class Link:
         try:
             while (text := await self._outbox.get()) is not None:
                 await self._connection.send(text)
+                self._outbox.task_done()
         except ConnectionClosed:
             # The reader sees the same end and tells everybody.
             return
@@ -440,7 +470,7 @@ class Link:
     def _opened(self, event: ChannelOpened) -> None:
         channel = Channel(event, self)
         self._channels[event.channel_id] = channel
-        self.peers.add(event.peer_did)
+        self.peers[event.peer_did] = canonical_did(event.peer_did, event.public_key)
         if event.began is None or event.role is ChannelRole.PROVIDER:
             self._allow_long_messages()
         self._on_peer(self, event)

@@ -7,8 +7,8 @@ import logging
 import random
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from websockets.asyncio.connection import Connection
@@ -103,17 +103,56 @@ class Links:
         self._acceptor = acceptor
         self._hellos = HelloMemory()
         self._links: set[Link] = set()
-        self._accepted = 0
+        self._guests: set[Link] = set()
+        "Links that peers opened."
         self._by_peer: dict[str, Link] = {}
         self._dialing: dict[str, asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: Server | None = None
         self._on_handshake = on_handshake
+        self.on_opened: Callable[[Channel], None] = lambda channel: None
+        "Told of every channel that opens, in either direction."
 
     @property
     def open_channels(self) -> int:
         """Number of channels that are open on all links."""
         return sum(link.channels for link in self._links)
+
+    @property
+    def channels(self) -> list[Channel]:
+        """Every open channel, in either direction."""
+        return [one for link in self._links for one in link.open_channels.values()]
+
+    @property
+    def peers(self) -> dict[str, str]:
+        """The DIDs that were proved on open links, each with its canonical form."""
+        return {
+            did: canonical
+            for link in self._links
+            for did, canonical in link.peers.items()
+        }
+
+    async def limit(self, max_links: int, max_channels: int) -> None:
+        """Take other limits; what is over them closes, the least used first.
+
+        Args:
+            max_links: See `LinksConfig`.
+            max_channels: See `LinkConfig`; it holds for each link.
+        """
+        config = replace(self._config.link, max_channels=max_channels)
+        self._config = replace(self._config, link=config, max_links=max_links)
+        by_use = sorted(self._guests, key=lambda link: link.used_at)
+        surplus = by_use[: max(0, len(by_use) - max_links)]
+        await asyncio.gather(
+            *(link.drop("the owner allows fewer connections now") for link in surplus),
+            *(link.limit(config) for link in self._links.difference(surplus)),
+        )
+
+    async def cut_off(self, dids: Collection[str], reason: str) -> None:
+        """Close every link whose other end proved one of these DIDs."""
+        wanted = set(dids)
+        dropped = [link for link in self._links if wanted & link.peers.keys()]
+        await asyncio.gather(*(link.drop(reason) for link in dropped))
 
     @property
     def listening(self) -> bool:
@@ -142,7 +181,7 @@ class Links:
             max_size=self._config.link.max_first_message,
             open_timeout=self._config.link.handshake.timeout,
             ping_interval=self._config.ping_interval,
-            accepts=lambda: self._accepted < self._config.max_links,
+            accepts=lambda: len(self._guests) < self._config.max_links,
             tls=self._server_tls,
         )
         return int(next(iter(self._server.sockets)).getsockname()[1])
@@ -308,11 +347,12 @@ class Links:
         )
 
     async def _accept(self, connection: Connection) -> None:
-        self._accepted += 1
+        link = self._link(connection)
+        self._guests.add(link)
         try:
-            await self._run(self._link(connection))
+            await self._run(link)
         finally:
-            self._accepted -= 1
+            self._guests.discard(link)
 
     async def _run(self, link: Link) -> None:
         self._links.add(link)
@@ -341,6 +381,7 @@ class Links:
             known = self._by_peer.get(did)
             if known is None or not known.alive:
                 self._by_peer[did] = link
+        self.on_opened(link.open_channels[opened.channel_id])
 
     async def _keep(
         self,

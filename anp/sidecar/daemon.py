@@ -83,6 +83,7 @@ class Daemon:
             calls.acceptor,
             calls.binder,
         )
+        self.enforcer = calls.enforcer
         self.peer_lists, self.candidates = calls.peer_lists, calls.candidates
         self.finder, self.caller = calls.finder, calls.caller
         self.events = EventHub()
@@ -138,6 +139,8 @@ class Daemon:
                 self.config.listen.host, self.config.listen.port, self._pages
             )
             stack.push_async_callback(self.web.close)
+            self.enforcer.start()
+            stack.push_async_callback(self.enforcer.close)
             stack.push_async_callback(self.links.close)
             self.keep_links()
             yield
@@ -162,7 +165,7 @@ class Daemon:
         Raises:
             ConfigError: A file is broken; nothing was changed.
         """
-        names = await self.attaching.reload(self.config.attach)
+        names = await self.attaching.reload(self.attaching.read(self.config.attach))
         await self.consensus.load()
         return names
 

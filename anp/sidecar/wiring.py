@@ -31,6 +31,7 @@ from anp.sidecar.calls.acceptor import Acceptor, LateAcceptor
 from anp.sidecar.calls.binder import Binder
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.candidates import CandidateFinder
+from anp.sidecar.calls.enforcer import Enforcer
 from anp.sidecar.config.offers import links_config, negotiation_limits, our_meta
 from anp.sidecar.config.settings import Config
 from anp.sidecar.consensus.builtin import written_protocols
@@ -270,6 +271,7 @@ class CallParts:
     """Links, and the calls over them in both directions."""
 
     links: Links
+    enforcer: Enforcer
     acceptor: Acceptor
     "Serves the channels that peers open."
 
@@ -328,9 +330,13 @@ def make_calls(
         ),
         said=offer.heard.said,
     )
+    enforcer = Enforcer(
+        links=links, policy=peers.policy, exposure=offer.exposure, store=store
+    )
     gate.acceptor = acceptor = Acceptor(
         exposure=offer.exposure,
         policy=peers.policy,
+        enforcer=enforcer,
         store=store,
         agreer=minds.agreer,
         parts=ProviderParts(
@@ -369,6 +375,7 @@ def make_calls(
         agreer=minds.agreer,
         parts=RequesterParts(bound, config.call.timeout),
         written=written,
+        enforcer=enforcer,
         candidates=candidates,
         own_did=own_did,
         offer=meta,
@@ -392,4 +399,6 @@ def make_calls(
         uses=uses,
         store=store,
     )
-    return CallParts(links, acceptor, peer_lists, candidates, binder, finder, caller)
+    return CallParts(
+        links, enforcer, acceptor, peer_lists, candidates, binder, finder, caller
+    )

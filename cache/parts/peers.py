@@ -14,6 +14,7 @@ from cache.records.peers import (
     PeerRecord,
     PeerState,
     PinRecord,
+    RulingRecord,
 )
 from cache.rows import Rows
 
@@ -69,6 +70,8 @@ class PeerStore(StoreBase):
             aliases=tuple(sorted(aliases)[:8]),
         )
         self._put_peer(cache, peer, before=found)
+        if state in {PeerState.ALLOWED, PeerState.BLOCKED}:
+            self._note_ruling(cache, now)
         if found is None and is_stranger(peer):
             self._prune_strangers(cache)
 
@@ -82,17 +85,20 @@ class PeerStore(StoreBase):
         return self._get(PeerRecord, f"peer/{did}")
 
     @read_transaction
-    def peers_known_as(self, cache: Rows, did: str) -> list[PeerRecord]:
-        """Return the peers that have `did` as their own DID or as another one.
+    def peers_known_as(self, cache: Rows, *dids: str) -> list[PeerRecord]:
+        """Return the peers that have one of `dids` as their own DID or as another one.
 
-        There may be two: the owner can name a DID before its peer is met under its
+        There may be several: the owner can name a DID before its peer is met under its
         canonical one.
         """
-        own = self._shelf.get(cache, PeerRecord, f"peer/{did}")
-        alias = self._shelf.get(cache, AliasRecord, f"alias/{did}")
-        found = [own]
-        if alias is not None:
-            found.append(self._shelf.get(cache, PeerRecord, f"peer/{alias.did}"))
+        names = set(dids)
+        for did in dids:
+            alias = self._shelf.get(cache, AliasRecord, f"alias/{did}")
+            if alias is not None:
+                names.add(alias.did)
+        found = [
+            self._shelf.get(cache, PeerRecord, f"peer/{name}") for name in sorted(names)
+        ]
         return [peer for peer in found if peer is not None]
 
     def canonical_did(self, did: str) -> str:
@@ -116,6 +122,7 @@ class PeerStore(StoreBase):
         ]
         if peer is not None:
             self._drop_aliases(cache, peer, peer.aliases)
+            self._note_ruling(cache, peer.last_seen)
         return sum([*dropped, bool(cache.delete(f"peer/{did}"))])
 
     # Pins
@@ -185,6 +192,10 @@ class PeerStore(StoreBase):
         return self._database.write(lambda cache: bool(cache.delete(f"did_keys/{did}")))
 
     # Internal; these run in the database's thread.
+
+    def _note_ruling(self, cache: Rows, now: float) -> None:
+        """Change the row by which other daemons notice a decision about a peer."""
+        self._shelf.put(cache, RulingRecord(now))
 
     def _prune_strangers(self, cache: Rows) -> None:
         limit = self._limits.max_strangers

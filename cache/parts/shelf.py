@@ -25,6 +25,7 @@ from cache.records.peers import (
     KeyRecord,
     PeerRecord,
     PinRecord,
+    RulingRecord,
 )
 from cache.records.records import (
     KINDS,
@@ -99,6 +100,8 @@ def key_of(record: Record) -> str:
             return f"peer/{record.did}"
         case AliasRecord():
             return f"alias/{record.alias}"
+        case RulingRecord():
+            return "ruling/last"
         case PinRecord():
             return f"pin/{record.url}"
         case AddressRecord():

@@ -69,7 +69,8 @@ class Handshakes:
         hellos: HelloMemory,
         random_bytes: Callable[[int], bytes],
     ) -> None:
-        self._config = config
+        self.limits = config
+        "May be replaced; what is open stays."
         self._output = output
         self._identity_for = identity_for
         self._hellos = hellos
@@ -102,7 +103,7 @@ class Handshakes:
     ) -> str:
         """Start one as requester and return its session id."""
         initiator = Initiator(
-            self._config.handshake,
+            self.limits.handshake,
             identity=identity,
             peer_did=peer_did,
             meta=meta,
@@ -180,8 +181,8 @@ class Handshakes:
         elif hello.session_id in self._dialing or hello.session_id in self._accepting:
             refusal = PeerError(ErrorCode.NOT_ALLOWED, "session id is in use")
         elif (
-            len(self._accepting) >= self._config.max_handshakes
-            or channels >= self._config.max_channels
+            len(self._accepting) >= self.limits.max_handshakes
+            or channels >= self.limits.max_channels
         ):
             refusal = PeerError(ErrorCode.NOT_ALLOWED, "too many channels on this link")
         if refusal is not None or identity is None:
@@ -197,7 +198,7 @@ class Handshakes:
             )
             raise refusal
         responder = Responder(
-            self._config.handshake,
+            self.limits.handshake,
             identity=identity,
             hello=hello,
             now=now,
@@ -232,8 +233,8 @@ class Handshakes:
         for accepting in self._accepting.values():
             if accepting.responder.secret_key_id == envelope.secret_key_id:
                 if (
-                    len(accepting.held) >= self._config.max_held_frames
-                    or accepting.held_bytes + size > self._config.max_held_bytes
+                    len(accepting.held) >= self.limits.max_held_frames
+                    or accepting.held_bytes + size > self.limits.max_held_bytes
                 ):
                     return False
                 accepting.held.append(envelope)
@@ -362,7 +363,7 @@ class Handshakes:
         channel = OpenChannel.fresh(
             opened,
             event.keys,
-            self._config,
+            self.limits,
             sent_iv=event.sent_iv,
             finished_iv=event.finished_iv,
             random_bytes=self._random_bytes,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from enum import Enum, auto
 
 from anp.channel.core.events import (
@@ -236,6 +237,11 @@ class LinkCore:
                 now=now,
             )
         self._end(channel_id, reason, by_peer=False)
+
+    def limit_channels(self, most: int) -> None:
+        """Take another limit of channels; those that are open stay."""
+        self._config = replace(self._config, max_channels=most)
+        self._handshakes.limits = self.keys.limits = self._config
 
     def link_lost(self, reason: str) -> None:
         """End everything: a channel ends with its link."""

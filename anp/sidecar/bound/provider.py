@@ -89,7 +89,6 @@ class BoundProvider(BoundChannel):
         self._calls: set[asyncio.Task[None]] = set()
         # Tells how our half failed an agreed case; nothing runs after that.
         self._failed: str | None = None
-        self._revoked = False
 
     @property
     def busy(self) -> bool:
@@ -108,13 +107,6 @@ class BoundProvider(BoundChannel):
                     await asyncio.wait(self._calls)
         await self.channel.close(reason)
 
-    async def revoke(self) -> None:
-        """Close the channel at once; nothing more is decoded (DESIGN.md, Revoked)."""
-        self._revoked = True
-        for call in list(self._calls):
-            call.cancel()
-        await self.channel.close("revoked")
-
     async def run(self, first: Sequence[FrameReceived] = ()) -> None:
         """Serve until the channel ends.
 
@@ -131,9 +123,6 @@ class BoundProvider(BoundChannel):
             await self.dialogue.close()
 
     async def _take(self, event: FrameReceived) -> None:
-        if self._revoked:
-            # Frames that waited when the protocol was revoked are not even read.
-            return
         match event.frame.protocol_type:
             case ProtocolType.META:
                 await self.dialogue.receive(event.frame.data)

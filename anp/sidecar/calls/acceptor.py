@@ -16,6 +16,7 @@ from anp.identity.dids import canonical_did
 from anp.sidecar.agreement.agreement import Agreer
 from anp.sidecar.bound.natural import Listener, Spokesman
 from anp.sidecar.bound.provider import BoundProvider, ProviderParts
+from anp.sidecar.calls.enforcer import Enforcer
 from anp.sidecar.consensus.registry import ConsensusDesk, WrittenEntry
 from anp.sidecar.consensus.written import WrittenParts, WrittenProvider
 from anp.sidecar.offer.exposure import Exposure
@@ -71,6 +72,7 @@ class Acceptor:
         *,
         exposure: Exposure,
         policy: PeerPolicy,
+        enforcer: Enforcer,
         store: Store,
         agreer: Agreer,
         parts: ProviderParts,
@@ -91,8 +93,7 @@ class Acceptor:
         self._negotiating = asyncio.Semaphore(MAX_NEGOTIATIONS)
         self._served: dict[Channel, BoundProvider] = {}
         self._closing: set[asyncio.Task[None]] = set()
-        self._revoked: set[tuple[str, str | None]] = set()
-        exposure.watch(self._check_served)
+        self._enforcer = enforcer
         consensus.wire(self._half_for)
 
     async def answer_hello(self, hello: NeedHelloAnswer) -> MetaProtocol:
@@ -134,9 +135,16 @@ class Acceptor:
     async def serve_channel(self, channel: Channel) -> None:
         """Bind the channel if it is not bound yet, then answer what comes on it."""
         peer = canonical_did(channel.peer_did, channel.peer_key)
-        await self._policy.remember(peer, shown_did=channel.peer_did)
-        # All that follows in this task is work for the peer.
-        current_share.set(await self._policy.share_of(peer, address=channel.address))
+        with self._enforcer.served(channel, peer):
+            # The owner's word may have changed since the hello was answered.
+            if await self._enforcer.admits(channel):
+                await self._policy.remember(peer, shown_did=channel.peer_did)
+                # All that follows in this task is work for the peer.
+                share = await self._policy.share_of(peer, address=channel.address)
+                current_share.set(share)
+                await self._serve_admitted(channel, peer)
+
+    async def _serve_admitted(self, channel: Channel, peer: str) -> None:
         try:
             bound = await self._bind(channel, peer)
             if bound is not None:
@@ -153,31 +161,6 @@ class Acceptor:
     def hashes(self) -> frozenset[str]:
         """Hashes of the documents that are served at this moment."""
         return frozenset(served.half.hash for served in self._served.values())
-
-    async def revoke(self, digest: str, peer_did: str | None) -> int:
-        """Close the channels on a document at once; see `BoundProvider.revoke`.
-
-        Args:
-            peer_did: Only those of this peer, in its canonical form.
-
-        Returns:
-            The number of channels that were closed.
-        """
-        self._revoked.add((digest, peer_did))
-        ended = [
-            served
-            for channel, served in self._served.items()
-            if served.half.hash == digest
-            and peer_did in {None, canonical_did(channel.peer_did, channel.peer_key)}
-        ]
-        await asyncio.gather(*(served.revoke() for served in ended))
-        return len(ended)
-
-    def give_back(self, digest: str, peer_did: str | None) -> None:
-        """Let a document be served again; None is for every peer."""
-        for key in [key for key in self._revoked if key[0] == digest]:
-            if peer_did in {None, key[1]}:
-                self._revoked.discard(key)
 
     async def retire(self, digest: str) -> None:
         """End the channels on a revision of `digest` that serves its peer no more.
@@ -262,9 +245,10 @@ class Acceptor:
             self._parts,
             listener=Listener(channel, self._spokesman),
         )
-        if not self._revoked.isdisjoint({(bound.half.hash, p) for p in (None, peer)}):
+        if not await self._enforcer.admits(
+            channel, hash=bound.half.hash, capabilities=bound.half.capabilities
+        ):
             # Taken back since the peer was told that it is served.
-            await channel.close("revoked")
             return
         self._served[channel] = served
         try:
@@ -317,13 +301,6 @@ class Acceptor:
             if not served.busy and not channel.kept:
                 self._served.pop(channel)
                 self._close_soon(channel.close(reason))
-
-    def _check_served(self) -> None:
-        """Close the channels whose capabilities are gone or have changed."""
-        for channel, served in list(self._served.items()):
-            problem = self._exposure.fits(served.half.capabilities)
-            if problem is not None:
-                self._close_soon(channel.close(f"stale: {problem}"))
 
     def _close_soon(self, closing: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(closing)

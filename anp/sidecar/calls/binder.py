@@ -25,6 +25,7 @@ from anp.sidecar.agreement.stored import (
 )
 from anp.sidecar.bound.requester import BoundRequester, RequesterParts
 from anp.sidecar.calls.candidates import Candidate, CandidateFinder, WrittenCandidate
+from anp.sidecar.calls.enforcer import Enforcer
 from anp.sidecar.calls.known import KnownAgreements
 from anp.sidecar.calls.prepared import BoundRequest, Prepared, WrittenRequest
 from anp.sidecar.calls.question import ask_peer
@@ -61,6 +62,7 @@ class Binder:
         agreer: Agreer,
         parts: RequesterParts,
         written: WrittenParts,
+        enforcer: Enforcer,
         candidates: CandidateFinder,
         own_did: str,
         offer: MetaOffer,
@@ -85,7 +87,7 @@ class Binder:
         self._test_cases = test_cases
         self.shares_agreements = shares_agreements
         self.requesters = Requesters(
-            links, parts, written, offer=offer, remember=remember
+            links, parts, written, enforcer, offer=offer, remember=remember
         )
         "Every open channel to a peer, also for those who end them."
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}

@@ -232,10 +232,7 @@ class Caller:
         try:
             async with asyncio.timeout(request.timeout):
                 await self._check_need(request.need, request.arguments)
-                if request.mode is Mode.NATURAL_LANGUAGE:
-                    result = await self._in_words(request, mark)
-                else:
-                    result = await self._through_protocol(request, mark)
+                result = await self._carried(request, mark)
         except TimeoutError:
             late = "no result in time; --timeout gives more"
             if sent:
@@ -249,6 +246,25 @@ class Caller:
             ms=round((time.monotonic() - started) * 1000, 1),
             timeline=timeline,
         )
+
+    async def _carried(
+        self, request: CallRequest, mark: Callable[[str], None]
+    ) -> CallResult:
+        try:
+            if request.mode is Mode.NATURAL_LANGUAGE:
+                return await self._in_words(request, mark)
+            return await self._through_protocol(request, mark)
+        except CallError as exc:
+            if exc.kind is not ErrorKind.PEER_UNREACHABLE:
+                raise
+            try:
+                await self._finder.refuse_blocked(request.peer)
+            except CallError as found:
+                # The owner's own word ended it, not the peer or the network.
+                raise CallError(
+                    found.kind, found.detail, may_have_run=exc.may_have_run
+                ) from exc
+            raise
 
     async def ask(self, peer: str, question: str) -> str:
         """Ask a peer about its protocols in words (ANP-64); return its answer.
@@ -358,6 +374,7 @@ class Caller:
                 # Nothing was sent, so it may be tried once more.
                 if last:
                     raise
+                await self._finder.refuse_blocked(request.peer)
         mark("result")
         self._uses.count(Way.NATURAL_LANGUAGE, None)
         return CallResult(
@@ -398,6 +415,7 @@ class Caller:
                 if lost:
                     raise
                 lost = True
+                await self._finder.refuse_blocked(request.peer)
             except NotServed as exc:
                 # Not acted on, so the call negotiates, once (DESIGN.md).
                 if served:

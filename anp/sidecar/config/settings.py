@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from anp.errors import ConfigError
-from anp.identity.address import is_loopback_host
+from anp.errors import ConfigError, PeerError
+from anp.identity.address import is_loopback_host, known_did
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.config.setting_types import (
     Bytes,
@@ -452,6 +452,16 @@ class PeerEntry(Section):
                 f"peer {self.name}: write did, url or both, as `anpd up` of that "
                 "peer prints them"
             )
+        if self.did is None and self.policy == "block":
+            raise ConfigError(
+                f"peer {self.name}: a peer is blocked by its DID; write did"
+            )
+        if self.did is not None:
+            try:
+                # Another spelling than the one that is proved would meet nobody.
+                object.__setattr__(self, "did", known_did(self.did))
+            except PeerError as exc:
+                raise ConfigError(f"peer {self.name}: did: {exc.detail}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,9 +14,9 @@ from typing import Final, Literal
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.queue import OwnerDesk
-from anp.sidecar.agreement.refusals import revoked_in_words
 from anp.sidecar.agreement.rulings import Decision
 from anp.sidecar.calls.acceptor import Acceptor
+from anp.sidecar.calls.enforcer import Enforcer
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.consensus.registry import ConsensusDesk
 from anp.sidecar.library.prune_rules import PruneRules
@@ -121,6 +121,7 @@ class ProtocolDesk:
         sandbox: Sandbox,
         requesters: Requesters,
         provider: Acceptor,
+        enforcer: Enforcer,
         consensus: ConsensusDesk,
         owner: OwnerDesk,
     ) -> None:
@@ -128,6 +129,7 @@ class ProtocolDesk:
         self._sandbox = sandbox
         self._requesters = requesters
         self._provider = provider
+        self._enforcer = enforcer
         self._consensus = consensus
         self._owner = owner
 
@@ -161,10 +163,7 @@ class ProtocolDesk:
             at=time.time(),
         )
         # Also when it was revoked before: a channel may have been missed then.
-        ended = await self._provider.revoke(digest, peer_did)
-        ended += await self._requesters.revoke(
-            digest, peer_did, revoked_in_words(digest)
-        )
+        ended = await self._enforcer.recheck()
         logger.info(
             "protocol revoked hash=%s peer=%s records=%d channels=%d",
             digest[:12],
@@ -202,8 +201,6 @@ class ProtocolDesk:
         ruled = await asyncio.to_thread(
             self._store.give_back, digest, peer_did=peer_did
         )
-        self._requesters.give_back(digest, peer_did)
-        self._provider.give_back(digest, peer_did)
         released = peer_did is None and self._sandbox.release(digest)
         decided = []
         for record in waiting:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import logging
 import secrets
+from collections.abc import AsyncIterator
 from typing import Any
 
 from anp.sidecar.attachments import AttachmentError, ToolError
@@ -64,6 +67,8 @@ class CapabilityCalls:
         self._exposure = exposure
         self._validator = validator
         self._timeout = timeout
+        self._running: dict[asyncio.Timeout, str] = {}
+        exposure.watch(self._end_hidden)
 
     def is_repeatable(self, name: str) -> bool:
         """True if a second call of `name` does no more than the first."""
@@ -113,19 +118,23 @@ class CapabilityCalls:
             CapabilityFailed: It is not available, failed, or the data does not fit.
         """
         capability = self._exposure.capability(name)
-        attachment = self._exposure.attachment_of(name)
-        if capability is None or attachment is None or not isinstance(arguments, dict):
+        if capability is None or not isinstance(arguments, dict):
             raise CapabilityFailed("503", "the capability is not available", ran=False)
         findings = await self._validator.validate(capability.input_schema, arguments)
         if findings:
             raise CapabilityFailed(
                 "400", f"input: {'; '.join(findings)}"[:500], ran=False
             )
+        # Looked at again: both may be gone by now.
+        attachment = self._exposure.attachment_of(name)
+        if attachment is None or not self._exposure.exposes(name):
+            raise CapabilityFailed("503", "the capability is not available", ran=False)
         try:
             with self.observer.tool(name):
-                output = await attachment.call(
-                    name, arguments, caller=peer_did, timeout=self._timeout
-                )
+                async with self._while_exposed(name):
+                    output = await attachment.call(
+                        name, arguments, caller=peer_did, timeout=self._timeout
+                    )
         except ToolError as exc:
             words = exc.message
             if exc.private and not attachment.show_errors:
@@ -153,3 +162,32 @@ class CapabilityCalls:
             )
             raise CapabilityFailed("502", "the capability answered outside its schema")
         return output
+
+    @contextlib.asynccontextmanager
+    async def _while_exposed(self, name: str) -> AsyncIterator[None]:
+        """Give up a call when the owner hides the capability.
+
+        Raises:
+            CapabilityFailed: The owner did.
+        """
+        limit = asyncio.timeout(None)
+        try:
+            async with limit:
+                self._running[limit] = name
+                yield
+        except TimeoutError as exc:
+            if not limit.expired():
+                raise
+            raise CapabilityFailed(
+                "502", "the capability was taken back while it ran"
+            ) from exc
+        finally:
+            self._running.pop(limit, None)
+
+    def _end_hidden(self) -> None:
+        """Give up the calls of capabilities that are exposed no longer."""
+        for limit, name in list(self._running.items()):
+            if not self._exposure.exposes(name):
+                # Out of the list first, since an expired limit cannot expire again.
+                del self._running[limit]
+                limit.reschedule(0)

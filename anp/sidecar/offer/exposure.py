@@ -75,6 +75,11 @@ class Exposure:
                 return f"the schema of {name} has changed"
         return None
 
+    def exposes(self, name: str) -> bool:
+        """True if the owner exposes a capability, whether or not it is healthy."""
+        entry = self._attachments.get(name.partition(".")[0])
+        return entry is not None and _exposes(entry[0], name)
+
     def capability(self, name: str) -> Capability | None:
         """Return an exposed, healthy capability by its full name."""
         return next((c for c in self.offered() if c.name == name), None)

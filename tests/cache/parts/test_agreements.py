@@ -289,7 +289,8 @@ def test_a_damaged_revision_keeps_its_number(store: Store, tmp_path: Path) -> No
 @pytest.mark.on_disk
 @pytest.mark.parametrize(
     "record",
-    {record.kind: record for record in reversed(RECORDS)}.values(),
+    # The row of kind `ruling` is only written: its change is all that it says.
+    {r.kind: r for r in reversed(RECORDS) if r.kind != "ruling"}.values(),
     ids=lambda record: record.kind,
 )
 def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
