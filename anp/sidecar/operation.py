@@ -60,6 +60,7 @@ async def _reload(daemon: Daemon) -> Reloaded:
         daemon.book.replace([PeerAddress(p.name, p.did, p.url) for p in before.peer])
         raise
     daemon.policy.rules = PeerRules.of(found.config)
+    daemon.exposure.set_peers(found.config.peer)
     # Not what it says of publishing, but who may use us, may have changed.
     daemon.consensus.publishes = found.config.publishes
     daemon.caller.forget_routes()

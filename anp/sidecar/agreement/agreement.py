@@ -128,15 +128,13 @@ class Agreer:
         think: Think,
         limits: NegotiationLimits,
         own_did: str,
-        approve: str = "never",
-        approval_wait: float = 20.0,
+        desk: OwnerDesk,
         observer: Observer | None = None,
     ) -> None:
         """Make the part that negotiates.
 
         Args:
-            approve: The rule for asking the owner (see `OwnerDesk`).
-            approval_wait: Seconds a negotiation waits for the owner, at most.
+            desk: The owner's queue.
             think: Gives a mind for a role, a peer and a negotiation.
         """
         self._own_did = own_did
@@ -145,7 +143,7 @@ class Agreer:
         self._workshop = workshop
         self._think = think
         self._limits = limits
-        self.desk = OwnerDesk(store, approve=approve, approval_wait=approval_wait)
+        self.desk = desk
 
     async def agree(
         self,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from anp.errors import CallError, ErrorKind
+from anp.sidecar.offer.gate import APPROVAL_PENDING
 from cache.records.negotiations import NegotiationRecord, StandingRecord
 from cache.records.records import AgreementRole
 from negotiation.document.reader import read_document, read_requirement
@@ -35,19 +36,18 @@ __all__ = [
     "half_from",
     "half_json",
     "hints_for",
+    "is_capability_question",
     "is_pending",
     "pending_reason",
     "proposal_for",
     "said",
     "standing_of",
     "subject_of_candidate",
+    "subject_of_capability",
     "target_of",
     "verdict_of",
     "waits_for_owner",
 ]
-
-APPROVAL_PENDING = "approval-pending"
-"First line of a rejection that means 'ask again later', and our outcome for it."
 
 PEER_APPROVAL_PENDING = "peer-approval-pending"
 "Outcome when the other side's owner is asked; ours has nothing to do."
@@ -129,6 +129,15 @@ def subject_of_candidate(candidate: str) -> str:
     return digest_of(f"candidate:{candidate}")
 
 
+def subject_of_capability(way: str, name: str) -> str:
+    """Return what a question about a capability for a peer is about, in hex.
+
+    Args:
+        way: The way by which the peer calls it, a `WayIn`.
+    """
+    return digest_of(f"capability:{way}:{name}")
+
+
 def check_edit(text: str) -> None:
     """Check that an edited candidate can be sent and read.
 
@@ -149,6 +158,8 @@ def check_edit(text: str) -> None:
 
 def target_of(record: NegotiationRecord) -> RulingTarget | None:
     """Return what an owner can accept or reject in a negotiation, or None."""
+    if is_capability_question(record):
+        return None
     if record.pending is not None:
         return RulingTarget(
             str(record.pending["document"]),
@@ -160,6 +171,11 @@ def target_of(record: NegotiationRecord) -> RulingTarget | None:
         if turn.get("direction") == "received" and turn.get("candidate"):
             return RulingTarget(str(turn["candidate"]))
     return None
+
+
+def is_capability_question(record: NegotiationRecord) -> bool:
+    """Tell whether a record asks the owner about a capability, not about a text."""
+    return record.pending is not None and "capability" in record.pending
 
 
 def standing_of(
@@ -187,6 +203,12 @@ def standing_of(
         "negotiation_id": record.id,
     }
     if decision.document is not None:
+        if is_capability_question(record):
+            raise CallError(
+                ErrorKind.USAGE,
+                f"{record.id} is a question about a capability, which has no protocol "
+                "text; accept or reject it",
+            )
         if record.subject is None:
             raise CallError(
                 ErrorKind.USAGE,
@@ -199,6 +221,10 @@ def standing_of(
             hash=digest_of(decision.document),
             document=decision.document,
         )
+    if record.pending is not None and is_capability_question(record):
+        # Of no document: the word is about the capability, for this peer and way.
+        made["capability"] = record.pending["capability"]
+        return StandingRecord(**made, verdict=decision.said)
     target = target_of(record)
     if target is None:
         raise CallError(

@@ -14,6 +14,7 @@ from anp.errors import CallError, ErrorKind, UnknownError
 from anp.sidecar.api.table import STRICT, LocalScope, get, post
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import view_of
+from anp.sidecar.offer.ways import WayIn
 from negotiation.errors import CapabilityFailed
 from negotiation.need import Capability
 
@@ -94,6 +95,8 @@ class CapabilityOperations:
             output = await self._daemon.capability_calls.run(
                 name,
                 body.input,
+                way=WayIn.OWNER,
+                peer=self._daemon.identities.canonical,
                 peer_did=self._daemon.did,
                 max_payload=self._daemon.config.limits.max_payload,
             )
