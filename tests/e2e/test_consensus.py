@@ -26,7 +26,7 @@ from cache.records.records import AgreementState
 from negotiation.consensus.listing import read_listing
 from negotiation.consensus.registry import CodeKind
 from negotiation.document.shape import document_hash
-from negotiation.need import Need
+from negotiation.need import Capability, Need
 from negotiation.rules.rules import own_terms
 from tests.cache.states import set_state
 from tests.clauses import clause

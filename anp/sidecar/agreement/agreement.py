@@ -19,7 +19,6 @@ from anp.sidecar.agreement.case import Case, GuidedMind
 from anp.sidecar.agreement.queue import OwnerDesk
 from anp.sidecar.agreement.refusals import RefusingMind
 from anp.sidecar.agreement.rulings import (
-    APPROVAL_PENDING,
     PEER_APPROVAL_PENDING,
     RETRY_AFTER,
     is_pending,
@@ -39,7 +38,7 @@ from cache.records.records import (
 )
 from cache.store import Store
 from negotiation.document.shape import document_hash
-from negotiation.errors import FailureKind, HalfError, TransportClosed
+from negotiation.errors import APPROVAL_PENDING, FailureKind, HalfError, TransportClosed
 from negotiation.exchange.limits import NegotiationLimits
 from negotiation.exchange.machine import Machine
 from negotiation.exchange.negotiator import NegotiationResult, negotiate

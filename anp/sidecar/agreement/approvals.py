@@ -16,7 +16,6 @@ from collections.abc import Callable
 from typing import Final
 
 from anp.sidecar.agreement.rulings import (
-    APPROVAL_PENDING,
     RETRY_AFTER,
     subject_of_capability,
 )
@@ -24,6 +23,7 @@ from anp.sidecar.offer.gate import ApprovalPending
 from cache.records.negotiations import NegotiationRecord, StandingRecord
 from cache.records.records import AgreementRole
 from cache.store import Store
+from negotiation.errors import APPROVAL_PENDING
 from negotiation.need import Capability
 
 __all__ = ["CapabilityWords"]

@@ -12,18 +12,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.offer.gate import APPROVAL_PENDING
 from cache.records.negotiations import NegotiationRecord, StandingRecord
 from cache.records.records import AgreementRole
 from negotiation.document.reader import read_document, read_requirement
-from negotiation.errors import DocumentError
+from negotiation.errors import APPROVAL_PENDING, DocumentError
 from negotiation.messages import candidate_problem
 from negotiation.mind import Accept, Counter, Demand, HalfSource, Reject, Verdict
 from negotiation.rules.fit import fit_requester
 from negotiation.schema.plan import Mismatch
 
 __all__ = [
-    "APPROVAL_PENDING",
     "LIFETIME",
     "PEER_APPROVAL_PENDING",
     "RETRY_AFTER",
@@ -38,6 +36,7 @@ __all__ = [
     "hints_for",
     "is_capability_question",
     "is_pending",
+    "peer_pending",
     "pending_reason",
     "proposal_for",
     "said",
@@ -114,6 +113,19 @@ def pending_reason() -> str:
     return (
         f"{APPROVAL_PENDING}\nThe owner of this agent has to approve this document "
         "first; propose the same text again later."
+    )
+
+
+def peer_pending(words: str) -> CallError:
+    """Return the error of a call that the peer's owner has to approve first.
+
+    Args:
+        words: The peer's own, without the line that says so.
+    """
+    return CallError(
+        ErrorKind.APPROVAL_PENDING,
+        f"the peer's owner has to approve this first; call again later: {words[:300]}",
+        retry_after=RETRY_AFTER,
     )
 
 

@@ -18,15 +18,12 @@ from anp.sidecar.peers.policy import PeerPolicy
 from cache.errors import CacheError
 from cache.records.records import HalfRecord
 from cache.store import Store
-from negotiation.errors import CapabilityFailed
+from negotiation.errors import APPROVAL_PENDING, CapabilityFailed
 from negotiation.need import Capability
 
-__all__ = ["APPROVAL_PENDING", "ApprovalPending", "Gate", "OwnerWords"]
+__all__ = ["ApprovalPending", "Gate", "OwnerWords"]
 
 logger = logging.getLogger(__name__)
-
-APPROVAL_PENDING: Final = "approval-pending"
-"First line of an answer that means 'the owner has to approve; ask again later'."
 
 POLICY_AGE: Final = 1.0
 "Seconds after which the policy for a peer is looked up again."
