@@ -27,6 +27,7 @@ from anp.sidecar.offer.ways import WayIn
 from cache.records.peers import PeerState
 from negotiation.consensus.registry import CodeKind, ConsensusProtocol
 from negotiation.need import Need
+from tests.e2e.daemons import Anpd
 from tests.gate import SETTINGS, cell
 
 SOURCE: Final = """
@@ -295,3 +296,48 @@ async def test_the_list_for_everybody_shows_what_everybody_may_call(
         answer = await shop.callers[0].caller.ask(peer, "What can you do?")
         assert "buy" in answer
         assert "look" not in answer
+
+
+def test_the_commands_of_the_queue_answer_such_a_question(tmp_path: Path) -> None:
+    caller, provider = Anpd(tmp_path / "caller"), Anpd(tmp_path / "provider")
+    (tmp_path / "shop.py").write_text(SOURCE)
+    try:
+        provider.home.mkdir()
+        (provider.home / "anpd.toml").write_text(
+            '[negotiation]\napprove = "side-effects"\n'
+        )
+        provider.start()
+        caller.start()
+        provider.ok(
+            *("attach", "python", "shop", "--expose", "*", "--name", "shop"),
+            cwd=tmp_path,
+        )
+        words = ("--mode", "natural-language", "-d", '{"amount": 4}')
+        call = ("call", provider.address, "shop.buy", *words, "--json")
+        refused = caller.run(*call)
+        assert refused.code == 7, refused.stdout
+        assert "has to approve" in refused.stderr
+        [waits] = provider.ok("approvals", "list", "--json").json()["negotiations"]
+        assert waits["about"] == "shop.buy"
+        shown = provider.ok("approvals", "show", waits["id"]).stdout
+        assert "calls of shop.buy, which may have side effects" in shown
+        assert f"decide {waits['id']} accept" in shown
+        assert provider.run("negotiations", "show", waits["id"], "--text").code == 2
+        accepted = provider.ok("approvals", "accept", waits["id"]).stdout
+        assert "accept calls of shop.buy by did:key:" in accepted
+        assert "shop.buy" in provider.ok("negotiations", "decisions").stdout
+        answer = caller.ok(*call).json()
+        assert "bought: 4" in answer["output"]["text"]
+        assert provider.ok("approvals", "list", "--json").json()["negotiations"] == []
+        # A reload narrows what this peer may call.
+        peer = caller.address.partition("#")[2]
+        config = provider.home / "anpd.toml"
+        config.write_text(
+            config.read_text()
+            + f'[[peer]]\nname = "caller"\ndid = "{peer}"\nexpose = ["look"]\n'
+        )
+        provider.ok("reload")
+        assert "cannot serve" in caller.ok(*call).json()["output"]["text"]
+    finally:
+        caller.stop()
+        provider.stop()

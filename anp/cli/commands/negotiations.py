@@ -211,7 +211,7 @@ def list_decisions(context: typer.Context, as_json: Json = False) -> None:
         "DECISION": "verdict",
         "NEGOTIATION": "negotiation_id",
         "ROLE": "role",
-        "PROTOCOL": lambda one: one["capability"] or (one["hash"] or "-")[:12],
+        "PROTOCOL": lambda one: one.get("capability") or (one["hash"] or "-")[:12],
         "STORED UNTIL": lambda one: when(one["expires"]),
         "USED BY": lambda one: one["used_by"] or "-",
         "PEER": "peer_did",
@@ -388,7 +388,7 @@ def _say(
     if kept is None:
         told = "done: the running negotiation uses it now"
     else:
-        if kept["capability"]:
+        if kept.get("capability"):
             told = (
                 f"stored until {when(kept['expires'])}: {kept['verdict']} calls of "
                 f"{kept['capability']} by {kept['peer_did']}"

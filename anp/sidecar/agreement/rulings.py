@@ -124,7 +124,8 @@ def peer_pending(words: str) -> CallError:
     """
     return CallError(
         ErrorKind.APPROVAL_PENDING,
-        f"the peer's owner has to approve this first; call again later: {words[:300]}",
+        f"the peer's owner has to approve this first; call again later: "
+        f"{' '.join(words.split())[:300]}",
         retry_after=RETRY_AFTER,
     )
 
