@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import string
 from collections.abc import AsyncIterator, Awaitable
@@ -24,11 +25,14 @@ from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import Home
 from anp.sidecar.offer.gate import POLICY_AGE
 from anp.sidecar.offer.ways import WayIn
+from anp.wire.frames import ProtocolType
 from cache.records.peers import PeerState
 from negotiation.consensus.registry import CodeKind, ConsensusProtocol
+from negotiation.natural import render_natural_request
 from negotiation.need import Need
 from tests.e2e.daemons import Anpd
 from tests.gate import SETTINGS, cell
+from tests.waiting import until
 
 SOURCE: Final = """
 runs = []
@@ -236,6 +240,32 @@ async def test_words_to_a_conversation_ask_too(tmp_path: Path) -> None:
         await shop.asked("shop.chat")
         result = await shop.call(WayIn.NATURAL_LANGUAGE, "look")
         assert result.output == {"text": "# Output\nYou said something.\n"}
+
+
+async def test_words_beside_a_protocol_and_tests_pass_the_gate_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    async with shop_in(tmp_path, approve="side-effects", callers=1) as shop:
+        await shop.call(WayIn.AGREEMENT, "look")
+        [caller], provider = shop.callers, shop.provider
+        [agreement] = caller.store.all_agreements()
+        bound = caller.binder.requesters.live(agreement, provider.did)
+        assert bound is not None
+        text = render_natural_request("shop.buy", {"amount": 4}).encode()
+        await bound.channel.send(ProtocolType.NATURAL_LANGUAGE, text)
+        await until(lambda: "waits for approval" in caplog.text)
+        await shop.asked("shop.buy")
+        assert await shop.runs() == {"looks": 1, "buys": 0}
+        # A test request for what is not exposed to this peer any more.
+        hidden = [PeerEntry(name="p", did=caller.did, expose=())]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(provider.exposure, "changed", lambda: None)
+            provider.exposure.set_peers(hidden)
+        request = json.dumps({"messageId": "m", "input": {"number": 4}}).encode()
+        await bound.channel.send(ProtocolType.VERIFICATION, request)
+        await until(lambda: "403: shop.look is not exposed" in caplog.text)
+        assert await shop.runs() == {"looks": 1, "buys": 0}
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -63,6 +63,7 @@ class CapabilityWords:
         self._on_waiting = on_waiting
         self._asked: OrderedDict[tuple[str, str], tuple[str, float]] = OrderedDict()
         self._unlisted: list[float] = []
+        self._used: dict[tuple[str, str], StandingRecord] = {}
 
     async def take(self, way: str, peer: str, capability: Capability) -> str | None:
         """Return why the owner refuses a capability, or None when a word allows it.
@@ -85,6 +86,13 @@ class CapabilityWords:
         await self._ask(way, peer, capability, subject)
         raise ApprovalPending(capability.name)
 
+    async def give_back(self, way: str, peer: str, capability: Capability) -> None:
+        """Let a word count again that a call used up which did not run."""
+        subject = subject_of_capability(way, capability.name)
+        word = self._used.pop((peer, subject), None)
+        if word is not None:
+            await asyncio.to_thread(self._store.give_back_standing, word)
+
     def _words(self, peer: str, subject: str) -> list[StandingRecord]:
         now = time.time()
         return [
@@ -106,6 +114,7 @@ class CapabilityWords:
         if taken is not None and word.subject is not None:
             # The next call is a new question.
             self._asked.pop((word.peer_did, word.subject), None)
+            self._used[word.peer_did, word.subject] = taken
         return taken is not None
 
     async def _ask(

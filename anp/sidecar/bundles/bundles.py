@@ -249,7 +249,7 @@ class Bundles:
             here, exposed = attached.get(one.name, (None, False))
             if here is None:
                 problems.append(f"{one.name} is not attached")
-            elif not exposed:
+            elif not exposed and one.name not in healthy:
                 problems.append(f"{one.name} is not exposed")
             elif schema_hash(here) != one.schema_hash:
                 problems.append(f"{one.name} has other schemas here than in the bundle")

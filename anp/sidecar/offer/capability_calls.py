@@ -156,6 +156,7 @@ class CapabilityCalls:
             logger.warning("attachment failed capability=%s reason=%s", name, exc)
             if exc.may_have_run:
                 raise CapabilityFailed("502", LOST) from exc
+            await self.gate.give_back(way, peer, capability)
             raise CapabilityFailed(
                 "503", "the capability is not available", ran=False
             ) from exc

@@ -34,14 +34,29 @@ class Exposure:
         self._attachments: dict[str, tuple[AttachmentSpec, Attachment]] = {}
         self._watchers: list[Callable[[], None]] = []
         self._agents: OrderedDict[str, str] = OrderedDict()
-        self._of_peers = _of_peers(peers)
+        self._peers = tuple(peers)
+        self._of_peers = _of_peers(self._peers)
 
     def set_peers(self, peers: Iterable[PeerEntry]) -> None:
         """Take what the owner's configuration exposes to single peers now."""
-        found = _of_peers(peers)
+        self._peers = tuple(peers)
+        found = _of_peers(self._peers)
         if found != self._of_peers:
             self._of_peers = found
             self.changed()
+
+    def exposed_to(self, name: str) -> tuple[str, ...]:
+        """Return the names of the peers whose own `expose` has a capability."""
+        found = (
+            (one.name, self._rules(one.did))
+            for one in self._peers
+            if one.did is not None
+        )
+        return tuple(
+            peer
+            for peer, rules in found
+            if rules and all(_names(expose, name) for expose in rules)
+        )
 
     @property
     def attachments(self) -> Mapping[str, tuple[AttachmentSpec, Attachment]]:

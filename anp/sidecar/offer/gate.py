@@ -57,6 +57,9 @@ class OwnerWords(Protocol):
             ApprovalPending: There is no word; the question is in the owner's queue.
         """
 
+    async def give_back(self, way: str, peer: str, capability: Capability) -> None:
+        """Let a word count again that a call used up which did not run."""
+
 
 class Gate:
     """Decides about every call of a capability for a peer."""
@@ -186,6 +189,11 @@ class Gate:
             )
             raise CapabilityFailed("403", reason, ran=False)
 
+    async def give_back(self, way: WayIn, peer: str, capability: Capability) -> None:
+        """Let the owner's word count again after a call that certainly did not run."""
+        if WAYS[way].approval is Approval.CAPABILITY:
+            await self._words.give_back(way, peer, capability)
+
     async def _refusal(self, peer: str) -> str | None:
         """Return why the owner's policy refuses a peer that was admitted before.
 
@@ -194,6 +202,9 @@ class Gate:
         known = self._refusals.get(peer)
         if known is not None and time.monotonic() - known[0] < POLICY_AGE:
             return known[1]
+        if known is not None:
+            # Calls that come meanwhile do not look it up, too.
+            self._refusals[peer] = time.monotonic(), known[1]
         try:
             async with asyncio.timeout(POLICY_WAIT if known is not None else None):
                 refusal = await asyncio.to_thread(self._look_up, peer)

@@ -20,6 +20,9 @@ class NoWords:
         """Ask the owner."""
         raise ApprovalPending(capability.name)
 
+    async def give_back(self, way: str, peer: str, capability: Capability) -> None:
+        """Give nothing back: nothing was taken."""
+
 
 class _Anybody:
     """A store that knows nobody."""

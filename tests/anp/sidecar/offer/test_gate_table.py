@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -21,13 +22,15 @@ from anp.identity.dids import did_all, did_key
 from anp.identity.keys import PrivateKey
 from anp.sidecar.agreement.queue import OwnerDesk
 from anp.sidecar.agreement.rulings import Decision
-from anp.sidecar.attachments import AttachmentSpec
+from anp.sidecar.attachments import AttachmentError, AttachmentSpec
 from anp.sidecar.config.entries import PeerEntry
+from anp.sidecar.offer import gate as gate_module
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.offer.exposure import EVERYBODY, Exposure
 from anp.sidecar.offer.gate import ApprovalPending, Gate
 from anp.sidecar.offer.ways import WAYS, Approval, WayIn
 from anp.sidecar.peers.policy import PeerPolicy, PeerRules
+from cache.errors import StoreUnavailable
 from cache.records.negotiations import NegotiationRecord
 from cache.records.peers import PeerState
 from cache.records.records import HalfRecord, hash_text
@@ -311,6 +314,25 @@ async def test_a_word_counts_for_seven_days(store: Store) -> None:
     assert isinstance(await one.ran(WayIn.ENVELOPE, "shop.look"), ApprovalPending)
 
 
+async def test_a_word_is_not_used_up_by_a_call_that_did_not_run(store: Store) -> None:
+    one = shop(store, "always")
+    await one.ran(WayIn.ENVELOPE, "shop.look")
+    [question] = await one.desk.negotiations(open_only=True)
+    await one.desk.decide(question.id, Decision("accept"))
+
+    async def away(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        one.fake.calls.pop()
+        raise AttachmentError("it is away", may_have_run=False)
+
+    working, one.fake.run = one.fake.run, away
+    came = await one.ran(WayIn.ENVELOPE, "shop.look")
+    assert isinstance(came, CapabilityFailed)
+    assert came.code == "503"
+    one.fake.run = working
+    assert await one.ran(WayIn.ENVELOPE, "shop.look") == "runs"
+    assert isinstance(await one.ran(WayIn.ENVELOPE, "shop.look"), ApprovalPending)
+
+
 async def test_such_a_question_takes_no_text_and_no_hint(store: Store) -> None:
     one = shop(store, "always")
     await one.ran(WayIn.ENVELOPE, "shop.look")
@@ -363,3 +385,40 @@ def test_every_entry_of_one_peer_has_to_allow_a_capability(store: Store) -> None
     assert len(one.gate.exposure.offered(EVERYBODY)) == 2
     one.gate.exposure.set_peers(other)
     assert told == [1]
+
+
+async def test_a_store_that_is_away_harms_no_peer_that_is_known(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = shop(store, "never"), shop(store, "never")
+    assert await one.ran(WayIn.AGREEMENT, "shop.look") == "runs"
+
+    def away(did: str) -> list[Any]:
+        raise StoreUnavailable("the store is away")
+
+    monkeypatch.setattr(gate_module, "POLICY_AGE", 0.0)
+    monkeypatch.setattr(store, "peers_known_as", away)
+    assert await one.ran(WayIn.AGREEMENT, "shop.look") == "runs"
+    came = await other.ran(WayIn.AGREEMENT, "shop.look")
+    assert isinstance(came, CapabilityFailed)
+    assert came.code == "503"
+
+
+async def test_a_slow_store_holds_no_known_peer_up(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = shop(store, "never")
+    assert await one.ran(WayIn.AGREEMENT, "shop.look") == "runs"
+    released = threading.Event()
+
+    def hangs(did: str) -> list[Any]:
+        released.wait(30)
+        return []
+
+    monkeypatch.setattr(gate_module, "POLICY_AGE", 0.0)
+    monkeypatch.setattr(gate_module, "POLICY_WAIT", 0.05)
+    monkeypatch.setattr(store, "peers_known_as", hangs)
+    began = time.monotonic()
+    assert await one.ran(WayIn.AGREEMENT, "shop.look") == "runs"
+    assert time.monotonic() - began < 2.0
+    released.set()

@@ -193,7 +193,8 @@ function half(pending) {
 }
 
 function decisionForm(found, documents, kept, tools, known) {
-  const choices = found.pending?.capability ? [["accept", "Accept"], ["reject", "Reject"]] : known ? [["accept", "Accept"], ["reject", "Reject"], ["edit", "Edit and send"]] : [["edit", "Edit and send"]];
+  const question = found.pending?.capability;
+  const choices = question ? [["accept", "Accept"], ["reject", "Reject"]] : known ? [["accept", "Accept"], ["reject", "Reject"], ["edit", "Edit and send"]] : [["edit", "Edit and send"]];
   kept.document ??= found.pending?.document ?? documents.at(-1)?.text ?? "";
   const note = h("textarea", { id: "decide-note", rows: "2", maxlength: "4000", value: kept.note, oninput: (event) => (kept.note = event.target.value) });
   const text = h("textarea", { id: "decide-document", rows: "16", spellcheck: "false", class: "code", value: kept.document, oninput: (event) => (kept.document = event.target.value) });
@@ -203,9 +204,9 @@ function decisionForm(found, documents, kept, tools, known) {
   const set = (verdict) => {
     kept.verdict = verdict;
     edited.hidden = verdict !== "edit";
-    send.textContent = { accept: "Accept the proposal", reject: "Reject the proposal", edit: "Send your text" }[verdict] ?? "Decide";
+    send.textContent = { accept: question ? "Accept the calls" : "Accept the proposal", reject: question ? "Reject the calls" : "Reject the proposal", edit: "Send your text" }[verdict] ?? "Decide";
     send.disabled = !verdict;
-    explain.textContent = { accept: "The code is still checked, and limited to the capabilities that you expose.", reject: "The peer reads your note as the reason.", edit: "Your text is sent in place of the proposal." }[verdict] ?? "";
+    explain.textContent = { accept: question ? "Nothing but this capability is allowed to this peer." : "The code is still checked, and limited to the capabilities that you expose.", reject: "The peer reads your note as the reason.", edit: "Your text is sent in place of the proposal." }[verdict] ?? "";
   };
   const radios = choices.map(([value, label]) =>
     h("label", { class: "choice" }, h("input", { type: "radio", name: "verdict", id: `decide-${value}`, value, checked: kept.verdict === value, onchange: () => set(value) }), h("span", null, label)));
