@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from anp.errors import PeerError
@@ -12,7 +12,7 @@ from anp.sidecar.attachments import Attachment, AttachmentSpec
 from anp.sidecar.config.entries import PeerEntry
 from negotiation.need import Capability, schema_hash
 
-__all__ = ["EVERYBODY", "STRANGER", "Exposure", "misfit"]
+__all__ = ["EVERYBODY", "STRANGER", "Exposure", "agent_name", "misfit"]
 
 EVERYBODY: Final = None
 "Stands for the peer where capabilities are meant that every peer may use."
@@ -33,7 +33,6 @@ class Exposure:
     def __init__(self, peers: Iterable[PeerEntry] = ()) -> None:
         self._attachments: dict[str, tuple[AttachmentSpec, Attachment]] = {}
         self._watchers: list[Callable[[], None]] = []
-        self._agents: OrderedDict[str, str] = OrderedDict()
         self._peers = tuple(peers)
         self._of_peers = _of_peers(self._peers)
 
@@ -108,15 +107,17 @@ class Exposure:
 
     def capability(self, name: str, peer: str | None) -> Capability | None:
         """Return a healthy capability that is exposed to a peer, by its full name."""
-        entry = self._attachments.get(name.partition(".")[0])
-        if entry is None:
-            return None
-        spec, attachment = entry
-        if not attachment.healthy or not _allows(spec, name, self._rules(peer)):
+        attachment = self.attachment_of(name)
+        if attachment is None or not attachment.healthy or not self.exposes(name, peer):
             return None
         return next(
             (one for one in attachment.capabilities() if one.name == name), None
         )
+
+    def exposes(self, name: str, peer: str | None) -> bool:
+        """True if the owner exposes a capability to a peer, healthy or not."""
+        entry = self._attachments.get(name.partition(".")[0])
+        return entry is not None and _allows(entry[0], name, self._rules(peer))
 
     def conversational(self, peer: str | None) -> Capability | None:
         """Return the first capability for a peer that takes language (ANP-71)."""
@@ -150,12 +151,7 @@ class Exposure:
     def _rules(self, peer: str | None) -> Collection[tuple[str, ...]]:
         if peer is None or not self._of_peers:
             return ()
-        agent = self._agents.get(peer)
-        if agent is None:
-            agent = self._agents[peer] = _agent(peer)
-            while len(self._agents) > MAX_KNOWN:
-                self._agents.popitem(last=False)
-        return self._of_peers.get(agent, ())
+        return self._of_peers.get(agent_name(peer), ())
 
 
 def misfit(wanted: Mapping[str, str], offered: Iterable[Capability]) -> str | None:
@@ -179,12 +175,14 @@ def _of_peers(peers: Iterable[PeerEntry]) -> dict[str, tuple[tuple[str, ...], ..
     found: dict[str, tuple[tuple[str, ...], ...]] = {}
     for entry in peers:
         if entry.did is not None and entry.expose is not None:
-            agent = _agent(entry.did)
+            agent = agent_name(entry.did)
             found[agent] = (*found.get(agent, ()), entry.expose)
     return found
 
 
-def _agent(did: str) -> str:
+@lru_cache(maxsize=MAX_KNOWN)
+def agent_name(did: str) -> str:
+    """Return the one DID that stands for all of a key; a broken DID for itself."""
     try:
         return agent_of(did)
     except PeerError:  # a broken did:key, so nobody's

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-from anp.sidecar.offer.exposure import STRANGER, Exposure, misfit
+from anp.sidecar.offer.exposure import STRANGER, Exposure, agent_name, misfit
 from anp.sidecar.offer.ways import WAYS, Approval, Passage, WayIn, asks_owner, decide
 from anp.sidecar.peers.policy import PeerPolicy
 from cache.errors import CacheError
@@ -102,7 +102,7 @@ class Gate:
             peer: Its DID, in its canonical form.
             capabilities: The hash of its schemas by the name of each.
         """
-        if peer in self._policy.rules.blocked:
+        if not {peer, agent_name(peer)}.isdisjoint(self._policy.rules.blocked):
             return "the owner blocked this peer"
         return misfit(capabilities, self.offered(way, peer))
 
