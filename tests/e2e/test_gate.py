@@ -146,8 +146,13 @@ async def shop_in(
     callers: int = 2,
     expose: tuple[str, ...] = ("*",),
     talks: bool = False,
+    looks_up: bool = False,
 ) -> AsyncIterator[Shop]:
-    """Run the provider, whose owner is asked as `approve` says, and its callers."""
+    """Run the provider, whose owner is asked as `approve` says, and its callers.
+
+    Args:
+        looks_up: Callers use what the provider publishes, as they do by default.
+    """
     module = "made_" + "".join(random.choices(string.ascii_lowercase, k=8))
     (folder / f"{module}.py").write_text(SOURCE)
     homes = [Home(folder / f"home{number}") for number in range(callers + 1)]
@@ -155,7 +160,7 @@ async def shop_in(
     async with AsyncExitStack() as stack:
         for number, home in enumerate(homes):
             home.create()
-            flags: dict[str, Any] = {"listen.port": 0, "consensus.use": False}
+            flags: dict[str, Any] = {"listen.port": 0, "consensus.use": looks_up}
             if number == 0:
                 flags |= {
                     "negotiation.approve": approve,
@@ -230,6 +235,18 @@ async def test_each_way_asks_the_owner_as_the_table_says(
                     ran[name] += 1
                 counted = await shop.runs()
                 assert counted == {"looks": ran["look"], "buys": ran["buy"]}, way
+
+
+async def test_a_caller_that_chooses_by_the_list_asks_about_a_text(
+    tmp_path: Path,
+) -> None:
+    async with shop_in(tmp_path, approve="side-effects", looks_up=True) as shop:
+        assert (await shop.call(WayIn.AGREEMENT, "look")).uri == ENVELOPE_URI
+        await pending(shop.call(WayIn.AGREEMENT, "buy"))
+        [negotiation] = await shop.desk.negotiations(open_only=True)
+        assert "document" in (negotiation.pending or {})
+        await shop.asked("approval-pending")
+        assert (await shop.call(WayIn.AGREEMENT, "buy")).source == "negotiated"
 
 
 async def test_words_to_a_conversation_ask_too(tmp_path: Path) -> None:

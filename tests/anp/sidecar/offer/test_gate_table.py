@@ -18,7 +18,7 @@ import pytest
 
 import anp
 from anp.errors import CallError
-from anp.identity.dids import did_all, did_key
+from anp.identity.dids import agent_of, did_all, did_key
 from anp.identity.keys import PrivateKey
 from anp.sidecar.agreement.queue import OwnerDesk
 from anp.sidecar.agreement.rulings import Decision
@@ -83,6 +83,7 @@ class Shop:
     gate: Gate
     calls: CapabilityCalls
     desk: OwnerDesk
+    policy: PeerPolicy
     fake: Fake
     did: str
     "The peer, in its canonical form."
@@ -136,7 +137,7 @@ def shop(
         quarantined=lambda half, peer: None,
     )
     calls = CapabilityCalls(gate, JsonschemaValidator(), timeout=5.0)
-    return Shop(gate, calls, desk, fake, did)
+    return Shop(gate, calls, desk, peers, fake, did)
 
 
 def name_of(*, read_only: bool) -> str:
@@ -365,6 +366,24 @@ async def test_a_changed_policy_counts_within_a_second(store: Store) -> None:
     began = time.monotonic()
     while await one.ran(WayIn.AGREEMENT, "shop.look") == "runs":
         assert time.monotonic() - began < 1.5
+
+
+def test_a_blocked_peer_has_a_problem_at_once(store: Store) -> None:
+    one = shop(store, "never")
+    wanted = {tool.name: schema_hash(tool) for tool in TOOLS}
+    assert one.gate.problem(WayIn.ENVELOPE, one.did, wanted) is None
+    for name in (one.did, agent_of(one.did)):
+        one.policy.rules = PeerRules("any", blocked=frozenset({name}))
+        assert "blocked" in str(one.gate.problem(WayIn.ENVELOPE, one.did, wanted))
+
+
+def test_the_owner_sees_who_may_call_what(store: Store) -> None:
+    one = shop(store, "never", exposure="widened")
+    exposure = one.gate.exposure
+    assert [exposed for _, exposed in exposure.all()] == [False, False]
+    assert exposure.exposed_to("shop.look") == ("peer",)
+    assert exposure.exposed_to("shop.other") == ()
+    assert len(exposure.offered_to_some()) == 2
 
 
 def test_expose_of_a_peer_needs_its_did() -> None:
