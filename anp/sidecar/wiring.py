@@ -21,6 +21,7 @@ from anp.identity.keys import PrivateKey
 from anp.identity.web.fetcher import Fetcher
 from anp.identity.web.resolver import WebResolver
 from anp.sidecar.agreement.agreement import Agreer
+from anp.sidecar.agreement.queue import OwnerDesk
 from anp.sidecar.bound.base import BoundParts
 from anp.sidecar.bound.natural import Spokesman
 from anp.sidecar.bound.provider import ProviderParts
@@ -47,6 +48,7 @@ from anp.sidecar.minds.models import make_endpoint, make_spending
 from anp.sidecar.offer.attached import Attaching
 from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.offer.gate import Gate
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.lists import PeerLists, guarded_getter, peer_getter
 from anp.sidecar.peers.pins import DidKeys, UrlPins
@@ -189,8 +191,12 @@ def make_minds(
         think=minds.think,
         limits=negotiation_limits(config),
         own_did=peers.identities.canonical,
-        approve=config.negotiation.approve,
-        approval_wait=config.negotiation.approval_wait,
+        desk=OwnerDesk(
+            peers.store,
+            approve=config.negotiation.approve,
+            approval_wait=config.negotiation.approval_wait,
+            is_listed=peers.policy.is_listed,
+        ),
         observer=observer,
     )
     return MindParts(spending, endpoint, minds, agreer)
@@ -224,13 +230,22 @@ def make_offer(
     Args:
         in_use: Told what a bundle brought, to end what it replaces.
     """
-    exposure, own_did = Exposure(), peers.identities.canonical
+    exposure, own_did = Exposure(config.peer), peers.identities.canonical
     bundles = Bundles(
         store=peers.store,
         workshop=code.workshop,
         exposure=exposure,
         own_did=own_did,
         in_use=in_use,
+    )
+
+    gate = Gate(
+        exposure,
+        policy=peers.policy,
+        store=peers.store,
+        approve=config.negotiation.approve,
+        words=minds.agreer.desk.words_on_capabilities,
+        quarantined=code.workshop.quarantined,
     )
 
     async def fetch_document(uri: str, max_size: int) -> bytes:
@@ -246,9 +261,8 @@ def make_offer(
         order=config.consensus.order,
         written=written_protocols(envelope=config.consensus.envelope),
         publishes=config.publishes,
-        approve=config.negotiation.approve,
         store=peers.store,
-        exposure=exposure,
+        gate=gate,
         bundles=bundles,
         workshop=code.workshop,
         mind=lambda: minds.minds.think(own_did, ours=True).mind,
@@ -258,7 +272,7 @@ def make_offer(
         exposure=exposure,
         attaching=Attaching(home, exposure, max_calls=config.limits.max_calls),
         capability_calls=CapabilityCalls(
-            exposure, code.validator, timeout=config.call.timeout, observer=observer
+            gate, code.validator, timeout=config.call.timeout, observer=observer
         ),
         bundles=bundles,
         consensus=consensus,
@@ -334,7 +348,6 @@ def make_calls(
         links=links, policy=peers.policy, exposure=offer.exposure, store=store
     )
     gate.acceptor = acceptor = Acceptor(
-        exposure=offer.exposure,
         policy=peers.policy,
         enforcer=enforcer,
         store=store,
@@ -342,11 +355,11 @@ def make_calls(
         parts=ProviderParts(
             common=bound,
             capabilities=offer.capability_calls,
-            offered=lambda: Offer(offer.exposure.offered()),
+            offered=lambda peer: Offer(offer.exposure.offered(peer)),
             max_calls=config.limits.max_calls,
             used=uses.count,
         ),
-        spokesman=Spokesman(offer.exposure, offer.capability_calls, think),
+        spokesman=Spokesman(offer.capability_calls, think),
         consensus=offer.consensus,
         written=written,
         answer=meta,

@@ -16,7 +16,7 @@ from anp.identity.keys import PrivateKey
 from anp.identity.public_keys import KeyKind
 from anp.sidecar.attachments import load_attachments, save_attachment
 from anp.sidecar.calls.acceptor import Acceptor
-from anp.sidecar.config.settings import PeerEntry
+from anp.sidecar.config.entries import PeerEntry
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.operation import reload_daemon
 from anp.sidecar.peers.finder import PeerFinder

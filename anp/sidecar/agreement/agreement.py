@@ -20,7 +20,6 @@ from anp.sidecar.agreement.case import Case, GuidedMind
 from anp.sidecar.agreement.queue import OwnerDesk
 from anp.sidecar.agreement.refusals import RefusingMind
 from anp.sidecar.agreement.rulings import (
-    APPROVAL_PENDING,
     PEER_APPROVAL_PENDING,
     RETRY_AFTER,
     is_pending,
@@ -40,7 +39,7 @@ from cache.records.records import (
 )
 from cache.store import Store
 from negotiation.document.shape import document_hash
-from negotiation.errors import FailureKind, HalfError, TransportClosed
+from negotiation.errors import APPROVAL_PENDING, FailureKind, HalfError, TransportClosed
 from negotiation.exchange.limits import NegotiationLimits
 from negotiation.exchange.machine import Machine
 from negotiation.exchange.negotiator import NegotiationResult, negotiate
@@ -129,15 +128,13 @@ class Agreer:
         think: Think,
         limits: NegotiationLimits,
         own_did: str,
-        approve: str = "never",
-        approval_wait: float = 20.0,
+        desk: OwnerDesk,
         observer: Observer | None = None,
     ) -> None:
         """Make the part that negotiates.
 
         Args:
-            approve: The rule for asking the owner (see `OwnerDesk`).
-            approval_wait: Seconds a negotiation waits for the owner, at most.
+            desk: The owner's queue.
             think: Gives a mind for a role, a peer and a negotiation.
         """
         self._own_did = own_did
@@ -148,7 +145,7 @@ class Agreer:
         self._limits = limits
         self.published: Callable[[], Collection[str]] = tuple
         "Hashes of the texts that we publish, which stay in the store."
-        self.desk = OwnerDesk(store, approve=approve, approval_wait=approval_wait)
+        self.desk = desk
 
     async def agree(
         self,

@@ -26,6 +26,7 @@ from anp.sidecar.agreement.rulings import (
     verdict_of,
 )
 from anp.sidecar.minds.accounts import MAX_EXCHANGES, Exchanged
+from anp.sidecar.offer.ways import asks_owner
 from cache.records.negotiations import NegotiationRecord, StandingRecord
 from cache.records.records import AgreementRole, AgreementState
 from cache.store import Store
@@ -299,17 +300,15 @@ class Case:
         return await self._ask(document, half, min(seconds, self._wait))
 
     async def _is_needed(self, document: str, half: HalfSource | None) -> bool:
-        match self._rule:
-            case "always":
-                return True
-            case "first-use":
-                return not await asyncio.to_thread(self._is_agreed, document)
-            case "side-effects" if isinstance(self._side, Offer) and half is not None:
-                harmless = {
-                    one.name for one in self._side.capabilities if one.read_only
-                }
-                return not set(half.capabilities) <= harmless
-        return False
+        effects = False
+        if isinstance(self._side, Offer) and half is not None:
+            harmless = {one.name for one in self._side.capabilities if one.read_only}
+            effects = not harmless.issuperset(half.capabilities)
+        if not asks_owner(self._rule, side_effects=effects):
+            return False
+        return self._rule != "first-use" or not await asyncio.to_thread(
+            self._is_agreed, document
+        )
 
     def _is_agreed(self, document: str) -> bool:
         return any(

@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from anp.channel.channel import Channel, ChannelClosed
@@ -19,7 +20,8 @@ from anp.sidecar.bound.provider import BoundProvider, ProviderParts
 from anp.sidecar.calls.enforcer import Enforcer
 from anp.sidecar.consensus.registry import ConsensusDesk, WrittenEntry
 from anp.sidecar.consensus.written import WrittenParts, WrittenProvider
-from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.offer.exposure import STRANGER
+from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.telemetry.observer import Observer
 from anp.wire.frames import ProtocolType
@@ -38,9 +40,6 @@ KEEP_HELLOS = 2 * MAX_PROOF_AGE + 60.0
 again, and a minute for the clocks of its machines."""
 
 logger = logging.getLogger(__name__)
-
-_ANYBODY = "did:key:-"
-"Stands for any stranger where a DID is asked for; no peer has it."
 
 MAX_NEGOTIATIONS = 8
 "Negotiations that peers may have going on with us at once."
@@ -70,7 +69,6 @@ class Acceptor:
     def __init__(
         self,
         *,
-        exposure: Exposure,
         policy: PeerPolicy,
         enforcer: Enforcer,
         store: Store,
@@ -81,7 +79,8 @@ class Acceptor:
         written: WrittenParts,
         answer: MetaAnswer,
     ) -> None:
-        self._exposure = exposure
+        self._gate = parts.capabilities.gate
+        self._exposure = self._gate.exposure
         self._policy = policy
         self._store = store
         self._agreer = agreer
@@ -186,7 +185,7 @@ class Acceptor:
         if uri is not None:
             entry = self._consensus.written(uri)
             if entry is not None:
-                await self._serve_written(channel, entry)
+                await self._serve_written(channel, peer, entry)
                 return None
             known = self._consensus.registry.get(uri)
             digest = known.hash if known is not None else None
@@ -216,7 +215,8 @@ class Acceptor:
             return None
         channel.put_back(first)
         async with self._negotiating:
-            agreed = await self._agreer.agree(channel, Offer(self._exposure.offered()))
+            offer = Offer(self._gate.offered(WayIn.AGREEMENT, peer))
+            agreed = await self._agreer.agree(channel, offer)
         await channel.keep(agreed.half.hash)
         return _Bound(agreed.half, agreed.document, agreed.agreement, agreed.held)
 
@@ -256,7 +256,9 @@ class Acceptor:
         finally:
             self._served.pop(channel, None)
 
-    async def _serve_written(self, channel: Channel, entry: WrittenEntry) -> None:
+    async def _serve_written(
+        self, channel: Channel, peer: str, entry: WrittenEntry
+    ) -> None:
         """Speak a protocol of the daemon's own until the channel ends (ANP-94)."""
         logger.info(
             "protocol selected uri=%s peer=%s", entry.protocol.uri, channel.peer_did
@@ -267,7 +269,7 @@ class Acceptor:
             entry.code,
             self._written,
             capabilities=self._parts.capabilities,
-            offered=self._consensus.reached,
+            offered=partial(self._gate.offered, WayIn.ENVELOPE, peer),
         )
         await served.run()
 
@@ -276,17 +278,12 @@ class Acceptor:
 
         Without a peer: to one that we never agreed on anything with.
         """
-        peer = peer or _ANYBODY
-        half = await asyncio.to_thread(self._store.provider_half, digest, peer)
+        half = await asyncio.to_thread(
+            self._store.provider_half, digest, peer or STRANGER
+        )
         if half is None:
             return None
-        problem = self._exposure.fits(half.capabilities)
-        problem = problem or self._parts.common.workshop.quarantined(half, peer)
-        harmless = {one.name for one in self._exposure.offered() if one.read_only}
-        if problem is None and not await self._agreer.desk.may_confirm(
-            half, peer, side_effects=not harmless.issuperset(half.capabilities)
-        ):
-            problem = "the owner has to approve it for this peer"
+        problem = await self._gate.half_problem(half, peer)
         if problem is not None:
             logger.info("hash declined hash=%s reason=%s", digest[:12], problem)
             return None

@@ -15,6 +15,7 @@ from pydantic import Field
 from anp.channel.channel import ChannelClosed
 from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
+from anp.sidecar.agreement.rulings import is_pending, peer_pending
 from anp.sidecar.bound.requester import BoundRequester
 from anp.sidecar.calls.binder import Binder
 from anp.sidecar.calls.prepared import BoundRequest, Outdated, Prepared
@@ -376,6 +377,8 @@ class Caller:
                     raise
                 await self._finder.refuse_blocked(request.peer)
         mark("result")
+        if is_pending(answer):
+            raise peer_pending(answer.partition("\n")[2].removeprefix("# Output\n"))
         self._uses.count(Way.NATURAL_LANGUAGE, None)
         return CallResult(
             output={"text": answer},

@@ -25,7 +25,7 @@ from anp.channel.links import Links
 from anp.errors import ErrorCode
 from anp.identity.dids import canonical_did
 from anp.sidecar.agreement.refusals import revoked_in_words
-from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.offer.exposure import Exposure, misfit
 from anp.sidecar.peers.policy import PeerPolicy
 from cache.errors import CacheError
 from cache.records.peers import PeerState
@@ -249,7 +249,7 @@ class Enforcer:
         return _Problem(reason, "not allowed", ErrorCode.NOT_ALLOWED, blocked)
 
     def _unfit(self, use: _Use) -> _Problem | None:
-        problem = self._exposure.fits(use.capabilities)
+        problem = misfit(use.capabilities, self._exposure.offered(use.peer))
         return None if problem is None else _Problem(problem, f"stale: {problem}")
 
     def _blocked(self, peers: Mapping[str, str]) -> set[str]:

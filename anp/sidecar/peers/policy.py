@@ -16,13 +16,13 @@ from cache.records.peers import PeerRecord, PeerState
 from cache.store import Store
 from sandbox.pool.shares import Rank, Share
 
-__all__ = ["PeerPolicy", "PeerRules"]
+__all__ = ["PeerPolicy", "PeerRules", "agent_name"]
 
 logger = logging.getLogger(__name__)
 
 
 @lru_cache(maxsize=4096)
-def _agent(did: str) -> str:
+def agent_name(did: str) -> str:
     """Return the one DID that stands for all of the key of `did`; see `agent_of`.
 
     So a rule about one DID holds for the peer under each of them, also for a peer
@@ -56,7 +56,7 @@ class PeerRules:
                 did
                 for p in config.peer
                 if p.did and p.policy == policy
-                for did in (p.did, _agent(p.did))
+                for did in (p.did, agent_name(p.did))
             )
             for policy in ("allow", "block")
         }
@@ -165,7 +165,7 @@ class PeerPolicy:
         """
         known = self.known(*dids)
         names = {*dids, *(did for peer in known for did in (peer.did, *peer.aliases))}
-        names |= {_agent(did) for did in names}
+        names |= {agent_name(did) for did in names}
         states = {peer.state for peer in known}
         if PeerState.BLOCKED in states or names & self.rules.blocked:
             return PeerState.BLOCKED
@@ -175,7 +175,7 @@ class PeerPolicy:
 
     def known(self, *dids: str) -> list[PeerRecord]:
         """Return the records of a peer; see `PeerStore.peers_known_as`."""
-        return self._store.peers_known_as(*{*dids, *map(_agent, dids)})
+        return self._store.peers_known_as(*{*dids, *map(agent_name, dids)})
 
     def _rule(self, did: str, state: PeerState) -> None:
         # One that was never met is kept under the name that all its DIDs lead to.
@@ -183,7 +183,7 @@ class PeerPolicy:
         for one in known:
             # Its other form is noted too, so that a later word about that meets it.
             self._store.see_peer(
-                one, shown_did=_agent(one), now=time.time(), state=state
+                one, shown_did=agent_name(one), now=time.time(), state=state
             )
 
     def _remember(self, did: str, shown_did: str, state: PeerState | None) -> None:
@@ -203,4 +203,4 @@ def _network(address: str) -> str:
 
 def _name(did: str) -> str:
     """Return the DID under which a peer is kept that was never met."""
-    return _agent(did) if did.startswith("did:all:") else did
+    return agent_name(did) if did.startswith("did:all:") else did

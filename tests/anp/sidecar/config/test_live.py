@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from anp.sidecar.config.entries import PeerEntry
 from anp.sidecar.config.live import LIVE, changes
-from anp.sidecar.config.settings import Config, PeerEntry
+from anp.sidecar.config.settings import Config
 
 
 def names_of(config: Config) -> set[str]:

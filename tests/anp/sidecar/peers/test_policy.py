@@ -10,7 +10,8 @@ import pytest
 from anp.errors import PeerError
 from anp.identity.dids import did_all, did_key
 from anp.identity.keys import PrivateKey
-from anp.sidecar.config.settings import Config, PeerEntry
+from anp.sidecar.config.entries import PeerEntry
+from anp.sidecar.config.settings import Config
 from anp.sidecar.peers.policy import PeerPolicy, PeerRules
 from cache.records.peers import PeerState
 from cache.store import Store
