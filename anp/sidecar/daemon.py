@@ -24,6 +24,7 @@ from anp.sidecar.telemetry.tracing import tracer_provider
 from anp.sidecar.telemetry.usage import UseCounter
 from anp.sidecar.wiring import make_calls, make_code, make_minds, make_offer, make_peers
 from anp.version import daemon_version
+from cache.condition import StoreWatch
 from cache.parts.agreements import Imported
 from cache.records.records import AgreementRole
 
@@ -63,6 +64,7 @@ class Daemon:
         peers = make_peers(home, config)
         self.own_web, self.identities = peers.own_web, peers.identities
         self.store, self.fetcher, self.web = peers.store, peers.fetcher, peers.web
+        self.store_watch = StoreWatch(self.store)
         self.did_keys, self.policy, self.book = peers.did_keys, peers.policy, peers.book
         code = make_code(config, self.observer)
         self.sandbox, self.validator = code.sandbox, code.validator

@@ -17,13 +17,14 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TypeVar
 
-from cache.errors import StoreUnavailable
+from cache.errors import StoreFull, StoreUnavailable
 from cache.redis.place import RedisPlace
 from cache.redis.rows import Names, RedisRows, Remembered, RememberedReader, area_of
 from cache.redis.server import (
     Conflict,
     Dial,
     RedisConnection,
+    RedisServerError,
     RedisTimes,
     ServerSuitability,
     dial,
@@ -31,9 +32,11 @@ from cache.redis.server import (
     explain,
     is_closed,
     is_failure,
+    is_full,
     is_outage,
+    room_of,
 )
-from cache.rows import Rows
+from cache.rows import Room, Rows
 
 __all__ = ["RedisDatabase"]
 
@@ -153,6 +156,25 @@ class RedisDatabase:
         """See `StoreBackend.check`: the server's settings that it should not have."""
         standing = self._in_thread(lambda wire: self._standing)
         return [] if standing is None else list(standing.warnings)
+
+    def probe(self) -> None:
+        """See `StoreBackend.probe`."""
+        name = self._names.probe
+
+        def work(wire: RedisConnection) -> None:
+            wire.change([("SET", name, "probe", "PX", 60_000)])
+            if wire.call("GET", name) != b"probe":
+                raise RedisServerError(f"cache: {self._place.shown} forgets at once")
+
+        self._in_thread(work)
+
+    def room(self) -> Room | None:
+        """See `StoreBackend.room`: what `maxmemory` of the server leaves."""
+        return self._in_thread(room_of)
+
+    def compact(self) -> tuple[int, int]:
+        """See `StoreBackend.compact`; the server has no gaps to close."""
+        return 0, 0
 
     def close(self) -> None:
         """See `StoreBackend.close`."""
@@ -286,7 +308,7 @@ class RedisDatabase:
         # A server that refuses one change, such as a full one, can still be read.
         is_away = reads or is_outage(exc)
         if self._standing is None or not is_away:
-            return StoreUnavailable(said)
+            return StoreFull(said) if is_full(exc) else StoreUnavailable(said)
         now = time.monotonic()
         self._next_try = now + self._times.retry
         before = self._outage

@@ -46,6 +46,7 @@ class Names:
         self._prefix = prefix
         self.index = f"{prefix}:keys"
         self.about = f"{prefix}:about"
+        self.probe = f"{prefix}:probe"
 
     def row(self, key: str) -> str:
         """Return the name of a row."""

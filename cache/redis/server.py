@@ -12,6 +12,7 @@ from cache.errors import CacheError, StoreUnavailable
 from cache.records.records import FORMAT
 from cache.redis.place import RedisPlace
 from cache.redis.rows import Command, Names
+from cache.rows import Room
 
 __all__ = [
     "Conflict",
@@ -25,7 +26,9 @@ __all__ = [
     "explain",
     "is_closed",
     "is_failure",
+    "is_full",
     "is_outage",
+    "room_of",
 ]
 
 _INSTALL = "cache: a store on Redis needs one more package: pip install 'anpd[redis]'"
@@ -301,6 +304,20 @@ def is_closed(exc: Exception) -> bool:
     if isinstance(exc, redis.TimeoutError | TimeoutError):
         return False
     return isinstance(exc, redis.ConnectionError | OSError)
+
+
+def is_full(exc: Exception) -> bool:
+    """Return whether the server has no memory left for a change."""
+    return isinstance(exc, _redis().OutOfMemoryError)
+
+
+def room_of(wire: RedisConnection) -> Room | None:
+    """Return the room that `maxmemory` leaves; None without one."""
+    info = _info(wire)
+    total, used = info.get("maxmemory", "0"), info.get("used_memory", "0")
+    if not (total.isdigit() and used.isdigit() and int(total)):
+        return None
+    return Room(max(0, int(total) - int(used)), int(total))
 
 
 def is_failure(exc: Exception) -> bool:

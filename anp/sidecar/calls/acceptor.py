@@ -134,7 +134,7 @@ class Acceptor:
     async def serve_channel(self, channel: Channel) -> None:
         """Bind the channel if it is not bound yet, then answer what comes on it."""
         peer = canonical_did(channel.peer_did, channel.peer_key)
-        await self._policy.remember(peer, shown_did=channel.peer_did)
+        await self._policy.note_seen(peer, shown_did=channel.peer_did)
         # All that follows in this task is work for the peer.
         current_share.set(await self._policy.share_of(peer, address=channel.address))
         try:

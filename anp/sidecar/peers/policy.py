@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from anp.errors import ErrorCode, PeerError
 from anp.sidecar.config.settings import Config
+from cache.errors import StoreUnavailable
 from cache.records.peers import PeerState
 from cache.store import Store
 from sandbox.pool.shares import Rank, Share
@@ -70,7 +71,7 @@ class PeerPolicy:
             {did, shown_did} & self.rules.allowed
         )
         if not listed and self.rules.default != "any":
-            await self.remember(did, shown_did=shown_did, state=PeerState.WAITING)
+            await self.note_seen(did, shown_did=shown_did, state=PeerState.WAITING)
             logger.warning(
                 "unknown peer refused did=%s allow_with=%r",
                 shown_did,
@@ -106,6 +107,18 @@ class PeerPolicy:
     ) -> None:
         """Store that a peer was seen, under which other DID, and its state if given."""
         await asyncio.to_thread(self._remember, did, shown_did, state)
+
+    async def note_seen(
+        self, did: str, *, shown_did: str, state: PeerState | None = None
+    ) -> None:
+        """Store the same as `remember`, if the store takes it.
+
+        A full disk keeps no peer out: the peer is noted when it comes next.
+        """
+        try:
+            await self.remember(did, shown_did=shown_did, state=state)
+        except StoreUnavailable as exc:
+            logger.warning("peer not noted did=%s reason=%s", shown_did, exc)
 
     def is_blocked(self, did: str) -> bool:
         """True if the owner blocked a peer, under any DID it is known by.
