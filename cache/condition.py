@@ -8,11 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from cache.errors import StoreDamaged, StoreFull, StoreUnavailable
+from cache.errors import CacheError, StoreDamaged, StoreFull, StoreUnavailable
 from cache.parts.shelf import StoreBase
 from cache.rows import Room
 
-__all__ = ["LEAST_ROOM", "StoreCondition", "StoreFault", "StoreWatch", "condition_of"]
+__all__ = [
+    "LEAST_ROOM",
+    "StoreCondition",
+    "StoreFault",
+    "StoreWatch",
+    "condition_of",
+    "fault_of",
+]
 
 LEAST_ROOM = 100 * 1024 * 1024
 "Free bytes below which the owner is warned, or 5 % of a disk where that is less."
@@ -67,12 +74,7 @@ def condition_of(store: StoreBase, *, thorough: bool = False) -> StoreCondition:
         if thorough:
             store.check()
     except StoreUnavailable as exc:
-        fault = StoreFault.AWAY
-        if isinstance(exc, StoreFull):
-            fault = StoreFault.FULL
-        elif isinstance(exc, StoreDamaged):
-            fault = StoreFault.DAMAGED
-        return StoreCondition(fault, str(exc), works=False)
+        return StoreCondition(fault_of(exc), str(exc), works=False)
     if faults:
         return StoreCondition(
             StoreFault.DAMAGED, f"the file has faults: {faults[0]}", False, room
@@ -85,6 +87,13 @@ def condition_of(store: StoreBase, *, thorough: bool = False) -> StoreCondition:
     return StoreCondition(
         StoreFault.LOW if is_low else None, f"it takes and gives rows{left}", True, room
     )
+
+
+def fault_of(exc: CacheError) -> StoreFault:
+    """Return the fault that an error of the store tells of."""
+    if isinstance(exc, StoreFull):
+        return StoreFault.FULL
+    return StoreFault.DAMAGED if isinstance(exc, StoreDamaged) else StoreFault.AWAY
 
 
 class StoreWatch:

@@ -118,6 +118,16 @@ class PlainDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
 class PlainCache(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
     """diskcache's `Cache`, with look-ups of all rows whose key has a prefix."""
 
+    def __init__(self, folder: str, *, timeout: float) -> None:
+        """Open or make the database in `folder`."""
+        try:
+            super().__init__(folder, timeout=timeout, disk=PlainDisk, **SETTINGS)
+        except BaseException:
+            # Its connection would keep others out for as long as the error is known.
+            if hasattr(self, "_local"):
+                self.close()
+            raise
+
     def rows(
         self,
         prefix: str,
@@ -376,15 +386,17 @@ class Database:
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         try:
             self._inspect(file)
-            return PlainCache(
-                folder, timeout=self._lock_timeout, disk=PlainDisk, **SETTINGS
-            )
+            return PlainCache(folder, timeout=self._lock_timeout)
         except sqlite3.OperationalError as exc:
             if not _has_no_room(exc):
                 raise
-        # What is stored can be read, and is used until there is room again.
+            # What is stored can be read, and is used until there is room again.
+            try:
+                self._inspect(file, alone=True)
+            except sqlite3.OperationalError:
+                # Another process uses it; what is wrong is the room all the same.
+                raise exc from None
         logger.error("store opened on a full disk, nothing new is kept folder=%s", file)
-        self._inspect(file, alone=True)
         return PlainCache.as_found(folder, timeout=self._lock_timeout)
 
     def _inspect(self, file: str, *, alone: bool = False) -> None:

@@ -30,6 +30,9 @@ __all__ = [
 MAX_SOCKET_PATH = 100
 "Longest socket path in bytes; the kernels' own limits are 104 to 108."
 
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+"Errors of a full disk, or of a user who may not have more of it."
+
 MAX_API_FILE = 16 * 1024
 "Largest `api.json` that is read, in bytes."
 
@@ -223,15 +226,18 @@ class Home:
     def _socket_path(self, name: str, environ: Mapping[str, str]) -> Path:
         path = self.path / name / "api.sock"
         if len(os.fsencode(path)) > MAX_SOCKET_PATH:
-            digest = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
-            folder = digest if name == "run" else f"{digest}-{name}"
-            path = _runtime_folder(environ) / folder / "api.sock"
+            path = self._short_folder(name, environ) / "api.sock"
         _private_folder(path.parent)
         return path
 
-    def write_api(self, address: ApiAddress) -> None:
-        """Write the daemon's addresses for its clients, atomically."""
-        write_atomic(self.api_file, _json_bytes(asdict(address)))
+    def write_api(
+        self, address: ApiAddress, environ: Mapping[str, str] = os.environ
+    ) -> None:
+        """Write the daemon's addresses for its clients, atomically.
+
+        On a full disk they go to the runtime directory: see `_tell`.
+        """
+        self._tell(self.api_file, _json_bytes(asdict(address)), "run", environ)
 
     def read_api(self) -> ApiAddress:
         """Return the running daemon's addresses.
@@ -254,12 +260,14 @@ class Home:
 
     def remove_api(self) -> None:
         """Take `api.json` and `owner.json` away; the daemon's last act."""
-        self.api_file.unlink(missing_ok=True)
+        _take_away(self.api_file)
         self.remove_owner()
 
-    def write_owner(self, address: OwnerAddress) -> None:
+    def write_owner(
+        self, address: OwnerAddress, environ: Mapping[str, str] = os.environ
+    ) -> None:
         """Write the owner's socket and token, which is new at each start (0600)."""
-        write_atomic(self.owner_file, _json_bytes(asdict(address)))
+        self._tell(self.owner_file, _json_bytes(asdict(address)), "owner", environ)
 
     def read_owner(self) -> OwnerAddress:
         """Return the owner's socket and token.
@@ -278,13 +286,47 @@ class Home:
 
     def remove_owner(self) -> None:
         """Take `owner.json` away; its token ends with the daemon."""
-        self.owner_file.unlink(missing_ok=True)
+        _take_away(self.owner_file)
+
+    def _tell(
+        self, file: Path, data: bytes, name: str, environ: Mapping[str, str]
+    ) -> None:
+        """Write a file that a daemon needs to be found.
+
+        On a full disk it goes to a folder of ours in the runtime directory, and a link
+        to it into the home: that takes no room, and the daemon can start.
+        """
+        try:
+            write_atomic(file, data)
+        except CallError as exc:
+            cause = exc.__cause__
+            if not isinstance(cause, OSError) or cause.errno not in NO_ROOM:
+                raise
+            folder = self._short_folder(name, environ)
+            _private_folder(folder)
+            write_atomic(folder / file.name, data)
+            file.unlink(missing_ok=True)
+            file.symlink_to(folder / file.name)
+
+    def _short_folder(self, name: str, environ: Mapping[str, str]) -> Path:
+        """Return a folder of ours in the runtime directory; nothing is made."""
+        digest = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
+        return _runtime_folder(environ) / (
+            digest if name == "run" else f"{digest}-{name}"
+        )
 
     def _unreachable(self, what: str) -> CallError:
         return CallError(
             ErrorKind.DAEMON_UNREACHABLE,
             f"{what} in {self.path}; start it with: anpd --home {self.path} up",
         )
+
+
+def _take_away(file: Path) -> None:
+    """Remove a file, and what it leads to if it is a link that `_tell` made."""
+    if file.is_symlink():
+        file.readlink().unlink(missing_ok=True)
+    file.unlink(missing_ok=True)
 
 
 def find_home(

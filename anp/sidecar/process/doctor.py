@@ -26,7 +26,7 @@ from anp.sidecar.home.home import Home
 from anp.sidecar.minds.models import model_summary
 from anp.sidecar.peers.web_identity import server_tls
 from anp.sidecar.process.clock import Clock
-from cache.condition import StoreFault, condition_of
+from cache.condition import StoreFault, condition_of, fault_of
 from cache.errors import CacheError
 from cache.store import open_store
 
@@ -259,7 +259,7 @@ def _store(home: Home, config: Config) -> Iterator[DoctorCheck]:
             found = condition_of(store, thorough=True)
             said = store.check_file() if store.is_shared else []
     except CacheError as exc:
-        yield _store_fault(StoreFault.AWAY, str(exc), works=False)
+        yield _store_fault(fault_of(exc), str(exc), works=False)
         return
     if found.fault is not None:
         yield _store_fault(found.fault, f"{name}: {found.text}", works=found.works)
