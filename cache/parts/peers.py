@@ -56,11 +56,15 @@ class PeerStore(StoreBase):
         Args:
             shown_did: The DID it used; kept as an alias, of which there are at most 8.
             state: The owner's new decision about it; None keeps the present one.
+                `WAITING` is none: it never takes the place of a decision.
         """
         found = self._shelf.get(cache, PeerRecord, f"peer/{did}")
         known = found or PeerRecord(
             did=did, state=PeerState.UNKNOWN, first_seen=now, last_seen=now
         )
+        if state is PeerState.WAITING and known.state is not PeerState.UNKNOWN:
+            # The owner may have decided since the peer was looked up.
+            state = None
         aliases = set(known.aliases) | ({shown_did} - {did})
         peer = replace(
             known,
