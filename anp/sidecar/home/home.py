@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import grp
 import hashlib
 import json
 import os
+import pwd
+import shlex
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -20,6 +23,7 @@ from anp.errors import CallError, ConfigError, ErrorKind
 
 __all__ = [
     "ApiAddress",
+    "Exposed",
     "Home",
     "OwnerAddress",
     "find_home",
@@ -143,23 +147,52 @@ class Home:
         """Make the folder and those below it, for the owner only; idempotent.
 
         Raises:
-            ConfigError: The folder cannot be made, or others can write to it.
+            ConfigError: The folder cannot be made, or others can write to it or to a
+                file in it.
         """
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            mode = stat.S_IMODE(self.path.stat().st_mode)
             # Anybody who can write here can replace the key and the commands we start.
-            if mode & 0o022:
-                raise ConfigError(
-                    f"home {self.path} can be written by others (mode {mode:o}); "
-                    f"run: chmod 700 {self.path}"
-                )
+            for exposed in self.exposed():
+                raise ConfigError(f"home {self.path}: {exposed}")
             self.attachments.mkdir(mode=0o700, exist_ok=True)
         except OSError as exc:
             raise ConfigError(
                 f"cannot make the home {self.path}: {_reason(exc)}; "
                 "choose another with --home DIR"
             ) from exc
+
+    def exposed(self) -> Iterator[Exposed]:
+        """Give what others can write to: the home, what is in it, or a folder above.
+
+        The daemon's own group counts as nobody else where it is the user's private one,
+        as Kubernetes makes it with `fsGroup`.
+
+        Raises:
+            OSError: Something cannot be looked at.
+        """
+        if not self.path.exists():
+            return
+        # A folder that everybody can write to lets everybody put another home in place.
+        for above in self.path.resolve().parents:
+            status = above.stat()
+            if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+                yield Exposed(above, "can be written by everybody", "chmod o-w")
+        folders = [self.path, self.attachments, self.consensus]
+        inside = [each for one in folders if one.is_dir() for each in one.iterdir()]
+        for path in (self.path, *sorted(inside)):
+            try:
+                status = path.stat()
+            except FileNotFoundError:
+                # A broken link, or a file that another process removed.
+                continue
+            if stat.S_ISSOCK(status.st_mode):
+                continue
+            if status.st_uid not in {0, os.geteuid()}:
+                yield Exposed(path, "belongs to another user", "chown $(id -u)")
+            elif writers := _other_writers(status):
+                command = "chmod 700" if path == self.path else "chmod go-w"
+                yield Exposed(path, f"can be written by {writers}", command)
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
@@ -327,6 +360,48 @@ def _take_away(file: Path) -> None:
     if file.is_symlink():
         file.readlink().unlink(missing_ok=True)
     file.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Exposed:
+    """A file or folder that other users can write to."""
+
+    path: Path
+    fault: str
+
+    command: str
+    "The command that mends it; the path follows."
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.fault}; run: {self.fix}"
+
+    @property
+    def fix(self) -> str:
+        """The whole command."""
+        return f"{self.command} {shlex.quote(str(self.path))}"
+
+
+def _other_writers(status: os.stat_result) -> str:
+    """Return in words who else can write; empty if nobody can."""
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & stat.S_IWOTH:
+        return f"others (mode {mode:o})"
+    if mode & stat.S_IWGRP and not _is_private_group(status.st_gid):
+        return f"others: its group (mode {mode:o})"
+    return ""
+
+
+def _is_private_group(gid: int) -> bool:
+    """Return whether a group is of our user alone: same number, and no member else."""
+    if gid == 0 or not gid == os.getegid() == os.geteuid():
+        return False
+    try:
+        members = grp.getgrgid(gid).gr_mem
+        own = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        # A container need not have names for its users.
+        return True
+    return set(members) <= {own}
 
 
 def find_home(

@@ -136,16 +136,28 @@ def _home(home: Home) -> Iterator[DoctorCheck]:
         )
         return
     mode = stat.S_IMODE(home.path.stat().st_mode)
-    if mode & 0o077:
+    exposed = list(home.exposed())
+    for one in exposed:
+        is_home = one.path == home.path and one.command.startswith("chmod")
         yield DoctorCheck(
             name="home",
-            level=Level.BAD if mode & 0o022 else Level.WARNING,
+            level=Level.BAD,
+            text=f"{one.path} {one.fault}",
+            why="a user who can write here can replace the key and our commands; the "
+            "daemon does not start like this",
+            fix=one.fix,
+            mode=(home.path, 0o700) if is_home else None,
+        )
+    if mode & 0o077 and not exposed:
+        yield DoctorCheck(
+            name="home",
+            level=Level.WARNING,
             text=f"{home.path} has mode {mode:o}: other users can read it",
-            why="a user who can write here can replace the key and our commands",
+            why="it names peers, agreements and negotiations, which are private",
             fix=f"chmod 700 {shlex.quote(str(home.path))}",
             mode=(home.path, 0o700),
         )
-    else:
+    elif not exposed:
         yield DoctorCheck(name="home", text=f"{home.path}, readable by its owner only")
     if home.api_file.exists() and not home.is_running():
         yield DoctorCheck(
