@@ -18,6 +18,7 @@ from anp.sidecar.config.offers import our_meta
 from anp.sidecar.config.settings import Config
 from anp.sidecar.gauges import watch_daemon
 from anp.sidecar.home.home import Home
+from anp.sidecar.library.housekeeping import Housekeeper, configured_dids
 from anp.sidecar.peers.lists import LIST_PATH
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.tracing import tracer_provider
@@ -79,6 +80,7 @@ class Daemon:
         self.capability_calls, self.bundles = offer.capability_calls, offer.bundles
         self.consensus, self.heard = offer.consensus, offer.heard
         self.uses = UseCounter(self.store)
+        self.housekeeper = Housekeeper(self.store, lambda: configured_dids(self.config))
         calls = make_calls(config, peers, code, minds, offer, self.observer, self.uses)
         self.links, self.provider, self.binder = (
             calls.links,
@@ -142,6 +144,8 @@ class Daemon:
             stack.push_async_callback(self.web.close)
             stack.push_async_callback(self.links.close)
             self.keep_links()
+            tidying = asyncio.create_task(self.housekeeper.run())
+            stack.callback(tidying.cancel)
             yield
 
     def keep_links(self) -> None:

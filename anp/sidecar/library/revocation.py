@@ -21,7 +21,7 @@ from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.consensus.registry import ConsensusDesk
 from anp.sidecar.library.prune_rules import PruneRules
 from anp.sidecar.library.views import find_hash
-from cache.errors import HashPrefixError
+from cache.errors import HashPrefixError, StoreFull
 from cache.parts.library import Removed
 from cache.records.negotiations import NegotiationRecord
 from cache.records.records import (
@@ -104,8 +104,16 @@ class Pruned:
     "The records by their kinds."
 
     bytes: Count
+    "Bytes of the records."
+
     removed: Sequence[PrunedRecord]
     "The first of them."
+
+    store_before: Count = 0
+    "Bytes of the store's file before; 0 with `dry_run`, and on a server."
+
+    store_after: Count = 0
+    "Bytes of the file now: the room of dropped records is given back."
 
 
 class ProtocolDesk:
@@ -239,6 +247,7 @@ class ProtocolDesk:
         removed = await asyncio.to_thread(
             self._store.prune, rules.agreement, rules.half, keep=keep, dry_run=dry_run
         )
+        before, after = (0, 0) if dry_run else await self._compact()
         logger.info("protocols pruned records=%d dry_run=%s", len(removed), dry_run)
         shown = [_pruned(one) for one in removed]
         return Pruned(
@@ -247,7 +256,18 @@ class ProtocolDesk:
             counts=dict(Counter(one.kind for one in shown)),
             bytes=sum(one.bytes for one in shown),
             removed=shown[:MAX_SHOWN],
+            store_before=before,
+            store_after=after,
         )
+
+    async def _compact(self) -> tuple[int, int]:
+        """Give back the room of what was dropped; zeros if that is not possible."""
+        try:
+            return await asyncio.to_thread(self._store.compact)
+        except StoreFull as exc:
+            # It takes as much room again meanwhile; what was dropped stays dropped.
+            logger.warning("store not made smaller reason=%s", exc)
+            return 0, 0
 
     async def _known(
         self, prefix: str, waiting: Sequence[NegotiationRecord] = ()
