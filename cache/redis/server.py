@@ -254,6 +254,8 @@ def explain(exc: Exception, place: RedisPlace) -> str:
     errors = _redis().exceptions
     if isinstance(exc, RedisServerError):
         return str(exc)
+    if isinstance(exc, errors.ReadOnlyError):
+        return f"cache: {place.shown} is a replica by now; name the primary"
     if isinstance(exc, errors.OutOfMemoryError):
         return (
             f"cache: no space left at {place.shown}; raise its maxmemory and try again"
