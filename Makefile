@@ -13,7 +13,7 @@ PIP    := -m pip --disable-pip-version-check -q
 # Tests start hundreds of processes, which would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env test-callers test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill attacks soak fuzz explore clean
+.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env test-callers test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill attacks soak fuzz explore clean
 
 help:
 	@echo "make demo    two daemons meet, agree and call (start here)"
@@ -39,8 +39,14 @@ venv: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(PIP) install -c constraints.txt -e '.[dev]'
+	$(BIN)/python $(PIP) install --require-hashes -r constraints.txt
+	$(BIN)/python $(PIP) install --no-deps --no-build-isolation -e .
+	$(BIN)/python $(PIP) check
 	touch $(STAMP)
+
+# Writes the hashes of all pinned versions anew, from the index that pip uses here.
+constraints:
+	$(PYTHON) -m tests.house.pins
 
 # The official SDK also imports as `anp`, so it lives in an environment of its own.
 sdk-env: $(SDK)/.installed

@@ -21,7 +21,7 @@ from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.consensus.registry import ConsensusDesk
 from anp.sidecar.library.prune_rules import PruneRules
 from anp.sidecar.library.views import find_hash
-from cache.errors import HashPrefixError, StoreFull
+from cache.errors import HashPrefixError, StoreFull, StoreUnavailable
 from cache.parts.library import Removed
 from cache.records.negotiations import NegotiationRecord
 from cache.records.records import (
@@ -161,18 +161,25 @@ class ProtocolDesk:
                 ErrorKind.USAGE, f"the reason has to be text of {MAX_REASON} characters"
             )
         digest = await self._known(prefix)
-        ruled = await asyncio.to_thread(
-            self._store.revoke,
-            digest,
-            peer_did=peer_did,
-            reason=reason,
-            at=time.time(),
-        )
+        try:
+            ruled = await asyncio.to_thread(
+                self._store.revoke,
+                digest,
+                peer_did=peer_did,
+                reason=reason,
+                at=time.time(),
+            )
+        except StoreUnavailable as exc:
+            # The owner's word holds here at once, also when it cannot be kept.
+            ended = await self._close(digest, peer_did)
+            raise CallError(
+                ErrorKind.LOCAL_RESOURCE,
+                f"{ended} channels of {digest[:12]} are closed and this daemon uses it "
+                "no more, but only until it is started anew, and no other daemon knows: "
+                f"{exc}; then revoke it again",
+            ) from exc
         # Also when it was revoked before: a channel may have been missed then.
-        ended = await self._provider.revoke(digest, peer_did)
-        ended += await self._requesters.revoke(
-            digest, peer_did, revoked_in_words(digest)
-        )
+        ended = await self._close(digest, peer_did)
         logger.info(
             "protocol revoked hash=%s peer=%s records=%d channels=%d",
             digest[:12],
@@ -186,6 +193,12 @@ class ProtocolDesk:
             revoked=bool(ruled.revocations),
             channels_closed=ended,
         )
+
+    async def _close(self, digest: str, peer_did: str | None) -> int:
+        """Close the channels on a document at once; return their number."""
+        ended = await self._provider.revoke(digest, peer_did)
+        reason = revoked_in_words(digest)
+        return ended + await self._requesters.revoke(digest, peer_did, reason)
 
     async def approve(self, prefix: str, *, peer_did: str | None = None) -> Approved:
         """Lift a revocation or a quarantine, or give an approval that is waited for.
@@ -281,7 +294,7 @@ class ProtocolDesk:
         }
         try:
             found = {await asyncio.to_thread(find_hash, self._store, prefix)}
-        except HashPrefixError:
+        except (HashPrefixError, StoreUnavailable):
             whole = _HASH.fullmatch(prefix.strip())
             if not pending and whole is None:
                 raise
