@@ -175,8 +175,8 @@ class ProtocolDesk:
             raise CallError(
                 ErrorKind.LOCAL_RESOURCE,
                 f"{ended} channels of {digest[:12]} are closed and this daemon uses it "
-                "no more, but only until it is started anew, and no other daemon knows: "
-                f"{exc}; then revoke it again",
+                "no more, but only until it is started anew: revoke it again when the "
+                f"store takes it. {exc}",
             ) from exc
         # Also when it was revoked before: a channel may have been missed then.
         ended = await self._close(digest, peer_did)
