@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from cache.parts.bounds import is_stranger
 from cache.parts.shelf import StoreBase, key_of, read_transaction, write_transaction
@@ -234,7 +235,7 @@ class PeerStore(StoreBase):
         for key in self._database.read(lambda cache: cache.keys("negotiation/")):
             record = self._get(NegotiationRecord, key)
             if record is not None and record.peer_did in dids:
-                self._database.write(lambda cache, key=key: cache.delete(key))
+                self._database.write(partial(_delete, key=key))
 
     # Internal; these run in the database's thread.
 
@@ -294,6 +295,10 @@ class PeerStore(StoreBase):
     def _drop_pin(self, cache: Rows, pin: PinRecord) -> bool:
         cache.delete(key_of(_address(pin)))
         return bool(cache.delete(key_of(pin)))
+
+
+def _delete(cache: Rows, *, key: str) -> bool:
+    return cache.delete(key)
 
 
 def _address(pin: PinRecord) -> AddressRecord:

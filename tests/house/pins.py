@@ -34,9 +34,7 @@ HEAD = """\
 # `make venv` installs these and nothing else; `make constraints` writes the hashes.
 """
 
-IMAGE_HEAD = (
-    "# The part of constraints.txt that the image needs; see `make constraints`.\n"
-)
+IMAGE_HEAD = "# What the image needs of constraints.txt; see `make constraints`.\n"
 
 DEFAULT_INDEX = "https://pypi.org/simple"
 

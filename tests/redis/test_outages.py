@@ -185,7 +185,7 @@ async def fleet_on(folder: Path, server: Server) -> AsyncIterator[Fleet]:
     for who in ("provider", "caller", "other"):
         home = Home(folder / who)
         home.create()
-        flags = {"listen.port": 0, "consensus.use": False}
+        flags: dict[str, Any] = {"listen.port": 0, "consensus.use": False}
         # The second caller has its own disk: the trouble is the provider's alone.
         if who != "other":
             flags |= {"cache.url": server.url, "cache.prefix": who}

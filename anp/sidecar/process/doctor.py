@@ -271,6 +271,16 @@ def _store(home: Home, config: Config) -> Iterator[DoctorCheck]:
             found = condition_of(store, thorough=True)
             said = store.check_file() if store.is_shared else []
     except CacheError as exc:
+        if home.is_running() and "in use" in str(exc):
+            # On a full disk the daemon has to have the file for itself.
+            yield DoctorCheck(
+                name="store",
+                level=Level.WARNING,
+                text=f"{name}: the running daemon has it for itself",
+                why="its disk was full when the daemon started",
+                fix="free some space and start the daemon anew; `anpd health` asks it",
+            )
+            return
         yield _store_fault(fault_of(exc), str(exc), works=False)
         return
     if found.fault is not None:
