@@ -18,7 +18,7 @@ from anp.sidecar.config.offers import our_meta
 from anp.sidecar.config.settings import Config
 from anp.sidecar.gauges import watch_daemon
 from anp.sidecar.home.home import Home
-from anp.sidecar.library.housekeeping import Housekeeper, configured_dids
+from anp.sidecar.library.housekeeper import Housekeeper, configured_dids
 from anp.sidecar.peers.lists import LIST_PATH
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.tracing import tracer_provider

@@ -370,7 +370,7 @@ def _pruned(found: dict[str, Any], older_than: str) -> Iterator[str]:
             f"{n} {PLURALS.get(name, name)}" for name, n in sorted(counts.items())
         )
         yield f"{verb} {kinds}: {found['bytes']} bytes"
-    if before := found["store_before"]:
+    if before := found.get("store_before"):
         yield f"the store took {before} bytes and takes {found['store_after']}"
 
 

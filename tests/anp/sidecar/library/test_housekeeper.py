@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from anp.sidecar.library.housekeeping import KEEP_PASSING, Housekeeper
+from anp.sidecar.library.housekeeper import KEEP_PASSING, Housekeeper
 from cache.records.peers import PeerState
 from cache.store import Store
 from tests.cache.samples import DID_KEYS, NEGOTIATION, PIN, trio
