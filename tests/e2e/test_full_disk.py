@@ -13,7 +13,9 @@ import pytest
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.health import Condition, readiness
+from anp.sidecar.library.revocation import ProtocolDesk
 from cache.disk import Database
+from cache.errors import StoreFull
 from tests.e2e.house import house_in
 
 
@@ -78,3 +80,37 @@ async def test_a_full_disk_of_the_caller_fails_the_calls_that_need_it_and_says_s
             assert not caught.value.may_have_run
             await house.others_are_served()
         assert await house.call("count", step=1) == {"calls": 1, "step": 1}
+
+
+def protocol_desk(daemon: Daemon) -> ProtocolDesk:
+    return ProtocolDesk(
+        store=daemon.store,
+        sandbox=daemon.sandbox,
+        requesters=daemon.binder.requesters,
+        provider=daemon.provider,
+        consensus=daemon.consensus,
+        owner=daemon.agreer.desk,
+    )
+
+
+async def test_a_revocation_holds_at_once_also_when_it_cannot_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise StoreFull("cache: no space left")
+
+    async with house_in(tmp_path) as house:
+        found = await house.result("count", {"step": 1})
+        assert found.protocol
+        desk = protocol_desk(house.provider)
+        with monkeypatch.context() as patched:
+            patched.setattr(house.provider.store, "revoke", full)
+            with pytest.raises(CallError, match="1 channels of") as caught:
+                await desk.revoke(found.protocol)
+        assert caught.value.kind is ErrorKind.LOCAL_RESOURCE
+        with pytest.raises(CallError):
+            await house.call("count", step=2)
+        assert (await desk.revoke(found.protocol)).revoked
+        await desk.approve(found.protocol)
+        # The refused call did not run.
+        assert await house.call("count", step=3) == {"calls": 2, "step": 3}
