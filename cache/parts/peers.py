@@ -152,7 +152,7 @@ class PeerStore(StoreBase):
 
         def passing(peer: PeerRecord) -> bool:
             named = spared.isdisjoint({peer.did, *peer.aliases})
-            return _is_stranger(peer) and named and peer.last_seen < unseen_since
+            return is_stranger(peer) and named and peer.last_seen < unseen_since
 
         gone = [peer.did for peer in self._scan(PeerRecord, "peer/") if passing(peer)]
         dropped: dict[str, str] = {}
