@@ -8,4 +8,5 @@
 * `listener`: the port for peers: WebSocket upgrades and plain GET.
 * `keeper`: keeps short-term keys in the store and takes them up again.
 * `link_keys`: keeps and takes up the keys of one link's channels.
+* `refusals`: refused handshakes: the error of a caller, and our own refusals.
 """

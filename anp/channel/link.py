@@ -38,6 +38,7 @@ from anp.channel.core.limits import LinkConfig
 from anp.channel.core.link_core import Before, LinkCore
 from anp.channel.keeper import KeyKeeper, Taken
 from anp.channel.link_keys import LinkKeys
+from anp.channel.refusals import CANNOT_SERVE, refusal_of, unable
 from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity, canonical_did
 from anp.identity.resolver import Resolver
@@ -45,6 +46,7 @@ from anp.wire.frames import Frame
 from anp.wire.messages import MetaProtocol
 from anp.wire.meta_protocol import LostKey, text_size
 from anp.wire.replay import HelloMemory
+from cache.errors import CacheError
 
 __all__ = ["ChannelAcceptor", "Link"]
 
@@ -425,6 +427,8 @@ class Link:
             await self._resolver.check_key(event.did, event.key_id, event.public_key)
         except PeerError as exc:
             error = exc
+        except CacheError as exc:
+            error = unable(exc, self.name)
         self._core.key_checked(event.session_id, error, now=read_clocks())
         await self._pump()
 
@@ -440,16 +444,21 @@ class Link:
                 "channel given up connection=%s reason=%s", self.name, exc.detail
             )
             await channel.close("the key is not the one we know", code=exc.code)
-        except Exception:
+        except CacheError as exc:
             # The channel goes on; the next one has the key remembered.
+            logger.warning(
+                "a key was not remembered connection=%s reason=%s", self.name, exc
+            )
+        except Exception:
             logger.exception("a key was not remembered connection=%s", self.name)
 
     async def _answer_hello(self, event: NeedHelloAnswer) -> None:
         try:
             meta = await self._acceptor.answer_hello(event)
-        except PeerError as exc:
+        except (PeerError, CacheError) as exc:
+            error = exc if isinstance(exc, PeerError) else unable(exc, self.name)
             self._core.refuse_hello(
-                event.session_id, exc.code, exc.detail, now=read_clocks()
+                event.session_id, error.code, error.detail, now=read_clocks()
             )
         else:
             lost = event.meta.lost_key
@@ -499,6 +508,9 @@ class Link:
     async def _serve(self, channel: Channel) -> None:
         try:
             await self._acceptor.serve_channel(channel)
+        except CacheError as exc:
+            logger.warning("channel not served connection=%s reason=%s", self.name, exc)
+            await channel.close(CANNOT_SERVE)
         except Exception:
             logger.exception("serving a channel failed connection=%s", self.name)
             await channel.close("internal error")
@@ -507,14 +519,4 @@ class Link:
         opening = self._opening.get(event.session_id)
         if opening is None or opening.done():
             return
-        if self._lost is not None:
-            error = CallError(ErrorKind.PEER_UNREACHABLE, self._lost)
-        elif event.timed_out:
-            error = CallError(ErrorKind.PEER_UNREACHABLE, event.detail)
-        else:
-            who = "the peer refused us" if event.by_peer else "handshake failed"
-            error = CallError(
-                ErrorKind.IDENTITY_REFUSED,
-                f"{who}: {int(event.code)} {event.detail}",
-            )
-        opening.set_exception(error)
+        opening.set_exception(refusal_of(event, lost=self._lost))

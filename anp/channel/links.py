@@ -200,7 +200,9 @@ class Links:
                 try:
                     return await self._open(link, identity, target, meta)
                 except CallError as exc:
-                    if exc.kind is not ErrorKind.PEER_UNREACHABLE:
+                    answered = exc.retry_after is not None
+                    if exc.kind is not ErrorKind.PEER_UNREACHABLE or answered:
+                        # Other channels on the link go on.
                         raise
                     # The link was half dead and nothing was sent on a channel yet,
                     # so a new one is tried.

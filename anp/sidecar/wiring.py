@@ -380,7 +380,7 @@ def make_calls(
 
     async def remember(channel: Channel) -> None:
         peer = canonical_did(channel.peer_did, channel.peer_key)
-        await peers.policy.remember(peer, shown_did=channel.peer_did)
+        await peers.policy.note_seen(peer, shown_did=channel.peer_did)
 
     binder = Binder(
         links=links,

@@ -94,6 +94,14 @@ class AgreementStore(StoreBase):
             raise RecordError(f"document {half.hash[:12]} was revoked by the owner")
         numbered = self._number(cache, half, halves)
         stored = replace(agreement, revision=numbered.revision)
+        before = self._shelf.get(cache, AgreementRecord, key_of(agreement))
+        if before is not None and before.created == agreement.created:
+            # The same one with new code: it was used while that was written.
+            stored = replace(
+                stored,
+                uses=max(before.uses, stored.uses),
+                last_used=max(before.last_used or 0, stored.last_used or 0) or None,
+            )
         self._shelf.put(cache, document)
         self._shelf.put(cache, numbered)
         self._shelf.put(cache, stored)
@@ -274,13 +282,16 @@ class AgreementStore(StoreBase):
         *,
         state: AgreementState | None = None,
     ) -> AgreementRecord:
-        """Replace the test outcomes of one agreement and return it as it is now.
+        """Add test outcomes to one agreement and return it as it is now.
 
         Args:
+            tests: Those that are new; others stay, as another channel may have added
+                them.
             state: The new state of the agreement; None keeps the present one.
         """
         stored = self._shelf.get(cache, AgreementRecord, key_of(agreement))
-        changed = replace(stored or agreement, tests=dict(tests))
+        known = stored or agreement
+        changed = replace(known, tests={**known.tests, **tests})
         # A revocation by the owner in the meantime must not be undone.
         if state is not None and changed.state is not AgreementState.REVOKED:
             changed = replace(changed, state=state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from cache.parts.bounds import STRANGERS, Sized, surplus, user_of
@@ -36,6 +37,25 @@ class NegotiationStore(StoreBase):
             cache.delete(key)
         self._shelf.put(cache, negotiation)
         self._prune_negotiations(cache, agreed=negotiation.agreed)
+
+    @write_transaction
+    def change_negotiation(
+        self,
+        cache: Rows,
+        negotiation_id: str,
+        change: Callable[[NegotiationRecord], NegotiationRecord],
+    ) -> None:
+        """Change a stored negotiation, if it is still there.
+
+        Args:
+            change: Makes the new record of the stored one, so that what others changed
+                meanwhile stays; may be called several times.
+        """
+        for key in cache.keys("negotiation/"):
+            if key.rpartition("/")[2] == negotiation_id:
+                stored = self._shelf.get(cache, NegotiationRecord, key)
+                if stored is not None:
+                    self._shelf.put(cache, change(stored))
 
     @read_transaction
     def negotiations(self, cache: Rows, *, limit: int = 100) -> list[NegotiationRecord]:

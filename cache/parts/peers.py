@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from cache.parts.bounds import is_stranger
 from cache.parts.shelf import StoreBase, key_of, read_transaction, write_transaction
+from cache.records.negotiations import NegotiationRecord
 from cache.records.peers import (
     AddressRecord,
     AliasRecord,
@@ -23,6 +25,10 @@ __all__ = ["MAX_DIDS", "PeerStore"]
 MAX_DIDS = 20_000
 """DIDs whose keys are remembered. Above it the longest unchanged ones are dropped,
 except those of peers that the owner allowed or blocked."""
+
+
+PASSING_AT_ONCE = 100
+"Passing peers that are dropped in one transaction."
 
 
 class PeerStore(StoreBase):
@@ -57,11 +63,15 @@ class PeerStore(StoreBase):
         Args:
             shown_did: The DID it used; kept as an alias, of which there are at most 8.
             state: The owner's new decision about it; None keeps the present one.
+                `WAITING` is none: it never takes the place of a decision.
         """
         found = self._shelf.get(cache, PeerRecord, f"peer/{did}")
         known = found or PeerRecord(
             did=did, state=PeerState.UNKNOWN, first_seen=now, last_seen=now
         )
+        if state is PeerState.WAITING and known.state is not PeerState.UNKNOWN:
+            # The owner may have decided since the peer was looked up.
+            state = None
         aliases = set(known.aliases) | ({shown_did} - {did})
         peer = replace(
             known,
@@ -124,6 +134,42 @@ class PeerStore(StoreBase):
             self._drop_aliases(cache, peer, peer.aliases)
             self._note_ruling(cache, peer.last_seen)
         return sum([*dropped, bool(cache.delete(f"peer/{did}"))])
+
+    def forget_passing(
+        self, *, unseen_since: float, keep: Collection[str] = ()
+    ) -> list[str]:
+        """Drop peers without agreement or decision that were not seen for long.
+
+        With each go its aliases, its pins, the keys of its DIDs and the negotiations
+        with it. Each step is a short transaction, so calls go on meanwhile.
+
+        Args:
+            unseen_since: Peers seen at or after this time stay; seconds since 1970.
+            keep: DIDs that stay, such as those of the configuration.
+
+        Returns:
+            The DIDs of the peers that were dropped.
+        """
+        agreed = {
+            # Peer is the fourth part of the keys of both roles; see `key_of`.
+            key.split("/")[3]
+            for key in self._database.read(lambda cache: cache.keys("agreement/"))
+        }
+        spared = agreed.union(keep)
+
+        def passing(peer: PeerRecord) -> bool:
+            named = spared.isdisjoint({peer.did, *peer.aliases})
+            return is_stranger(peer) and named and peer.last_seen < unseen_since
+
+        gone = [peer.did for peer in self._scan(PeerRecord, "peer/") if passing(peer)]
+        dropped: dict[str, str] = {}
+        for start in range(0, len(gone), PASSING_AT_ONCE):
+            part = gone[start : start + PASSING_AT_ONCE]
+            for peer in self._drop_passing(part, passing):
+                dropped |= dict.fromkeys((peer.did, *peer.aliases), peer.did)
+        if dropped:
+            self._drop_negotiations(dropped)
+        return sorted(set(dropped.values()))
 
     # Pins
 
@@ -191,11 +237,37 @@ class PeerStore(StoreBase):
         """Drop the record of a DID's keys; return whether there was one."""
         return self._database.write(lambda cache: bool(cache.delete(f"did_keys/{did}")))
 
+    def _drop_negotiations(self, dids: Collection[str]) -> None:
+        """Drop the negotiations with peers, one transaction each."""
+        for key in self._database.read(lambda cache: cache.keys("negotiation/")):
+            record = self._get(NegotiationRecord, key)
+            if record is not None and record.peer_did in dids:
+                self._database.write(partial(_delete, key=key))
+
     # Internal; these run in the database's thread.
 
     def _note_ruling(self, cache: Rows, now: float) -> None:
         """Change the row by which other daemons notice a decision about a peer."""
         self._shelf.put(cache, RulingRecord(now))
+
+    @write_transaction
+    def _drop_passing(
+        self, cache: Rows, dids: Sequence[str], passing: Callable[[PeerRecord], bool]
+    ) -> list[PeerRecord]:
+        found = [self._shelf.get(cache, PeerRecord, f"peer/{did}") for did in dids]
+        # One that was seen meanwhile stays.
+        gone = [peer for peer in found if peer is not None and passing(peer)]
+        names = {did for peer in gone for did in (peer.did, *peer.aliases)}
+        if names:
+            for pin in self._shelf.scan(cache, PinRecord, "pin/"):
+                if pin.did in names:
+                    self._drop_pin(cache, pin)
+        for did in names:
+            cache.delete(f"did_keys/{did}")
+        for peer in gone:
+            self._drop_aliases(cache, peer, peer.aliases)
+            cache.delete(key_of(peer))
+        return gone
 
     def _prune_strangers(self, cache: Rows) -> None:
         limit = self._limits.max_strangers
@@ -234,6 +306,10 @@ class PeerStore(StoreBase):
     def _drop_pin(self, cache: Rows, pin: PinRecord) -> bool:
         cache.delete(key_of(_address(pin)))
         return bool(cache.delete(key_of(pin)))
+
+
+def _delete(cache: Rows, *, key: str) -> bool:
+    return cache.delete(key)
 
 
 def _address(pin: PinRecord) -> AddressRecord:

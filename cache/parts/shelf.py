@@ -39,7 +39,7 @@ from cache.records.records import (
     open_envelope,
     seal,
 )
-from cache.rows import Row, Rows, StoreBackend
+from cache.rows import Room, Row, Rows, StoreBackend
 
 __all__ = [
     "Damage",
@@ -298,6 +298,22 @@ class StoreBase:
         """Read everything; return the faults of the whole store, and damaged rows."""
         self._database.read(self._shelf.check)
         return self._database.check(), self.damaged
+
+    def probe(self) -> None:
+        """Write something and read it back; see `StoreBackend.probe`."""
+        self._database.probe()
+
+    def room(self) -> Room | None:
+        """Return the room where the store is; see `StoreBackend.room`."""
+        return self._database.room()
+
+    def check_file(self) -> list[str]:
+        """Return the faults of the whole store, without a look at each record."""
+        return self._database.check()
+
+    def compact(self) -> tuple[int, int]:
+        """Give back the room of what was deleted; see `StoreBackend.compact`."""
+        return self._database.compact()
 
     # For the parts.
 

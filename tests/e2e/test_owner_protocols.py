@@ -424,6 +424,9 @@ async def test_pruning_takes_what_is_old_and_leaves_what_is_in_use(
         assert {one["hash"] for one in told["removed"]} == {failed}
         assert told["counts"] == dry["counts"]
         assert told["bytes"] == dry["bytes"]
+        # The file is smaller, and not only emptier.
+        assert (dry["store_before"], dry["store_after"]) == (0, 0)
+        assert told["store_before"] > told["store_after"] > 0
         kept = {one.hash for one in house.caller.store.all_agreements()}
         assert kept == {used, young}
         assert house.caller.store.halves(failed) == []

@@ -321,7 +321,9 @@ class Handshakes:
                             session_id, code, detail, False, timed_out=timed_out
                         )
                     )
-                    if isinstance(handshake, Responder):
+                    # What we cannot do now is no fault of the peer's.
+                    ours = code is ErrorCode.UNAVAILABLE
+                    if isinstance(handshake, Responder) and not ours:
                         self._output.fault(code, detail)
                     return
 

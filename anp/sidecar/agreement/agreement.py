@@ -30,6 +30,7 @@ from anp.sidecar.minds.cost import Cost
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.telemetry.observer import Observer
 from anp.wire.frames import ProtocolType
+from cache.errors import StoreUnavailable
 from cache.records.negotiations import NegotiationRecord
 from cache.records.records import (
     AgreementRecord,
@@ -165,6 +166,7 @@ class Agreer:
 
         Raises:
             CallError: There is no agreement; the kind and the reason say why.
+            StoreUnavailable: An agreement could not be kept.
         """
         is_need = isinstance(side, Demand)
         record = NegotiationRecord(
@@ -203,6 +205,8 @@ class Agreer:
     async def _agree(
         self, channel: Channel, side: Side, case: Case, begins: AgreementState
     ) -> NewAgreement:
+        # Before anything is asked, answered or paid for that could not be kept.
+        await asyncio.to_thread(self._store.probe)
         transport = _MetaFrames(channel)
         record = case.record
         thinking = self._think(
@@ -372,7 +376,11 @@ class Agreer:
             hash=digest,
             ended=time.time(),
         )
-        await asyncio.to_thread(self._store.save_negotiation, case.record)
+        try:
+            await asyncio.to_thread(self._store.save_negotiation, case.record)
+        except StoreUnavailable as exc:
+            # A record for people, which changes nothing about how it ended.
+            logger.error("negotiation not kept id=%s reason=%s", case.record.id, exc)
 
 
 async def _finish_in_any_case(work: Coroutine[Any, Any, T]) -> T:
@@ -389,6 +397,8 @@ async def _finish_in_any_case(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _kind_of(exc: BaseException) -> str:
+    if isinstance(exc, StoreUnavailable):
+        return str(ErrorKind.LOCAL_RESOURCE)
     return str(exc.kind) if isinstance(exc, CallError) else "interrupted"
 
 

@@ -27,6 +27,7 @@ from anp.sidecar.agreement.rulings import (
 )
 from anp.sidecar.minds.accounts import MAX_EXCHANGES, Exchanged
 from anp.sidecar.offer.ways import asks_owner
+from cache.errors import StoreUnavailable
 from cache.records.negotiations import NegotiationRecord, StandingRecord
 from cache.records.records import AgreementRole, AgreementState
 from cache.store import Store
@@ -229,9 +230,12 @@ class Case:
         said_something = isinstance(exc, CallError) and exc.kind not in NO_VERDICT
         if said_something or self.record.agreed:
             return
-        for word in self._taken:
-            await asyncio.to_thread(self._store.give_back_standing, word)
-        self._taken.clear()
+        taken, self._taken = self._taken, []
+        for word in taken:
+            try:
+                await asyncio.to_thread(self._store.give_back_standing, word)
+            except StoreUnavailable as exc:
+                logger.error("decision not put back id=%s reason=%s", word.id, exc)
 
     async def offer_again(self, *, word_id: str) -> None:
         """Keep our last candidate, to be proposed byte for byte the next time."""

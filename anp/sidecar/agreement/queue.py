@@ -144,7 +144,12 @@ class OwnerDesk:
         Raises:
             CallError: `usage`, none or several do.
         """
-        running = [name for name in self._cases if prefix and name.startswith(prefix)]
+        # Held on to: it may end while the store is asked.
+        running = {
+            name: case
+            for name, case in self._cases.items()
+            if prefix and name.startswith(prefix)
+        }
         stored = await asyncio.to_thread(self._store.negotiation_ids, prefix)
         ids = sorted({*running, *stored})
         if len(ids) > 1:
@@ -153,8 +158,8 @@ class OwnerDesk:
                 f"several negotiations begin with {prefix}: {', '.join(ids)}, …; "
                 "write more of the id",
             )
-        if running:
-            return self._cases[running[0]].record
+        for case in running.values():
+            return case.record
         record = (
             await asyncio.to_thread(self._store.negotiation, ids[0]) if ids else None
         )
@@ -269,7 +274,9 @@ class OwnerDesk:
         await asyncio.to_thread(self._store.save_standing, word, now=now)
         decided = {"said": decision.said, "note": decision.note, "at": now}
         await asyncio.to_thread(
-            self._store.save_negotiation, replace(record, decision=decided)
+            self._store.change_negotiation,
+            record.id,
+            lambda stored: replace(stored, decision=decided),
         )
         self._tell("decided", record, said=decision.said)
         return word

@@ -107,7 +107,7 @@ class BoundChannel(Answers):
             self.agreement = await asyncio.to_thread(
                 self._common.store.set_tests,
                 self.agreement,
-                {**self.agreement.tests, **tests},
+                tests,
                 state=state,
             )
 

@@ -137,7 +137,7 @@ class Acceptor:
         with self._enforcer.served(channel, peer):
             # The owner's word may have changed since the hello was answered.
             if await self._enforcer.admits(channel):
-                await self._policy.remember(peer, shown_did=channel.peer_did)
+                await self._policy.note_seen(peer, shown_did=channel.peer_did)
                 # All that follows in this task is work for the peer.
                 share = await self._policy.share_of(peer, address=channel.address)
                 current_share.set(share)

@@ -203,7 +203,10 @@ class Caller:
             CallError: With the kind that programs read.
         """
         with self._observer.call_out(request.peer, mode=request.mode) as seen:
-            result = await self._call(request)
+            try:
+                result = await self._call(request)
+            except CacheError as exc:
+                raise CallError(ErrorKind.LOCAL_RESOURCE, str(exc)) from exc
             seen.source = result.source
             if result.source in {"agreement", "consensus"}:
                 self._observer.looked_up(result.source)
@@ -410,6 +413,10 @@ class Caller:
             try:
                 try:
                     answer = await prepared.send()
+                except CacheError as exc:
+                    raise CallError(
+                        ErrorKind.LOCAL_RESOURCE, str(exc), may_have_run=True
+                    ) from exc
                 finally:
                     cost += prepared.take_cost()
                 return prepared, answer, cost

@@ -98,6 +98,7 @@ class Enforcer:
         self._store = store
         self._uses: dict[Channel, _Use] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._ruled_out: set[tuple[str, str | None]] = set()
         self._watch: asyncio.Task[None] | None = None
         links.on_opened = self._opened
         exposure.watch(self._hidden)
@@ -166,6 +167,30 @@ class Enforcer:
         await self._links.cut_off(blocked, "not allowed")
         return ended
 
+    async def rule_out(self, digest: str, peer_did: str | None) -> int:
+        """End the channels on a document whose revocation the store does not take.
+
+        It counts until `allow`, or until the daemon ends.
+
+        Args:
+            peer_did: Only those of this peer, in its canonical form.
+
+        Returns:
+            The number of channels that ended.
+        """
+        self._ruled_out.add((digest, peer_did))
+        ended = [use for use in self._uses.values() if self._is_ruled_out(use)]
+        problem = _Problem(revoked_in_words(digest), "revoked")
+        await asyncio.gather(*(self._end(use, problem) for use in ended))
+        return len(ended)
+
+    def allow(self, digest: str) -> None:
+        """Forget what `rule_out` was told of a document."""
+        self._ruled_out = {one for one in self._ruled_out if one[0] != digest}
+
+    def _is_ruled_out(self, use: _Use) -> bool:
+        return not self._ruled_out.isdisjoint({(use.hash, None), (use.hash, use.peer)})
+
     def start(self) -> None:
         """Begin to notice what the owner decides through other daemons, if any."""
         if self._store.is_shared:
@@ -230,6 +255,8 @@ class Enforcer:
         state, is_revoked = cache(self._policy.state), cache(self._store.is_revoked)
 
         def problem(use: _Use) -> _Problem | None:
+            if use.hash and self._is_ruled_out(use):
+                return _Problem(revoked_in_words(use.hash), "revoked")
             found = self._unwanted(use, state(use.peer, use.channel.peer_did))
             if found is None and use.hash and is_revoked(use.hash, use.peer):
                 return _Problem(revoked_in_words(use.hash), "revoked")

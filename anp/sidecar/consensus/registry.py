@@ -144,6 +144,11 @@ class ConsensusDesk:
         Raises:
             ConfigError: A file is broken, or two name one URI for different texts.
         """
+        # Otherwise what is published meanwhile would be missing from what is read.
+        async with self._lock:
+            await self._load()
+
+    async def _load(self) -> None:
         entries, bundles = await asyncio.to_thread(self.folder.read)
         registry = self._fresh()
         problems: dict[str, str] = {}
@@ -275,6 +280,7 @@ class ConsensusDesk:
                 )
             self.registry.remove(uri)
             del self._entries[uri]
+            self._failed.pop(uri, None)
         logger.info("protocol unpublished uri=%s", uri)
         self._changed()
         await self.settle()
@@ -301,7 +307,12 @@ class ConsensusDesk:
                 )
             )
         known = {one.uri for one in found}
-        failed = [self._entries[uri] for uri in self._failed if uri not in known]
+        # As it is now: a URI may have been taken back while halves were looked for.
+        failed = [
+            entry
+            for uri in self._failed
+            if uri not in known and (entry := self._entries.get(uri)) is not None
+        ]
         return found + [
             KnownProtocol(
                 uri=one.uri,
@@ -369,7 +380,10 @@ class ConsensusDesk:
             return
         try:
             if protocol.code is CodeKind.BUNDLE:
-                data = self._bundle_bytes[protocol.uri]
+                data = self._bundle_bytes.get(protocol.uri)
+                if data is None:
+                    # The folder was read anew meanwhile.
+                    return
                 bundle = await asyncio.to_thread(read_bundle, data)
                 if bundle.half(NegotiationRole.PROVIDER) is not None:
                     await self._bundles.take_in(data, role=NegotiationRole.PROVIDER)

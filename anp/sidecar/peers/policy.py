@@ -12,6 +12,7 @@ from functools import lru_cache
 from anp.errors import ErrorCode, PeerError
 from anp.identity.dids import agent_of
 from anp.sidecar.config.settings import Config
+from cache.errors import StoreUnavailable
 from cache.records.peers import PeerRecord, PeerState
 from cache.store import Store
 from sandbox.pool.shares import Rank, Share
@@ -86,7 +87,7 @@ class PeerPolicy:
         if problem is None:
             return
         if state is not PeerState.BLOCKED:
-            await self.remember(did, shown_did=shown_did, state=PeerState.WAITING)
+            await self.note_seen(did, shown_did=shown_did, state=PeerState.WAITING)
             logger.warning(
                 "unknown peer refused did=%s allow_with=%r",
                 shown_did,
@@ -138,6 +139,18 @@ class PeerPolicy:
     ) -> None:
         """Store that a peer was seen, under which other DID, and its state if given."""
         await asyncio.to_thread(self._remember, did, shown_did, state)
+
+    async def note_seen(
+        self, did: str, *, shown_did: str, state: PeerState | None = None
+    ) -> None:
+        """Store the same as `remember`, if the store takes it.
+
+        A full disk keeps no peer out: the peer is noted when it comes next.
+        """
+        try:
+            await self.remember(did, shown_did=shown_did, state=state)
+        except StoreUnavailable as exc:
+            logger.warning("peer not noted did=%s reason=%s", shown_did, exc)
 
     async def rule(self, did: str, state: PeerState) -> None:
         """Store the owner's decision about a peer, under every DID it is known by.

@@ -498,3 +498,24 @@ def test_opening_and_one_lookup_read_only_what_is_asked_for(
         assert len(fetched) == 1
         assert store.document(trio(7)[0].hash) is not None
         assert len(fetched) == 2
+
+
+def test_channels_that_share_an_agreement_keep_each_others_test_outcomes(
+    tmp_path: Path,
+) -> None:
+    with Store(tmp_path) as store:
+        read = store.save_agreement(*trio(0))
+        store.set_tests(read, {"one": 1})
+        # Another channel still has the agreement as it was read first.
+        changed = store.set_tests(read, {"other": 2})
+        assert changed.tests == {**read.tests, "one": 1, "other": 2}
+
+
+def test_new_code_for_an_agreement_loses_no_count_of_its_use(tmp_path: Path) -> None:
+    document, half, agreement = trio(0)
+    with Store(tmp_path) as store:
+        read = store.save_agreement(document, half, agreement)
+        # The model takes its time to write the code; calls go on meanwhile.
+        store.add_usage([], [(read, 3, 5000.0)])
+        new = store.save_agreement(document, replace(half, source="# new\n"), read)
+        assert (new.revision, new.uses, new.last_used) == (2, 3, 5000.0)

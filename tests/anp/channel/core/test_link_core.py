@@ -562,6 +562,21 @@ def test_answers_for_a_handshake_that_is_gone_are_ignored() -> None:
     assert bob.core.messages_to_send() == []
 
 
+def test_a_hello_that_cannot_be_judged_now_is_no_fault_of_the_peer() -> None:
+    alice, bob = ends(config=LinkConfig(max_faults=2))
+    bob.refusal = PeerError(ErrorCode.UNAVAILABLE, "the store is away")
+    for _ in range(5):
+        alice.open(BOB)
+        (said,) = bob.give(*alice.core.messages_to_send())
+        assert (said["type"], said["code"]) == ("response", 503)
+        # Nothing about our disk or server.
+        assert "store" not in said["detail"]
+        alice.give(json.dumps(said))
+    assert {one.code for one in alice.of(HandshakeRefused)} == {ErrorCode.UNAVAILABLE}
+    assert not bob.of(LinkFault)
+    assert not bob.of(CloseLink)
+
+
 # --- floods --------------------------------------------------------------------------
 
 
