@@ -117,6 +117,7 @@ class Daemon:
             watch_daemon(
                 self.observer,
                 links=self.links,
+                negotiations=self.provider.negotiations,
                 exposure=self.exposure,
                 started=self.started,
                 isolation=lambda: self.sandbox.isolation.level,
@@ -140,6 +141,10 @@ class Daemon:
             stack.push_async_callback(self.web.close)
             stack.push_async_callback(self.links.close)
             self.keep_links()
+            idle = asyncio.create_task(
+                self.workshop.end_idle(self.config.sandbox.idle_timeout)
+            )
+            stack.callback(idle.cancel)
             yield
 
     def keep_links(self) -> None:

@@ -300,6 +300,7 @@ def make_calls(
         server_tls=server_tls(config),
         acceptor=gate,
         on_handshake=partial(observer.handshake, "requester"),
+        is_listed=peers.policy.is_listed,
         keeper=KeyKeeper(
             store,
             peers.key.derive(PURPOSE),

@@ -12,4 +12,5 @@
 * `renewer`: renews those channels in time.
 * `question`: a question to a peer in words.
 * `acceptor`: channels in: chooses what each one speaks.
+* `places`: The places of the negotiations that peers begin with us, in fair shares.
 """

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import secrets
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakValueDictionary
 
 from anp.sidecar.halves.protocol import Protocol
 from cache.records.records import HalfRecord, hash_text
@@ -21,12 +24,34 @@ from sandbox.pool.pool import Module, Sandbox
 
 __all__ = ["HalfTrial", "LoadedHalf", "Workshop"]
 
+MAX_IDLE_CHECK = 15.0
+"Most seconds between two looks for idle workers."
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class _Slot:
+    """The code of a half, and its module while it is loaded."""
+
+    key: str
+    source: str
+    origin: str
+    protocol: str
+    peer: str
+    module: Module | None = None
+    used_at: float = 0.0
+
 
 class LoadedHalf:
-    """A half loaded into a worker; fits `negotiation.mind.HalfRunner`."""
+    """A half loaded into a worker; fits `negotiation.mind.HalfRunner`.
 
-    def __init__(self, module: Module, *, deadline: float) -> None:
-        self._module = module
+    A worker that was ended because nobody used it comes back with the next call.
+    """
+
+    def __init__(
+        self, slot: _Slot, use: Callable[[_Slot], Awaitable[Module]], *, deadline: float
+    ) -> None:
+        self._slot = slot
+        self._use = use
         self._deadline = deadline
 
     async def encode_request(self, message_id: str, arguments: dict[str, Any]) -> bytes:
@@ -61,14 +86,16 @@ class LoadedHalf:
                 raise CapabilityFailure(code, exc.told) from exc
 
         with _half_errors():
-            answer = await self._module.run(
+            module = await self._use(self._slot)
+            answer = await module.run(
                 "handle_request", data, on_call=adapted, deadline=self._deadline
             )
         return _bytes(answer)
 
     async def _call(self, function: str, *args: Any) -> Any:
         with _half_errors():
-            return await self._module.call(function, *args, deadline=self._deadline)
+            module = await self._use(self._slot)
+            return await module.call(function, *args, deadline=self._deadline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +142,24 @@ class Workshop:
         self.validator = validator
         self._sandbox = sandbox
         self._deadline = deadline
+        self._known: WeakValueDictionary[str, _Slot] = WeakValueDictionary()
+        "One slot for each key that anybody holds, so that all see its module go."
+        self._loaded: dict[str, _Slot] = {}
+
+    @property
+    def loaded(self) -> int:
+        """Number of halves whose code is loaded."""
+        return len(self._loaded)
+
+    async def end_idle(self, limit: float) -> None:
+        """End workers that were not used for `limit` seconds, again and again."""
+        while True:
+            await asyncio.sleep(min(limit / 4, MAX_IDLE_CHECK))
+            now = time.monotonic()
+            for slot in list(self._loaded.values()):
+                idle = slot.module is None or not slot.module.busy
+                if idle and now - slot.used_at >= limit:
+                    await self._unload(slot.key)
 
     async def protocol(
         self, half: HalfRecord, document: str, *, peer_did: str
@@ -141,11 +186,40 @@ class Workshop:
     async def _load(
         self, key: str, source: str, *, origin: str, protocol: str, peer: str
     ) -> LoadedHalf:
+        slot = self._known.get(key)
+        if slot is None or slot.source != source:
+            self._known[key] = slot = _Slot(key, source, origin, protocol, peer)
         with _half_errors():
-            module = await self._sandbox.load(
-                key, source, origin=origin, protocol=protocol, peer=peer
+            await self._fill(slot)
+        return LoadedHalf(slot, self._use, deadline=self._deadline)
+
+    async def _use(self, slot: _Slot) -> Module:
+        slot.used_at = time.monotonic()
+        return slot.module or await self._fill(slot)
+
+    async def _fill(self, slot: _Slot) -> Module:
+        """Load a half, also when it is loaded: it may be in quarantine by now."""
+        try:
+            slot.module = await self._sandbox.load(
+                slot.key,
+                slot.source,
+                origin=slot.origin,
+                protocol=slot.protocol,
+                peer=slot.peer,
             )
-        return LoadedHalf(module, deadline=self._deadline)
+        except BaseException:
+            slot.module = None
+            self._loaded.pop(slot.key, None)
+            raise
+        slot.used_at = time.monotonic()
+        self._loaded[slot.key] = slot
+        return slot.module
+
+    async def _unload(self, key: str) -> None:
+        slot = self._loaded.pop(key, None)
+        if slot is not None:
+            slot.module = None
+        await self._sandbox.unload(key)
 
     def quarantined(self, half: HalfRecord, peer_did: str) -> str | None:
         """Return why a half may not run for a peer any more, or None."""
@@ -177,7 +251,7 @@ class Workshop:
             )
             yield HalfTrial(half, document, loaded, self.validator)
         finally:
-            await self._sandbox.unload(key)
+            await self._unload(key)
 
     async def prepare(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from anp.sidecar.halves.protocol import DoesNotFit, Protocol
-from anp.sidecar.halves.workshop import LoadedHalf
+from anp.sidecar.halves.workshop import LoadedHalf, Workshop
 from negotiation.document.reader import read_document
 from negotiation.document.shape import Document, document_hash
 from negotiation.errors import CapabilityFailed, HalfError, JsonError
@@ -40,10 +40,10 @@ async def sandbox() -> AsyncIterator[Sandbox]:
 
 
 async def loaded(sandbox: Sandbox, source: str, key: str) -> LoadedHalf:
-    module = await sandbox.load(
+    workshop = Workshop(sandbox, JsonschemaValidator(), deadline=5.0)
+    return await workshop._load(
         key, source, origin="hand-written", protocol=key, peer="did:key:zTest"
     )
-    return LoadedHalf(module, deadline=5.0)
 
 
 async def protocol_of(
