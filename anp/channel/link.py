@@ -9,13 +9,14 @@ import os
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from websockets.asyncio.connection import Connection
 from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 
-from anp.channel.channel import Channel, ChannelClosed, read_clocks
+from anp.channel.admission import Guest
+from anp.channel.channel import Channel, ChannelAcceptor, ChannelClosed, read_clocks
 from anp.channel.core.events import (
     ChannelEnded,
     ChannelOpened,
@@ -34,11 +35,13 @@ from anp.channel.core.events import (
     RenewalDue,
     ResumptionRefused,
 )
+from anp.channel.core.handshakes import TOO_MANY_CHANNELS
 from anp.channel.core.limits import LinkConfig
 from anp.channel.core.link_core import Before, LinkCore
 from anp.channel.keeper import KeyKeeper, Taken
 from anp.channel.link_keys import LinkKeys
 from anp.channel.refusals import CANNOT_SERVE, refusal_of, unable
+from anp.channel.room import ChannelRoom
 from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity, canonical_did
 from anp.identity.resolver import Resolver
@@ -62,20 +65,12 @@ FAULT_CODES = frozenset({1002, 1007, 1009})
 "Close codes by which the WebSocket library refuses what a peer sent."
 
 
-class ChannelAcceptor(Protocol):
-    """Decides on the channels that peers ask for, and serves those that they opened."""
-
-    async def answer_hello(self, hello: NeedHelloAnswer) -> MetaProtocol:
-        """Return our side of `metaProtocol`; PeerError refuses the hello."""
-        ...
-
-    async def serve_channel(self, channel: Channel) -> None:
-        """Serve a channel a peer opened, until it ends."""
-        ...
-
-
 class Link:
-    """One WebSocket connection to another daemon; either side opens channels on it."""
+    """One WebSocket connection to another daemon; either side opens channels on it.
+
+    Args:
+        guest: The place of a connection that the peer opened.
+    """
 
     def __init__(
         self,
@@ -88,8 +83,10 @@ class Link:
         hellos: HelloMemory,
         on_peer: Callable[[Link, ChannelOpened], None],
         keeper: KeyKeeper | None = None,
+        guest: Guest | None = None,
     ) -> None:
         self._connection = connection
+        self._guest = guest
         self._core = LinkCore(
             config,
             identity_for=identities.for_did,
@@ -113,10 +110,10 @@ class Link:
         self._settled = asyncio.Event()
         self._proved = asyncio.Event()
         self._refused_keys: set[str] = set()
+        limit = config.max_channels
+        self.room = ChannelRoom(self._channels, self._opening, limit=limit)
         self.peers: dict[str, str] = {}
         "DIDs that the other end proved, each with its canonical form."
-        self.used_at = time.monotonic()
-        "When a message was last received, on the monotonic clock."
         self.faults = 0
         self.ignored = 0
         self.name = f"{id(self) & 0xFFFFFF:06x}"
@@ -167,7 +164,9 @@ class Link:
         reason = "connection lost"
         try:
             async for text in self._connection:
-                self.used_at = time.monotonic()
+                if self._guest is not None:
+                    # Others have their turn even when there is nothing to wait for.
+                    await asyncio.sleep(self._guest.message_wait(len(text)))
                 self._core.receive_text(text, now=read_clocks())
                 await self._pump()
                 while self._core.waits:
@@ -225,6 +224,7 @@ class Link:
         identity = self._identities.for_did(channel.local_did)
         if identity is None:
             raise CallError(ErrorKind.PEER_UNREACHABLE, "we have another DID by now")
+        await self.room.make(until=time.monotonic())
         lost: LostKey | None = None
         if channel.id in self._refused_keys:
             lost = LostKey(channel.id, self._core.keys.first_counter(channel.id))
@@ -289,14 +289,16 @@ class Link:
         self._core.close_channel(channel_id, code, reason, now=read_clocks())
         await self._pump()
 
-    async def close(self, reason: str = "closed") -> None:
-        """Close the link and all channels on it."""
-        await self._close(1001, reason)
+    async def close(self, reason: str = "closed", *, code: int = 1001) -> None:
+        """Close the link and all channels on it; `code` is WebSocket's."""
+        await self._close(code, reason)
 
     async def limit(self, config: LinkConfig) -> None:
         """Take another limit of channels; those over it close, the least used first."""
         self._core.limit_channels(config.max_channels)
-        by_use = sorted(self._channels.values(), key=lambda one: one.used_at)
+        self.room.limit = config.max_channels
+        now = time.monotonic()
+        by_use = sorted(self._channels.values(), key=lambda one: -one.idle_for(now))
         for channel in by_use[: max(0, len(by_use) - config.max_channels)]:
             await channel.close("the owner allows fewer channels now")
 
@@ -392,6 +394,7 @@ class Link:
 
     def _channel_ended(self, event: ChannelEnded) -> None:
         ended = self._channels.pop(event.channel_id, None)
+        self.room.changed()
         self._refused_keys.discard(event.channel_id)
         self._proved.set()
         if ended is None:
@@ -423,6 +426,9 @@ class Link:
 
     async def _check_key(self, event: NeedPeerKeyCheck) -> None:
         error: PeerError | None = None
+        if self._guest is not None and event.session_id not in self._opening:
+            # The rest of the handshake is the most expensive that a stranger can ask.
+            await asyncio.sleep(self._guest.handshake_wait())
         try:
             await self._resolver.check_key(event.did, event.key_id, event.public_key)
         except PeerError as exc:
@@ -457,6 +463,9 @@ class Link:
             meta = await self._acceptor.answer_hello(event)
         except (PeerError, CacheError) as exc:
             error = exc if isinstance(exc, PeerError) else unable(exc, self.name)
+            logger.info(
+                "hello refused connection=%s reason=%s", self.name, error.detail
+            )
             self._core.refuse_hello(
                 event.session_id, error.code, error.detail, now=read_clocks()
             )
@@ -471,9 +480,13 @@ class Link:
         await self._pump()
 
     def _allow_long_messages(self, agreed: int | None = None) -> None:
-        """Before the peer has proven who it is a message may have 64 KiB only."""
+        """Before the peer has proven who it is a message may have 64 KiB only.
+
+        The library ends the link over its limit, so it gets one above that of the core.
+        """
         self._connection.protocol.max_message_size = max(
-            self._core.max_text, self._config.max_message, text_size(agreed or 0)
+            self._core.hard_limit,
+            2 * max(self._config.max_message, text_size(agreed or 0)),
         )
 
     def _opened(self, event: ChannelOpened) -> None:
@@ -519,4 +532,8 @@ class Link:
         opening = self._opening.get(event.session_id)
         if opening is None or opening.done():
             return
-        opening.set_exception(refusal_of(event, lost=self._lost))
+        error = refusal_of(event, lost=self._lost)
+        if event.by_peer and event.detail == TOO_MANY_CHANNELS:
+            # No refusal of us: it allows fewer channels than we do.
+            error = self.room.refused()
+        opening.set_exception(error)

@@ -122,6 +122,7 @@ class Daemon:
             watch_daemon(
                 self.observer,
                 links=self.links,
+                negotiations=self.provider.negotiations,
                 exposure=self.exposure,
                 started=self.started,
                 isolation=lambda: self.sandbox.isolation.level,

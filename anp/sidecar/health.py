@@ -102,9 +102,19 @@ async def _store(daemon: Daemon) -> HealthPart:
 
 
 def _listener(daemon: Daemon) -> HealthPart:
-    if daemon.links.listening:
-        return HealthPart(Condition.OK, "peers can connect")
-    return HealthPart(Condition.DOWN, "peers cannot connect")
+    if not daemon.links.listening:
+        return HealthPart(Condition.DOWN, "peers cannot connect")
+    places = daemon.links.admission.occupancy
+    taken = (
+        f"{places.links} of {places.max_links} connections are taken, "
+        f"{places.unlisted} of at most {places.max_unlisted} by unlisted peers"
+    )
+    if not places.listed_can_connect:
+        return HealthPart(Condition.DOWN, f"no more peers can connect: {taken}")
+    if not places.unlisted_can_connect:
+        text = f"only listed peers can connect: {taken}"
+        return HealthPart(Condition.DEGRADED, text)
+    return HealthPart(Condition.OK, f"peers can connect: {taken}")
 
 
 def _sandbox(daemon: Daemon) -> HealthPart:

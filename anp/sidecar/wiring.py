@@ -152,6 +152,7 @@ def make_code(config: Config, observer: Observer) -> CodeParts:
             max_workers=config.sandbox.max_workers,
             memory=config.sandbox.memory,
             required_level=config.sandbox.level,
+            idle_timeout=config.sandbox.idle_timeout,
         ),
         on_run=observer.sandbox_run,
     )
@@ -316,6 +317,7 @@ def make_calls(
         server_tls=server_tls(config),
         acceptor=gate,
         on_handshake=partial(observer.handshake, "requester"),
+        is_listed=peers.policy.is_listed,
         keeper=KeyKeeper(
             store,
             peers.key.derive(PURPOSE),

@@ -66,6 +66,11 @@ class Sandbox:
         "Outcomes of the runs."
 
     @property
+    def loaded(self) -> int:
+        """Number of modules that are kept loaded."""
+        return len(self._modules)
+
+    @property
     def isolation(self) -> Isolation:
         """The level of protection of workers; `reduced` before `start`."""
         return self._backend.isolation

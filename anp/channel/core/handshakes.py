@@ -37,7 +37,15 @@ from anp.wire.messages import (
 from anp.wire.moment import Moment
 from anp.wire.replay import HelloMemory
 
-__all__ = ["Handshakes"]
+__all__ = ["TOO_MANY_CHANNELS", "Handshakes"]
+
+TOO_MANY_CHANNELS = "too many channels on this link"
+"Our words to a peer that opens one more channel than we allow."
+
+TOO_MANY_HANDSHAKES = "too many handshakes on this link"
+"Our words to a peer that begins more handshakes at once than we allow."
+
+NO_ROOM = frozenset({TOO_MANY_CHANNELS, TOO_MANY_HANDSHAKES})
 
 
 @dataclass(slots=True)
@@ -48,6 +56,8 @@ class _Accepting:
     hello: SourceHello
     held: list[Envelope] = field(default_factory=list)
     held_bytes: int = 0
+    our_refusal: bool = False
+    "We refuse the peer by our policy, which is no fault of its."
 
 
 class Handshakes:
@@ -152,6 +162,7 @@ class Handshakes:
         accepting = self._accepting.get(session_id)
         if accepting is None:
             return
+        accepting.our_refusal = True
         accepting.responder.refuse(code, detail, now=now)
         self._pump(session_id, now=now)
 
@@ -169,7 +180,8 @@ class Handshakes:
             channels: Channels that are open on the link.
 
         Raises:
-            PeerError: It is not for us, or too many; the peer has been told.
+            PeerError: It is not for us; the peer has been told, as it is when we have
+                no room for another one.
         """
         identity = self._identity_for(hello.destination_did)
         refusal: PeerError | None = None
@@ -180,11 +192,10 @@ class Handshakes:
             )
         elif hello.session_id in self._dialing or hello.session_id in self._accepting:
             refusal = PeerError(ErrorCode.NOT_ALLOWED, "session id is in use")
-        elif (
-            len(self._accepting) >= self.limits.max_handshakes
-            or channels >= self.limits.max_channels
-        ):
-            refusal = PeerError(ErrorCode.NOT_ALLOWED, "too many channels on this link")
+        elif len(self._accepting) >= self.limits.max_handshakes:
+            refusal = PeerError(ErrorCode.NOT_ALLOWED, TOO_MANY_HANDSHAKES)
+        elif channels >= self.limits.max_channels:
+            refusal = PeerError(ErrorCode.NOT_ALLOWED, TOO_MANY_CHANNELS)
         if refusal is not None or identity is None:
             assert refusal is not None
             self._output.respond(
@@ -196,6 +207,9 @@ class Handshakes:
                 original_id=hello.message_id,
                 now=now,
             )
+            if refusal.detail in NO_ROOM:
+                # Our limits, which the peer cannot know: no fault of its.
+                return
             raise refusal
         responder = Responder(
             self.limits.handshake,
@@ -315,15 +329,16 @@ class Handshakes:
                     return
                 case HandshakeFailed(code, detail, timed_out):
                     self._output.say(handshake.messages_to_send())
+                    accepting = self._accepting.get(session_id)
                     self.abandon(session_id)
                     self._output.tell(
                         HandshakeRefused(
                             session_id, code, detail, False, timed_out=timed_out
                         )
                     )
-                    # What we cannot do now is no fault of the peer's.
+                    # What we cannot do now, or our limits refuse, is no fault of its.
                     ours = code is ErrorCode.UNAVAILABLE
-                    if isinstance(handshake, Responder) and not ours:
+                    if accepting is not None and not (accepting.our_refusal or ours):
                         self._output.fault(code, detail)
                     return
 

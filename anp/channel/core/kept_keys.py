@@ -148,8 +148,10 @@ class KeptKeys:
     def look_up(self, envelope: Envelope) -> bool:
         """Ask for a key that was kept; False if nobody would know it."""
         key_id = envelope.secret_key_id
-        if not self.limits.resumption or not envelope.iv:
+        if not self.limits.resumption:
             return False
+        # A message that is malformed costs no look at the store.
+        envelope.encrypted_data.decode()
         if key_id in self.lookups or len(self.lookups) >= self.limits.max_lookups:
             return False
         if len(self._channels) >= self.limits.max_channels:

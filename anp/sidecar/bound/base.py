@@ -94,6 +94,12 @@ class BoundChannel(Answers):
         "Costs of the model on this channel that no call has taken into account."
         self.examiner = Examiner(self._think, parts.limits)
         self.dialogue = DialogueShell(channel, self.role, parts.limits, self)
+        channel.in_use = lambda: self.busy or self.dialogue.busy
+
+    @property
+    @abstractmethod
+    def busy(self) -> bool:
+        """True while a call is under way."""
 
     async def keep_tests(
         self, tests: Mapping[str, Any], state: AgreementState | None = None

@@ -142,6 +142,14 @@ class DialogueShell:
         self._ignored = 0
         self._closed = False
 
+    @property
+    def busy(self) -> bool:
+        """True while either side works on something or waits for the other."""
+        waiting = self._cases is not None and not self._cases.done()
+        return bool(
+            self._work or self._reports or self._questions or self._turn.locked()
+        ) or (waiting or not self.free.is_set())
+
     async def receive(self, data: bytes) -> None:
         """Take the Protocol Data of one PT=00 frame."""
         await self._step(lambda now: self._machine.receive_message(data, now=now))

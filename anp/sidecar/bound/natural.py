@@ -127,9 +127,14 @@ class Listener:
         self._spokesman = spokesman
         self._open: asyncio.Task[None] | None = None
 
+    @property
+    def busy(self) -> bool:
+        """True while a text is being answered."""
+        return self._open is not None and not self._open.done()
+
     def take(self, event: FrameReceived) -> None:
         """Answer a text, unless one is being answered."""
-        if self._open is not None and not self._open.done():
+        if self.busy:
             logger.warning(
                 "second question dropped peer=%s: one at a time", self._channel.peer_did
             )
@@ -185,6 +190,7 @@ class Asker:
         self.channel = channel
         self._timeout = timeout
         self._turn = asyncio.Lock()
+        channel.in_use = self._turn.locked
 
     async def ask(self, text: str) -> str:
         """Send a text and return the answer's.

@@ -95,8 +95,8 @@ class BoundProvider(BoundChannel):
 
     @property
     def busy(self) -> bool:
-        """True while a request is being answered."""
-        return any(not call.done() for call in self._calls)
+        """True while a request or a question is being answered."""
+        return self._listener.busy or any(not call.done() for call in self._calls)
 
     async def retire(self, reason: str) -> None:
         """Close the channel when the calls in flight on it have ended.

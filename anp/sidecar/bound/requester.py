@@ -85,9 +85,9 @@ class BoundRequester(BoundChannel):
         return self.channel.open
 
     @property
-    def idle(self) -> bool:
-        """True when nobody waits for an answer."""
-        return not self._pending
+    def busy(self) -> bool:
+        """True while somebody waits for an answer, or test cases run."""
+        return bool(self._pending) or self.cases.running
 
     async def revoke(self, reason: str, *, told: str, code: ErrorCode) -> None:
         """End the channel at once; nothing more is decoded (DESIGN.md, Revoked).

@@ -18,6 +18,7 @@ from anp.sidecar.agreement.agreement import Agreer
 from anp.sidecar.bound.natural import Listener, Spokesman
 from anp.sidecar.bound.provider import BoundProvider, ProviderParts
 from anp.sidecar.calls.enforcer import Enforcer
+from anp.sidecar.calls.places import NegotiationPlaces
 from anp.sidecar.consensus.registry import ConsensusDesk, WrittenEntry
 from anp.sidecar.consensus.written import WrittenParts, WrittenProvider
 from anp.sidecar.offer.exposure import STRANGER
@@ -40,9 +41,6 @@ KEEP_HELLOS = 2 * MAX_PROOF_AGE + 60.0
 again, and a minute for the clocks of its machines."""
 
 logger = logging.getLogger(__name__)
-
-MAX_NEGOTIATIONS = 8
-"Negotiations that peers may have going on with us at once."
 
 
 class MetaAnswer(Protocol):
@@ -89,7 +87,8 @@ class Acceptor:
         self._consensus = consensus
         self._written = written
         self._answer = answer
-        self._negotiating = asyncio.Semaphore(MAX_NEGOTIATIONS)
+        self.negotiations = NegotiationPlaces(policy.is_listed)
+        "The places of the negotiations that peers begin."
         self._served: dict[Channel, BoundProvider] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._enforcer = enforcer
@@ -202,6 +201,8 @@ class Acceptor:
                 self._store.provider_agreement, digest, peer
             )
             return _Bound(half, record.text, agreement, ())
+        # Until the peer says something this channel may make room for another.
+        channel.in_use = lambda: False
         try:
             async with asyncio.timeout(self._parts.common.limits.message_timeout):
                 first = await channel.receive()
@@ -214,14 +215,21 @@ class Acceptor:
             await self._talk(channel, first)
             return None
         channel.put_back(first)
-        async with self._negotiating:
-            offer = Offer(self._gate.offered(WayIn.AGREEMENT, peer))
-            agreed = await self._agreer.agree(channel, offer)
+        channel.in_use = lambda: True
+        agreed = await self.negotiations.run(
+            channel,
+            peer,
+            lambda: self._agreer.agree(
+                channel, Offer(self._gate.offered(WayIn.AGREEMENT, peer))
+            ),
+            timeout=self._parts.common.limits.message_timeout,
+        )
         await channel.keep(agreed.half.hash)
         return _Bound(agreed.half, agreed.document, agreed.agreement, agreed.held)
 
     async def _talk(self, channel: Channel, first: FrameReceived) -> None:
         listener = Listener(channel, self._spokesman)
+        channel.in_use = lambda: listener.busy
         try:
             listener.take(first)
             while True:

@@ -283,7 +283,7 @@ class Binder:
         except CallError:
             await channel.close("our half cannot be used")
             raise
-        return BoundRequester(
+        bound = BoundRequester(
             channel,
             protocol,
             half,
@@ -292,6 +292,9 @@ class Binder:
             self._parts,
             on_end=lambda _: None,
         )
+        # Until its user closes it.
+        channel.in_use = lambda: True
+        return bound
 
     async def ask(self, target: LinkTarget, question: str) -> str:
         """Ask a peer about protocols in words, and return its answer (ANP-66).

@@ -298,6 +298,9 @@ class SandboxSettings(Section):
     max_workers: Annotated[int, Field(ge=1, le=10_000)] = 64
     "Workers at once: a quarter for one peer, half for all unlisted peers together."
 
+    idle_timeout: Seconds = 120.0
+    "Seconds without a call after which a worker ends; the next call starts another."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheConfig(Section):
@@ -344,6 +347,9 @@ class ChannelsConfig(Section):
     max_frame: Annotated[int, Field(ge=LEAST_MAX_MESSAGE, le=2**31)] = 16 * 1024 * 1024
     "Plaintext bytes of one frame, with peers that have our extension for it."
 
+    idle_timeout: Seconds = 600.0
+    "Seconds without a call after which a channel closes; the next call opens another."
+
     renew_messages: Annotated[int, Field(ge=1, le=2**20)] = 2**20
     "Messages in one direction after which a key is renewed."
 
@@ -359,10 +365,10 @@ class LimitsConfig(Section):
     "Largest protocol data that we send in one frame to peers without our extensions."
 
     max_connections: Annotated[int, Field(ge=1, le=100_000)] = 256
-    "Connections that peers may open."
+    "Connections that peers may open; listed peers, others and newcomers have shares."
 
     max_channels: Annotated[int, Field(ge=1, le=10_000)] = 64
-    "Channels on one connection."
+    "Channels on one connection; one that is idle makes room for another."
 
     max_calls: Annotated[int, Field(ge=1, le=10_000)] = 64
     "Calls that run in one attachment at a time."

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import time
 from dataclasses import dataclass
 from functools import lru_cache
 
+from anp.channel.core.shares import address_key
 from anp.errors import ErrorCode, PeerError
 from anp.identity.dids import agent_of
 from anp.sidecar.config.settings import Config
@@ -132,7 +132,7 @@ class PeerPolicy:
         if await asyncio.to_thread(self.is_listed, did):
             return Share(Rank.LISTED, did)
         # A DID costs nothing, so those that the owner did not list have none of it.
-        return Share(Rank.COMMON, _network(address))
+        return Share(Rank.COMMON, address_key(address))
 
     async def remember(
         self, did: str, *, shown_did: str, state: PeerState | None = None
@@ -201,17 +201,6 @@ class PeerPolicy:
 
     def _remember(self, did: str, shown_did: str, state: PeerState | None) -> None:
         self._store.see_peer(did, shown_did=shown_did, now=time.time(), state=state)
-
-
-def _network(address: str) -> str:
-    """Return an address, or the /64 network of an IPv6 address: one host has all."""
-    try:
-        known = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if known.version == 4:
-        return address
-    return str(ipaddress.ip_network((int(known), 64), strict=False))
 
 
 def _name(did: str) -> str:

@@ -41,6 +41,9 @@ LEAST_FILES = 1024
 RELEASED = 1_793_000_000.0
 "No clock can be right that shows a time before this release, in seconds since 1970."
 
+OTHER_FILES = 512
+"Open files for everything but the connections of peers."
+
 MAX_SKEW = 60.0
 "Seconds that peers' clocks may differ before their proofs are refused."
 
@@ -98,7 +101,7 @@ def examine(
         clock: The state of the system's clock; asked for when not given.
     """
     found = [*_home(home), *_identity(home, config), _clock(clock or Clock.of_system())]
-    found += [_disk(home), _files()]
+    found += [_disk(home), _files(config)]
     if config is not None:
         found += [*_store(home, config), *_model(config), *_port(home, config)]
         found += [*_tls(config), *_otel(config)]
@@ -243,9 +246,12 @@ def _disk(home: Home) -> DoctorCheck:
     )
 
 
-def _files() -> DoctorCheck:
+def _files(config: Config | None) -> DoctorCheck:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft >= LEAST_FILES or soft == resource.RLIM_INFINITY:
+    least = LEAST_FILES
+    if config is not None:
+        least = max(least, config.limits.max_connections + OTHER_FILES)
+    if soft >= least or soft == resource.RLIM_INFINITY:
         return DoctorCheck(name="open files", text=f"at most {soft}")
     return DoctorCheck(
         name="open files",
@@ -253,7 +259,7 @@ def _files() -> DoctorCheck:
         text=f"at most {soft}",
         why="each connection, worker and attachment needs some; without them, new "
         "connections are refused",
-        fix=f"ulimit -n {min(LEAST_FILES, hard)}, or LimitNOFILE= of the service",
+        fix=f"ulimit -n {min(least, hard)}, or LimitNOFILE= of the service",
     )
 
 

@@ -97,6 +97,11 @@ class WrittenRequester(WrittenChannel):
         """True when nobody waits for an answer."""
         return not self._pending
 
+    @property
+    def busy(self) -> bool:
+        """True while a call is under way."""
+        return not self.idle or super().busy
+
     async def wait_idle(self) -> None:
         """Wait until every call in flight has ended, or the channel."""
         while self._pending and self.alive:
