@@ -25,8 +25,8 @@ from anp.channel.core.traffic import (
     IDLE,
     Before,
     Crossed,
+    FrameOverLimit,
     OpenChannel,
-    TooLarge,
     check_agreed,
     close_frame,
     key_id_in,
@@ -460,7 +460,7 @@ class LinkCore:
             return
         try:
             frame = channel.open(envelope)
-        except TooLarge as exc:
+        except FrameOverLimit as exc:
             self._output.fault(exc.code, exc.detail)
             self.close_channel(opened.channel_id, exc.code, exc.detail, now=now)
             return

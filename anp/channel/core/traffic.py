@@ -49,7 +49,7 @@ __all__ = [
     "IDLE",
     "NEEDED",
     "OpenChannel",
-    "TooLarge",
+    "FrameOverLimit",
     "check_agreed",
     "close_frame",
     "key_id_in",
@@ -149,7 +149,7 @@ MAX_FRAMES: Final = 16
 "Frames of one channel that are let go; more is no crossing."
 
 
-class TooLarge(PeerError):
+class FrameOverLimit(PeerError):
     """A message is larger than its channel takes, so that the channel ends."""
 
     def __init__(self, detail: str) -> None:
@@ -397,7 +397,7 @@ class OpenChannel:
         Raises:
             PeerError: It is not a new message under this key; `ENCRYPTION_KEY_EXPIRED`
                 when the key is used up.
-            TooLarge: It has more bytes than both sides agreed on.
+            FrameOverLimit: It has more bytes than both sides agreed on.
         """
         opened = self.opened
         check_envelope_dids(
@@ -416,5 +416,7 @@ class OpenChannel:
             self._seen_ivs.check(envelope.iv)
         agreed = self._max_message
         if agreed is not None and len(plaintext) > agreed:
-            raise TooLarge(f"a frame of {len(plaintext)} bytes, agreed were {agreed}")
+            raise FrameOverLimit(
+                f"a frame of {len(plaintext)} bytes, agreed were {agreed}"
+            )
         return decode_frame(plaintext, opened.frame_format)
