@@ -13,7 +13,7 @@ PIP    := -m pip --disable-pip-version-check -q
 # Tests start hundreds of processes, which would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env test-callers test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill attacks soak fuzz explore clean
+.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env test-callers test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill attacks soak fuzz explore clean
 
 help:
 	@echo "make demo    two daemons meet, agree and call (start here)"
@@ -39,8 +39,14 @@ venv: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(PIP) install -c constraints.txt -e '.[dev]'
+	$(BIN)/python $(PIP) install --require-hashes -r constraints.txt
+	$(BIN)/python $(PIP) install --no-deps --no-build-isolation -e .
+	$(BIN)/python $(PIP) check
 	touch $(STAMP)
+
+# Writes the hashes of all pinned versions anew, from the index that pip uses here.
+constraints: venv
+	$(BIN)/python -m tests.house.pins
 
 # The official SDK also imports as `anp`, so it lives in an environment of its own.
 sdk-env: $(SDK)/.installed
@@ -83,7 +89,9 @@ browser-env: $(WEB)/.installed
 
 $(WEB)/.installed: pyproject.toml constraints.txt tests/browser/requirements.txt
 	test -x $(WEB)/bin/python || $(PYTHON) -m venv $(WEB)
-	$(WEB)/bin/python $(PIP) install -c constraints.txt -e '.[dev]' -r tests/browser/requirements.txt
+	$(WEB)/bin/python $(PIP) install --require-hashes -r constraints.txt
+	$(WEB)/bin/python $(PIP) install -r tests/browser/requirements.txt
+	$(WEB)/bin/python $(PIP) install --no-deps --no-build-isolation -e .
 	touch $@
 
 # Installs chromium where it may (root and apt), else says what is missing.
@@ -132,7 +140,8 @@ wheel: venv
 	rm -rf build/wheel && mkdir -p build/wheel
 	$(BIN)/python -m build --wheel --outdir build/wheel . > build/wheel/log.txt 2>&1 || (cat build/wheel/log.txt; exit 1)
 	$(PYTHON) -m venv build/wheel/venv
-	build/wheel/venv/bin/python $(PIP) install -c constraints.txt build/wheel/*.whl
+	sed -n 's/^\([A-Za-z0-9._-]*==[^ ]*\).*/\1/p' constraints.txt > build/wheel/pins.txt
+	build/wheel/venv/bin/python $(PIP) install -c build/wheel/pins.txt build/wheel/*.whl
 	cd build/wheel && venv/bin/python -I -c "import anp.cli, negotiation, sandbox, cache; print('wheel imports')"
 	cd build/wheel && venv/bin/anpd --version
 

@@ -19,11 +19,16 @@ __all__ = [
 
 
 class ErrorCode(IntEnum):
-    """Codes of the outer `response` message (WIRE row 25)."""
+    """Codes of the outer `response` message (WIRE row 25).
+
+    503 is ours: nothing is wrong with the message or with who sent it, and it can be
+    sent again later. A peer that does not know it reads a refusal.
+    """
 
     OK = 200
     NOT_ALLOWED = 403
     DID_NOT_FOUND = 404
+    UNAVAILABLE = 503
     ENCRYPTION_FAILED = 4000
     DECRYPTION_FAILED = 4001
     INVALID_ENCRYPTION_KEY = 4002

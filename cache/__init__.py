@@ -7,4 +7,5 @@
 * `disk`: the rows on disk.
 * `redis`: the rows on a Redis or Valkey server.
 * `errors`: the errors of the package, one class for each reaction.
+* `condition`: an examination of a store: rows, room and damage.
 """

@@ -9,8 +9,11 @@ that this module writes counts as damaged.
 from __future__ import annotations
 
 import errno
+import logging
 import os
+import shutil
 import sqlite3
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -21,17 +24,25 @@ from typing import Any, Final, NoReturn, TypeVar
 import diskcache
 from diskcache.core import DBNAME, DEFAULT_SETTINGS, METADATA, MODE_RAW
 
-from cache.errors import RecordError, StoreUnavailable
+from cache.errors import RecordError, StoreDamaged, StoreFull, StoreUnavailable
 from cache.records.records import decode_json, encode_json
-from cache.rows import Row
+from cache.rows import Room, Row
 
 __all__ = ["LOCK_TIMEOUT", "SETTINGS", "Database", "PlainCache", "PlainDisk"]
+
+logger = logging.getLogger(__name__)
 
 LOCK_TIMEOUT = 5.0
 "Seconds to wait for another process that holds the database."
 
 MAX_SEEN = 65_536
 "Largest number of names that `first_time` remembers."
+
+PROBE = "probe"
+"Key of the row that `probe` writes; it is never there when a transaction ends."
+
+PROBE_SIZE = 16 * 1024
+"Bytes of it: more than one page, so that gaps in the file are not enough."
 
 T = TypeVar("T")
 
@@ -107,6 +118,16 @@ class PlainDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
 class PlainCache(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
     """diskcache's `Cache`, with look-ups of all rows whose key has a prefix."""
 
+    def __init__(self, folder: str, *, timeout: float) -> None:
+        """Open or make the database in `folder`."""
+        try:
+            super().__init__(folder, timeout=timeout, disk=PlainDisk, **SETTINGS)
+        except BaseException:
+            # Its connection would keep others out for as long as the error is known.
+            if hasattr(self, "_local"):
+                self.close()
+            raise
+
     def rows(
         self,
         prefix: str,
@@ -137,10 +158,38 @@ class PlainCache(diskcache.Cache):  # type: ignore[misc]  # diskcache has no typ
         found: list[tuple[str, int]] = self._sql(sql, _range(prefix)).fetchall()
         return found
 
+    def compact(self) -> None:
+        """Write the file anew without gaps; needs as much room again meanwhile."""
+        self._sql("VACUUM")
+        self._sql("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
     def abandon_transaction(self) -> None:
         """Roll back after a failed commit, so that another transaction can begin."""
         if self._con.in_transaction:
             self._con.rollback()
+
+    @classmethod
+    def as_found(cls, folder: str, *, timeout: float) -> PlainCache:
+        """Open a database that is there, and write nothing.
+
+        diskcache stores its settings whenever it opens a database, which a full disk
+        refuses. Nobody else can open the database meanwhile: SQLite then keeps in
+        memory the index for which there may be no room on the disk, either.
+        """
+        cache: PlainCache = cls.__new__(cls)
+        cache._directory, cache._timeout = folder, timeout
+        cache._local, cache._txn_id = threading.local(), None
+        cache._disk = PlainDisk(folder, pickle_protocol=0)
+        for name, value in SETTINGS.items():
+            setattr(cache, name, value)
+        connection = sqlite3.connect(
+            os.path.join(folder, DBNAME), timeout=timeout, isolation_level=None
+        )
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        for name in ("cache_size", "mmap_size", "synchronous"):
+            connection.execute(f"PRAGMA {name} = {SETTINGS[f'sqlite_{name}']}")
+        cache._local.con, cache._local.pid = connection, os.getpid()
+        return cache
 
     def check_integrity(self) -> list[str]:
         """Return the faults that SQLite finds in the whole file; reads all of it."""
@@ -271,6 +320,42 @@ class Database:
         cache = self._open_cache()
         return self._in_thread(cache.check_integrity)
 
+    def probe(self) -> None:
+        """See `StoreBackend.probe`."""
+        cache = self._open_cache()
+
+        def work() -> None:
+            try:
+                with cache.transact():
+                    cache.set(PROBE, bytes(PROBE_SIZE))
+                    found = cache.get(PROBE)
+                    cache.delete(PROBE)
+            finally:
+                cache.abandon_transaction()
+            if found != bytes(PROBE_SIZE):
+                raise sqlite3.DatabaseError("a row is not what was written")
+
+        self._in_thread(work)
+
+    def room(self) -> Room | None:
+        """See `StoreBackend.room`."""
+        try:
+            usage = shutil.disk_usage(self._folder)
+        except OSError as exc:
+            raise _unavailable(exc, self._folder) from exc
+        return Room(usage.free, usage.total)
+
+    def compact(self) -> tuple[int, int]:
+        """See `StoreBackend.compact`; nothing else is read or written meanwhile."""
+        cache = self._open_cache()
+        before = self._size()
+        self._in_thread(cache.compact)
+        return before, self._size()
+
+    def _size(self) -> int:
+        files = (self._folder / f"{DBNAME}{end}" for end in ("", "-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
     def close(self) -> None:
         """Close the database; a second time does nothing."""
         cache, self._cache = self._cache, None
@@ -287,7 +372,7 @@ class Database:
         try:
             return self._thread.submit(work).result()
         except (sqlite3.Error, diskcache.Timeout, OSError) as exc:
-            raise StoreUnavailable(_explain(exc, self._folder)) from exc
+            raise _unavailable(exc, self._folder) from exc
 
     def _open(self) -> PlainCache:
         folder = str(self._folder)
@@ -299,26 +384,43 @@ class Database:
         file = os.path.join(folder, DBNAME)
         # SQLite gives its other files the mode of this one.
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        self._inspect(file)
-        return PlainCache(
-            folder, timeout=self._lock_timeout, disk=PlainDisk, **SETTINGS
-        )
+        try:
+            self._inspect(file)
+            return PlainCache(folder, timeout=self._lock_timeout)
+        except sqlite3.OperationalError as exc:
+            if not _has_no_room(exc):
+                raise
+            # What is stored can be read, and is used until there is room again.
+            try:
+                self._inspect(file, alone=True)
+            except sqlite3.OperationalError:
+                # Another process uses it; what is wrong is the room all the same.
+                raise exc from None
+        logger.error("store opened on a full disk, nothing new is kept folder=%s", file)
+        return PlainCache.as_found(folder, timeout=self._lock_timeout)
 
-    def _inspect(self, file: str) -> None:
+    def _inspect(self, file: str, *, alone: bool = False) -> None:
         """Look at the file before diskcache does: it trusts what it finds.
 
         It would wait a minute for a lock, and set any attribute and PRAGMA that the
         settings table names. Only the first pages are read.
+
+        Args:
+            alone: Open it as `PlainCache.as_found` does.
         """
         connection = sqlite3.connect(
             file, timeout=self._lock_timeout, isolation_level=None
         )
         try:
+            if alone:
+                connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             connection.execute("BEGIN IMMEDIATE")
             tables = connection.execute(
                 "SELECT name FROM sqlite_master WHERE type = 'table'"
             )
             names = {name for (name,) in tables.fetchall()}
+            if alone and not {"Settings", "Cache"} <= names:
+                raise sqlite3.OperationalError("disk is full")
             if names - {"Settings", "Cache", "sqlite_stat1"}:
                 raise StoreUnavailable(_move_aside("is not ours", self._folder))
             if "Settings" in names:
@@ -339,8 +441,15 @@ class Database:
             connection.close()
 
 
-def _explain(exc: Exception, folder: Path) -> str:
-    """Return one line: what failed, and what the owner can do."""
+def _has_no_room(exc: sqlite3.Error) -> bool:
+    """Return whether SQLite could not make one of its files larger."""
+    name = getattr(exc, "sqlite_errorname", "")
+    # The second one is about the index of the write-ahead log, which is a file.
+    return name == "SQLITE_FULL" or name.startswith("SQLITE_IOERR_SHM")
+
+
+def _unavailable(exc: Exception, folder: Path) -> StoreUnavailable:
+    """Return an error of one line: what failed, and what the owner can do."""
     # diskcache raises Timeout for every failure to begin a transaction.
     if isinstance(exc, diskcache.Timeout) and isinstance(
         exc.__context__, sqlite3.Error
@@ -348,7 +457,7 @@ def _explain(exc: Exception, folder: Path) -> str:
         exc = exc.__context__
     text = str(exc)
     if "locked" in text or "busy" in text:
-        return (
+        return StoreUnavailable(
             f"cache: {folder} is in use by another process; stop that one (is another "
             "anpd running?) and try again"
         )
@@ -356,12 +465,14 @@ def _explain(exc: Exception, folder: Path) -> str:
         full = exc.errno in {errno.ENOSPC, errno.EDQUOT}
         text = exc.strerror or text
     else:
-        full = "full" in text
+        full = "full" in text or (isinstance(exc, sqlite3.Error) and _has_no_room(exc))
     if full:
-        return f"cache: no space left for {folder}; free some and try again"
+        return StoreFull(f"cache: no space left for {folder}; free some and try again")
     if isinstance(exc, sqlite3.OperationalError | OSError) and "malformed" not in text:
-        return f"cache: cannot use {folder}: {text}; check that it can be written"
-    return _move_aside(f"is damaged ({text})", folder)
+        return StoreUnavailable(
+            f"cache: cannot use {folder}: {text}; check that it can be written"
+        )
+    return StoreDamaged(_move_aside(f"is damaged ({text})", folder))
 
 
 def _move_aside(what: str, folder: Path) -> str:

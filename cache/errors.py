@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["CacheError", "HashPrefixError", "RecordError", "StoreUnavailable"]
+__all__ = [
+    "CacheError",
+    "HashPrefixError",
+    "RecordError",
+    "StoreDamaged",
+    "StoreFull",
+    "StoreUnavailable",
+]
 
 
 class CacheError(Exception):
@@ -11,6 +18,14 @@ class CacheError(Exception):
 
 class StoreUnavailable(CacheError):
     """The store cannot be used now; the message tells the owner what to do."""
+
+
+class StoreFull(StoreUnavailable):
+    """There is no room for a change; all that is stored can be read."""
+
+
+class StoreDamaged(StoreUnavailable):
+    """The store cannot be read as what it was; only a backup or a new one helps."""
 
 
 class RecordError(CacheError):

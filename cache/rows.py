@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-__all__ = ["Row", "Rows", "StoreBackend"]
+__all__ = ["Room", "Row", "Rows", "StoreBackend"]
 
 T = TypeVar("T")
 
@@ -25,6 +25,17 @@ class Row:
 
     damage: str | None
     "Reason why it cannot be read, or None."
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The room on the disk of a store, or in the memory of its server."""
+
+    free: int
+    "Bytes."
+
+    total: int
+    "Bytes."
 
 
 class Rows(Protocol):
@@ -128,6 +139,23 @@ class StoreBackend(Protocol):
 
     def check(self) -> list[str]:
         """Return the faults of the whole store, other than damaged rows."""
+        ...
+
+    def probe(self) -> None:
+        """Write something, read it back and delete it; no row changes."""
+        ...
+
+    def room(self) -> Room | None:
+        """Return the room where the rows are, or None if nothing limits it."""
+        ...
+
+    def compact(self) -> tuple[int, int]:
+        """Give back the room of deleted rows.
+
+        Returns:
+            Bytes that the rows took before and take now; zeros where rows that are
+            deleted leave no gap.
+        """
         ...
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from cache.redis.database import RedisDatabase
 from cache.redis.place import DEFAULT_PREFIX, RedisPlace
 from cache.redis.server import RedisTimes
 
-__all__ = ["Store", "StoreLimits", "open_store", "store_warnings"]
+__all__ = ["Store", "StoreLimits", "open_store"]
 
 
 class Store(LibraryStore, NegotiationStore, PeerStore, KeyStore, CallStore, UsageStore):
@@ -49,23 +49,3 @@ def open_store(
     place = RedisPlace.parse(url, prefix=prefix, ca_file=ca_file)
     database = RedisDatabase(place, owner=owner, times=times, on_loss=end_all_keys)
     return Store(database, limits)
-
-
-def store_warnings(
-    url: str,
-    *,
-    prefix: str = DEFAULT_PREFIX,
-    ca_file: Path | None = None,
-    owner: str = "",
-) -> list[str]:
-    """Connect to a server and return warnings about its settings.
-
-    Raises:
-        PlaceError, StoreUnavailable: see `open_store`.
-    """
-    place = RedisPlace.parse(url, prefix=prefix, ca_file=ca_file)
-    database = RedisDatabase(place, owner=owner, on_loss=end_all_keys)
-    try:
-        return database.check()
-    finally:
-        database.close()

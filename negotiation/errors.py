@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 __all__ = [
+    "APPROVAL_PENDING",
     "NOT_RUN",
     "CapabilityFailed",
     "CasesError",
@@ -106,6 +107,9 @@ NOT_RUN = "not run: "
 Every document has room for words, while codes differ, so these words tell the requester
 that a repetition doubles nothing. Without them the call may have run.
 """
+
+APPROVAL_PENDING = "approval-pending"
+"Says to a peer: our owner has to approve this first; ask again later."
 
 
 class CapabilityFailed(NegotiationError):

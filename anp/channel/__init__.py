@@ -8,4 +8,9 @@
 * `listener`: the port for peers: WebSocket upgrades and plain GET.
 * `keeper`: keeps short-term keys in the store and takes them up again.
 * `link_keys`: keeps and takes up the keys of one link's channels.
+* `admission`: The places of the connections that peers open to us, from `accept` to the
+  end.
+* `room`: The number of a link's channels, and the end of those on which nothing
+  happens.
+* `refusals`: refused handshakes: the error of a caller, and our own refusals.
 """

@@ -5,18 +5,30 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Protocol
 
-from anp.channel.core.events import ChannelOpened, FrameReceived
+from anp.channel.core.events import (
+    ChannelOpened,
+    ChannelRole,
+    FrameReceived,
+    NeedHelloAnswer,
+)
 from anp.channel.core.limits import KEY_EXPIRED
 from anp.errors import CallError, ErrorCode, ErrorKind
 from anp.wire.frames import Frame, ProtocolType
 from anp.wire.messages import MetaProtocol
 from anp.wire.moment import Moment
 
-__all__ = ["Channel", "ChannelClosed", "call_cut_off", "read_clocks"]
+__all__ = [
+    "Channel",
+    "ChannelAcceptor",
+    "ChannelClosed",
+    "call_cut_off",
+    "read_clocks",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +67,9 @@ def call_cut_off(ended: ChannelClosed) -> CallError:
 
 
 class _Link(Protocol):
+    @property
+    def address(self) -> str: ...
+
     def max_payload(self, channel_id: str) -> int: ...
 
     async def send_frame(self, channel_id: str, frame: Frame) -> str: ...
@@ -66,6 +81,18 @@ class _Link(Protocol):
     async def renew(self, channel: Channel, meta: MetaProtocol) -> Channel: ...
 
     async def keep_key(self, channel: Channel, binding: str) -> None: ...
+
+
+class ChannelAcceptor(Protocol):
+    """Decides on the channels that peers ask for, and serves those that they opened."""
+
+    async def answer_hello(self, hello: NeedHelloAnswer) -> MetaProtocol:
+        """Return our side of `metaProtocol`; PeerError refuses the hello."""
+        ...
+
+    async def serve_channel(self, channel: Channel) -> None:
+        """Serve a channel a peer opened, until it ends."""
+        ...
 
 
 class Channel:
@@ -84,11 +111,25 @@ class Channel:
         self.kept = self.resumed
         "True if its key outlives the link."
         self.retired = False
+        self.in_use: Callable[[], bool] = lambda: True
+        "Tells whether a call or a negotiation is under way; set by who uses it."
+        self._used_at = monotonic()
+        self._waited_for = False
 
     @property
     def id(self) -> str:
         """The `secretKeyId`."""
         return self._opened.channel_id
+
+    @property
+    def ours(self) -> bool:
+        """True if we opened it, as requester."""
+        return self._opened.role is ChannelRole.REQUESTER
+
+    @property
+    def address(self) -> str:
+        """The IP address of the other end of its link; empty where there is none."""
+        return self._link.address
 
     @property
     def local_did(self) -> str:
@@ -156,6 +197,7 @@ class Channel:
         """
         if self._ended is not None:
             raise self._ended
+        self._used_at = monotonic()
         return await self._link.send_frame(self.id, Frame(protocol_type, data))
 
     async def receive(self) -> FrameReceived:
@@ -168,10 +210,30 @@ class Channel:
             if self._ended is not None:
                 raise self._ended
             self._arrived.clear()
-            await self._arrived.wait()
+            self._waited_for = True
+            try:
+                await self._arrived.wait()
+            finally:
+                self._waited_for = False
         event = self._frames.popleft()
         self._room.set()
         return event
+
+    def idle_for(self, now: float) -> float:
+        """Return the seconds for which nothing was under way here; 0 while it is.
+
+        Args:
+            now: `time.monotonic()`.
+        """
+        if self._frames or self.in_use():
+            return 0.0
+        return now - self._used_at
+
+    def unheard_for(self, now: float) -> float:
+        """Return the seconds for which the peer has let us wait; 0 if it has not."""
+        if not self._waited_for or self._frames:
+            return 0.0
+        return now - self._used_at
 
     def put_back(self, event: FrameReceived) -> None:
         """Make a frame that was read the next one to be read."""
@@ -184,6 +246,16 @@ class Channel:
         """End the channel and tell the peer; harmless when it has ended."""
         if self._ended is None:
             await self._link.close_channel(self.id, reason, code=code)
+
+    async def cut(
+        self, reason: str, *, code: ErrorCode = ErrorCode.ENCRYPTION_KEY_EXPIRED
+    ) -> None:
+        """End the channel as `close` does; what came and was not read yet is dropped.
+
+        Nothing more of the peer's is acted on, as far as it waits here.
+        """
+        self._frames.clear()
+        await self.close(reason, code=code)
 
     async def wait_renewal(self) -> bool:
         """Wait until the key is to be renewed; False when the channel ended before."""
@@ -230,6 +302,7 @@ class Channel:
         while self._ended is None and len(self._frames) >= MAX_WAITING_FRAMES:
             self._room.clear()
             await self._room.wait()
+        self._used_at = monotonic()
         if self._ended is None:
             self._frames.append(event)
             self._arrived.set()

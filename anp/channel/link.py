@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from websockets.asyncio.connection import Connection
 from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 
-from anp.channel.channel import Channel, ChannelClosed, read_clocks
+from anp.channel.admission import Guest
+from anp.channel.channel import Channel, ChannelAcceptor, ChannelClosed, read_clocks
 from anp.channel.core.events import (
     ChannelEnded,
     ChannelOpened,
@@ -33,17 +35,21 @@ from anp.channel.core.events import (
     RenewalDue,
     ResumptionRefused,
 )
+from anp.channel.core.handshakes import TOO_MANY_CHANNELS
 from anp.channel.core.limits import LinkConfig
 from anp.channel.core.link_core import Before, LinkCore
 from anp.channel.keeper import KeyKeeper, Taken
 from anp.channel.link_keys import LinkKeys
+from anp.channel.refusals import CANNOT_SERVE, refusal_of, unable
+from anp.channel.room import ChannelRoom
 from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
-from anp.identity.dids import Identities, LocalIdentity
+from anp.identity.dids import Identities, LocalIdentity, canonical_did
 from anp.identity.resolver import Resolver
 from anp.wire.frames import Frame
 from anp.wire.messages import MetaProtocol
 from anp.wire.meta_protocol import LostKey, text_size
 from anp.wire.replay import HelloMemory
+from cache.errors import CacheError
 
 __all__ = ["ChannelAcceptor", "Link"]
 
@@ -52,24 +58,19 @@ logger = logging.getLogger(__name__)
 MAX_LOGGED_FAULTS = 8
 "Faults of one link that get a line of their own; the rest are only counted."
 
+DROP_TIME = 0.5
+"Seconds that the other end of a dropped link has to read why."
+
 FAULT_CODES = frozenset({1002, 1007, 1009})
 "Close codes by which the WebSocket library refuses what a peer sent."
 
 
-class ChannelAcceptor(Protocol):
-    """Decides on the channels that peers ask for, and serves those that they opened."""
-
-    async def answer_hello(self, hello: NeedHelloAnswer) -> MetaProtocol:
-        """Return our side of `metaProtocol`; PeerError refuses the hello."""
-        ...
-
-    async def serve_channel(self, channel: Channel) -> None:
-        """Serve a channel a peer opened, until it ends."""
-        ...
-
-
 class Link:
-    """One WebSocket connection to another daemon; either side opens channels on it."""
+    """One WebSocket connection to another daemon; either side opens channels on it.
+
+    Args:
+        guest: The place of a connection that the peer opened.
+    """
 
     def __init__(
         self,
@@ -82,8 +83,10 @@ class Link:
         hellos: HelloMemory,
         on_peer: Callable[[Link, ChannelOpened], None],
         keeper: KeyKeeper | None = None,
+        guest: Guest | None = None,
     ) -> None:
         self._connection = connection
+        self._guest = guest
         self._core = LinkCore(
             config,
             identity_for=identities.for_did,
@@ -107,7 +110,10 @@ class Link:
         self._settled = asyncio.Event()
         self._proved = asyncio.Event()
         self._refused_keys: set[str] = set()
-        self.peers: set[str] = set()
+        limit = config.max_channels
+        self.room = ChannelRoom(self._channels, self._opening, limit=limit)
+        self.peers: dict[str, str] = {}
+        "DIDs that the other end proved, each with its canonical form."
         self.faults = 0
         self.ignored = 0
         self.name = f"{id(self) & 0xFFFFFF:06x}"
@@ -131,9 +137,20 @@ class Link:
         return self._lost is None
 
     @property
+    def address(self) -> str:
+        """The IP address of the other end; empty where there is none."""
+        other = self._connection.remote_address
+        return str(other[0]) if isinstance(other, tuple) else ""
+
+    @property
     def channels(self) -> int:
         """Number of open channels."""
         return len(self._channels)
+
+    @property
+    def open_channels(self) -> Mapping[str, Channel]:
+        """The open channels, by their ids."""
+        return self._channels
 
     @property
     def busy(self) -> bool:
@@ -147,6 +164,9 @@ class Link:
         reason = "connection lost"
         try:
             async for text in self._connection:
+                if self._guest is not None:
+                    # Others have their turn even when there is nothing to wait for.
+                    await asyncio.sleep(self._guest.message_wait(len(text)))
                 self._core.receive_text(text, now=read_clocks())
                 await self._pump()
                 while self._core.waits:
@@ -204,6 +224,7 @@ class Link:
         identity = self._identities.for_did(channel.local_did)
         if identity is None:
             raise CallError(ErrorKind.PEER_UNREACHABLE, "we have another DID by now")
+        await self.room.make(until=time.monotonic())
         lost: LostKey | None = None
         if channel.id in self._refused_keys:
             lost = LostKey(channel.id, self._core.keys.first_counter(channel.id))
@@ -268,9 +289,27 @@ class Link:
         self._core.close_channel(channel_id, code, reason, now=read_clocks())
         await self._pump()
 
-    async def close(self, reason: str = "closed") -> None:
-        """Close the link and all channels on it."""
-        await self._close(1001, reason)
+    async def close(self, reason: str = "closed", *, code: int = 1001) -> None:
+        """Close the link and all channels on it; `code` is WebSocket's."""
+        await self._close(code, reason)
+
+    async def limit(self, config: LinkConfig) -> None:
+        """Take another limit of channels; those over it close, the least used first."""
+        self._core.limit_channels(config.max_channels)
+        self.room.limit = config.max_channels
+        now = time.monotonic()
+        by_use = sorted(self._channels.values(), key=lambda one: -one.idle_for(now))
+        for channel in by_use[: max(0, len(by_use) - config.max_channels)]:
+            await channel.close("the owner allows fewer channels now")
+
+    async def drop(self, reason: str) -> None:
+        """Close the link soon, however slowly its other end reads."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DROP_TIME):
+                await self._outbox.join()
+                await self._close(1008, reason)
+        if self._connection.state is not State.CLOSED:
+            self._connection.transport.abort()
 
     async def _close(self, code: int, reason: str) -> None:
         # The library aborts the transport of a connection that has ended, and on
@@ -282,6 +321,7 @@ class Link:
         try:
             while (text := await self._outbox.get()) is not None:
                 await self._connection.send(text)
+                self._outbox.task_done()
         except ConnectionClosed:
             # The reader sees the same end and tells everybody.
             return
@@ -354,6 +394,7 @@ class Link:
 
     def _channel_ended(self, event: ChannelEnded) -> None:
         ended = self._channels.pop(event.channel_id, None)
+        self.room.changed()
         self._refused_keys.discard(event.channel_id)
         self._proved.set()
         if ended is None:
@@ -385,10 +426,15 @@ class Link:
 
     async def _check_key(self, event: NeedPeerKeyCheck) -> None:
         error: PeerError | None = None
+        if self._guest is not None and event.session_id not in self._opening:
+            # The rest of the handshake is the most expensive that a stranger can ask.
+            await asyncio.sleep(self._guest.handshake_wait())
         try:
             await self._resolver.check_key(event.did, event.key_id, event.public_key)
         except PeerError as exc:
             error = exc
+        except CacheError as exc:
+            error = unable(exc, self.name)
         self._core.key_checked(event.session_id, error, now=read_clocks())
         await self._pump()
 
@@ -404,16 +450,24 @@ class Link:
                 "channel given up connection=%s reason=%s", self.name, exc.detail
             )
             await channel.close("the key is not the one we know", code=exc.code)
-        except Exception:
+        except CacheError as exc:
             # The channel goes on; the next one has the key remembered.
+            logger.warning(
+                "a key was not remembered connection=%s reason=%s", self.name, exc
+            )
+        except Exception:
             logger.exception("a key was not remembered connection=%s", self.name)
 
     async def _answer_hello(self, event: NeedHelloAnswer) -> None:
         try:
             meta = await self._acceptor.answer_hello(event)
-        except PeerError as exc:
+        except (PeerError, CacheError) as exc:
+            error = exc if isinstance(exc, PeerError) else unable(exc, self.name)
+            logger.info(
+                "hello refused connection=%s reason=%s", self.name, error.detail
+            )
             self._core.refuse_hello(
-                event.session_id, exc.code, exc.detail, now=read_clocks()
+                event.session_id, error.code, error.detail, now=read_clocks()
             )
         else:
             lost = event.meta.lost_key
@@ -426,15 +480,19 @@ class Link:
         await self._pump()
 
     def _allow_long_messages(self, agreed: int | None = None) -> None:
-        """Before the peer has proven who it is a message may have 64 KiB only."""
+        """Before the peer has proven who it is a message may have 64 KiB only.
+
+        The library ends the link over its limit, so it gets one above that of the core.
+        """
         self._connection.protocol.max_message_size = max(
-            self._core.max_text, self._config.max_message, text_size(agreed or 0)
+            self._core.hard_limit,
+            2 * max(self._config.max_message, text_size(agreed or 0)),
         )
 
     def _opened(self, event: ChannelOpened) -> None:
         channel = Channel(event, self)
         self._channels[event.channel_id] = channel
-        self.peers.add(event.peer_did)
+        self.peers[event.peer_did] = canonical_did(event.peer_did, event.public_key)
         if event.began is None or event.role is ChannelRole.PROVIDER:
             self._allow_long_messages()
         self._on_peer(self, event)
@@ -463,6 +521,9 @@ class Link:
     async def _serve(self, channel: Channel) -> None:
         try:
             await self._acceptor.serve_channel(channel)
+        except CacheError as exc:
+            logger.warning("channel not served connection=%s reason=%s", self.name, exc)
+            await channel.close(CANNOT_SERVE)
         except Exception:
             logger.exception("serving a channel failed connection=%s", self.name)
             await channel.close("internal error")
@@ -471,14 +532,8 @@ class Link:
         opening = self._opening.get(event.session_id)
         if opening is None or opening.done():
             return
-        if self._lost is not None:
-            error = CallError(ErrorKind.PEER_UNREACHABLE, self._lost)
-        elif event.timed_out:
-            error = CallError(ErrorKind.PEER_UNREACHABLE, event.detail)
-        else:
-            who = "the peer refused us" if event.by_peer else "handshake failed"
-            error = CallError(
-                ErrorKind.IDENTITY_REFUSED,
-                f"{who}: {int(event.code)} {event.detail}",
-            )
+        error = refusal_of(event, lost=self._lost)
+        if event.by_peer and event.detail == TOO_MANY_CHANNELS:
+            # No refusal of us: it allows fewer channels than we do.
+            error = self.room.refused()
         opening.set_exception(error)

@@ -126,7 +126,10 @@ class LinkKeys:
             keeper.left(opened, leave)
             raise
         await self._pump()
-        return self._channels[opened.channel_id]
+        channel = self._channels.get(opened.channel_id)
+        if channel is None:
+            raise PeerError(ErrorCode.NOT_ALLOWED, "the connection was lost")
+        return channel
 
     async def reserve(self, channel_id: str) -> None:
         """Reserve counters for a channel; it is left when that is not possible."""

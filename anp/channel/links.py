@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from websockets.asyncio.connection import Connection
-from websockets.asyncio.server import Server
 
+from anp.channel.admission import Admission, Guest
 from anp.channel.channel import Channel
 from anp.channel.core.events import ChannelOpened
 from anp.channel.core.limits import LinkConfig, next_wait
+from anp.channel.core.shares import NoPlace
 from anp.channel.dialler import Dialler
 from anp.channel.keeper import KeyKeeper
 from anp.channel.link import ChannelAcceptor, Link
-from anp.channel.listener import Page, listen
+from anp.channel.listener import Page, PeerServers, listen
+from anp.channel.room import LinkFull
 from anp.errors import AnpError, CallError, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity, canonical_did
 from anp.identity.resolver import Resolver
@@ -31,6 +35,15 @@ from anp.wire.replay import HelloMemory
 __all__ = ["Links", "LinksConfig", "LinkTarget"]
 
 logger = logging.getLogger(__name__)
+
+FULL = 1013
+"WebSocket close code for a connection that may be tried again later."
+
+LEAVE_TIMEOUT = 1.0
+"Seconds in which a link that gives its place to another may close in good order."
+
+MAX_IDLE_CHECK = 15.0
+"Most seconds between two looks for idle channels."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +63,10 @@ class LinksConfig:
     "Seconds between WebSocket pings; a peer silent for as long again is lost."
 
     max_links: int = 256
-    "Links that peers may open."
+    "Connections that peers may have open; see `Admission` for their shares."
+
+    idle_timeout: float = 600.0
+    "Seconds without a call after which a channel of ours is closed."
 
     min_backoff: float = 1.0
     "Seconds before a kept link is dialled again for the first time."
@@ -87,10 +103,12 @@ class Links:
         dialler: Dialler | None = None,
         server_tls: ssl.SSLContext | None = None,
         on_handshake: Callable[[str], None] | None = None,
+        is_listed: Callable[[str], bool] = lambda did: False,
     ) -> None:
         """Make the links' house; `listen` opens its door.
 
         Args:
+            is_listed: Tells whether the owner listed a canonical DID; it may block.
             on_handshake: Told how each handshake of ours as requester ended: `ok`,
                 `refused`, `unreachable` or `failed`.
         """
@@ -103,12 +121,17 @@ class Links:
         self._acceptor = acceptor
         self._hellos = HelloMemory()
         self._links: set[Link] = set()
-        self._accepted = 0
+        self.admission = Admission(config.max_links)
+        "The places of the connections that peers opened."
+        self._is_listed = is_listed
+        self._guests: dict[Link, Guest] = {}
         self._by_peer: dict[str, Link] = {}
         self._dialing: dict[str, asyncio.Lock] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._server: Server | None = None
+        self._server: PeerServers | None = None
         self._on_handshake = on_handshake
+        self.on_opened: Callable[[Channel], None] = lambda channel: None
+        "Told of every channel that opens, in either direction."
 
     @property
     def open_channels(self) -> int:
@@ -116,9 +139,46 @@ class Links:
         return sum(link.channels for link in self._links)
 
     @property
+    def channels(self) -> list[Channel]:
+        """Every open channel, in either direction."""
+        return [one for link in self._links for one in link.open_channels.values()]
+
+    @property
+    def peers(self) -> dict[str, str]:
+        """The DIDs that were proved on open links, each with its canonical form."""
+        return {
+            did: canonical
+            for link in self._links
+            for did, canonical in link.peers.items()
+        }
+
+    async def limit(self, max_links: int, max_channels: int) -> None:
+        """Take other limits; what is over them closes, the least used first.
+
+        Args:
+            max_links: See `LinksConfig`.
+            max_channels: See `LinkConfig`; it holds for each link.
+        """
+        config = replace(self._config.link, max_channels=max_channels)
+        self._config = replace(self._config, link=config, max_links=max_links)
+        self.admission.limit(max_links)
+        by_use = sorted(self._guests, key=lambda link: -link.room.silence())
+        surplus = by_use[: max(0, len(by_use) - max_links)]
+        await asyncio.gather(
+            *(link.drop("the owner allows fewer connections now") for link in surplus),
+            *(link.limit(config) for link in self._links.difference(surplus)),
+        )
+
+    async def cut_off(self, dids: Collection[str], reason: str) -> None:
+        """Close every link whose other end proved one of these DIDs."""
+        wanted = set(dids)
+        dropped = [link for link in self._links if wanted & link.peers.keys()]
+        await asyncio.gather(*(link.drop(reason) for link in dropped))
+
+    @property
     def listening(self) -> bool:
-        """True while peers can connect."""
-        return self._server is not None and self._server.is_serving()
+        """True while the port for peers is open; see `admission` for its places."""
+        return self._server is not None and self._server.serving
 
     def stop_listening(self) -> None:
         """Take no new links; those that are up stay."""
@@ -142,26 +202,34 @@ class Links:
             max_size=self._config.link.max_first_message,
             open_timeout=self._config.link.handshake.timeout,
             ping_interval=self._config.ping_interval,
-            accepts=lambda: self._accepted < self._config.max_links,
+            accepts=lambda: self.admission.occupancy.listed_can_connect,
+            admission=self.admission,
             tls=self._server_tls,
         )
-        return int(next(iter(self._server.sockets)).getsockname()[1])
+        self._start(self._close_idle())
+        return self._server.port
 
     async def open_channel(self, target: LinkTarget, meta: MetaProtocol) -> Channel:
         """Open a channel to a peer as requester.
 
         Raises:
-            CallError: `peer_unreachable` or `identity_refused`, with the reason.
+            CallError: `peer_unreachable` or `identity_refused`, with the reason;
+                `local_resource` when every channel of the link is in use.
         """
         identity = self._identities.speaking_to(target.did)
         lock = self._dialing.setdefault(target.did, asyncio.Lock())
+        until = time.monotonic() + self._config.handshake_timeout
         async with lock:
             link = self._find(target.did)
             if link is not None:
                 try:
-                    return await self._open(link, identity, target, meta)
+                    return await self._open_with_room(
+                        link, identity, target, meta, until=until
+                    )
                 except CallError as exc:
-                    if exc.kind is not ErrorKind.PEER_UNREACHABLE:
+                    answered = exc.retry_after is not None
+                    if exc.kind is not ErrorKind.PEER_UNREACHABLE or answered:
+                        # Other channels on the link go on.
                         raise
                     # The link was half dead and nothing was sent on a channel yet,
                     # so a new one is tried.
@@ -249,6 +317,28 @@ class Links:
         link = self._by_peer.get(did)
         return link if link is not None and link.alive else None
 
+    async def _open_with_room(
+        self,
+        link: Link,
+        identity: LocalIdentity,
+        target: LinkTarget,
+        meta: MetaProtocol,
+        *,
+        until: float,
+    ) -> Channel:
+        """Open a channel on a link that may be full of channels.
+
+        Raises:
+            CallError: `local_resource`, all of them are in use; see also `_open`.
+        """
+        while True:
+            await link.room.make(until=until)
+            try:
+                return await self._open(link, identity, target, meta)
+            except LinkFull as exc:
+                # The peer allows fewer channels than we do, which the link knows now.
+                logger.info("link full connection=%s reason=%s", link.name, exc.detail)
+
     async def _open(
         self,
         link: Link,
@@ -295,7 +385,7 @@ class Links:
         self._start(self._run(link))
         return link
 
-    def _link(self, connection: Connection) -> Link:
+    def _link(self, connection: Connection, guest: Guest | None = None) -> Link:
         return Link(
             connection,
             config=self._config.link,
@@ -304,15 +394,21 @@ class Links:
             acceptor=self._acceptor,
             hellos=self._hellos,
             on_peer=self._register,
+            guest=guest,
             keeper=self._keeper,
         )
 
     async def _accept(self, connection: Connection) -> None:
-        self._accepted += 1
+        guest = self.admission.find(connection.remote_address)
+        link = self._link(connection, guest)
+        if guest is not None:
+            guest.silence = link.room.silence
+            guest.give_way = partial(self._give_way, link, guest)
+            self._guests[link] = guest
         try:
-            await self._run(self._link(connection))
+            await self._run(link)
         finally:
-            self._accepted -= 1
+            self._guests.pop(link, None)
 
     async def _run(self, link: Link) -> None:
         self._links.add(link)
@@ -341,6 +437,40 @@ class Links:
             known = self._by_peer.get(did)
             if known is None or not known.alive:
                 self._by_peer[did] = link
+        self.on_opened(link.open_channels[opened.channel_id])
+        guest = self._guests.get(link)
+        if guest is not None and not guest.proved:
+            self._start(self._prove(link, guest, canonical))
+
+    async def _prove(self, link: Link, guest: Guest, did: str) -> None:
+        """Give a link the place of a peer that proved its DID, or end it."""
+        try:
+            listed = await asyncio.to_thread(self._is_listed, did)
+        except Exception:
+            # Without the store nobody is known; a common place may still be free.
+            logger.exception("peer not looked up connection=%s", link.name)
+            listed = False
+        try:
+            self.admission.prove(guest, did, listed=listed)
+        except NoPlace as exc:
+            logger.info("connection refused connection=%s reason=%s", link.name, exc)
+            await _leave(link, guest, "no place for another connection")
+
+    def _give_way(self, link: Link, guest: Guest) -> None:
+        logger.info("connection gives way to another connection=%s", link.name)
+        self._start(_leave(link, guest, "this place is given to another"))
+
+    async def _close_idle(self) -> None:
+        """Close channels without calls, from time to time."""
+        limit = self._config.idle_timeout
+        while True:
+            await asyncio.sleep(min(limit / 4, MAX_IDLE_CHECK))
+            for link in list(self._links):
+                try:
+                    await link.room.close_idle(limit)
+                except Exception:
+                    # The channels of the other links are to close all the same.
+                    logger.exception("not tidied up connection=%s", link.name)
 
     async def _keep(
         self,
@@ -386,3 +516,11 @@ class Links:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+async def _leave(link: Link, guest: Guest, reason: str) -> None:
+    # It has no place any more, and may not stay for as long as it likes.
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LEAVE_TIMEOUT):
+            await link.close(reason, code=FULL)
+    guest.hang_up()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import http
 import logging
 import os
+import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -14,9 +16,10 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
+from anp.channel.admission import Admission, DoorSocket
 from anp.errors import CallError, ErrorKind
 
-__all__ = ["Page", "listen", "websocket_logger"]
+__all__ = ["Page", "PeerServers", "listen", "websocket_logger"]
 
 Page = tuple[str, bytes]
 "A content type and a body."
@@ -84,6 +87,36 @@ class _PeerPort(ServerConnection):
         super().data_received(self._head)
 
 
+class PeerServers:
+    """The servers of the port for peers, one for each address of its host."""
+
+    def __init__(self) -> None:
+        self._servers: list[Server] = []
+
+    def add(self, server: Server) -> None:
+        """Take in a server that listens."""
+        self._servers.append(server)
+
+    @property
+    def port(self) -> int:
+        """The port that they listen on."""
+        return int(self._servers[0].sockets[0].getsockname()[1])
+
+    @property
+    def serving(self) -> bool:
+        """True while new connections are taken."""
+        return any(server.is_serving() for server in self._servers)
+
+    def close(self, *, close_connections: bool = True) -> None:
+        """Take no new connections, and end those that are open unless told not to."""
+        for server in self._servers:
+            server.close(close_connections=close_connections)
+
+    async def wait_closed(self) -> None:
+        """Wait until all connections have ended."""
+        await asyncio.gather(*(server.wait_closed() for server in self._servers))
+
+
 async def listen(
     host: str,
     port: int,
@@ -94,8 +127,9 @@ async def listen(
     open_timeout: float,
     ping_interval: float,
     accepts: Callable[[], bool],
+    admission: Admission,
     tls: ssl.SSLContext | None = None,
-) -> Server:
+) -> PeerServers:
     """Listen for peers.
 
     Args:
@@ -103,7 +137,8 @@ async def listen(
         max_size: Largest first message, in bytes.
         open_timeout: Seconds for the HTTP request to arrive.
         ping_interval: Seconds between WebSocket pings, and to wait for a pong.
-        accepts: Whether another link fits; otherwise 503.
+        accepts: Tells whether a link may still find a place; otherwise 503.
+        admission: Gives connections their places; one without is reset.
         tls: Certificate and key, to speak https and wss; None speaks http and ws.
 
     Raises:
@@ -123,22 +158,24 @@ async def listen(
         return _answer(request, http.HTTPStatus.OK, page)
 
     options: dict[str, Any] = {"create_connection": _PeerPort}
+    servers = PeerServers()
     try:
-        return await serve(
-            on_connection,
-            host,
-            port,
-            process_request=process_request,
-            compression=None,
-            max_size=max_size,
-            open_timeout=open_timeout,
-            ping_interval=ping_interval,
-            ping_timeout=ping_interval,
-            server_header=None,
-            ssl=tls,
-            logger=websocket_logger(),
-            **options,
-        )
+        for door in await _bind(host, port, admission):
+            server = await serve(
+                on_connection,
+                sock=door,
+                process_request=process_request,
+                compression=None,
+                max_size=max_size,
+                open_timeout=open_timeout,
+                ping_interval=ping_interval,
+                ping_timeout=ping_interval,
+                server_header=None,
+                ssl=tls,
+                logger=websocket_logger(),
+                **options,
+            )
+            servers.add(server)
     except OSError as exc:
         # The loop's own text repeats the address; a failed look-up has no errno.
         number = exc.errno or 0
@@ -148,6 +185,35 @@ async def listen(
             f"cannot listen on {host}:{port}: {reason or exc}; "
             "is another anpd running? --port chooses another port",
         ) from exc
+    return servers
+
+
+async def _bind(host: str, port: int, admission: Admission) -> list[DoorSocket]:
+    """Return bound sockets for all addresses of a host, as the event loop makes them.
+
+    Raises:
+        OSError: An address is in use, not ours, or unknown.
+    """
+    found = await asyncio.get_running_loop().getaddrinfo(
+        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    doors: list[DoorSocket] = []
+    try:
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            door = DoorSocket(admission, family, kind, protocol)
+            doors.append(door)
+            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                door.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            if port == 0 and len(doors) > 1:
+                # The system chooses once, for all addresses.
+                address = (address[0], doors[0].getsockname()[1], *address[2:])
+            door.bind(address)
+    except BaseException:
+        for door in doors:
+            door.close()
+        raise
+    return doors
 
 
 def _is_upgrade(headers: Headers) -> bool:

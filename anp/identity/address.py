@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 from anp.errors import CallError, ErrorKind, PeerError
-from anp.identity.dids import check_did, did_method, is_web_did, split_did_all
+from anp.identity.dids import check_owned_did, did_method, is_web_did, split_did_all
 from anp.identity.web_dids import parse_web_did
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "is_encrypted",
     "is_loopback",
     "is_loopback_host",
+    "known_did",
     "normalise_url",
     "parse_peer",
     "url_of_did_all",
@@ -140,10 +141,18 @@ def url_of_did_all(did: str) -> str | None:
     return normalise_url(f"{'wss' if secure else 'ws'}://{hostport}/")
 
 
+def known_did(did: str) -> str:
+    """Return a DID in its one spelling, which is the one that its owner proves.
+
+    Raises:
+        PeerError: nobody can prove it to us: it is mistyped, or of an unknown method.
+    """
+    return parse_web_did(did).text if is_web_did(did) else check_owned_did(did)
+
+
 def _given_did(did: str) -> str:
     try:
-        # In its one spelling, which is the one that its owner proves.
-        return parse_web_did(did).text if is_web_did(did) else check_did(did)
+        return known_did(did)
     except PeerError as exc:
         raise _usage(exc.detail) from None
 

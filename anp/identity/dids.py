@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from anp.errors import ConfigError, ErrorCode, PeerError
 from anp.identity.keys import PrivateKey
+from anp.identity.public_keys import KeyFormatError, KeyKind, key_of_multibase
 from anp.identity.ripemd import ripemd160
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "canonical_did",
     "check_did",
     "check_key",
+    "check_owned_did",
     "did_all",
     "did_key",
     "did_method",
@@ -62,6 +64,33 @@ _KEY_METHODS = frozenset({"key", "all"})
 def check_did(did: str) -> str:
     """Return `did` if it is written like a DID; else PeerError DID_NOT_FOUND."""
     did_method(did)
+    return did
+
+
+def check_owned_did(did: str) -> str:
+    """Return the `did:key` or `did:all` `did` if some key can own it.
+
+    A decision of the owner's about any other text would never meet anybody.
+
+    Raises:
+        PeerError: DID_NOT_FOUND; it is mistyped, or of a method that needs a document.
+    """
+    match did_method(did):
+        case "key":
+            try:
+                key = key_of_multibase(did.removeprefix("did:key:"))
+            except KeyFormatError:
+                raise _not_found(did, "holds no public key") from None
+            if key.kind not in {KeyKind.P256, KeyKind.ED25519}:
+                raise _not_found(did, "holds neither a P-256 nor an Ed25519 key")
+        case "all":
+            try:
+                base58.b58decode_check(split_did_all(did)[0])
+            except ValueError:
+                raise _not_found(did, "is mistyped: its check digits differ") from None
+        case method:
+            known = ", ".join(f"did:{one}" for one in ("key", "all", *WEB_METHODS))
+            raise _not_found(did, f"did:{method} is unknown here, only {known} are")
     return did
 
 

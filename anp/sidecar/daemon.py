@@ -18,12 +18,14 @@ from anp.sidecar.config.offers import our_meta
 from anp.sidecar.config.settings import Config
 from anp.sidecar.gauges import watch_daemon
 from anp.sidecar.home.home import Home
+from anp.sidecar.library.housekeeper import Housekeeper, configured_dids
 from anp.sidecar.peers.lists import LIST_PATH
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.tracing import tracer_provider
 from anp.sidecar.telemetry.usage import UseCounter
 from anp.sidecar.wiring import make_calls, make_code, make_minds, make_offer, make_peers
 from anp.version import daemon_version
+from cache.condition import StoreWatch
 from cache.parts.agreements import Imported
 from cache.records.records import AgreementRole
 
@@ -63,6 +65,7 @@ class Daemon:
         peers = make_peers(home, config)
         self.own_web, self.identities = peers.own_web, peers.identities
         self.store, self.fetcher, self.web = peers.store, peers.fetcher, peers.web
+        self.store_watch = StoreWatch(self.store)
         self.did_keys, self.policy, self.book = peers.did_keys, peers.policy, peers.book
         code = make_code(config, self.observer)
         self.sandbox, self.validator = code.sandbox, code.validator
@@ -77,12 +80,14 @@ class Daemon:
         self.capability_calls, self.bundles = offer.capability_calls, offer.bundles
         self.consensus, self.heard = offer.consensus, offer.heard
         self.uses = UseCounter(self.store)
+        self.housekeeper = Housekeeper(self.store, lambda: configured_dids(self.config))
         calls = make_calls(config, peers, code, minds, offer, self.observer, self.uses)
         self.links, self.provider, self.binder = (
             calls.links,
             calls.acceptor,
             calls.binder,
         )
+        self.enforcer = calls.enforcer
         self.peer_lists, self.candidates = calls.peer_lists, calls.candidates
         self.finder, self.caller = calls.finder, calls.caller
         self.events = EventHub()
@@ -117,6 +122,7 @@ class Daemon:
             watch_daemon(
                 self.observer,
                 links=self.links,
+                negotiations=self.provider.negotiations,
                 exposure=self.exposure,
                 started=self.started,
                 isolation=lambda: self.sandbox.isolation.level,
@@ -138,8 +144,12 @@ class Daemon:
                 self.config.listen.host, self.config.listen.port, self._pages
             )
             stack.push_async_callback(self.web.close)
+            self.enforcer.start()
+            stack.push_async_callback(self.enforcer.close)
             stack.push_async_callback(self.links.close)
             self.keep_links()
+            tidying = asyncio.create_task(self.housekeeper.run())
+            stack.callback(tidying.cancel)
             yield
 
     def keep_links(self) -> None:
@@ -162,7 +172,7 @@ class Daemon:
         Raises:
             ConfigError: A file is broken; nothing was changed.
         """
-        names = await self.attaching.reload(self.config.attach)
+        names = await self.attaching.reload(self.attaching.read(self.config.attach))
         await self.consensus.load()
         return names
 

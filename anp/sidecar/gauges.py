@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from anp.channel.links import Links
+from anp.sidecar.calls.places import NegotiationPlaces
 from anp.sidecar.offer.exposure import Exposure
 from anp.sidecar.telemetry.log_limit import LOG_LIMIT
 from anp.sidecar.telemetry.observer import Observer
@@ -17,6 +18,7 @@ def watch_daemon(
     observer: Observer,
     *,
     links: Links,
+    negotiations: NegotiationPlaces,
     exposure: Exposure,
     started: float,
     isolation: Callable[[], str],
@@ -39,10 +41,36 @@ def watch_daemon(
         # Without the store, which would block the loop; /readyz asks it.
         sick = attachments()
         served = sick["healthy",] > 0 or sick["sick",] == 0
-        return float(links.listening and served and not observer.flights.closed)
+        open_to_peers = links.listening and links.admission.occupancy.listed_can_connect
+        return float(open_to_peers and served and not observer.flights.closed)
+
+    def places() -> dict[tuple[str, ...], float]:
+        now, running = links.admission.occupancy, negotiations.running
+        return {
+            ("handshakes", "taken"): now.at_door,
+            ("handshakes", "all"): now.max_at_door,
+            ("connections", "taken"): now.links,
+            ("connections", "all"): now.max_links,
+            ("unlisted_connections", "taken"): now.unlisted,
+            ("unlisted_connections", "all"): now.max_unlisted,
+            ("negotiations", "taken"): len(running),
+            ("negotiations", "all"): running.limits.total,
+        }
+
+    def lost() -> dict[tuple[str, ...], float]:
+        now, running = links.admission.occupancy, negotiations.running
+        waiting = negotiations.waiting
+        return {
+            ("connections", "refused"): now.refused,
+            ("connections", "displaced"): now.displaced,
+            ("negotiations", "refused"): waiting.refused,
+            ("negotiations", "displaced"): running.displaced + waiting.displaced,
+        }
 
     metrics.watch("anpd_connections", lambda: {(): links.open_links})
     metrics.watch("anpd_channels", lambda: {(): links.open_channels})
+    metrics.watch("anpd_places", places)
+    metrics.watch("anpd_places_lost", lost)
     metrics.watch("anpd_attachments", attachments)
     metrics.watch("anpd_calls_in_flight", lambda: {(): observer.flights.count})
     metrics.watch("anpd_log_lines_suppressed_total", lambda: {(): LOG_LIMIT.suppressed})

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Literal
 
 from anp.sidecar.daemon import Daemon
-from cache.errors import CacheError
+from cache.condition import StoreFault
 
 __all__ = ["Condition", "HealthPart", "Readiness", "judge", "readiness"]
 
@@ -82,19 +82,39 @@ async def readiness(daemon: Daemon) -> Readiness:
 async def _store(daemon: Daemon) -> HealthPart:
     try:
         async with asyncio.timeout(STORE_TIMEOUT):
-            await asyncio.to_thread(daemon.store.peer, "did:key:-")
+            found = await asyncio.to_thread(daemon.store_watch.look)
     except TimeoutError:
         return HealthPart(Condition.DOWN, f"no answer in {STORE_TIMEOUT:g} s")
-    except CacheError:
-        # The text of the error may hold paths; the log has it.
-        return HealthPart(Condition.DOWN, "it cannot be read; run `anpd doctor`")
-    return HealthPart(Condition.OK, "it can be read")
+    state = Condition.DEGRADED if found.works else Condition.DOWN
+    match found.fault:
+        # The text of the condition may hold paths; `anpd doctor` shows it.
+        case StoreFault.AWAY:
+            text = "it cannot be used; calls on open channels go on"
+        case StoreFault.FULL:
+            text = "it has no room for changes; agreements that it holds are used"
+        case StoreFault.DAMAGED:
+            text = "it is damaged, or some of its records are"
+        case StoreFault.LOW:
+            text = "it works, and has little room left"
+        case None:
+            return HealthPart(Condition.OK, "it takes and gives rows")
+    return HealthPart(state, f"{text}; run `anpd doctor`")
 
 
 def _listener(daemon: Daemon) -> HealthPart:
-    if daemon.links.listening:
-        return HealthPart(Condition.OK, "peers can connect")
-    return HealthPart(Condition.DOWN, "peers cannot connect")
+    if not daemon.links.listening:
+        return HealthPart(Condition.DOWN, "peers cannot connect")
+    places = daemon.links.admission.occupancy
+    taken = (
+        f"{places.links} of {places.max_links} connections are taken, "
+        f"{places.unlisted} of at most {places.max_unlisted} by unlisted peers"
+    )
+    if not places.listed_can_connect:
+        return HealthPart(Condition.DOWN, f"no more peers can connect: {taken}")
+    if not places.unlisted_can_connect:
+        text = f"only listed peers can connect: {taken}"
+        return HealthPart(Condition.DEGRADED, text)
+    return HealthPart(Condition.OK, f"peers can connect: {taken}")
 
 
 def _sandbox(daemon: Daemon) -> HealthPart:

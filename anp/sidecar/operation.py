@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from anp.errors import ConfigError
 from anp.identity.address import PeerAddress
 from anp.sidecar.config.live import Changes, changes
+from anp.sidecar.config.settings import Config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.peers.policy import PeerRules
 
@@ -51,15 +52,14 @@ async def _reload(daemon: Daemon) -> Reloaded:
         found = changes(before, daemon.load())
     daemon.config = found.config
     try:
-        daemon.book.replace(
-            [PeerAddress(p.name, p.did, p.url) for p in found.config.peer]
-        )
+        daemon.attaching.read(found.config.attach)
+        # Attachments may take long to start; who may use us counts from now on.
+        await _let_in(daemon, found.config)
         names = await daemon.reload()
     except ConfigError:
         daemon.config = before
-        daemon.book.replace([PeerAddress(p.name, p.did, p.url) for p in before.peer])
+        await _let_in(daemon, before)
         raise
-    daemon.policy.rules = PeerRules.of(found.config)
     # Not what it says of publishing, but who may use us, may have changed.
     daemon.consensus.publishes = found.config.publishes
     daemon.caller.forget_routes()
@@ -74,3 +74,14 @@ async def _reload(daemon: Daemon) -> Reloaded:
         ",".join(found.restart) or "-",
     )
     return Reloaded(tuple(names), found.applied, found.restart)
+
+
+async def _let_in(daemon: Daemon, config: Config) -> None:
+    """Put the owner's entries for peers and the policy into effect."""
+    daemon.book.replace([PeerAddress(p.name, p.did, p.url) for p in config.peer])
+    daemon.policy.rules = PeerRules.of(config)
+    daemon.exposure.set_peers(config.peer)
+    limits = config.limits
+    daemon.attaching.limit(limits.max_calls)
+    await daemon.links.limit(limits.max_connections, limits.max_channels)
+    await daemon.enforcer.recheck()

@@ -21,6 +21,7 @@ from anp.identity.keys import PrivateKey
 from anp.identity.web.fetcher import Fetcher
 from anp.identity.web.resolver import WebResolver
 from anp.sidecar.agreement.agreement import Agreer
+from anp.sidecar.agreement.queue import OwnerDesk
 from anp.sidecar.bound.base import BoundParts
 from anp.sidecar.bound.natural import Spokesman
 from anp.sidecar.bound.provider import ProviderParts
@@ -31,6 +32,7 @@ from anp.sidecar.calls.acceptor import Acceptor, LateAcceptor
 from anp.sidecar.calls.binder import Binder
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.candidates import CandidateFinder
+from anp.sidecar.calls.enforcer import Enforcer
 from anp.sidecar.config.offers import links_config, negotiation_limits, our_meta
 from anp.sidecar.config.settings import Config
 from anp.sidecar.consensus.builtin import written_protocols
@@ -46,6 +48,7 @@ from anp.sidecar.minds.models import make_endpoint, make_spending
 from anp.sidecar.offer.attached import Attaching
 from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.offer.gate import Gate
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.lists import PeerLists, guarded_getter, peer_getter
 from anp.sidecar.peers.pins import DidKeys, UrlPins
@@ -149,6 +152,7 @@ def make_code(config: Config, observer: Observer) -> CodeParts:
             max_workers=config.sandbox.max_workers,
             memory=config.sandbox.memory,
             required_level=config.sandbox.level,
+            idle_timeout=config.sandbox.idle_timeout,
         ),
         on_run=observer.sandbox_run,
     )
@@ -188,8 +192,12 @@ def make_minds(
         think=minds.think,
         limits=negotiation_limits(config),
         own_did=peers.identities.canonical,
-        approve=config.negotiation.approve,
-        approval_wait=config.negotiation.approval_wait,
+        desk=OwnerDesk(
+            peers.store,
+            approve=config.negotiation.approve,
+            approval_wait=config.negotiation.approval_wait,
+            is_listed=peers.policy.is_listed,
+        ),
         observer=observer,
     )
     return MindParts(spending, endpoint, minds, agreer)
@@ -223,13 +231,22 @@ def make_offer(
     Args:
         in_use: Told what a bundle brought, to end what it replaces.
     """
-    exposure, own_did = Exposure(), peers.identities.canonical
+    exposure, own_did = Exposure(config.peer), peers.identities.canonical
     bundles = Bundles(
         store=peers.store,
         workshop=code.workshop,
         exposure=exposure,
         own_did=own_did,
         in_use=in_use,
+    )
+
+    gate = Gate(
+        exposure,
+        policy=peers.policy,
+        store=peers.store,
+        approve=config.negotiation.approve,
+        words=minds.agreer.desk.words_on_capabilities,
+        quarantined=code.workshop.quarantined,
     )
 
     async def fetch_document(uri: str, max_size: int) -> bytes:
@@ -245,18 +262,18 @@ def make_offer(
         order=config.consensus.order,
         written=written_protocols(envelope=config.consensus.envelope),
         publishes=config.publishes,
-        approve=config.negotiation.approve,
         store=peers.store,
-        exposure=exposure,
+        gate=gate,
         bundles=bundles,
         workshop=code.workshop,
         mind=lambda: minds.minds.think(own_did, ours=True).mind,
     )
+    minds.agreer.published = lambda: {one.hash for one in consensus.registry.all()}
     return OfferParts(
         exposure=exposure,
         attaching=Attaching(home, exposure, max_calls=config.limits.max_calls),
         capability_calls=CapabilityCalls(
-            exposure, code.validator, timeout=config.call.timeout, observer=observer
+            gate, code.validator, timeout=config.call.timeout, observer=observer
         ),
         bundles=bundles,
         consensus=consensus,
@@ -269,6 +286,7 @@ class CallParts:
     """Links, and the calls over them in both directions."""
 
     links: Links
+    enforcer: Enforcer
     acceptor: Acceptor
     "Serves the channels that peers open."
 
@@ -299,6 +317,7 @@ def make_calls(
         server_tls=server_tls(config),
         acceptor=gate,
         on_handshake=partial(observer.handshake, "requester"),
+        is_listed=peers.policy.is_listed,
         keeper=KeyKeeper(
             store,
             peers.key.derive(PURPOSE),
@@ -327,19 +346,22 @@ def make_calls(
         ),
         said=offer.heard.said,
     )
+    enforcer = Enforcer(
+        links=links, policy=peers.policy, exposure=offer.exposure, store=store
+    )
     gate.acceptor = acceptor = Acceptor(
-        exposure=offer.exposure,
         policy=peers.policy,
+        enforcer=enforcer,
         store=store,
         agreer=minds.agreer,
         parts=ProviderParts(
             common=bound,
             capabilities=offer.capability_calls,
-            offered=lambda: Offer(offer.exposure.offered()),
+            offered=lambda peer: Offer(offer.exposure.offered(peer)),
             max_calls=config.limits.max_calls,
             used=uses.count,
         ),
-        spokesman=Spokesman(offer.exposure, offer.capability_calls, think),
+        spokesman=Spokesman(offer.capability_calls, think),
         consensus=offer.consensus,
         written=written,
         answer=meta,
@@ -360,7 +382,7 @@ def make_calls(
 
     async def remember(channel: Channel) -> None:
         peer = canonical_did(channel.peer_did, channel.peer_key)
-        await peers.policy.remember(peer, shown_did=channel.peer_did)
+        await peers.policy.note_seen(peer, shown_did=channel.peer_did)
 
     binder = Binder(
         links=links,
@@ -368,6 +390,7 @@ def make_calls(
         agreer=minds.agreer,
         parts=RequesterParts(bound, config.call.timeout),
         written=written,
+        enforcer=enforcer,
         candidates=candidates,
         own_did=own_did,
         offer=meta,
@@ -391,4 +414,6 @@ def make_calls(
         uses=uses,
         store=store,
     )
-    return CallParts(links, acceptor, peer_lists, candidates, binder, finder, caller)
+    return CallParts(
+        links, enforcer, acceptor, peer_lists, candidates, binder, finder, caller
+    )

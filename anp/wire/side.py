@@ -475,6 +475,8 @@ def told_of(code: ErrorCode) -> str:
     """
     if code is ErrorCode.DID_NOT_FOUND:
         return "the DID could not be resolved"
+    if code is ErrorCode.UNAVAILABLE:
+        return "cannot be answered now; try again later"
     return "not allowed"
 
 

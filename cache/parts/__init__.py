@@ -8,4 +8,5 @@
 * `keys`: short-term keys that outlive their link.
 * `calls`: calls of our agent that have an idempotency key.
 * `usage`: counts of calls, accounts and the ledger of calls to models.
+* `bounds`: Bounds on rows that peers cause: those of one peer never push out another's.
 """

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from cache.errors import HashPrefixError, RecordError
+from cache.parts.bounds import trim_agreements
 from cache.parts.shelf import StoreBase, key_of, read_transaction, write_transaction
 from cache.records.records import (
     AgreementRecord,
@@ -68,11 +69,17 @@ class AgreementStore(StoreBase):
         document: DocumentRecord,
         half: HalfRecord,
         agreement: AgreementRecord,
+        *,
+        spare: Collection[str] = (),
     ) -> AgreementRecord:
         """Store the three in one transaction (ANP-84) and return the agreement.
 
         With `half.revision` 0 the half gets the next number, or that of an active
-        revision with the same text, capabilities and origin.
+        revision with the same text, capabilities and origin. Over the bound of the peer
+        its longest unused agreements go.
+
+        Args:
+            spare: Hashes of texts that stay with their code in any case.
 
         Raises:
             RecordError: they do not belong together, the revision holds another text,
@@ -87,9 +94,20 @@ class AgreementStore(StoreBase):
             raise RecordError(f"document {half.hash[:12]} was revoked by the owner")
         numbered = self._number(cache, half, halves)
         stored = replace(agreement, revision=numbered.revision)
+        before = self._shelf.get(cache, AgreementRecord, key_of(agreement))
+        if before is not None and before.created == agreement.created:
+            # The same one with new code: it was used while that was written.
+            stored = replace(
+                stored,
+                uses=max(before.uses, stored.uses),
+                last_used=max(before.last_used or 0, stored.last_used or 0) or None,
+            )
         self._shelf.put(cache, document)
         self._shelf.put(cache, numbered)
         self._shelf.put(cache, stored)
+        if stored.role is AgreementRole.PROVIDER:
+            most = self._limits.max_provided
+            trim_agreements(self._shelf, cache, stored, most=most, spare=spare)
         return stored
 
     def agreements(
@@ -264,13 +282,16 @@ class AgreementStore(StoreBase):
         *,
         state: AgreementState | None = None,
     ) -> AgreementRecord:
-        """Replace the test outcomes of one agreement and return it as it is now.
+        """Add test outcomes to one agreement and return it as it is now.
 
         Args:
+            tests: Those that are new; others stay, as another channel may have added
+                them.
             state: The new state of the agreement; None keeps the present one.
         """
         stored = self._shelf.get(cache, AgreementRecord, key_of(agreement))
-        changed = replace(stored or agreement, tests=dict(tests))
+        known = stored or agreement
+        changed = replace(known, tests={**known.tests, **tests})
         # A revocation by the owner in the meantime must not be undone.
         if state is not None and changed.state is not AgreementState.REVOKED:
             changed = replace(changed, state=state)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cache.parts.shelf import StoreBase, key_of, write_transaction
+from cache.errors import RecordError
+from cache.parts.shelf import StoreBase, key_of, read_transaction, write_transaction
 from cache.records.calls import CallRecord
 from cache.rows import Rows
 
@@ -26,10 +27,20 @@ class CallStore(StoreBase):
         """Store a call that is about to be sent, or its outcome."""
         self._shelf.put(cache, record, keep=KEEP_CALLS)
 
-    def kept_call(self, call_id: str, *, now: float) -> CallRecord | None:
-        """Return a call, or None if it is absent, too old or damaged."""
-        found = self._get(CallRecord, f"call/{call_id}")
-        return None if found is None or _is_old(found, now) else found
+    @read_transaction
+    def kept_call(self, cache: Rows, call_id: str, *, now: float) -> CallRecord | None:
+        """Return a call, or None if it is absent or too old.
+
+        Raises:
+            RecordError: It is damaged, so that nobody knows what became of it.
+        """
+        where = f"call/{call_id}"
+        if where not in cache:
+            return None
+        found = self._shelf.get(cache, CallRecord, where)
+        if found is None:
+            raise RecordError("the record of this idempotency_key is damaged")
+        return None if _is_old(found, now) else found
 
     def drop_call(self, call_id: str) -> None:
         """Forget a call that was certainly not run."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
+from cache.parts.bounds import STRANGERS, user_of
 from cache.parts.shelf import Shelf, StoreBase, key_of, write_transaction
 from cache.records.peers import MAX_KEY_COUNTER, KeyRecord
 from cache.records.records import AgreementRole
@@ -23,6 +24,9 @@ MAX_KEYS = 8192
 
 MAX_PEER_KEYS = 128
 "Keys kept for one peer and role."
+
+PRUNE_EVERY = 60.0
+"Seconds from one look through all keys to the next, however many peers ask for room."
 
 KEEP_ENDED = 3600.0
 """Seconds for which an expired key is remembered, so that a peer with a slow clock
@@ -37,12 +41,22 @@ class KeyStore(StoreBase):
     A key is identified by our role, the peer's DID as on the wire, and its id.
     """
 
+    _pruned = -PRUNE_EVERY
+    "When all keys were looked through last."
+
     @write_transaction
     def save_key(self, cache: Rows, record: KeyRecord, *, now: float) -> bool:
-        """Drop expired keys and store a new one; return whether there was room."""
+        """Drop expired keys and store a new one; return whether there was room.
+
+        Peers about whom the owner decided nothing get none of the last half.
+        """
         area = f"key/{record.role}/{record.peer_did}/"
-        for prefix, most in ((area, MAX_PEER_KEYS), ("key/", MAX_KEYS)):
-            if len(cache.keys(prefix)) >= most:
+        in_all = MAX_KEYS
+        if user_of(self._shelf, cache, record.peer_did) == STRANGERS:
+            in_all = MAX_KEYS // 2
+        for prefix, most in ((area, MAX_PEER_KEYS), ("key/", in_all)):
+            is_full = len(cache.keys(prefix)) >= most
+            if is_full and (prefix == area or abs(now - self._pruned) >= PRUNE_EVERY):
                 self._prune(cache, prefix, now)
             if len(cache.keys(prefix)) >= most:
                 return False
@@ -156,6 +170,8 @@ class KeyStore(StoreBase):
         return answer
 
     def _prune(self, cache: Rows, prefix: str, now: float) -> None:
+        if prefix == "key/":
+            self._pruned = now
         for record in self._shelf.scan(cache, KeyRecord, prefix):
             if record.expires + KEEP_ENDED <= now:
                 cache.delete(key_of(record))

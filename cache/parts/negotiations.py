@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from cache.parts.bounds import STRANGERS, Sized, surplus, user_of
 from cache.parts.shelf import StoreBase, key_of, read_transaction, write_transaction
 from cache.records.negotiations import NegotiationRecord, StandingRecord
+from cache.records.records import AgreementRole
 from cache.rows import Rows
 
 __all__ = ["MAX_STANDING", "NegotiationStore"]
 
 MAX_STANDING = 1000
 "Decisions of the owner for later negotiations that are kept, the newest ones."
+
+OWN_CALLS = "owner"
+"Stands for our own calls where the records of negotiations are counted."
 
 
 class NegotiationStore(StoreBase):
@@ -21,13 +27,35 @@ class NegotiationStore(StoreBase):
 
     @write_transaction
     def save_negotiation(self, cache: Rows, negotiation: NegotiationRecord) -> None:
-        """Store or replace a negotiation; over a limit the oldest failed ones go."""
+        """Store or replace a negotiation; over a bound the oldest go.
+
+        They are those of whoever has most; see `surplus`.
+        """
         agreed = replace(negotiation, outcome="agreed")
         other = replace(negotiation, outcome="")
         for key in {key_of(agreed), key_of(other)} - {key_of(negotiation)}:
             cache.delete(key)
         self._shelf.put(cache, negotiation)
-        self._prune_negotiations(cache)
+        self._prune_negotiations(cache, agreed=negotiation.agreed)
+
+    @write_transaction
+    def change_negotiation(
+        self,
+        cache: Rows,
+        negotiation_id: str,
+        change: Callable[[NegotiationRecord], NegotiationRecord],
+    ) -> None:
+        """Change a stored negotiation, if it is still there.
+
+        Args:
+            change: Makes the new record of the stored one, so that what others changed
+                meanwhile stays; may be called several times.
+        """
+        for key in cache.keys("negotiation/"):
+            if key.rpartition("/")[2] == negotiation_id:
+                stored = self._shelf.get(cache, NegotiationRecord, key)
+                if stored is not None:
+                    self._shelf.put(cache, change(stored))
 
     @read_transaction
     def negotiations(self, cache: Rows, *, limit: int = 100) -> list[NegotiationRecord]:
@@ -100,13 +128,25 @@ class NegotiationStore(StoreBase):
 
     # Internal; these run in the database's thread.
 
-    def _prune_negotiations(self, cache: Rows) -> None:
-        total = 0
-        rows = cache.sizes("negotiation/other/", descending=True)
-        for count, (key, size) in enumerate(rows, start=1):
-            total += size
-            if (
-                count > self._limits.max_failed_negotiations
-                or total > self._limits.max_failed_bytes
-            ):
-                cache.delete(key)
+    def _prune_negotiations(self, cache: Rows, *, agreed: bool) -> None:
+        limits = self._limits
+        area, count, size = (
+            ("agreed", limits.max_agreed_negotiations, limits.max_agreed_bytes)
+            if agreed
+            else ("other", limits.max_failed_negotiations, limits.max_failed_bytes)
+        )
+        rows = cache.sizes(f"negotiation/{area}/")
+        if len(rows) <= count and sum(size for _, size in rows) <= size:
+            return
+        sized = [Sized(key, one, self._caller(cache, key)) for key, one in rows]
+        for key in surplus(sized, count=count, size=size):
+            cache.delete(key)
+
+    def _caller(self, cache: Rows, key: str) -> str:
+        """Return the user whose call the negotiation was for."""
+        record = self._shelf.get(cache, NegotiationRecord, key)
+        if record is None:
+            return STRANGERS
+        if record.role is AgreementRole.REQUESTER:
+            return OWN_CALLS
+        return user_of(self._shelf, cache, record.peer_did)

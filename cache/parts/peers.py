@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
+from cache.parts.bounds import is_stranger
 from cache.parts.shelf import StoreBase, key_of, read_transaction, write_transaction
+from cache.records.negotiations import NegotiationRecord
 from cache.records.peers import (
     AddressRecord,
     AliasRecord,
@@ -13,6 +16,7 @@ from cache.records.peers import (
     PeerRecord,
     PeerState,
     PinRecord,
+    RulingRecord,
 )
 from cache.rows import Rows
 
@@ -21,6 +25,10 @@ __all__ = ["MAX_DIDS", "PeerStore"]
 MAX_DIDS = 20_000
 """DIDs whose keys are remembered. Above it the longest unchanged ones are dropped,
 except those of peers that the owner allowed or blocked."""
+
+
+PASSING_AT_ONCE = 100
+"Passing peers that are dropped in one transaction."
 
 
 class PeerStore(StoreBase):
@@ -37,7 +45,7 @@ class PeerStore(StoreBase):
         is_new = key_of(peer) not in cache
         before = self._shelf.get(cache, PeerRecord, key_of(peer))
         self._put_peer(cache, peer, before=before)
-        if is_new and _is_stranger(peer):
+        if is_new and is_stranger(peer):
             self._prune_strangers(cache)
 
     @write_transaction
@@ -55,11 +63,15 @@ class PeerStore(StoreBase):
         Args:
             shown_did: The DID it used; kept as an alias, of which there are at most 8.
             state: The owner's new decision about it; None keeps the present one.
+                `WAITING` is none: it never takes the place of a decision.
         """
         found = self._shelf.get(cache, PeerRecord, f"peer/{did}")
         known = found or PeerRecord(
             did=did, state=PeerState.UNKNOWN, first_seen=now, last_seen=now
         )
+        if state is PeerState.WAITING and known.state is not PeerState.UNKNOWN:
+            # The owner may have decided since the peer was looked up.
+            state = None
         aliases = set(known.aliases) | ({shown_did} - {did})
         peer = replace(
             known,
@@ -68,7 +80,9 @@ class PeerStore(StoreBase):
             aliases=tuple(sorted(aliases)[:8]),
         )
         self._put_peer(cache, peer, before=found)
-        if found is None and _is_stranger(peer):
+        if state in {PeerState.ALLOWED, PeerState.BLOCKED}:
+            self._note_ruling(cache, now)
+        if found is None and is_stranger(peer):
             self._prune_strangers(cache)
 
     def peers(self) -> list[PeerRecord]:
@@ -81,17 +95,20 @@ class PeerStore(StoreBase):
         return self._get(PeerRecord, f"peer/{did}")
 
     @read_transaction
-    def peers_known_as(self, cache: Rows, did: str) -> list[PeerRecord]:
-        """Return the peers that have `did` as their own DID or as another one.
+    def peers_known_as(self, cache: Rows, *dids: str) -> list[PeerRecord]:
+        """Return the peers that have one of `dids` as their own DID or as another one.
 
-        There may be two: the owner can name a DID before its peer is met under its
+        There may be several: the owner can name a DID before its peer is met under its
         canonical one.
         """
-        own = self._shelf.get(cache, PeerRecord, f"peer/{did}")
-        alias = self._shelf.get(cache, AliasRecord, f"alias/{did}")
-        found = [own]
-        if alias is not None:
-            found.append(self._shelf.get(cache, PeerRecord, f"peer/{alias.did}"))
+        names = set(dids)
+        for did in dids:
+            alias = self._shelf.get(cache, AliasRecord, f"alias/{did}")
+            if alias is not None:
+                names.add(alias.did)
+        found = [
+            self._shelf.get(cache, PeerRecord, f"peer/{name}") for name in sorted(names)
+        ]
         return [peer for peer in found if peer is not None]
 
     def canonical_did(self, did: str) -> str:
@@ -115,7 +132,44 @@ class PeerStore(StoreBase):
         ]
         if peer is not None:
             self._drop_aliases(cache, peer, peer.aliases)
+            self._note_ruling(cache, peer.last_seen)
         return sum([*dropped, bool(cache.delete(f"peer/{did}"))])
+
+    def forget_passing(
+        self, *, unseen_since: float, keep: Collection[str] = ()
+    ) -> list[str]:
+        """Drop peers without agreement or decision that were not seen for long.
+
+        With each go its aliases, its pins, the keys of its DIDs and the negotiations
+        with it. Each step is a short transaction, so calls go on meanwhile.
+
+        Args:
+            unseen_since: Peers seen at or after this time stay; seconds since 1970.
+            keep: DIDs that stay, such as those of the configuration.
+
+        Returns:
+            The DIDs of the peers that were dropped.
+        """
+        agreed = {
+            # Peer is the fourth part of the keys of both roles; see `key_of`.
+            key.split("/")[3]
+            for key in self._database.read(lambda cache: cache.keys("agreement/"))
+        }
+        spared = agreed.union(keep)
+
+        def passing(peer: PeerRecord) -> bool:
+            named = spared.isdisjoint({peer.did, *peer.aliases})
+            return is_stranger(peer) and named and peer.last_seen < unseen_since
+
+        gone = [peer.did for peer in self._scan(PeerRecord, "peer/") if passing(peer)]
+        dropped: dict[str, str] = {}
+        for start in range(0, len(gone), PASSING_AT_ONCE):
+            part = gone[start : start + PASSING_AT_ONCE]
+            for peer in self._drop_passing(part, passing):
+                dropped |= dict.fromkeys((peer.did, *peer.aliases), peer.did)
+        if dropped:
+            self._drop_negotiations(dropped)
+        return sorted(set(dropped.values()))
 
     # Pins
 
@@ -183,14 +237,44 @@ class PeerStore(StoreBase):
         """Drop the record of a DID's keys; return whether there was one."""
         return self._database.write(lambda cache: bool(cache.delete(f"did_keys/{did}")))
 
+    def _drop_negotiations(self, dids: Collection[str]) -> None:
+        """Drop the negotiations with peers, one transaction each."""
+        for key in self._database.read(lambda cache: cache.keys("negotiation/")):
+            record = self._get(NegotiationRecord, key)
+            if record is not None and record.peer_did in dids:
+                self._database.write(partial(_delete, key=key))
+
     # Internal; these run in the database's thread.
+
+    def _note_ruling(self, cache: Rows, now: float) -> None:
+        """Change the row by which other daemons notice a decision about a peer."""
+        self._shelf.put(cache, RulingRecord(now))
+
+    @write_transaction
+    def _drop_passing(
+        self, cache: Rows, dids: Sequence[str], passing: Callable[[PeerRecord], bool]
+    ) -> list[PeerRecord]:
+        found = [self._shelf.get(cache, PeerRecord, f"peer/{did}") for did in dids]
+        # One that was seen meanwhile stays.
+        gone = [peer for peer in found if peer is not None and passing(peer)]
+        names = {did for peer in gone for did in (peer.did, *peer.aliases)}
+        if names:
+            for pin in self._shelf.scan(cache, PinRecord, "pin/"):
+                if pin.did in names:
+                    self._drop_pin(cache, pin)
+        for did in names:
+            cache.delete(f"did_keys/{did}")
+        for peer in gone:
+            self._drop_aliases(cache, peer, peer.aliases)
+            cache.delete(key_of(peer))
+        return gone
 
     def _prune_strangers(self, cache: Rows) -> None:
         limit = self._limits.max_strangers
         if len(cache.keys("peer/")) <= limit:
             return
         peers = self._shelf.scan(cache, PeerRecord, "peer/")
-        strangers = sorted(filter(_is_stranger, peers), key=lambda peer: peer.last_seen)
+        strangers = sorted(filter(is_stranger, peers), key=lambda peer: peer.last_seen)
         # A tenth more than needed, so that a flood of strangers rarely pays for this.
         surplus = len(strangers) - limit
         if surplus > 0:
@@ -224,10 +308,9 @@ class PeerStore(StoreBase):
         return bool(cache.delete(key_of(pin)))
 
 
+def _delete(cache: Rows, *, key: str) -> bool:
+    return cache.delete(key)
+
+
 def _address(pin: PinRecord) -> AddressRecord:
     return AddressRecord(pin.agent, pin.url, pin.created)
-
-
-def _is_stranger(record: PeerRecord) -> bool:
-    said_nothing = record.state in {PeerState.UNKNOWN, PeerState.WAITING}
-    return said_nothing and not record.names

@@ -25,6 +25,7 @@ from cache.records.peers import (
     KeyRecord,
     PeerRecord,
     PinRecord,
+    RulingRecord,
 )
 from cache.records.records import (
     KINDS,
@@ -38,7 +39,7 @@ from cache.records.records import (
     open_envelope,
     seal,
 )
-from cache.rows import Row, Rows, StoreBackend
+from cache.rows import Room, Row, Rows, StoreBackend
 
 __all__ = [
     "Damage",
@@ -99,6 +100,8 @@ def key_of(record: Record) -> str:
             return f"peer/{record.did}"
         case AliasRecord():
             return f"alias/{record.alias}"
+        case RulingRecord():
+            return "ruling/last"
         case PinRecord():
             return f"pin/{record.url}"
         case AddressRecord():
@@ -212,6 +215,16 @@ class StoreLimits:
     """Bytes of all kept negotiations without agreement; one transcript can have
     megabytes."""
 
+    max_agreed_negotiations: int = 10_000
+    "Negotiations with an agreement that are kept; the bounds are shared by who called."
+
+    max_agreed_bytes: int = 256 * 1024 * 1024
+    "Bytes of all kept negotiations with an agreement."
+
+    max_provided: int = 2000
+    """Agreements that one peer may have called for, or all peers together about which
+    the owner decided nothing; the longest unused go first."""
+
     max_strangers: int = 1000
     "Peers kept about which the owner decided nothing; the longest unseen go first."
 
@@ -285,6 +298,22 @@ class StoreBase:
         """Read everything; return the faults of the whole store, and damaged rows."""
         self._database.read(self._shelf.check)
         return self._database.check(), self.damaged
+
+    def probe(self) -> None:
+        """Write something and read it back; see `StoreBackend.probe`."""
+        self._database.probe()
+
+    def room(self) -> Room | None:
+        """Return the room where the store is; see `StoreBackend.room`."""
+        return self._database.room()
+
+    def check_file(self) -> list[str]:
+        """Return the faults of the whole store, without a look at each record."""
+        return self._database.check()
+
+    def compact(self) -> tuple[int, int]:
+        """Give back the room of what was deleted; see `StoreBackend.compact`."""
+        return self._database.compact()
 
     # For the parts.
 

@@ -142,6 +142,9 @@ class StandingRecord(Record, kind="standing"):
     half: JsonObject | None = None
     "The half that the owner saw: `text`, `origin` and `capabilities`."
 
+    capability: Annotated[str, Field(max_length=1024)] | None = None
+    "Full name of the capability that is allowed or refused; None for a document."
+
     note: Annotated[str, Field(max_length=16 * 1024)] = ""
     "The owner's note in words."
 

@@ -20,6 +20,7 @@ __all__ = [
     "PeerRecord",
     "PeerState",
     "PinRecord",
+    "RulingRecord",
 ]
 
 MAX_DID_KEYS = 16
@@ -83,6 +84,18 @@ class AliasRecord(Record, kind="alias"):
 
     did: Did
     "The peer's, in its canonical form."
+
+
+@dataclass(frozen=True)
+class RulingRecord(Record, kind="ruling"):
+    """Changes with each decision of the owner's about a peer; there is one.
+
+    Peers are written with every channel, so daemons that share a store could not tell
+    a decision by a change of those. Here they can: see `Store.changes`.
+    """
+
+    at: Seconds
+    "Time of the last decision, in seconds since 1970."
 
 
 @dataclass(frozen=True)

@@ -13,25 +13,30 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from typing import TypeVar
 
-from cache.errors import StoreUnavailable
+from cache.errors import StoreFull, StoreUnavailable
 from cache.redis.place import RedisPlace
 from cache.redis.rows import Names, RedisRows, Remembered, RememberedReader, area_of
 from cache.redis.server import (
     Conflict,
     Dial,
     RedisConnection,
+    RedisServerError,
     RedisTimes,
     ServerSuitability,
     dial,
     examine,
     explain,
+    is_closed,
     is_failure,
+    is_full,
     is_outage,
+    room_of,
 )
-from cache.rows import Rows
+from cache.rows import Room, Rows
 
 __all__ = ["RedisDatabase"]
 
@@ -44,8 +49,9 @@ class RedisDatabase:
     """See `cache.rows.StoreBackend`.
 
     All work runs in one thread over one connection, so that callers from any thread
-    take turns. While the server cannot be reached, calls fail at once; a new
-    connection is tried now and then.
+    take turns. Only the first calls after a failure wait for the server; from then on
+    calls fail at once, or read what is remembered, until a new connection stands. One
+    is tried now and then, at the request of a call that hardly waits for it.
     """
 
     def __init__(
@@ -77,8 +83,9 @@ class RedisDatabase:
         self._remembered = Remembered()
         self._wire: RedisConnection | None = None
         self._standing: ServerSuitability | None = None
-        self._away_since: float | None = None
+        self._outage: _Outage | None = None
         self._next_try = 0.0
+        self._trying = threading.Lock()
         self._is_open = True
         self._closing = threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="anpd-store")
@@ -101,14 +108,16 @@ class RedisDatabase:
     def read(self, work: Callable[[Rows], T]) -> T:
         """See `StoreBackend.read`; in an outage it reads rows that were read lately."""
 
-        def remember(exc: _Away) -> T:
+        try:
+            return self._in_thread(
+                lambda wire: work(RedisRows(self._reader(wire, watching=False))),
+                reads=True,
+            )
+        except _Away as exc:
+            # Here, not in our thread, which may be trying to connect meanwhile.
             if exc.since + self._times.away < time.monotonic():
-                raise exc
+                raise
             return work(RedisRows(RememberedReader(self._remembered, exc)))
-
-        return self._in_thread(
-            lambda wire: work(RedisRows(self._reader(wire, watching=False))), remember
-        )
 
     def write(self, work: Callable[[Rows], T]) -> T:
         """See `StoreBackend.write`."""
@@ -148,6 +157,25 @@ class RedisDatabase:
         standing = self._in_thread(lambda wire: self._standing)
         return [] if standing is None else list(standing.warnings)
 
+    def probe(self) -> None:
+        """See `StoreBackend.probe`."""
+        name = self._names.probe
+
+        def work(wire: RedisConnection) -> None:
+            wire.change([("SET", name, "probe", "PX", 60_000)])
+            if wire.call("GET", name) != b"probe":
+                raise RedisServerError(f"cache: {self._place.shown} forgets at once")
+
+        self._in_thread(work)
+
+    def room(self) -> Room | None:
+        """See `StoreBackend.room`: what `maxmemory` of the server leaves."""
+        return self._in_thread(room_of)
+
+    def compact(self) -> tuple[int, int]:
+        """See `StoreBackend.compact`; the server has no gaps to close."""
+        return 0, 0
+
     def close(self) -> None:
         """See `StoreBackend.close`."""
         with self._closing:
@@ -156,43 +184,72 @@ class RedisDatabase:
             self._thread.submit(self._hang_up).result()
             self._thread.shutdown()
 
-    # Internal; all of these but `_in_thread` run in our thread.
+    # Internal; all of these but `_in_thread` and `_wait_for_server` run in our thread.
 
     def _in_thread(
-        self,
-        work: Callable[[RedisConnection], T],
-        when_away: Callable[[_Away], T] | None = None,
+        self, work: Callable[[RedisConnection], T], *, reads: bool = False
     ) -> T:
-        def guarded() -> T:
-            try:
-                result = work(self._connected())
-            except Exception as exc:
-                if isinstance(exc, _Away):
-                    away: StoreUnavailable = exc
-                elif is_failure(exc):
-                    away = self._note_failure(exc)
-                else:
-                    raise
-            else:
-                self._note_success()
-                return result
-            if isinstance(away, _Away) and when_away is not None:
-                return when_away(away)
-            raise away
+        """Run `work` in our thread; `_Away` while the server does not answer.
 
+        Args:
+            reads: It changes nothing, so whatever fails is the server's fault.
+        """
         if not self._is_open:
             raise StoreUnavailable(f"cache: {self._place.shown} is closed")
-        return self._thread.submit(guarded).result()
+        if self._outage is not None:
+            self._wait_for_server()
+        return self._thread.submit(self._guarded, work, reads).result()
+
+    def _wait_for_server(self) -> None:
+        """Give the server a moment to be back, if it is time to try; `_Away` if not.
+
+        At most one call a second does so, and for a moment only: a server that takes
+        connections and says nothing must not hold everybody up again and again.
+        """
+        outage = self._outage
+        if outage is None:
+            return
+        if time.monotonic() >= self._next_try and self._trying.acquire(blocking=False):
+            trial = self._thread.submit(self._guarded, lambda wire: None, True, True)
+            trial.add_done_callback(lambda _: self._trying.release())
+            wait([trial], timeout=self._times.patience)
+        if (outage := self._outage) is not None:
+            raise outage.error()
+
+    def _guarded(
+        self, work: Callable[[RedisConnection], T], reads: bool, tries: bool = False
+    ) -> T:
+        if self._outage is not None and not tries:
+            raise self._outage.error()
+        was_open = self._wire is not None
+        try:
+            result = self._with_wire(work, again=was_open)
+        except Exception as exc:
+            if not is_failure(exc):
+                raise
+            raise self._note_failure(exc, reads=reads) from exc
+        self._note_success()
+        return result
+
+    def _with_wire(self, work: Callable[[RedisConnection], T], *, again: bool) -> T:
+        """Run `work`; once more on a new connection if the old one was found closed.
+
+        A server that was restarted closes connections that nobody used meanwhile. Of a
+        change nothing was sent yet then, so it is made once.
+        """
+        wire = self._connected()
+        try:
+            return work(wire)
+        except Exception as exc:
+            if not again or wire.changing or not is_closed(exc):
+                raise
+        self._hang_up()
+        return work(self._connected())
 
     def _connected(self) -> RedisConnection:
         """Return the connection; a new one only after the server was examined."""
         if self._wire is not None:
             return self._wire
-        if self._away_since is not None and time.monotonic() < self._next_try:
-            raise _Away(
-                f"cache: {self._place.shown} is away; check that the server runs",
-                self._away_since,
-            )
         self._wire = wire = self._dial(self._place, self._times)
         standing = examine(wire, self._names, self._place, owner=self._owner)
         if not standing.is_known:
@@ -235,33 +292,38 @@ class RedisDatabase:
                 wire.change([("PING",)])
             raise
         # Forgotten first: if the answer is lost, it is unknown which state holds.
-        self._remembered.forget(rows.written)
+        forgotten = self._remembered.forget(rows.written)
         wire.change(rows.commands(self._names) or [("PING",)])
+        # Otherwise every count of a use would leave nothing for an outage.
+        self._remembered.note_change(rows.changes, forgotten)
         return result
 
     def _reader(self, wire: RedisConnection, *, watching: bool) -> _WireReader:
         return _WireReader(wire, self._names, self._remembered, watching=watching)
 
-    def _note_failure(self, exc: Exception) -> StoreUnavailable:
+    def _note_failure(self, exc: Exception, *, reads: bool) -> StoreUnavailable:
         # Also when only a command failed, since the watches are lost then.
         self._hang_up()
         said = explain(exc, self._place)
-        if self._standing is None or not is_outage(exc):
-            return StoreUnavailable(said)
+        # A server that refuses one change, such as a full one, can still be read.
+        is_away = reads or is_outage(exc)
+        if self._standing is None or not is_away:
+            return StoreFull(said) if is_full(exc) else StoreUnavailable(said)
         now = time.monotonic()
         self._next_try = now + self._times.retry
-        if self._away_since is None:
-            self._away_since = now
+        before = self._outage
+        self._outage = _Outage(said, now if before is None else before.since)
+        if before is None:
             logger.error("store away reason=%s", said)
-        return _Away(said, self._away_since)
+        return self._outage.error()
 
     def _note_success(self) -> None:
-        since, self._away_since = self._away_since, None
-        if since is not None:
+        outage, self._outage = self._outage, None
+        if outage is not None:
             logger.warning(
                 "store back url=%s after=%.1f",
                 self._place.shown,
-                time.monotonic() - since,
+                time.monotonic() - outage.since,
             )
 
     def _hang_up(self) -> None:
@@ -322,6 +384,21 @@ class _Away(StoreUnavailable):
     def __init__(self, said: str, since: float) -> None:
         super().__init__(said)
         self.since = since
+
+
+@dataclass(frozen=True, slots=True)
+class _Outage:
+    """A time in which the server does not answer."""
+
+    said: str
+    "The last failure, for the owner."
+
+    since: float
+    "Its beginning, on the monotonic clock."
+
+    def error(self) -> _Away:
+        """Return an error for one caller."""
+        return _Away(self.said, self.since)
 
 
 def _range(prefix: str) -> tuple[str | bytes, str | bytes]:

@@ -8,7 +8,7 @@ that were read lately are remembered for the time in which the server is away.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from cache.errors import RecordError
@@ -46,6 +46,7 @@ class Names:
         self._prefix = prefix
         self.index = f"{prefix}:keys"
         self.about = f"{prefix}:about"
+        self.probe = f"{prefix}:probe"
 
     def row(self, key: str) -> str:
         """Return the name of a row."""
@@ -178,6 +179,14 @@ class RedisRows:
         """The keys of the rows that change."""
         return list(self._written)
 
+    @property
+    def changes(self) -> dict[str, bytes | None]:
+        """The stored forms of the rows that change; None is for a deleted one."""
+        return {
+            key: None if written is None else written[0]
+            for key, written in self._written.items()
+        }
+
     def commands(self, names: Names) -> list[Command]:
         """Return the commands that make the changes, for one transaction."""
         commands: list[Command] = []
@@ -256,18 +265,36 @@ class Remembered:
         else:
             self._drop(("range", prefix))
 
-    def forget(self, keys: Iterable[str]) -> None:
-        """Forget rows that change, and every range they may be in."""
+    def forget(self, keys: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Forget rows that change, and every range they may be in.
+
+        Returns:
+            The ranges, by prefix, for `note_change` when the change has been made.
+        """
         changed = list(keys)
         for key in changed:
             self._drop(("row", key))
-        ranges = [
-            entry
-            for entry in self._entries
-            if entry[0] == "range" and any(k.startswith(entry[1]) for k in changed)
-        ]
-        for entry in ranges:
-            self._drop(entry)
+        ranges = {
+            name[1]: entry
+            for name, entry in self._entries.items()
+            if isinstance(entry, tuple) and any(k.startswith(name[1]) for k in changed)
+        }
+        for prefix in ranges:
+            self._drop(("range", prefix))
+        return ranges
+
+    def note_change(
+        self, changes: Mapping[str, bytes | None], ranges: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        """Remember rows as they were changed, and the ranges that `forget` gave."""
+        for key, data in changes.items():
+            self.note_row(key, data)
+        for prefix, before in ranges.items():
+            keys = set(before)
+            for key, data in changes.items():
+                if key.startswith(prefix):
+                    (keys.discard if data is None else keys.add)(key)
+            self.note_range(prefix, sorted(keys))
 
     def row(self, key: str) -> bytes | None:
         """Return a row; KeyError if it is not remembered."""

@@ -12,6 +12,7 @@ from cache.errors import CacheError, StoreUnavailable
 from cache.records.records import FORMAT
 from cache.redis.place import RedisPlace
 from cache.redis.rows import Command, Names
+from cache.rows import Room
 
 __all__ = [
     "Conflict",
@@ -23,8 +24,11 @@ __all__ = [
     "dial",
     "examine",
     "explain",
+    "is_closed",
     "is_failure",
+    "is_full",
     "is_outage",
+    "room_of",
 ]
 
 _INSTALL = "cache: a store on Redis needs one more package: pip install 'anpd[redis]'"
@@ -39,14 +43,17 @@ class RedisTimes:
     connect: float = 2.0
     "Seconds to connect."
 
-    answer: float = 5.0
-    "Seconds to wait for one answer."
+    answer: float = 2.0
+    """Seconds to wait for one answer. All callers wait with it, once in an outage."""
 
     contention: float = 5.0
     "Seconds for which a change is repeated while other daemons change the same rows."
 
     retry: float = 1.0
     "Seconds after a failure in which the server is not asked again."
+
+    patience: float = 0.1
+    "Seconds for which a call in an outage waits to see whether the server is back."
 
     away: float = 60.0
     """Seconds of an outage in which rows read before still count, so that calls go on;
@@ -105,6 +112,8 @@ class RedisConnection:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._watching = False
+        self.changing = False
+        "True once a change was sent, until its answer came."
 
     def call(self, *command: str | bytes | int) -> Any:
         """Send one command and return its answer."""
@@ -131,6 +140,7 @@ class RedisConnection:
         """
         whole: list[Command] = [("MULTI",), *commands, ("EXEC",)]
         self._watching = False
+        self.changing = True
         self._connection.send_packed_command(self._connection.pack_commands(whole))
         refusal: Exception | None = None
         answer: Any = None
@@ -141,6 +151,7 @@ class RedisConnection:
                 # The first error gives the reason; EXEC then only reports that one
                 # occurred.
                 refusal = refusal or exc
+        self.changing = False
         if refusal is not None:
             raise refusal
         if answer is None:
@@ -243,6 +254,8 @@ def explain(exc: Exception, place: RedisPlace) -> str:
     errors = _redis().exceptions
     if isinstance(exc, RedisServerError):
         return str(exc)
+    if isinstance(exc, errors.ReadOnlyError):
+        return f"cache: {place.shown} is a replica by now; name the primary"
     if isinstance(exc, errors.OutOfMemoryError):
         return (
             f"cache: no space left at {place.shown}; raise its maxmemory and try again"
@@ -282,7 +295,31 @@ def explain(exc: Exception, place: RedisPlace) -> str:
 def is_outage(exc: Exception) -> bool:
     """Return whether the server cannot be reached, but may be reachable later."""
     redis = _redis()
-    return isinstance(exc, redis.ConnectionError | redis.TimeoutError | OSError)
+    # One that took the server's place and cannot be our store may be gone again, too.
+    outages = redis.ConnectionError | redis.TimeoutError | OSError | RedisServerError
+    return isinstance(exc, outages)
+
+
+def is_closed(exc: Exception) -> bool:
+    """Return whether the server closed the connection; it may take a new one."""
+    redis = _redis()
+    if isinstance(exc, redis.TimeoutError | TimeoutError):
+        return False
+    return isinstance(exc, redis.ConnectionError | OSError)
+
+
+def is_full(exc: Exception) -> bool:
+    """Return whether the server has no memory left for a change."""
+    return isinstance(exc, _redis().OutOfMemoryError)
+
+
+def room_of(wire: RedisConnection) -> Room | None:
+    """Return the room that `maxmemory` leaves; None without one."""
+    info = _info(wire)
+    total, used = info.get("maxmemory", "0"), info.get("used_memory", "0")
+    if not (total.isdigit() and used.isdigit() and int(total)):
+        return None
+    return Room(max(0, int(total) - int(used)), int(total))
 
 
 def is_failure(exc: Exception) -> bool:

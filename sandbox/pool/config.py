@@ -16,6 +16,12 @@ class SandboxConfig:
     max_workers: int = 64
     "Workers at a time; above it the longest unused one without a call ends."
 
+    share: float = 0.25
+    "Part of `max_workers` that one listed peer, or one address, may have."
+
+    idle_timeout: float = 300.0
+    "Seconds without a run after which a worker ends; the next run starts another."
+
     warm_workers: int = 1
     "Locked workers without a module that are kept ready."
 

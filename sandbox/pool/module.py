@@ -11,6 +11,7 @@ from sandbox.errors import CapabilityFailure, Finding, FrameError, SandboxError
 from sandbox.frames import pack
 from sandbox.lock.lockdown import Isolation
 from sandbox.pool.config import SandboxConfig
+from sandbox.pool.shares import OWNER, Share
 
 __all__ = ["Host", "Module", "OnCall", "Worker", "WorkerBackend", "error_of"]
 
@@ -102,6 +103,7 @@ class Module:
         code: str,
         protocol: str,
         peer: str,
+        share: Share = OWNER,
     ) -> None:
         self._host = host
         self.key = key
@@ -110,6 +112,11 @@ class Module:
         "SHA-256 of the source."
         self.protocol = protocol
         self.peer = peer
+        self.share = share
+        "Whose worker it is."
+        self.used = time.monotonic()
+        "When its last run began or ended."
+        self.unloaded = False
         self.worker: Worker | None = None
         self.busy = 0
         self.loading = asyncio.Lock()
@@ -172,6 +179,7 @@ class Module:
             raise
         finally:
             self.busy -= 1
+            self.used = time.monotonic()
         self._host.ran(self, None, seconds=time.monotonic() - began)
         return value
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import os
 import resource
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from sandbox.errors import SandboxError
@@ -16,6 +18,7 @@ from sandbox.lock.lockdown import Isolation
 from sandbox.pool.config import SandboxConfig
 from sandbox.pool.history import KILLS, History, Quarantine, Runs
 from sandbox.pool.module import Module, Worker, WorkerBackend, error_of
+from sandbox.pool.shares import NICE, Rank, current_share
 from sandbox.processes.process import ForkServer
 
 __all__ = ["Module", "Sandbox", "SandboxConfig"]
@@ -24,6 +27,9 @@ logger = logging.getLogger(__name__)
 
 _LEVELS = {"reduced": 0, "full-no-landlock": 1, "full": 1}
 "Rank of each level: seccomp covers a missing Landlock (SANDBOX.md, Layers)."
+
+_REST = 30.0
+"Most seconds between two looks for workers that are not used."
 
 _GROWTH_CHECK = 256
 "Requests between two checks of a worker's memory."
@@ -54,9 +60,15 @@ class Sandbox:
         self._modules: OrderedDict[str, Module] = OrderedDict()
         self._warm: list[Worker] = []
         self._warming: asyncio.Task[None] | None = None
+        self._resting: asyncio.Task[None] | None = None
         self._quarantine = Quarantine(self.config.quarantine)
         self.history = History()
         "Outcomes of the runs."
+
+    @property
+    def loaded(self) -> int:
+        """Number of modules that are kept loaded."""
+        return len(self._modules)
 
     @property
     def isolation(self) -> Isolation:
@@ -67,13 +79,15 @@ class Sandbox:
         """Start the backend; SandboxError if that fails."""
         await self._backend.start()
         self._keep_warm()
+        self._resting = asyncio.create_task(self._rest())
 
     async def close(self) -> None:
         """End every worker and the backend."""
-        if self._warming is not None:
-            self._warming.cancel()
-            await asyncio.gather(self._warming, return_exceptions=True)
-            self._warming = None
+        tasks = [task for task in (self._warming, self._resting) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._warming = self._resting = None
         for module in self._modules.values():
             if module.worker is not None:
                 module.worker.kill("the sandbox is closed")
@@ -94,6 +108,8 @@ class Sandbox:
     ) -> Module:
         """Load a source into a worker of its own, unless it is loaded already.
 
+        The worker counts for `current_share`.
+
         Args:
             key: Identifies the worker: role, protocol, revision and peer.
             origin: Author of the code. Only `rules` runs below the required level.
@@ -111,7 +127,15 @@ class Sandbox:
         if known is None or known.source != source:
             await self.unload(key)
             code = _digest(source)
-            known = Module(self, key, source, code=code, protocol=protocol, peer=peer)
+            known = Module(
+                self,
+                key,
+                source,
+                code=code,
+                protocol=protocol,
+                peer=peer,
+                share=current_share.get(),
+            )
             self._modules[key] = known
         try:
             self.refuse_quarantined(known)
@@ -129,8 +153,10 @@ class Sandbox:
     async def unload(self, key: str) -> None:
         """End the worker of `key`; does nothing when there is none."""
         module = self._modules.pop(key, None)
-        if module is not None and module.worker is not None:
-            module.worker.kill("unloaded")
+        if module is not None:
+            module.unloaded = True
+            if module.worker is not None:
+                module.worker.kill("unloaded")
 
     async def worker_of(self, module: Module) -> Worker:
         """Return the module's worker; start and load one if necessary."""
@@ -138,7 +164,10 @@ class Sandbox:
         if worker is not None and self._usable(module, worker):
             return worker
         async with module.loading:
-            if self._modules.get(module.key) is not module:
+            if (
+                module.unloaded
+                or self._modules.setdefault(module.key, module) is not module
+            ):
                 raise SandboxError("crashed", "the module was unloaded")
             worker = module.worker
             if worker is not None and worker.alive and module.busy <= 1:
@@ -147,6 +176,9 @@ class Sandbox:
                 return worker
             self._make_room(module)
             worker = module.worker = await self._blank()
+            if module.share.rank is Rank.COMMON:
+                with suppress(OSError):
+                    os.setpriority(os.PRIO_PROCESS, worker.pid, NICE)
             reply, _ = await worker.ask_timed(
                 {
                     "op": "load",
@@ -316,26 +348,70 @@ class Sandbox:
                 worker.kill(f"it has grown by {grown} bytes")
 
     def _make_room(self, module: Module) -> None:
-        """End the longest unused worker without a call when there are too many."""
+        """End longest unused workers without a call where there are too many.
+
+        There is a bound for each share, one for the common rank and one for all. Its
+        own workers make room for a share; only where all together are too many one of
+        another goes, and first one of the common rank.
+
+        Raises:
+            SandboxError: All workers that could end are busy.
+        """
         # A module with a held lock is starting its worker: it counts, but must not end.
         live = [
             other
             for other in self._modules.values()
             if other is not module and (_idle(other) or _working(other))
         ]
-        surplus = len(live) + 1 - self.config.max_workers
-        for other in [other for other in live if _idle(other)]:
-            if surplus <= 0:
-                break
+        config, share = self.config, module.share
+        if share.rank is not Rank.OWNER:
+            own = [other for other in live if other.share == share]
+            most = max(1, int(config.max_workers * config.share))
+            live = _reduced(live, own, most, f"{most} workers for this peer")
+        if share.rank is Rank.COMMON:
+            common = [other for other in live if other.share.rank is Rank.COMMON]
+            most = max(1, config.max_workers // 2)
+            live = _reduced(live, common, most, f"{most} workers for unlisted peers")
+        # Sorting keeps the order of those that are equal, the longest unused one first.
+        order = sorted(live, key=lambda other: other.share.rank is not Rank.COMMON)
+        _reduced(live, order, config.max_workers, f"{config.max_workers} workers")
+
+    async def _rest(self) -> None:
+        """End workers that have not been used for long, and forget their modules."""
+        idle = self.config.idle_timeout
+        while True:
+            await asyncio.sleep(min(idle / 4, _REST))
+            latest = time.monotonic() - idle
+            for module in [
+                one
+                for one in self._modules.values()
+                if not _working(one) and one.busy == 0 and one.used < latest
+            ]:
+                # Whoever still has it goes on with a new worker.
+                del self._modules[module.key]
+                if module.worker is not None:
+                    module.worker.kill("not used for long")
+
+
+def _reduced(
+    live: list[Module], some: Iterable[Module], most: int, bound: str
+) -> list[Module]:
+    """End as many of `some` as are too many with one more; return who of `live` stays.
+
+    Raises:
+        SandboxError: Not enough of them are idle.
+    """
+    found = list(some)
+    surplus = len(found) + 1 - most
+    gone: list[Module] = []
+    for other in found:
+        if surplus > len(gone) and _idle(other):
             assert other.worker is not None
             other.worker.kill("room for another")
-            surplus -= 1
-        if surplus > 0:
-            raise SandboxError(
-                "error",
-                f"all {self.config.max_workers} workers are busy; try again",
-                limit=self.config.max_workers,
-            )
+            gone.append(other)
+    if surplus > len(gone):
+        raise SandboxError("error", f"all {bound} are busy; try again", limit=most)
+    return [other for other in live if other not in gone]
 
 
 def _digest(source: str) -> str:

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import socket
 from collections import OrderedDict
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from jsonschema import (
+    Draft202012Validator,
+    FormatChecker,
+    _keywords,
+    _legacy_keywords,
+    _utils,
+)
 from jsonschema.exceptions import SchemaError, ValidationError
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from sandbox.patterns.engine import compiled, matches
+from sandbox.patterns.schemas import pattern_faults
+from sandbox.patterns.translation import PatternError
 from sandbox.worker.channel import serve_frames
 
 __all__ = ["serve_schemas"]
@@ -21,13 +31,31 @@ __all__ = ["serve_schemas"]
 MAX_COMPILED = 256
 "Compiled validators that are kept."
 
+MAX_COMPILED_SIZE = 2 * 1024 * 1024
+"JSON of the schemas of all compiled validators that are kept, in bytes."
+
 MAX_FINDINGS = 10
 "Findings that are reported for one value."
 
 MAX_FINDING = 300
 "Longest finding, in characters."
 
-_compiled: OrderedDict[str, Draft202012Validator] = OrderedDict()
+_compiled: OrderedDict[str, tuple[Draft202012Validator, int]] = OrderedDict()
+
+
+class _LinearEngine:
+    """Takes the place of the module `re` where the library searches."""
+
+    @staticmethod
+    def search(pattern: str, text: str) -> bool:
+        """See `matches`."""
+        return matches(pattern, text)
+
+
+# The library has no option for another engine, and four keywords search: `pattern`,
+# `patternProperties`, `additionalProperties` and `unevaluatedProperties`; a `$schema`
+# inside a schema brings those of an older draft. This process only checks schemas.
+_keywords.re = _legacy_keywords.re = _utils.re = _LinearEngine
 
 
 def serve_schemas(channel: socket.socket, max_frame: int) -> None:
@@ -42,6 +70,8 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         findings = ["the schema or the value is nested too deeply"]
     except MemoryError:
         findings = ["the check ran out of memory"]
+    except PatternError as exc:
+        findings = [f"the schema cannot be used: {exc}"]
     except Unresolvable:
         findings = ["the schema refers to something that is not in it"]
     except Exception as exc:  # noqa: BLE001  # reported, one line below
@@ -54,10 +84,12 @@ def _judge(request: dict[str, Any]) -> list[str]:
     schema = request["schema"]
     if request["op"] == "check_schema":
         try:
-            Draft202012Validator.check_schema(schema)
+            # No formats: one of them is `regex`, which Python's own engine would judge.
+            Draft202012Validator.check_schema(schema, format_checker=FormatChecker(()))
         except SchemaError as exc:
             return [_words(exc)]
-        return []
+        faults = pattern_faults(schema, check=compiled)
+        return list(itertools.islice(faults, MAX_FINDINGS))
     if request["op"] == "validate_json":
         try:
             value = _parse(request["data"])
@@ -74,16 +106,19 @@ def _judge(request: dict[str, Any]) -> list[str]:
 
 
 def _validator(schema: Any) -> Draft202012Validator:
-    digest = hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()
-    validator = _compiled.get(digest)
-    if validator is None:
+    text = json.dumps(schema, sort_keys=True).encode()
+    digest = hashlib.sha256(text).hexdigest()
+    if digest not in _compiled:
         # The default registry would fetch remote references.
-        validator = Draft202012Validator(schema, registry=Registry())
-        _compiled[digest] = validator
-        if len(_compiled) > MAX_COMPILED:
+        _compiled[digest] = Draft202012Validator(schema, registry=Registry()), len(text)
+        # One peer's large schemas must not fill the memory of the next one's check.
+        while len(_compiled) > MAX_COMPILED or (
+            len(_compiled) > 1
+            and sum(size for _, size in _compiled.values()) > MAX_COMPILED_SIZE
+        ):
             _compiled.popitem(last=False)
     _compiled.move_to_end(digest)
-    return validator
+    return _compiled[digest][0]
 
 
 def _parse(data: bytes) -> Any:

@@ -19,6 +19,7 @@ from cache.records.peers import (
     PeerRecord,
     PeerState,
     PinRecord,
+    RulingRecord,
 )
 from cache.records.records import (
     AgreementRecord,
@@ -162,7 +163,7 @@ CALL = CallRecord(
 RECORDS = (
     *(DOCUMENT, HALF, AGREEMENT, NEGOTIATION, STANDING),
     *(PROVIDER_HALF, PROVIDER_AGREEMENT),
-    *(KNOWN_PEER, ALIAS, PIN, ADDRESS, DID_KEYS),
+    *(KNOWN_PEER, ALIAS, PIN, ADDRESS, DID_KEYS, RulingRecord(900.0)),
     *(SPEND, MODEL_CALL, KEY, REVOCATION, USAGE, CALL),
 )
 

@@ -356,6 +356,22 @@ async def test_a_hostile_schema_is_answered_while_others_are_served(
         assert answer["status"] in {"negotiating", "rejected"}
 
 
+@pytest.mark.parametrize("pattern", ["^(?!x)", r"(.)\\1", "(?i)a"])
+async def test_a_pattern_that_is_not_run_is_rejected_with_its_name_and_place(
+    house: House, pattern: str
+) -> None:
+    schema = {"type": "integer", "pattern": json.loads(f'"{pattern}"')}
+    candidate = with_number(await document_of(house), schema)
+    async with house.peer() as peer:
+        await peer.open()
+        await peer.send_meta(proposal(candidate))
+        answer = await peer.hear_meta()
+    assert answer["status"] == "rejected"
+    said = json.dumps(answer)
+    assert "request schema, /properties/input/properties/number/pattern: the " in said
+    assert "not supported" in said
+
+
 # --- the call ------------------------------------------------------------------------
 
 

@@ -19,13 +19,14 @@ from anp.protocols.envelope import ENVELOPE_URI
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.calls.caller import CallRequest, CallResult
 from anp.sidecar.consensus.entries import SUFFIX, ConsensusEntry, render_entry
+from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.peers.lists import LIST_PATH, document_path
 from anp.wire.messages import MetaProtocol
 from cache.records.records import AgreementState
 from negotiation.consensus.listing import read_listing
 from negotiation.consensus.registry import CodeKind
 from negotiation.document.shape import document_hash
-from negotiation.need import Need
+from negotiation.need import Capability, Need
 from negotiation.rules.rules import own_terms
 from tests.cache.states import set_state
 from tests.clauses import clause
@@ -89,7 +90,7 @@ async def test_the_list_names_each_protocol_with_what_it_reaches(house: House) -
     assert answer.headers["content-type"] == "application/json"
     [listed] = read_listing(answer.content).protocols
     assert (listed.uri, listed.generic) == (ENVELOPE_URI, True)
-    offered = house.provider.exposure.offered()
+    offered = house.provider.exposure.offered(None)
     assert [one.name for one in listed.capabilities] == [one.name for one in offered]
     assert {one.name: one.input_schema for one in listed.capabilities} == {
         one.name: one.input_schema for one in offered
@@ -219,10 +220,16 @@ async def test_an_unknown_action_negotiates_once_and_is_remembered(
     # The provider publishes `twice`, but does not let it be reached this way.
     desk = house.provider.consensus
     await desk.settle()
-    others = tuple(one for one in desk.reached() if one.name != "twice.twice")
+    gate = house.provider.capability_calls.gate
+    real = gate.offered
+
+    def offered(way: WayIn, peer: str | None) -> tuple[Capability, ...]:
+        hidden = "twice.twice" if way is WayIn.ENVELOPE else ""
+        return tuple(one for one in real(way, peer) if one.name != hidden)
+
     shown = desk.pages()
     monkeypatch.setattr(desk, "pages", lambda: shown)
-    monkeypatch.setattr(desk, "reached", lambda: others)
+    monkeypatch.setattr(gate, "offered", offered)
     first = await call(house, "twice")
     assert (first.output, first.source) == ({"twice": 42}, "negotiated")
     assert "does not serve" in repr(first.timeline)
@@ -307,8 +314,8 @@ async def test_a_protocol_of_a_bundle_is_spoken_by_both_without_negotiation(
 async def test_a_document_by_uri_is_taken_only_under_its_pinned_hash(
     house: House, tmp_path: Path
 ) -> None:
-    text = own_terms(next(c for c in house.provider.exposure.offered()))
-    name = house.provider.exposure.offered()[0].name
+    text = own_terms(next(c for c in house.provider.exposure.offered(None)))
+    name = house.provider.exposure.offered(None)[0].name
     served = {URI: text.encode(), "https://protocols.example/forged/1.0": b"forged"}
     desk = house.provider.consensus
 

@@ -66,7 +66,7 @@ async def house_with(folder: Path, made: tuple[str, str, str]) -> AsyncIterator[
     ]
     async with caller.running(), provider.running():
         house = House(caller, provider)
-        [tool] = provider.exposure.offered()
+        [tool] = provider.exposure.offered(None)
         assert tool.name == f"{module}.{function}"
         need = Need(tool.name)
         arguments = {"sku": "P2"} if made is XML else {"sensor": "roof", "unit": "K"}

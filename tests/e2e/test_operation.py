@@ -202,13 +202,13 @@ def test_a_reload_says_what_took_effect_and_what_did_not(tmp_path: Path) -> None
     with daemon.up():
         settings.write_text(
             '[log]\nlevel = "debug"\n[policy]\npeers = "listed"\n'
-            "[limits]\nmax_connections = 7\n"
+            "[limits]\nmax_message = 70000\n"
             '[[peer]]\nname = "shop"\nurl = "ws://127.0.0.1:9/"\n'
         )
         told = daemon.ok("reload")
         assert "log.level" in told.stdout
         assert "policy.peers" in told.stdout
-        assert "limits.max_connections" in told.stderr
+        assert "limits.max_message" in told.stderr
         found = asked(daemon, "/v1/info").json()
         assert found["peers_policy"] == "listed"
         # Named in the address book by now, and not reachable.

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from anp.errors import CallError, ErrorKind
+from anp.identity.dids import did_key
+from anp.identity.keys import PrivateKey
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.halves.protocol import Protocol
 from anp.sidecar.library.prune_rules import DAY
@@ -103,7 +105,7 @@ async def test_a_revocation_for_one_peer_leaves_the_others_alone(
 ) -> None:
     async with house_in(tmp_path) as house:
         digest = await agreed(house)
-        other = "did:key:zOther"
+        other = did_key(PrivateKey.generate().public_bytes)
         said = await ask(house.provider, f"/{digest}/revoke", {"peer": other})
         assert (said["revoked"], said["channels_closed"]) == (True, 0)
         assert await house.call("twice", number=1) == {"twice": 2}
@@ -410,8 +412,10 @@ async def test_pruning_takes_what_is_old_and_leaves_what_is_in_use(
         age(house.caller, used, 400)
         age(house.caller, failed, 400, AgreementState.FAILED)
         # Its channel is open, but nothing that failed is spoken on it.
-        await house.caller.binder.requesters.revoke(failed, None, "test")
-        house.caller.binder.requesters.give_back(failed, None)
+        for bound in house.caller.binder.requesters._open:
+            if bound.agreement.hash == failed:
+                await bound.channel.close("test")
+        await until(lambda: failed not in house.caller.binder.requesters.hashes)
         dry = await ask(house.caller, "/prune", {"dry_run": True})
         assert dry["counts"] == {"agreement": 1, "half": 1, "document": 1}
         assert dry["bytes"] > 0
@@ -420,6 +424,9 @@ async def test_pruning_takes_what_is_old_and_leaves_what_is_in_use(
         assert {one["hash"] for one in told["removed"]} == {failed}
         assert told["counts"] == dry["counts"]
         assert told["bytes"] == dry["bytes"]
+        # The file is smaller, and not only emptier.
+        assert (dry["store_before"], dry["store_after"]) == (0, 0)
+        assert told["store_before"] > told["store_after"] > 0
         kept = {one.hash for one in house.caller.store.all_agreements()}
         assert kept == {used, young}
         assert house.caller.store.halves(failed) == []

@@ -14,7 +14,7 @@ from tests.e2e.house import house_in
 async def test_a_named_capability_is_called_by_its_published_document(
     tmp_path: Path,
 ) -> None:
-    async with house_in(tmp_path, consensus__use=True) as house:
+    async with house_in(tmp_path, consensus__use=True, documents=True) as house:
         first = await house.result("twice", {"number": 4})
         assert first.output == {"twice": 8}
         assert (first.source, first.negotiation_messages) == ("published", 0)
@@ -30,7 +30,7 @@ async def test_a_named_capability_is_called_by_its_published_document(
 async def test_data_that_a_capability_surely_does_not_take_is_named(
     tmp_path: Path,
 ) -> None:
-    async with house_in(tmp_path, consensus__use=True) as house:
+    async with house_in(tmp_path, consensus__use=True, documents=True) as house:
         cases: list[tuple[dict[str, Any], str]] = [
             ({}, "number"),
             ({"number": "x"}, "integer"),

@@ -44,6 +44,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "anp/sidecar/consensus/written": ("test_shells",),
     "anp/sidecar/library": (),
     "anp/sidecar/minds": ("test_accounts",),
+    "anp/sidecar/offer": (),
     "anp/sidecar/peers": ("test_finder", "test_lists"),
     "anp/sidecar/telemetry": ("test_tracing",),
     "anp/wire": (),
@@ -66,6 +67,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "negotiation/schema": (),
     "negotiation/trial": (),
     "sandbox/language": (),
+    "sandbox/patterns": (),
 }
 "Folders below `tests`, each with its files that are left out: not pure, or too long."
 

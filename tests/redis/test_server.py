@@ -35,7 +35,7 @@ from cache.records.records import KINDS, AgreementRole, AgreementState
 from cache.redis.database import RedisDatabase
 from cache.redis.place import RedisPlace
 from cache.redis.server import RedisTimes
-from cache.store import Store, open_store, store_warnings
+from cache.store import Store, open_store
 from tests.cache.samples import DOCUMENT, KEY, PIN, PROVIDER_HALF, RECORDS, trio
 from tests.cache.servers import FAST, Server, find_server, is_wanted, running
 from tests.cache.states import set_state
@@ -270,7 +270,8 @@ def test_a_server_that_may_lose_agreements_is_warned_of(
 ) -> None:
     options = ("--maxmemory-policy", "allkeys-lru", "--appendonly", "no")
     with running(tmp_path / "s", *options) as server:
-        said = store_warnings(server.url)
+        with open_store(tmp_path, url=server.url) as store:
+            said = store.check_file()
         assert [bool(re.search("noeviction|appendonly", line)) for line in said] == [
             True,
             True,

@@ -37,7 +37,15 @@ from anp.wire.messages import (
 from anp.wire.moment import Moment
 from anp.wire.replay import HelloMemory
 
-__all__ = ["Handshakes"]
+__all__ = ["TOO_MANY_CHANNELS", "Handshakes"]
+
+TOO_MANY_CHANNELS = "too many channels on this link"
+"Our words to a peer that opens one more channel than we allow."
+
+TOO_MANY_HANDSHAKES = "too many handshakes on this link"
+"Our words to a peer that begins more handshakes at once than we allow."
+
+NO_ROOM = frozenset({TOO_MANY_CHANNELS, TOO_MANY_HANDSHAKES})
 
 
 @dataclass(slots=True)
@@ -48,6 +56,8 @@ class _Accepting:
     hello: SourceHello
     held: list[Envelope] = field(default_factory=list)
     held_bytes: int = 0
+    our_refusal: bool = False
+    "We refuse the peer by our policy, which is no fault of its."
 
 
 class Handshakes:
@@ -69,7 +79,8 @@ class Handshakes:
         hellos: HelloMemory,
         random_bytes: Callable[[int], bytes],
     ) -> None:
-        self._config = config
+        self.limits = config
+        "May be replaced; what is open stays."
         self._output = output
         self._identity_for = identity_for
         self._hellos = hellos
@@ -102,7 +113,7 @@ class Handshakes:
     ) -> str:
         """Start one as requester and return its session id."""
         initiator = Initiator(
-            self._config.handshake,
+            self.limits.handshake,
             identity=identity,
             peer_did=peer_did,
             meta=meta,
@@ -151,6 +162,7 @@ class Handshakes:
         accepting = self._accepting.get(session_id)
         if accepting is None:
             return
+        accepting.our_refusal = True
         accepting.responder.refuse(code, detail, now=now)
         self._pump(session_id, now=now)
 
@@ -168,7 +180,8 @@ class Handshakes:
             channels: Channels that are open on the link.
 
         Raises:
-            PeerError: It is not for us, or too many; the peer has been told.
+            PeerError: It is not for us; the peer has been told, as it is when we have
+                no room for another one.
         """
         identity = self._identity_for(hello.destination_did)
         refusal: PeerError | None = None
@@ -179,11 +192,10 @@ class Handshakes:
             )
         elif hello.session_id in self._dialing or hello.session_id in self._accepting:
             refusal = PeerError(ErrorCode.NOT_ALLOWED, "session id is in use")
-        elif (
-            len(self._accepting) >= self._config.max_handshakes
-            or channels >= self._config.max_channels
-        ):
-            refusal = PeerError(ErrorCode.NOT_ALLOWED, "too many channels on this link")
+        elif len(self._accepting) >= self.limits.max_handshakes:
+            refusal = PeerError(ErrorCode.NOT_ALLOWED, TOO_MANY_HANDSHAKES)
+        elif channels >= self.limits.max_channels:
+            refusal = PeerError(ErrorCode.NOT_ALLOWED, TOO_MANY_CHANNELS)
         if refusal is not None or identity is None:
             assert refusal is not None
             self._output.respond(
@@ -195,9 +207,12 @@ class Handshakes:
                 original_id=hello.message_id,
                 now=now,
             )
+            if refusal.detail in NO_ROOM:
+                # Our limits, which the peer cannot know: no fault of its.
+                return
             raise refusal
         responder = Responder(
-            self._config.handshake,
+            self.limits.handshake,
             identity=identity,
             hello=hello,
             now=now,
@@ -232,8 +247,8 @@ class Handshakes:
         for accepting in self._accepting.values():
             if accepting.responder.secret_key_id == envelope.secret_key_id:
                 if (
-                    len(accepting.held) >= self._config.max_held_frames
-                    or accepting.held_bytes + size > self._config.max_held_bytes
+                    len(accepting.held) >= self.limits.max_held_frames
+                    or accepting.held_bytes + size > self.limits.max_held_bytes
                 ):
                     return False
                 accepting.held.append(envelope)
@@ -314,13 +329,16 @@ class Handshakes:
                     return
                 case HandshakeFailed(code, detail, timed_out):
                     self._output.say(handshake.messages_to_send())
+                    accepting = self._accepting.get(session_id)
                     self.abandon(session_id)
                     self._output.tell(
                         HandshakeRefused(
                             session_id, code, detail, False, timed_out=timed_out
                         )
                     )
-                    if isinstance(handshake, Responder):
+                    # What we cannot do now, or our limits refuse, is no fault of its.
+                    ours = code is ErrorCode.UNAVAILABLE
+                    if accepting is not None and not (accepting.our_refusal or ours):
                         self._output.fault(code, detail)
                     return
 
@@ -362,7 +380,7 @@ class Handshakes:
         channel = OpenChannel.fresh(
             opened,
             event.keys,
-            self._config,
+            self.limits,
             sent_iv=event.sent_iv,
             finished_iv=event.finished_iv,
             random_bytes=self._random_bytes,

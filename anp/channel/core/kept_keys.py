@@ -93,7 +93,8 @@ class KeptKeys:
         output: LinkOutput,
         channels: dict[str, OpenChannel],
     ) -> None:
-        self._config = config
+        self.limits = config
+        "May be replaced; what is open stays."
         self._output = output
         self._channels = channels
         self.lookups: dict[str, list[Envelope]] = {}
@@ -147,11 +148,13 @@ class KeptKeys:
     def look_up(self, envelope: Envelope) -> bool:
         """Ask for a key that was kept; False if nobody would know it."""
         key_id = envelope.secret_key_id
-        if not self._config.resumption or not envelope.iv:
+        if not self.limits.resumption:
             return False
-        if key_id in self.lookups or len(self.lookups) >= self._config.max_lookups:
+        # A message that is malformed costs no look at the store.
+        envelope.encrypted_data.decode()
+        if key_id in self.lookups or len(self.lookups) >= self.limits.max_lookups:
             return False
-        if len(self._channels) >= self._config.max_channels:
+        if len(self._channels) >= self.limits.max_channels:
             return False
         self.lookups[key_id] = [envelope]
         self._output.tell(

@@ -105,7 +105,7 @@ class LinkConfig:
     max_unagreed_frames: int = 16
     "Frames without a common capability after which their channel ends (ANP-Q17)."
 
-    first_channel_timeout: float = 60.0
+    first_channel_timeout: float = 20.0
     "Seconds after which a link on which no channel was ever opened is closed."
 
     max_faults: int = 32

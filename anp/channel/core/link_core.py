@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum, auto
+from dataclasses import replace
 
 from anp.channel.core.events import (
     ChannelProved,
+    ChannelRole,
     CloseLink,
     FrameIgnored,
     FrameReceived,
@@ -21,10 +22,14 @@ from anp.channel.core.kept_keys import KeptKeys
 from anp.channel.core.limits import KEY_EXPIRED, LinkConfig
 from anp.channel.core.traffic import (
     EXTENSION_CLOSE,
+    IDLE,
+    Before,
     Crossed,
+    FrameOverLimit,
     OpenChannel,
     check_agreed,
     close_frame,
+    key_id_in,
     missing_capability,
     reason_of_close,
 )
@@ -48,21 +53,11 @@ from anp.wire.meta_protocol import plaintext_size
 from anp.wire.moment import Moment
 from anp.wire.replay import HelloMemory, counter_of
 
-__all__ = ["EXTENSION_CLOSE", "Before", "FrameTooLarge", "LinkCore"]
+__all__ = ["EXTENSION_CLOSE", "IDLE", "Before", "FrameTooLarge", "LinkCore"]
 
 
 class FrameTooLarge(AnpError):
     """A payload is larger than the peer takes; nothing was sent (WIRE row 34)."""
-
-
-class Before(Enum):
-    """A step that has to come before a frame can be sent."""
-
-    BLOCK = auto()
-    "Counters have to be reserved on disk; see `KeptKeys.reserved`."
-
-    PROOF = auto()
-    "The peer has to take up the key first: until then it reads short messages only."
 
 
 class LinkCore:
@@ -159,16 +154,23 @@ class LinkCore:
         limit = self.max_text
         size = len(text if isinstance(text, bytes) else text.encode(errors="replace"))
         if size > limit:
-            self._output.fault(
-                ErrorCode.NOT_ALLOWED, f"message of {size} bytes, limit {limit}"
-            )
-            self._output.tell(CloseLink(1009, "message too big"))
+            self._too_large(text, f"message of {size} bytes, limit {limit}", now=now)
             return
         try:
             message = parse_message(text, max_size=limit)
             self._route(message, size, now=now)
         except PeerError as exc:
             self._output.fault(exc.code, exc.detail)
+
+    def _too_large(self, text: str | bytes, detail: str, *, now: Moment) -> None:
+        """End the channel of a message that is too large, or a link without any."""
+        self._output.fault(ErrorCode.NOT_ALLOWED, detail)
+        if not self._ever_open:
+            self._output.tell(CloseLink(1009, "message too big"))
+            return
+        key_id = key_id_in(text)
+        if key_id is not None:
+            self.close_channel(key_id, ErrorCode.NOT_ALLOWED, detail, now=now)
 
     @property
     def waits(self) -> bool:
@@ -236,6 +238,11 @@ class LinkCore:
                 now=now,
             )
         self._end(channel_id, reason, by_peer=False)
+
+    def limit_channels(self, most: int) -> None:
+        """Take another limit of channels; those that are open stay."""
+        self._config = replace(self._config, max_channels=most)
+        self._handshakes.limits = self.keys.limits = self._config
 
     def link_lost(self, reason: str) -> None:
         """End everything: a channel ends with its link."""
@@ -338,6 +345,11 @@ class LinkCore:
         return self._config.max_payload if channel is None else channel.max_payload
 
     @property
+    def hard_limit(self) -> int:
+        """Bytes over which a message ends the link, and not its channel alone."""
+        return 2 * self.max_text if self._ever_open else self.max_text
+
+    @property
     def max_text(self) -> int:
         """Bytes that the next text frame of the peer may have (WIRE row 34)."""
         if not self._ever_open:
@@ -345,9 +357,11 @@ class LinkCore:
         agreed = (channel.max_text for channel in self._channels.values())
         return max([self._config.max_message, *agreed])
 
-    def _end(self, channel_id: str, reason: str, *, by_peer: bool) -> None:
+    def _end(
+        self, channel_id: str, reason: str, *, by_peer: bool, unprocessed: bool = False
+    ) -> None:
         del self._channels[channel_id]
-        self._output.ended(channel_id, reason, by_peer=by_peer)
+        self._output.ended(channel_id, reason, by_peer=by_peer, unprocessed=unprocessed)
 
     def _route(self, message: Message, size: int, *, now: Moment) -> None:
         match message:
@@ -446,6 +460,10 @@ class LinkCore:
             return
         try:
             frame = channel.open(envelope)
+        except FrameOverLimit as exc:
+            self._output.fault(exc.code, exc.detail)
+            self.close_channel(opened.channel_id, exc.code, exc.detail, now=now)
+            return
         except PeerError as exc:
             if exc.code == ErrorCode.ENCRYPTION_KEY_EXPIRED:
                 self._end(opened.channel_id, exc.detail, by_peer=False)
@@ -465,7 +483,9 @@ class LinkCore:
             return
         reason = reason_of_close(frame, channel.opened.own_meta)
         if reason is not None:
-            self._end(opened.channel_id, reason, by_peer=True)
+            # A provider that was idle has not acted on a request that crossed this.
+            unprocessed = reason == IDLE and opened.role is ChannelRole.REQUESTER
+            self._end(opened.channel_id, reason, by_peer=True, unprocessed=unprocessed)
             return
         self._output.tell(FrameReceived(opened.channel_id, frame, envelope.message_id))
 

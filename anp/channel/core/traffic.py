@@ -6,8 +6,10 @@ extension `close`, which is ours, ends a channel with a last meta message (DESIG
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from enum import Enum, auto
 from types import MappingProxyType
 from typing import Final
 
@@ -41,12 +43,16 @@ from negotiation.errors import MessageError
 from negotiation.messages import ChannelClose, parse_meta, render_meta
 
 __all__ = [
+    "Before",
     "Crossed",
     "EXTENSION_CLOSE",
+    "IDLE",
     "NEEDED",
     "OpenChannel",
+    "FrameOverLimit",
     "check_agreed",
     "close_frame",
+    "key_id_in",
     "missing_capability",
     "reason_of_close",
 ]
@@ -88,8 +94,25 @@ def check_agreed(protocol_type: ProtocolType, common: frozenset[str]) -> None:
         )
 
 
+class Before(Enum):
+    """A step that has to come before a frame can be sent."""
+
+    BLOCK = auto()
+    "Counters have to be reserved on disk; see `KeptKeys.reserved`."
+
+    PROOF = auto()
+    "The peer has to take up the key first: until then it reads short messages only."
+
+
 EXTENSION_CLOSE = "close"
 "Name of the extension."
+
+IDLE = "idle"
+"""Reason of a channel that is closed because nothing is under way on it.
+
+All requests that came before were answered, and none that comes later is looked at:
+what its requester still waits for was not acted on and may be sent anew.
+"""
 
 MAX_REASON = 200
 "Characters of a peer's reason that are taken."
@@ -124,6 +147,32 @@ MAX_CHANNELS: Final = 64
 
 MAX_FRAMES: Final = 16
 "Frames of one channel that are let go; more is no crossing."
+
+
+class FrameOverLimit(PeerError):
+    """A message is larger than its channel takes, so that the channel ends."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(ErrorCode.NOT_ALLOWED, detail)
+
+
+_KEY_ID: Final = re.compile(r'"secretKeyId"\s*:\s*"([^"\\]{1,200})"')
+
+LOOK_AT: Final = 8192
+"Characters at either end of a message that is too large to be parsed."
+
+
+def key_id_in(text: str | bytes) -> str | None:
+    """Return the key id that a message too large to be parsed seems to name, or None.
+
+    It is not authenticated, and good for ending that channel of the same link alone.
+    """
+    ends = text[:LOOK_AT], text[-LOOK_AT:]
+    for end in ends:
+        shown = end.decode(errors="replace") if isinstance(end, bytes) else end
+        if (found := _KEY_ID.search(shown)) is not None:
+            return found[1]
+    return None
 
 
 class Crossed:
@@ -348,6 +397,7 @@ class OpenChannel:
         Raises:
             PeerError: It is not a new message under this key; `ENCRYPTION_KEY_EXPIRED`
                 when the key is used up.
+            FrameOverLimit: It has more bytes than both sides agreed on.
         """
         opened = self.opened
         check_envelope_dids(
@@ -366,8 +416,7 @@ class OpenChannel:
             self._seen_ivs.check(envelope.iv)
         agreed = self._max_message
         if agreed is not None and len(plaintext) > agreed:
-            raise PeerError(
-                ErrorCode.NOT_ALLOWED,
-                f"a frame of {len(plaintext)} bytes, agreed were {agreed}",
+            raise FrameOverLimit(
+                f"a frame of {len(plaintext)} bytes, agreed were {agreed}"
             )
         return decode_frame(plaintext, opened.frame_format)

@@ -570,7 +570,7 @@ def list_capabilities(context: typer.Context, as_json: Json = False) -> None:
     found = client_of(context).get("/v1/capabilities")
     columns: dict[str, Column] = {
         "CAPABILITY": "name",
-        "EXPOSED": lambda each: "yes" if each["exposed"] else "no",
+        "EXPOSED": _exposed,
         "READ-ONLY": lambda each: "yes" if each["read_only"] else "no",
         "DESCRIPTION": "description",
     }
@@ -598,3 +598,10 @@ def try_capability(
     path = f"/v1/capabilities/{segment(name)}/test"
     found = client_of(context).post(path, {"input": read_data(data)})
     print_json(found if as_json else found["output"])
+
+
+def _exposed(capability: dict[str, Any]) -> str:
+    if capability["exposed"]:
+        return "yes"
+    peers = capability.get("exposed_to")
+    return f"to {', '.join(peers)}" if peers else "no"

@@ -211,7 +211,7 @@ def list_decisions(context: typer.Context, as_json: Json = False) -> None:
         "DECISION": "verdict",
         "NEGOTIATION": "negotiation_id",
         "ROLE": "role",
-        "PROTOCOL": lambda one: (one["hash"] or "-")[:12],
+        "PROTOCOL": lambda one: one.get("capability") or (one["hash"] or "-")[:12],
         "STORED UNTIL": lambda one: when(one["expires"]),
         "USED BY": lambda one: one["used_by"] or "-",
         "PEER": "peer_did",
@@ -247,6 +247,8 @@ def next_steps(found: dict[str, Any], command: str) -> list[str]:
         return [f"{ours} hint {name} TEXT", f"{ours} cancel {name}"]
     if found["outcome"] == "agreed":
         return [f"{command} protocols show {(found['hash'] or '')[:12]}"]
+    if found["pending"] and "capability" in found["pending"]:
+        return [f"{decide} accept", f"{decide} reject --note TEXT"]
     steps = []
     received = any(
         turn["direction"] == "received" and turn["candidate"] for turn in found["turns"]
@@ -312,7 +314,15 @@ def _told(found: dict[str, Any], command: str) -> Iterator[Line]:
             yield from _indented(changes(before, candidate))
             before = candidate
     pending = found["pending"]
-    if pending:
+    if pending and "capability" in pending:
+        effects = "is read-only" if pending["read_only"] else "may have side effects"
+        way = pending["way"].replace("_", " ")
+        yield ""
+        yield (
+            f"waits for your decision: calls of {pending['capability']}, which "
+            f"{effects}, by {way}, without a protocol text"
+        )
+    elif pending:
         yield ""
         what = "our proposal" if pending["ours"] else "the peer's proposal"
         yield f"waits for your decision: {what} {pending['hash'][:12]}"
@@ -362,7 +372,7 @@ def _with_changes(found: dict[str, Any]) -> dict[str, Any]:
 
 def _last_text(found: dict[str, Any]) -> str:
     candidates = [turn["candidate"] for turn in found["turns"] if turn["candidate"]]
-    if found["pending"]:
+    if found["pending"] and "document" in found["pending"]:
         candidates.append(found["pending"]["document"])
     if not candidates:
         raise CallError(ErrorKind.USAGE, f"negotiation {found['id']} has no proposal")
@@ -378,6 +388,13 @@ def _say(
     if kept is None:
         told = "done: the running negotiation uses it now"
     else:
+        if kept.get("capability"):
+            told = (
+                f"stored until {when(kept['expires'])}: {kept['verdict']} calls of "
+                f"{kept['capability']} by {kept['peer_did']}"
+            )
+            print_one(done, [told], as_json=as_json)
+            return
         event = "calls again" if kept["role"] == "provider" else "is called again"
         told = (
             f"stored until {when(kept['expires'])}: {kept['verdict']} is used once, "

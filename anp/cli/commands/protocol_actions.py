@@ -365,11 +365,13 @@ def _pruned(found: dict[str, Any], older_than: str) -> Iterator[str]:
         yield f"and {left} more"
     if not counts:
         yield f"nothing unused is older than {older_than}"
-        return
-    kinds = ", ".join(
-        f"{n} {PLURALS.get(name, name)}" for name, n in sorted(counts.items())
-    )
-    yield f"{verb} {kinds}: {found['bytes']} bytes"
+    else:
+        kinds = ", ".join(
+            f"{n} {PLURALS.get(name, name)}" for name, n in sorted(counts.items())
+        )
+        yield f"{verb} {kinds}: {found['bytes']} bytes"
+    if before := found.get("store_before"):
+        yield f"the store took {before} bytes and takes {found['store_after']}"
 
 
 def _revision(removed: dict[str, Any]) -> str:

@@ -27,7 +27,7 @@ from negotiation.consensus.written import (
     PeerAnnouncement,
     PeerWithdrawal,
 )
-from negotiation.errors import JsonError, MisuseError
+from negotiation.errors import APPROVAL_PENDING, JsonError, MisuseError
 from negotiation.strict_json import Json
 
 __all__ = ["EnvelopeProvider"]
@@ -133,7 +133,7 @@ class EnvelopeProvider(Side):
         if ran:
             self._failed(one.message, code, message, wall_now)
         else:
-            wrong = code == "400"
+            wrong, pending = code == "400", code == APPROVAL_PENDING
             self._not_processed(
                 one.message,
                 EnvelopeErrorCode.INVALID_PAYLOAD
@@ -141,6 +141,7 @@ class EnvelopeProvider(Side):
                 else EnvelopeErrorCode.AGENT_UNAVAILABLE,
                 message,
                 wall_now=wall_now,
+                details={"reason": code, "may_have_run": False} if pending else None,
             )
 
     # What the peer sends.

@@ -8,4 +8,5 @@
 * `refusals`: a mind that agrees to no text that failed or was revoked.
 * `outcomes`: the outcome of test cases, and how long a failed text is refused.
 * `offline`: runs agreed test cases again, by one side alone.
+* `approvals`: the owner's words about a capability for a peer, where no text is agreed.
 """

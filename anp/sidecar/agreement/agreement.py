@@ -7,8 +7,9 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from anp.channel.channel import Channel, ChannelClosed
@@ -19,7 +20,6 @@ from anp.sidecar.agreement.case import Case, GuidedMind
 from anp.sidecar.agreement.queue import OwnerDesk
 from anp.sidecar.agreement.refusals import RefusingMind
 from anp.sidecar.agreement.rulings import (
-    APPROVAL_PENDING,
     PEER_APPROVAL_PENDING,
     RETRY_AFTER,
     is_pending,
@@ -30,6 +30,7 @@ from anp.sidecar.minds.cost import Cost
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.telemetry.observer import Observer
 from anp.wire.frames import ProtocolType
+from cache.errors import StoreUnavailable
 from cache.records.negotiations import NegotiationRecord
 from cache.records.records import (
     AgreementRecord,
@@ -39,7 +40,7 @@ from cache.records.records import (
 )
 from cache.store import Store
 from negotiation.document.shape import document_hash
-from negotiation.errors import FailureKind, HalfError, TransportClosed
+from negotiation.errors import APPROVAL_PENDING, FailureKind, HalfError, TransportClosed
 from negotiation.exchange.limits import NegotiationLimits
 from negotiation.exchange.machine import Machine
 from negotiation.exchange.negotiator import NegotiationResult, negotiate
@@ -128,15 +129,13 @@ class Agreer:
         think: Think,
         limits: NegotiationLimits,
         own_did: str,
-        approve: str = "never",
-        approval_wait: float = 20.0,
+        desk: OwnerDesk,
         observer: Observer | None = None,
     ) -> None:
         """Make the part that negotiates.
 
         Args:
-            approve: The rule for asking the owner (see `OwnerDesk`).
-            approval_wait: Seconds a negotiation waits for the owner, at most.
+            desk: The owner's queue.
             think: Gives a mind for a role, a peer and a negotiation.
         """
         self._own_did = own_did
@@ -145,7 +144,9 @@ class Agreer:
         self._workshop = workshop
         self._think = think
         self._limits = limits
-        self.desk = OwnerDesk(store, approve=approve, approval_wait=approval_wait)
+        self.published: Callable[[], Collection[str]] = tuple
+        "Hashes of the texts that we publish, which stay in the store."
+        self.desk = desk
 
     async def agree(
         self,
@@ -165,6 +166,7 @@ class Agreer:
 
         Raises:
             CallError: There is no agreement; the kind and the reason say why.
+            StoreUnavailable: An agreement could not be kept.
         """
         is_need = isinstance(side, Demand)
         record = NegotiationRecord(
@@ -203,6 +205,8 @@ class Agreer:
     async def _agree(
         self, channel: Channel, side: Side, case: Case, begins: AgreementState
     ) -> NewAgreement:
+        # Before anything is asked, answered or paid for that could not be kept.
+        await asyncio.to_thread(self._store.probe)
         transport = _MetaFrames(channel)
         record = case.record
         thinking = self._think(
@@ -304,7 +308,13 @@ class Agreer:
             created=time.time(),
         )
         stored = await asyncio.to_thread(
-            self._store.save_agreement, document, half, agreement
+            partial(
+                self._store.save_agreement,
+                document,
+                half,
+                agreement,
+                spare=self.published(),
+            )
         )
         await self._finish(case, "agreed", "", outcome.hash)
         return stored, replace(half, revision=stored.revision)
@@ -366,7 +376,11 @@ class Agreer:
             hash=digest,
             ended=time.time(),
         )
-        await asyncio.to_thread(self._store.save_negotiation, case.record)
+        try:
+            await asyncio.to_thread(self._store.save_negotiation, case.record)
+        except StoreUnavailable as exc:
+            # A record for people, which changes nothing about how it ended.
+            logger.error("negotiation not kept id=%s reason=%s", case.record.id, exc)
 
 
 async def _finish_in_any_case(work: Coroutine[Any, Any, T]) -> T:
@@ -383,6 +397,8 @@ async def _finish_in_any_case(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _kind_of(exc: BaseException) -> str:
+    if isinstance(exc, StoreUnavailable):
+        return str(ErrorKind.LOCAL_RESOURCE)
     return str(exc.kind) if isinstance(exc, CallError) else "interrupted"
 
 

@@ -26,6 +26,8 @@ from anp.sidecar.agreement.rulings import (
     verdict_of,
 )
 from anp.sidecar.minds.accounts import MAX_EXCHANGES, Exchanged
+from anp.sidecar.offer.ways import asks_owner
+from cache.errors import StoreUnavailable
 from cache.records.negotiations import NegotiationRecord, StandingRecord
 from cache.records.records import AgreementRole, AgreementState
 from cache.store import Store
@@ -228,9 +230,12 @@ class Case:
         said_something = isinstance(exc, CallError) and exc.kind not in NO_VERDICT
         if said_something or self.record.agreed:
             return
-        for word in self._taken:
-            await asyncio.to_thread(self._store.give_back_standing, word)
-        self._taken.clear()
+        taken, self._taken = self._taken, []
+        for word in taken:
+            try:
+                await asyncio.to_thread(self._store.give_back_standing, word)
+            except StoreUnavailable as exc:
+                logger.error("decision not put back id=%s reason=%s", word.id, exc)
 
     async def offer_again(self, *, word_id: str) -> None:
         """Keep our last candidate, to be proposed byte for byte the next time."""
@@ -299,17 +304,15 @@ class Case:
         return await self._ask(document, half, min(seconds, self._wait))
 
     async def _is_needed(self, document: str, half: HalfSource | None) -> bool:
-        match self._rule:
-            case "always":
-                return True
-            case "first-use":
-                return not await asyncio.to_thread(self._is_agreed, document)
-            case "side-effects" if isinstance(self._side, Offer) and half is not None:
-                harmless = {
-                    one.name for one in self._side.capabilities if one.read_only
-                }
-                return not set(half.capabilities) <= harmless
-        return False
+        effects = False
+        if isinstance(self._side, Offer) and half is not None:
+            harmless = {one.name for one in self._side.capabilities if one.read_only}
+            effects = not harmless.issuperset(half.capabilities)
+        if not asks_owner(self._rule, side_effects=effects):
+            return False
+        return self._rule != "first-use" or not await asyncio.to_thread(
+            self._is_agreed, document
+        )
 
     def _is_agreed(self, document: str) -> bool:
         return any(

@@ -12,17 +12,18 @@ from dataclasses import replace
 from typing import Any
 
 from anp.errors import CallError, ErrorKind, UnknownError
+from anp.sidecar.agreement.approvals import CapabilityWords
 from anp.sidecar.agreement.case import Case
 from anp.sidecar.agreement.rulings import (
     LIFETIME,
     MAX_NOTE,
     Decision,
     check_edit,
+    is_capability_question,
     standing_of,
     waits_for_owner,
 )
 from cache.records.negotiations import NegotiationRecord, StandingRecord
-from cache.records.records import HalfRecord
 from cache.store import Store
 from negotiation.mind import Side
 
@@ -37,10 +38,18 @@ MAX_LISTED = 1000
 class OwnerDesk:
     """Shows negotiations to the owner and takes the owner's answers (ANP-34)."""
 
-    def __init__(self, store: Store, *, approve: str, approval_wait: float) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        approve: str,
+        approval_wait: float,
+        is_listed: Callable[[str], bool],
+    ) -> None:
         """Make the queue.
 
         Args:
+            is_listed: Tells by its canonical DID if the owner listed a peer; may block.
             approve: The rule for asking the owner: `never`, `first-use`,
                 `side-effects` or `always`.
             approval_wait: Seconds a negotiation waits for the owner, at most.
@@ -49,6 +58,10 @@ class OwnerDesk:
         self._approve = approve
         self._approval_wait = approval_wait
         self._cases: dict[str, Case] = {}
+        self.words_on_capabilities = CapabilityWords(
+            store, approve=approve, is_listed=is_listed, on_waiting=self._waits
+        )
+        "The owner's words about calls that have no protocol."
         self.on_event: Callable[[str, dict[str, Any]], None] = _nobody
         "Called with the type and the data of every event of a negotiation."
 
@@ -99,24 +112,6 @@ class OwnerDesk:
         about = {"id": record.id, "peer": record.peer_did, "role": record.role.value}
         self.on_event(f"negotiation.{what}", {**about, **more})
 
-    async def may_confirm(
-        self, half: HalfRecord, peer_did: str, *, side_effects: bool
-    ) -> bool:
-        """Tell whether a hash that a peer offers may be confirmed without the owner.
-
-        A half that was agreed with one peer serves another only where the owner wants
-        to be asked about neither (DESIGN.md, Needs and schemas).
-
-        Args:
-            side_effects: The half may call a capability that is not read-only.
-        """
-        if self._approve == "never":
-            return True
-        if self._approve == "side-effects" and not side_effects:
-            return True
-        known = await asyncio.to_thread(self._store.agreements_of, half.hash)
-        return any(one.peer_did == peer_did and one.role is half.role for one in known)
-
     # Views for the owner.
 
     async def negotiations(self, *, open_only: bool = False) -> list[NegotiationRecord]:
@@ -149,7 +144,12 @@ class OwnerDesk:
         Raises:
             CallError: `usage`, none or several do.
         """
-        running = [name for name in self._cases if prefix and name.startswith(prefix)]
+        # Held on to: it may end while the store is asked.
+        running = {
+            name: case
+            for name, case in self._cases.items()
+            if prefix and name.startswith(prefix)
+        }
         stored = await asyncio.to_thread(self._store.negotiation_ids, prefix)
         ids = sorted({*running, *stored})
         if len(ids) > 1:
@@ -158,8 +158,8 @@ class OwnerDesk:
                 f"several negotiations begin with {prefix}: {', '.join(ids)}, …; "
                 "write more of the id",
             )
-        if running:
-            return self._cases[running[0]].record
+        for case in running.values():
+            return case.record
         record = (
             await asyncio.to_thread(self._store.negotiation, ids[0]) if ids else None
         )
@@ -215,6 +215,11 @@ class OwnerDesk:
         if not text:
             raise CallError(ErrorKind.USAGE, "the hint is empty")
         record = await self.find(prefix)
+        if is_capability_question(record):
+            raise CallError(
+                ErrorKind.USAGE,
+                f"{record.id} is a question about a capability, not a negotiation",
+            )
         case = self._cases.get(record.id)
         if case is not None:
             case.hint(text)
@@ -269,7 +274,9 @@ class OwnerDesk:
         await asyncio.to_thread(self._store.save_standing, word, now=now)
         decided = {"said": decision.said, "note": decision.note, "at": now}
         await asyncio.to_thread(
-            self._store.save_negotiation, replace(record, decision=decided)
+            self._store.change_negotiation,
+            record.id,
+            lambda stored: replace(stored, decision=decided),
         )
         self._tell("decided", record, said=decision.said)
         return word

@@ -1,4 +1,5 @@
-"""A mind that agrees to no text that failed with this very peer, or was revoked."""
+"""A mind that agrees to no text that failed with this very peer, was revoked, or has
+patterns that are not run."""
 
 from __future__ import annotations
 
@@ -12,9 +13,11 @@ from anp.sidecar.agreement.outcomes import FailedText, failed_texts, proposed_ag
 from cache.records.negotiations import NegotiationRecord
 from cache.records.records import AgreementRecord, hash_text
 from cache.store import Store
-from negotiation.errors import MindError
+from negotiation.document.reader import read_document
+from negotiation.errors import DocumentError, MindError
 from negotiation.mind import Counter, Demand, HalfSource, Mind, Reject, Side, Verdict
 from negotiation.transcript import Turn
+from sandbox.patterns.schemas import pattern_faults
 
 __all__ = ["RefusingMind", "RevokedText", "revoked_in_words"]
 
@@ -46,8 +49,27 @@ def revoked_in_words(digest: str) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class UnusableText:
+    """A text that is refused because of a pattern in one of its schemas."""
+
+    fault: str
+    "The place of the pattern, and the construct by name."
+
+    def for_peer(self, *, now: float) -> str:
+        """Return the reason of a rejection."""
+        return f"the protocol text has a pattern that is not run here: {self.fault}"
+
+    def error(self, *, now: float) -> CallError:
+        """Return the error that ends a call which would need the text."""
+        return CallError(ErrorKind.NEGOTIATION_REJECTED, self.for_peer(now=now))
+
+
+Refused = FailedText | RevokedText | UnusableText
+
+
 class RefusingMind:
-    """Refuses texts that failed or were revoked, proposed by the peer or by our mind.
+    """Refuses texts that failed, were revoked or cannot be used, of the peer or of us.
 
     No mind is asked about a text of the peer's that is refused anyway.
     """
@@ -64,7 +86,7 @@ class RefusingMind:
         self._record = record
         self._store = store
         self._note = note
-        self.refused: FailedText | RevokedText | None = None
+        self.refused: Refused | None = None
         "Our own mind's proposal, if it was refused and so ended the negotiation."
 
     async def propose(self, demand: Demand) -> str:
@@ -116,13 +138,13 @@ class RefusingMind:
         """Return the mind's answer."""
         return await self._mind.answer(question, side)
 
-    def _reject(self, failed: FailedText | RevokedText, document: str) -> Reject:
+    def _reject(self, failed: Refused, document: str) -> Reject:
         reason = failed.for_peer(now=time.time())
-        by = "tests" if isinstance(failed, FailedText) else "owner"
+        by = {FailedText: "tests", RevokedText: "owner"}.get(type(failed), "mind")
         self._note(by, "reject", document, reason)
         return Reject(reason)
 
-    async def _failed(self, document: str) -> FailedText | RevokedText | None:
+    async def _failed(self, document: str) -> Refused | None:
         digest = hash_text(document)
         if await asyncio.to_thread(
             self._store.is_revoked, digest, self._record.peer_did
@@ -130,8 +152,22 @@ class RefusingMind:
             return RevokedText(digest)
         known = await asyncio.to_thread(self._store.agreements_of, digest)
         ours = [one for one in known if self._is_ours(one)]
-        return next(iter(failed_texts(ours, now=time.time())), None)
+        failed = next(iter(failed_texts(ours, now=time.time())), None)
+        return failed or _unusable(document)
 
     def _is_ours(self, agreement: AgreementRecord) -> bool:
         wanted = self._record.peer_did, self._record.role
         return (agreement.peer_did, agreement.role) == wanted
+
+
+def _unusable(text: str) -> UnusableText | None:
+    try:
+        document = read_document(text)
+    except DocumentError:
+        # The mind says what is wrong with it.
+        return None
+    for part in ("request", "response"):
+        schema = getattr(document, f"{part}_schema")
+        for fault in pattern_faults(schema):
+            return UnusableText(f"{part} schema, {fault}")
+    return None

@@ -15,14 +15,13 @@ from anp.errors import CallError, ErrorKind
 from cache.records.negotiations import NegotiationRecord, StandingRecord
 from cache.records.records import AgreementRole
 from negotiation.document.reader import read_document, read_requirement
-from negotiation.errors import DocumentError
+from negotiation.errors import APPROVAL_PENDING, DocumentError
 from negotiation.messages import candidate_problem
 from negotiation.mind import Accept, Counter, Demand, HalfSource, Reject, Verdict
 from negotiation.rules.fit import fit_requester
 from negotiation.schema.plan import Mismatch
 
 __all__ = [
-    "APPROVAL_PENDING",
     "LIFETIME",
     "PEER_APPROVAL_PENDING",
     "RETRY_AFTER",
@@ -35,19 +34,19 @@ __all__ = [
     "half_from",
     "half_json",
     "hints_for",
+    "is_capability_question",
     "is_pending",
+    "peer_pending",
     "pending_reason",
     "proposal_for",
     "said",
     "standing_of",
     "subject_of_candidate",
+    "subject_of_capability",
     "target_of",
     "verdict_of",
     "waits_for_owner",
 ]
-
-APPROVAL_PENDING = "approval-pending"
-"First line of a rejection that means 'ask again later', and our outcome for it."
 
 PEER_APPROVAL_PENDING = "peer-approval-pending"
 "Outcome when the other side's owner is asked; ours has nothing to do."
@@ -117,6 +116,20 @@ def pending_reason() -> str:
     )
 
 
+def peer_pending(words: str) -> CallError:
+    """Return the error of a call that the peer's owner has to approve first.
+
+    Args:
+        words: The peer's own, without the line that says so.
+    """
+    return CallError(
+        ErrorKind.APPROVAL_PENDING,
+        f"the peer's owner has to approve this first; call again later: "
+        f"{' '.join(words.split())[:300]}",
+        retry_after=RETRY_AFTER,
+    )
+
+
 def subject_of_candidate(candidate: str) -> str:
     """Return what a peer's first candidate is about, as 64 hex characters.
 
@@ -127,6 +140,15 @@ def subject_of_candidate(candidate: str) -> str:
     if requirement:
         return digest_of(f"requirement:{requirement}")
     return digest_of(f"candidate:{candidate}")
+
+
+def subject_of_capability(way: str, name: str) -> str:
+    """Return what a question about a capability for a peer is about, in hex.
+
+    Args:
+        way: The way by which the peer calls it, a `WayIn`.
+    """
+    return digest_of(f"capability:{way}:{name}")
 
 
 def check_edit(text: str) -> None:
@@ -149,6 +171,8 @@ def check_edit(text: str) -> None:
 
 def target_of(record: NegotiationRecord) -> RulingTarget | None:
     """Return what an owner can accept or reject in a negotiation, or None."""
+    if is_capability_question(record):
+        return None
     if record.pending is not None:
         return RulingTarget(
             str(record.pending["document"]),
@@ -160,6 +184,11 @@ def target_of(record: NegotiationRecord) -> RulingTarget | None:
         if turn.get("direction") == "received" and turn.get("candidate"):
             return RulingTarget(str(turn["candidate"]))
     return None
+
+
+def is_capability_question(record: NegotiationRecord) -> bool:
+    """Tell whether a record asks the owner about a capability, not about a text."""
+    return record.pending is not None and "capability" in record.pending
 
 
 def standing_of(
@@ -187,6 +216,12 @@ def standing_of(
         "negotiation_id": record.id,
     }
     if decision.document is not None:
+        if is_capability_question(record):
+            raise CallError(
+                ErrorKind.USAGE,
+                f"{record.id} is a question about a capability, which has no protocol "
+                "text; accept or reject it",
+            )
         if record.subject is None:
             raise CallError(
                 ErrorKind.USAGE,
@@ -199,6 +234,10 @@ def standing_of(
             hash=digest_of(decision.document),
             document=decision.document,
         )
+    if record.pending is not None and is_capability_question(record):
+        # Of no document: the word is about the capability, for this peer and way.
+        made["capability"] = record.pending["capability"]
+        return StandingRecord(**made, verdict=decision.said)
     target = target_of(record)
     if target is None:
         raise CallError(

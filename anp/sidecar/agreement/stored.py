@@ -40,6 +40,9 @@ class DocumentCandidate:
     half: HalfSource
     "Our half."
 
+    capability: str | None = None
+    "Full name of the peer's capability that it calls, where the peer published that."
+
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names that a kept key may be bound to, the hash first."""
@@ -130,6 +133,11 @@ def agreement_by_uri(
             "tests": {
                 "acceptance": "passed",
                 **({} if selected.uri is None else {"consensus": selected.uri}),
+                **(
+                    {}
+                    if selected.capability is None
+                    else {"capability": selected.capability}
+                ),
             },
             "negotiation_id": None,
             "created": created,

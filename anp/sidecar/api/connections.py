@@ -26,7 +26,7 @@ __all__ = [
     "ConnectionLimits",
     "DoorConfig",
     "Lobby",
-    "Pace",
+    "TokenlessPace",
 ]
 
 logger = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class ConnectionLimits:
     "Largest headers of a request, in bytes."
 
 
-class Pace:
+class TokenlessPace:
     """Spreads requests that show no token, of all connections of a door. Pure.
 
     Each costs time even if it is refused, and whoever has no token may send any number.

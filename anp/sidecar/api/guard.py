@@ -14,7 +14,7 @@ from typing import Final
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.api.connections import CONNECTION, Pace
+from anp.sidecar.api.connections import CONNECTION, TokenlessPace
 from anp.sidecar.api.dashboard import is_open
 from anp.sidecar.api.problems import ApiError, problem_of, problem_response
 from anp.sidecar.api.table import LocalScope, give_scope
@@ -123,7 +123,7 @@ class Guard:
     def __init__(self, app: ASGIApp, door: Door) -> None:
         self._app = app
         self._door = door
-        self._pace = Pace()
+        self._pace = TokenlessPace()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,8 +14,14 @@ from anp.sidecar.attachments.spec import AttachmentSpec
 from negotiation.errors import NegotiationError
 from negotiation.need import Capability
 from negotiation.schema.intake import SchemaLimits, check_limits
+from sandbox.patterns.schemas import pattern_faults, without_faults
 
 __all__ = ["Tool", "ToolListing", "check_names", "read_tools"]
+
+logger = logging.getLogger(__name__)
+
+MAX_LEFT_OUT = 20
+"Patterns of one attachment that are named when they are left out."
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}")
 "Names of tools; they come back in commands, documents and generated source."
@@ -51,7 +58,7 @@ class ToolListing:
     "In the child's order, with full names."
 
     skipped: tuple[str, ...] = ()
-    "One line for each tool that cannot be used and each setting of no effect."
+    "Tools, parts of schemas and settings that have no effect, one line each."
 
     title: str = ""
     "The name that the program gives itself; empty where it gives none."
@@ -81,6 +88,7 @@ def read_tools(
     capabilities: dict[str, Capability] = {}
     names: dict[str, str] = {}
     skipped: list[str] = []
+    left_out: list[str] = []
     for tool in tools:
         if len(capabilities) + len(skipped) >= limits.max_tools:
             skipped.append(f"all tools after the first {limits.max_tools}")
@@ -92,11 +100,14 @@ def read_tools(
                 raise ValueError("its name is no plain word")
             if name in capabilities:
                 raise ValueError("its name is used twice")
-            capabilities[name] = _capability(spec, tool, name, limits)
+            capabilities[name] = _capability(spec, tool, name, limits, left_out)
             names[name] = tool.name
         except (ValueError, NegotiationError) as exc:
             skipped.append(f"{tool.name[:64]!r}: {exc}")
+    for line in left_out:
+        logger.warning("pattern left out tool=%s", line)
     listing = ToolListing(tuple(capabilities.values()), tuple(skipped), tools=names)
+    skipped += left_out
     return replace(listing, skipped=(*skipped, *check_names(spec, listing)))
 
 
@@ -124,15 +135,43 @@ def check_names(spec: AttachmentSpec, listing: ToolListing) -> list[str]:
 
 
 def _capability(
-    spec: AttachmentSpec, tool: Tool, name: str, limits: AttachmentLimits
+    spec: AttachmentSpec,
+    tool: Tool,
+    name: str,
+    limits: AttachmentLimits,
+    left_out: list[str],
 ) -> Capability:
     allowed = SchemaLimits(max_size=limits.max_schema)
     short = name.partition(".")[2]
+    schemas = [
+        _checked(tool, kind, check_limits(schema, allowed), left_out)
+        for kind, schema in (
+            ("input", tool.input_schema),
+            ("output", tool.output_schema),
+        )
+    ]
     return Capability(
         name=name,
         description=tool.description.strip()[: limits.max_description],
-        input_schema=check_limits(tool.input_schema, allowed),
-        output_schema=check_limits(tool.output_schema, allowed),
+        input_schema=schemas[0],
+        output_schema=schemas[1],
         read_only=tool.read_only or spec.says_read_only(tool.name, short),
         idempotent=tool.idempotent or spec.says_idempotent(tool.name, short),
     )
+
+
+def _checked(tool: Tool, name: str, schema: Any, left_out: list[str]) -> Any:
+    """Return a schema without the patterns that are not run; the tool stays usable.
+
+    The tool checks its arguments itself; a document with such a pattern would be
+    refused by every peer.
+    """
+    faults = list(pattern_faults(schema))
+    if not faults:
+        return schema
+    room = MAX_LEFT_OUT - len(left_out)
+    left_out += [
+        f"{tool.name[:64]!r}: {name} schema, {fault[:300]}; it is not checked here"
+        for fault in faults[:room]
+    ]
+    return without_faults(schema)

@@ -94,6 +94,12 @@ class BoundChannel(Answers):
         "Costs of the model on this channel that no call has taken into account."
         self.examiner = Examiner(self._think, parts.limits)
         self.dialogue = DialogueShell(channel, self.role, parts.limits, self)
+        channel.in_use = lambda: self.busy or self.dialogue.busy
+
+    @property
+    @abstractmethod
+    def busy(self) -> bool:
+        """True while a call is under way."""
 
     async def keep_tests(
         self, tests: Mapping[str, Any], state: AgreementState | None = None
@@ -107,7 +113,7 @@ class BoundChannel(Answers):
             self.agreement = await asyncio.to_thread(
                 self._common.store.set_tests,
                 self.agreement,
-                {**self.agreement.tests, **tests},
+                tests,
                 state=state,
             )
 

@@ -128,6 +128,8 @@ class RequesterCases:
         self._demand = demand
         self.verification = Verification(channel.channel)
         self._proposed: tuple[TestCase, ...] = ()
+        self.running = False
+        "True while test cases are agreed or run."
         self.asked: Fixtures = {}
         "Data of our requests, and results read of the responses; private."
 
@@ -142,6 +144,7 @@ class RequesterCases:
             CallError: A case fails, so the protocol is not to be used.
             ChannelClosed: The link was lost.
         """
+        self.running = True
         try:
             tests, state = await self._outcome()
             await self._bound.keep_tests(tests, state)
@@ -157,6 +160,8 @@ class RequesterCases:
             with contextlib.suppress(CallError):
                 await self._bound.channel.close("the test cases did not pass")
             raise
+        finally:
+            self.running = False
 
     async def _outcome(self) -> tuple[dict[str, Any], AgreementState]:
         """Agree test cases and run them; return what to keep with the agreement.

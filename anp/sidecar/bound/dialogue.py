@@ -13,11 +13,13 @@ import string
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
+from contextvars import copy_context
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
 from anp.channel.channel import Channel, ChannelClosed
+from anp.identity.dids import canonical_did
 from anp.wire.frames import ProtocolType
 from negotiation.exchange.dialogue.machine import Dialogue
 from negotiation.exchange.events import (
@@ -43,6 +45,7 @@ from negotiation.exchange.events import (
 )
 from negotiation.exchange.limits import DialogueLimits
 from negotiation.need import Role
+from sandbox.pool.shares import OWNER, Rank, Share, current_share
 
 __all__ = ["Answers", "DialogueShell", "Report", "ReportEnd"]
 
@@ -138,6 +141,14 @@ class DialogueShell:
         self._questions: dict[str, asyncio.Future[str]] = {}
         self._ignored = 0
         self._closed = False
+
+    @property
+    def busy(self) -> bool:
+        """True while either side works on something or waits for the other."""
+        waiting = self._cases is not None and not self._cases.done()
+        return bool(
+            self._work or self._reports or self._questions or self._turn.locked()
+        ) or (waiting or not self.free.is_set())
 
     async def receive(self, data: bytes) -> None:
         """Take the Protocol Data of one PT=00 frame."""
@@ -249,7 +260,12 @@ class DialogueShell:
         if self._closed:
             work.close()
             return
-        task = asyncio.create_task(work)
+        context = copy_context()
+        if current_share.get() == OWNER:
+            # What the peer starts on a channel of ours is not our own work.
+            peer = canonical_did(self._channel.peer_did, self._channel.peer_key)
+            context.run(current_share.set, Share(Rank.LISTED, peer))
+        task = asyncio.create_task(work, context=context)
         self._work.add(task)
         task.add_done_callback(self._finished)
 

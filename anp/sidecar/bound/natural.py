@@ -18,7 +18,8 @@ from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.offer.capability_calls import CapabilityCalls
-from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.offer.gate import ApprovalPending
+from anp.sidecar.offer.ways import WayIn
 from anp.wire.frames import ProtocolType
 from anp.wire.meta_protocol import MAX_PAYLOAD
 from negotiation.errors import CapabilityFailed, MindError
@@ -44,10 +45,8 @@ MAX_ANSWER = MAX_NATURAL_SIZE // 4
 class Spokesman:
     """Answers texts in the agent's name."""
 
-    def __init__(
-        self, exposure: Exposure, capabilities: CapabilityCalls, think: Think
-    ) -> None:
-        self._exposure = exposure
+    def __init__(self, capabilities: CapabilityCalls, think: Think) -> None:
+        self._exposure = capabilities.gate.exposure
         self._capabilities = capabilities
         self._think = think
         self.observer = capabilities.observer
@@ -58,14 +57,16 @@ class Spokesman:
 
         Args:
             peer_did: The peer as it shows itself, for the agent.
-            canonical: Its DID under which it is stored, for the budget.
+            canonical: Its DID under which it is stored, for the gate and the budget.
         """
-        conversational = self._exposure.conversational()
+        conversational = self._exposure.conversational(canonical)
         if conversational is not None:
             name = text_argument(conversational)
             if name is not None:
-                return await self._call(conversational.name, {name: text}, peer_did)
-        offered = self._exposure.offered()
+                return await self._call(
+                    conversational.name, {name: text}, peer_did, canonical
+                )
+        offered = self._exposure.offered(canonical)
         model = self._think(canonical, ours=False).model
         if model is not None:
             try:
@@ -76,7 +77,9 @@ class Spokesman:
             else:
                 if not spoken.capability:
                     return f"# Output\n{spoken.reply}\n"
-                return await self._call(spoken.capability, spoken.arguments, peer_did)
+                return await self._call(
+                    spoken.capability, spoken.arguments, peer_did, canonical
+                )
         request = read_natural_request(text)
         chosen = choose_for_prose(request.requirement, offered)
         if isinstance(chosen, NoChoice):
@@ -90,13 +93,23 @@ class Spokesman:
                 f"# Output\n`{chosen.name}` needs {needed}; write them under a "
                 "heading `Input`, as list items `- name: value` or as JSON.\n"
             )
-        return await self._call(chosen.name, arguments, peer_did)
+        return await self._call(chosen.name, arguments, peer_did, canonical)
 
-    async def _call(self, name: str, arguments: dict[str, Any], peer: str) -> str:
+    async def _call(
+        self, name: str, arguments: dict[str, Any], peer_did: str, canonical: str
+    ) -> str:
         try:
             output = await self._capabilities.run(
-                name, arguments, peer_did=peer, max_payload=MAX_PAYLOAD
+                name,
+                arguments,
+                way=WayIn.NATURAL_LANGUAGE,
+                peer=canonical,
+                peer_did=peer_did,
+                max_payload=MAX_PAYLOAD,
             )
+        except ApprovalPending as exc:
+            # The first line is what another daemon looks for.
+            return f"{exc.code}\n# Output\n{exc.message}\n"
         except CapabilityFailed as exc:
             return f"# Output\n`{name}` failed: {exc.code} {exc.told}\n"
         texts = list(output.values()) if isinstance(output, dict) else [output]
@@ -114,9 +127,14 @@ class Listener:
         self._spokesman = spokesman
         self._open: asyncio.Task[None] | None = None
 
+    @property
+    def busy(self) -> bool:
+        """True while a text is being answered."""
+        return self._open is not None and not self._open.done()
+
     def take(self, event: FrameReceived) -> None:
         """Answer a text, unless one is being answered."""
-        if self._open is not None and not self._open.done():
+        if self.busy:
             logger.warning(
                 "second question dropped peer=%s: one at a time", self._channel.peer_did
             )
@@ -172,6 +190,7 @@ class Asker:
         self.channel = channel
         self._timeout = timeout
         self._turn = asyncio.Lock()
+        channel.in_use = self._turn.locked
 
     async def ask(self, text: str) -> str:
         """Send a text and return the answer's.

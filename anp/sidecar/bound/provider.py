@@ -20,6 +20,7 @@ from anp.sidecar.bound.exchanges import Exchange, RecordedCall
 from anp.sidecar.bound.natural import Listener
 from anp.sidecar.halves.protocol import Protocol
 from anp.sidecar.offer.capability_calls import CapabilityCalls
+from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.telemetry.usage import Way
 from anp.wire.frames import ProtocolType
 from cache.records.records import AgreementRecord, AgreementState, HalfRecord
@@ -54,8 +55,8 @@ class ProviderParts:
     capabilities: CapabilityCalls
     "Calls our agent."
 
-    offered: Callable[[], Offer]
-    "Returns what is exposed now."
+    offered: Callable[[str], Offer]
+    "Returns what is exposed now to the peer with a canonical DID."
 
     max_calls: int
     "Requests of one channel that are worked on at a time."
@@ -82,19 +83,20 @@ class BoundProvider(BoundChannel):
     ) -> None:
         super().__init__(channel, protocol, half, agreement, parts.common)
         self._parts = parts
-        self._cases = ProviderCases(self, parts.offered)
+        self._cases = ProviderCases(self, self._side)
         self._listener = listener
+        by_uri = channel.own_meta.selected_protocol is not None
+        self._way = WayIn.URI if by_uri else WayIn.AGREEMENT
         self._free = asyncio.Semaphore(parts.max_calls)
         self._group = asyncio.TaskGroup()
         self._calls: set[asyncio.Task[None]] = set()
         # Tells how our half failed an agreed case; nothing runs after that.
         self._failed: str | None = None
-        self._revoked = False
 
     @property
     def busy(self) -> bool:
-        """True while a request is being answered."""
-        return any(not call.done() for call in self._calls)
+        """True while a request or a question is being answered."""
+        return self._listener.busy or any(not call.done() for call in self._calls)
 
     async def retire(self, reason: str) -> None:
         """Close the channel when the calls in flight on it have ended.
@@ -107,13 +109,6 @@ class BoundProvider(BoundChannel):
                 while self._calls:
                     await asyncio.wait(self._calls)
         await self.channel.close(reason)
-
-    async def revoke(self) -> None:
-        """Close the channel at once; nothing more is decoded (DESIGN.md, Revoked)."""
-        self._revoked = True
-        for call in list(self._calls):
-            call.cancel()
-        await self.channel.close("revoked")
 
     async def run(self, first: Sequence[FrameReceived] = ()) -> None:
         """Serve until the channel ends.
@@ -131,9 +126,6 @@ class BoundProvider(BoundChannel):
             await self.dialogue.close()
 
     async def _take(self, event: FrameReceived) -> None:
-        if self._revoked:
-            # Frames that waited when the protocol was revoked are not even read.
-            return
         match event.frame.protocol_type:
             case ProtocolType.META:
                 await self.dialogue.receive(event.frame.data)
@@ -201,6 +193,7 @@ class BoundProvider(BoundChannel):
     async def _answer(self, exchange: Exchange, on_call: OnCall | None = None) -> None:
         """Make and send an answer; `on_call` replays the calls of a repair."""
         if exchange.verification:
+            self._check_verification()
             data = await self._cases.answer(exchange.request)
         else:
             data = await self.protocol.handle(
@@ -224,7 +217,17 @@ class BoundProvider(BoundChannel):
             self._parts.used(Way.SERVED, self.half.hash, self.agreement)
         self._keep(exchange)
 
-    async def _call(self, exchange: Exchange, name: str, arguments: Any) -> Any:
+    def _check_verification(self) -> None:
+        """Raise `CapabilityFailed` when the half may not be tried for this peer."""
+        problem = self._parts.capabilities.gate.problem(
+            WayIn.VERIFICATION, self._peer, self.half.capabilities
+        )
+        if problem is not None:
+            raise CapabilityFailed("403", problem, ran=False)
+
+    async def _call(
+        self, exchange: Exchange, name: str, arguments: Any, *, way: WayIn | None = None
+    ) -> Any:
         kept = RecordedCall(name, arguments)
         ran, exchange.ran = exchange.ran, True
         try:
@@ -232,6 +235,8 @@ class BoundProvider(BoundChannel):
                 self.half,
                 name,
                 arguments,
+                way=way or self._way,
+                peer=self._peer,
                 peer_did=self.channel.peer_did,
                 max_payload=self.channel.max_payload,
             )
@@ -276,7 +281,7 @@ class BoundProvider(BoundChannel):
     # Faults of ours.
 
     def _side(self) -> Offer:
-        return self._parts.offered()
+        return self._parts.offered(self._peer)
 
     def _ours(self, exchange: Exchange) -> bytes | None:
         return exchange.response
@@ -330,13 +335,13 @@ class BoundProvider(BoundChannel):
         async def on_call(name: str, arguments: Any) -> Any:
             call = kept.pop(0) if kept else None
             if call is None or (call.name, call.arguments) != (name, arguments):
-                if not self._parts.capabilities.is_repeatable(name):
+                if not self._parts.capabilities.is_repeatable(name, self._peer):
                     raise HalfError(
                         "error",
                         f"the repaired half calls {name} in another way than before, "
                         "and it may have side effects",
                     )
-                return await self._call(exchange, name, arguments)
+                return await self._call(exchange, name, arguments, way=WayIn.REPAIR)
             exchange.calls.append(call)
             if call.failure is not None:
                 raise call.failure

@@ -12,7 +12,7 @@ from typing import Any
 from anp.channel.channel import Channel, ChannelClosed, call_cut_off
 from anp.channel.core.events import FrameReceived
 from anp.channel.core.link_core import FrameTooLarge
-from anp.errors import CallError, ErrorKind
+from anp.errors import CallError, ErrorCode, ErrorKind
 from anp.sidecar.bound.base import MAX_REPAIRS, BoundChannel, BoundParts
 from anp.sidecar.bound.cases import RequesterCases
 from anp.sidecar.bound.dialogue import ReportEnd
@@ -85,20 +85,21 @@ class BoundRequester(BoundChannel):
         return self.channel.open
 
     @property
-    def idle(self) -> bool:
-        """True when nobody waits for an answer."""
-        return not self._pending
+    def busy(self) -> bool:
+        """True while somebody waits for an answer, or test cases run."""
+        return bool(self._pending) or self.cases.running
 
-    async def revoke(self, reason: str) -> None:
+    async def revoke(self, reason: str, *, told: str, code: ErrorCode) -> None:
         """End the channel at once; nothing more is decoded (DESIGN.md, Revoked).
 
         Args:
             reason: For the calls in flight.
+            told: For the peer, with `code`.
         """
         self._reader.cancel()
         for waiting in list(self._pending.values()):
             _fail(waiting, CallError(ErrorKind.POLICY, reason, may_have_run=True))
-        await self.channel.close("revoked")
+        await self.channel.cut(told, code=code)
         if self.channel.ended is not None:
             self.cases.verification.take(self.channel.ended)
         await asyncio.gather(self._reader, return_exceptions=True)

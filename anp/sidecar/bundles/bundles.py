@@ -243,13 +243,13 @@ class Bundles:
 
     def _unfit(self, wanted: Sequence[BundledCapability]) -> list[str]:
         attached = {one.name: (one, exposed) for one, exposed in self._exposure.all()}
-        healthy = {one.name for one in self._exposure.offered()}
+        healthy = {one.name for one in self._exposure.offered_to_some()}
         problems = []
         for one in wanted:
             here, exposed = attached.get(one.name, (None, False))
             if here is None:
                 problems.append(f"{one.name} is not attached")
-            elif not exposed:
+            elif not exposed and one.name not in healthy:
                 problems.append(f"{one.name} is not exposed")
             elif schema_hash(here) != one.schema_hash:
                 problems.append(f"{one.name} has other schemas here than in the bundle")
@@ -319,7 +319,7 @@ class Bundles:
     ) -> list[Side]:
         """Return the sides that the half has to serve, the new agreement's first."""
         if half.role is Role.PROVIDER:
-            return [Offer(self._exposure.offered())]
+            return [Offer(self._exposure.offered_to_some())]
         document = read_document(bundle.text)
         known = await asyncio.to_thread(
             active_agreements, self._store, bundle.hash, half.role, peer_did

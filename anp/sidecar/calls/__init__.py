@@ -12,4 +12,6 @@
 * `renewer`: renews those channels in time.
 * `question`: a question to a peer in words.
 * `acceptor`: channels in: chooses what each one speaks.
+* `enforcer`: ends open channels that the owner's word allows no longer.
+* `places`: The places of the negotiations that peers begin with us, in fair shares.
 """

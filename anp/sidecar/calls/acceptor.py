@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from anp.channel.channel import Channel, ChannelClosed
@@ -16,9 +17,12 @@ from anp.identity.dids import canonical_did
 from anp.sidecar.agreement.agreement import Agreer
 from anp.sidecar.bound.natural import Listener, Spokesman
 from anp.sidecar.bound.provider import BoundProvider, ProviderParts
+from anp.sidecar.calls.enforcer import Enforcer
+from anp.sidecar.calls.places import NegotiationPlaces
 from anp.sidecar.consensus.registry import ConsensusDesk, WrittenEntry
 from anp.sidecar.consensus.written import WrittenParts, WrittenProvider
-from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.offer.exposure import STRANGER
+from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.telemetry.observer import Observer
 from anp.wire.frames import ProtocolType
@@ -28,6 +32,7 @@ from cache.records.records import AgreementRecord, HalfRecord, hash_text
 from cache.store import Store
 from negotiation.errors import NegotiationError
 from negotiation.mind import Offer
+from sandbox.pool.shares import current_share
 
 __all__ = ["Acceptor", "LateAcceptor", "MetaAnswer"]
 
@@ -36,12 +41,6 @@ KEEP_HELLOS = 2 * MAX_PROOF_AGE + 60.0
 again, and a minute for the clocks of its machines."""
 
 logger = logging.getLogger(__name__)
-
-_ANYBODY = "did:key:-"
-"Stands for any stranger where a DID is asked for; no peer has it."
-
-MAX_NEGOTIATIONS = 8
-"Negotiations that peers may have going on with us at once."
 
 
 class MetaAnswer(Protocol):
@@ -68,8 +67,8 @@ class Acceptor:
     def __init__(
         self,
         *,
-        exposure: Exposure,
         policy: PeerPolicy,
+        enforcer: Enforcer,
         store: Store,
         agreer: Agreer,
         parts: ProviderParts,
@@ -78,7 +77,8 @@ class Acceptor:
         written: WrittenParts,
         answer: MetaAnswer,
     ) -> None:
-        self._exposure = exposure
+        self._gate = parts.capabilities.gate
+        self._exposure = self._gate.exposure
         self._policy = policy
         self._store = store
         self._agreer = agreer
@@ -87,11 +87,11 @@ class Acceptor:
         self._consensus = consensus
         self._written = written
         self._answer = answer
-        self._negotiating = asyncio.Semaphore(MAX_NEGOTIATIONS)
+        self.negotiations = NegotiationPlaces(policy.is_listed)
+        "The places of the negotiations that peers begin."
         self._served: dict[Channel, BoundProvider] = {}
         self._closing: set[asyncio.Task[None]] = set()
-        self._revoked: set[tuple[str, str | None]] = set()
-        exposure.watch(self._check_served)
+        self._enforcer = enforcer
         consensus.wire(self._half_for)
 
     async def answer_hello(self, hello: NeedHelloAnswer) -> MetaProtocol:
@@ -133,7 +133,16 @@ class Acceptor:
     async def serve_channel(self, channel: Channel) -> None:
         """Bind the channel if it is not bound yet, then answer what comes on it."""
         peer = canonical_did(channel.peer_did, channel.peer_key)
-        await self._policy.remember(peer, shown_did=channel.peer_did)
+        with self._enforcer.served(channel, peer):
+            # The owner's word may have changed since the hello was answered.
+            if await self._enforcer.admits(channel):
+                await self._policy.note_seen(peer, shown_did=channel.peer_did)
+                # All that follows in this task is work for the peer.
+                share = await self._policy.share_of(peer, address=channel.address)
+                current_share.set(share)
+                await self._serve_admitted(channel, peer)
+
+    async def _serve_admitted(self, channel: Channel, peer: str) -> None:
         try:
             bound = await self._bind(channel, peer)
             if bound is not None:
@@ -150,31 +159,6 @@ class Acceptor:
     def hashes(self) -> frozenset[str]:
         """Hashes of the documents that are served at this moment."""
         return frozenset(served.half.hash for served in self._served.values())
-
-    async def revoke(self, digest: str, peer_did: str | None) -> int:
-        """Close the channels on a document at once; see `BoundProvider.revoke`.
-
-        Args:
-            peer_did: Only those of this peer, in its canonical form.
-
-        Returns:
-            The number of channels that were closed.
-        """
-        self._revoked.add((digest, peer_did))
-        ended = [
-            served
-            for channel, served in self._served.items()
-            if served.half.hash == digest
-            and peer_did in {None, canonical_did(channel.peer_did, channel.peer_key)}
-        ]
-        await asyncio.gather(*(served.revoke() for served in ended))
-        return len(ended)
-
-    def give_back(self, digest: str, peer_did: str | None) -> None:
-        """Let a document be served again; None is for every peer."""
-        for key in [key for key in self._revoked if key[0] == digest]:
-            if peer_did in {None, key[1]}:
-                self._revoked.discard(key)
 
     async def retire(self, digest: str) -> None:
         """End the channels on a revision of `digest` that serves its peer no more.
@@ -200,7 +184,7 @@ class Acceptor:
         if uri is not None:
             entry = self._consensus.written(uri)
             if entry is not None:
-                await self._serve_written(channel, entry)
+                await self._serve_written(channel, peer, entry)
                 return None
             known = self._consensus.registry.get(uri)
             digest = known.hash if known is not None else None
@@ -217,6 +201,8 @@ class Acceptor:
                 self._store.provider_agreement, digest, peer
             )
             return _Bound(half, record.text, agreement, ())
+        # Until the peer says something this channel may make room for another.
+        channel.in_use = lambda: False
         try:
             async with asyncio.timeout(self._parts.common.limits.message_timeout):
                 first = await channel.receive()
@@ -229,13 +215,21 @@ class Acceptor:
             await self._talk(channel, first)
             return None
         channel.put_back(first)
-        async with self._negotiating:
-            agreed = await self._agreer.agree(channel, Offer(self._exposure.offered()))
+        channel.in_use = lambda: True
+        agreed = await self.negotiations.run(
+            channel,
+            peer,
+            lambda: self._agreer.agree(
+                channel, Offer(self._gate.offered(WayIn.AGREEMENT, peer))
+            ),
+            timeout=self._parts.common.limits.message_timeout,
+        )
         await channel.keep(agreed.half.hash)
         return _Bound(agreed.half, agreed.document, agreed.agreement, agreed.held)
 
     async def _talk(self, channel: Channel, first: FrameReceived) -> None:
         listener = Listener(channel, self._spokesman)
+        channel.in_use = lambda: listener.busy
         try:
             listener.take(first)
             while True:
@@ -259,9 +253,10 @@ class Acceptor:
             self._parts,
             listener=Listener(channel, self._spokesman),
         )
-        if not self._revoked.isdisjoint({(bound.half.hash, p) for p in (None, peer)}):
+        if not await self._enforcer.admits(
+            channel, hash=bound.half.hash, capabilities=bound.half.capabilities
+        ):
             # Taken back since the peer was told that it is served.
-            await channel.close("revoked")
             return
         self._served[channel] = served
         try:
@@ -269,7 +264,9 @@ class Acceptor:
         finally:
             self._served.pop(channel, None)
 
-    async def _serve_written(self, channel: Channel, entry: WrittenEntry) -> None:
+    async def _serve_written(
+        self, channel: Channel, peer: str, entry: WrittenEntry
+    ) -> None:
         """Speak a protocol of the daemon's own until the channel ends (ANP-94)."""
         logger.info(
             "protocol selected uri=%s peer=%s", entry.protocol.uri, channel.peer_did
@@ -280,7 +277,7 @@ class Acceptor:
             entry.code,
             self._written,
             capabilities=self._parts.capabilities,
-            offered=self._consensus.reached,
+            offered=partial(self._gate.offered, WayIn.ENVELOPE, peer),
         )
         await served.run()
 
@@ -289,19 +286,13 @@ class Acceptor:
 
         Without a peer: to one that we never agreed on anything with.
         """
-        peer = peer or _ANYBODY
-        half = await asyncio.to_thread(self._store.provider_half, digest, peer)
+        known = peer or STRANGER
+        half = await asyncio.to_thread(self._store.provider_half, digest, known)
         if half is None and await self._consensus.published.make(digest):
-            half = await asyncio.to_thread(self._store.provider_half, digest, peer)
+            half = await asyncio.to_thread(self._store.provider_half, digest, known)
         if half is None:
             return None
-        problem = self._exposure.fits(half.capabilities)
-        problem = problem or self._parts.common.workshop.quarantined(half, peer)
-        harmless = {one.name for one in self._exposure.offered() if one.read_only}
-        if problem is None and not await self._agreer.desk.may_confirm(
-            half, peer, side_effects=not harmless.issuperset(half.capabilities)
-        ):
-            problem = "the owner has to approve it for this peer"
+        problem = await self._gate.half_problem(half, peer)
         if problem is not None:
             logger.info("hash declined hash=%s reason=%s", digest[:12], problem)
             return None
@@ -316,13 +307,6 @@ class Acceptor:
             if not served.busy and not channel.kept:
                 self._served.pop(channel)
                 self._close_soon(channel.close(reason))
-
-    def _check_served(self) -> None:
-        """Close the channels whose capabilities are gone or have changed."""
-        for channel, served in list(self._served.items()):
-            problem = self._exposure.fits(served.half.capabilities)
-            if problem is not None:
-                self._close_soon(channel.close(f"stale: {problem}"))
 
     def _close_soon(self, closing: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(closing)

@@ -25,6 +25,7 @@ from anp.sidecar.agreement.stored import (
 )
 from anp.sidecar.bound.requester import BoundRequester, RequesterParts
 from anp.sidecar.calls.candidates import Candidate, CandidateFinder, WrittenCandidate
+from anp.sidecar.calls.enforcer import Enforcer
 from anp.sidecar.calls.known import KnownAgreements
 from anp.sidecar.calls.prepared import BoundRequest, Prepared, WrittenRequest
 from anp.sidecar.calls.question import ask_peer
@@ -62,6 +63,7 @@ class Binder:
         agreer: Agreer,
         parts: RequesterParts,
         written: WrittenParts,
+        enforcer: Enforcer,
         candidates: CandidateFinder,
         own_did: str,
         offer: MetaOffer,
@@ -86,7 +88,7 @@ class Binder:
         self._test_cases = test_cases
         self.shares_agreements = shares_agreements
         self.requesters = Requesters(
-            links, parts, written, offer=offer, remember=remember
+            links, parts, written, enforcer, offer=offer, remember=remember
         )
         "Every open channel to a peer, also for those who end them."
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
@@ -364,7 +366,7 @@ class Binder:
         except CallError:
             await channel.close("our half cannot be used")
             raise
-        return BoundRequester(
+        bound = BoundRequester(
             channel,
             protocol,
             half,
@@ -373,6 +375,9 @@ class Binder:
             self._parts,
             on_end=lambda _: None,
         )
+        # Until its user closes it.
+        channel.in_use = lambda: True
+        return bound
 
     async def ask(self, target: LinkTarget, question: str) -> str:
         """Ask a peer about protocols in words, and return its answer (ANP-66).

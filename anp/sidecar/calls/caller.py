@@ -15,6 +15,7 @@ from pydantic import Field
 from anp.channel.channel import ChannelClosed
 from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
+from anp.sidecar.agreement.rulings import is_pending, peer_pending
 from anp.sidecar.bound.requester import BoundRequester
 from anp.sidecar.calls.binder import Binder
 from anp.sidecar.calls.prepared import BoundRequest, Outdated, Prepared
@@ -123,6 +124,9 @@ class CallResult:
     uri: str | None = None
     "The consensus protocol it went through, if it was one."
 
+    capability: str | None = None
+    "Full name of the peer's capability that ran; null where the peer did not say it."
+
     negotiation_messages: Count = 0
     "Meta messages of this call, both directions."
 
@@ -203,7 +207,10 @@ class Caller:
             CallError: With the kind that programs read.
         """
         with self._observer.call_out(request.peer, mode=request.mode) as seen:
-            result = await self._call(request)
+            try:
+                result = await self._call(request)
+            except CacheError as exc:
+                raise CallError(ErrorKind.LOCAL_RESOURCE, str(exc)) from exc
             seen.source = result.source
             if result.source in {"agreement", "consensus"}:
                 self._observer.looked_up(result.source)
@@ -233,10 +240,7 @@ class Caller:
         try:
             async with asyncio.timeout(request.timeout):
                 await self._check_need(request.need, request.arguments)
-                if request.mode is Mode.NATURAL_LANGUAGE:
-                    result = await self._in_words(request, mark)
-                else:
-                    result = await self._through_protocol(request, mark)
+                result = await self._carried(request, mark)
         except TimeoutError:
             late = "no result in time; --timeout gives more"
             if sent:
@@ -250,6 +254,25 @@ class Caller:
             ms=round((time.monotonic() - started) * 1000, 1),
             timeline=timeline,
         )
+
+    async def _carried(
+        self, request: CallRequest, mark: Callable[[str], None]
+    ) -> CallResult:
+        try:
+            if request.mode is Mode.NATURAL_LANGUAGE:
+                return await self._in_words(request, mark)
+            return await self._through_protocol(request, mark)
+        except CallError as exc:
+            if exc.kind is not ErrorKind.PEER_UNREACHABLE:
+                raise
+            try:
+                await self._finder.refuse_blocked(request.peer)
+            except CallError as found:
+                # The owner's own word ended it, not the peer or the network.
+                raise CallError(
+                    found.kind, found.detail, may_have_run=exc.may_have_run
+                ) from exc
+            raise
 
     async def ask(self, peer: str, question: str) -> str:
         """Ask a peer about its protocols in words (ANP-64); return its answer.
@@ -301,6 +324,7 @@ class Caller:
             peer_did=prepared.channel.peer_did,
             negotiation_id=None if agreement is None else agreement.negotiation_id,
             uri=prepared.uri,
+            capability=prepared.capability,
             negotiation_messages=cost.messages,
             proposals=cost.rounds,
             llm_calls=cost.model_calls,
@@ -359,7 +383,10 @@ class Caller:
                 # Nothing was sent, so it may be tried once more.
                 if last:
                     raise
+                await self._finder.refuse_blocked(request.peer)
         mark("result")
+        if is_pending(answer):
+            raise peer_pending(answer.partition("\n")[2].removeprefix("# Output\n"))
         self._uses.count(Way.NATURAL_LANGUAGE, None)
         return CallResult(
             output={"text": answer},
@@ -391,6 +418,10 @@ class Caller:
             try:
                 try:
                     answer = await prepared.send()
+                except CacheError as exc:
+                    raise CallError(
+                        ErrorKind.LOCAL_RESOURCE, str(exc), may_have_run=True
+                    ) from exc
                 finally:
                     cost += prepared.take_cost()
                 return prepared, answer, cost
@@ -399,6 +430,7 @@ class Caller:
                 if lost:
                     raise
                 lost = True
+                await self._finder.refuse_blocked(request.peer)
             except NotServed as exc:
                 # Not acted on, so the call negotiates, once (DESIGN.md).
                 if served:

@@ -190,7 +190,7 @@ class CandidateFinder:
                 str(exc)[:200],
             )
             return None
-        return DocumentCandidate(None, text, half)
+        return DocumentCandidate(None, text, half, published.capability.name)
 
     async def _check_data(self, capability: Capability, arguments: Json) -> None:
         """Refuse data that surely is not what a capability takes.

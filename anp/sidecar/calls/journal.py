@@ -355,6 +355,8 @@ class CallDesk:
             except CallError as exc:
                 if exc.kind is not ErrorKind.APPROVAL_PENDING or wait is None:
                     raise
+                # A peer whose owner is asked says that it ran nothing of what it got.
+                call.sent = exc.may_have_run
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
                     raise

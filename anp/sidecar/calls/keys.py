@@ -61,7 +61,7 @@ class CallRecords(Protocol):
         ...
 
     def kept_call(self, call_id: str, *, now: float) -> CallRecord | None:
-        """Return a call, or None."""
+        """Return a call, or None; CacheError if nobody knows."""
         ...
 
     def drop_call(self, call_id: str) -> None:
@@ -121,7 +121,7 @@ class CallKeys:
 
         Raises:
             ConflictError: The key belongs to another request.
-            StoreUnavailable: Nobody knows; nothing may be sent.
+            CacheError: Nobody knows; nothing may be sent.
         """
         known = await asyncio.to_thread(
             self._records.kept_call, self._name(key), now=self._wall()

@@ -13,6 +13,7 @@ from anp.channel.links import Links, LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.bound.natural import Asker
 from anp.sidecar.bound.requester import BoundRequester, RequesterParts
+from anp.sidecar.calls.enforcer import Enforcer
 from anp.sidecar.calls.renewer import Renewer
 from anp.sidecar.consensus.written import WrittenParts, WrittenRequester
 from anp.sidecar.halves.protocol import Protocol
@@ -40,6 +41,7 @@ class Requesters:
         links: Links,
         parts: RequesterParts,
         written: WrittenParts,
+        enforcer: Enforcer,
         *,
         offer: MetaOffer,
         remember: Callable[[Channel], Awaitable[None]],
@@ -55,7 +57,7 @@ class Requesters:
         self._askers: dict[str, Asker] = {}
         self._opening: dict[str, asyncio.Lock] = {}
         self._retiring: set[asyncio.Task[None]] = set()
-        self._revoked: dict[tuple[str, str | None], str] = {}
+        self._enforcer = enforcer
         self._renewer = Renewer(longest_call=parts.call_timeout)
 
     def live(self, agreement: AgreementRecord, did: str) -> BoundRequester | None:
@@ -117,11 +119,9 @@ class Requesters:
             channel, protocol, half, agreement, demand, self._parts, on_end=self._ended
         )
         self._bound.setdefault(_key(agreement)[:2], []).append(bound)
-        for whom in (None, agreement.peer_did):
-            reason = self._revoked.get((agreement.hash, whom))
-            if reason is not None:
-                # Taken back while its channel was opened or renewed.
-                self._end_soon(bound.revoke(reason))
+        self._enforcer.calls(
+            channel, hash=agreement.hash, peer=agreement.peer_did, end=bound.revoke
+        )
         self._renewer.watch(
             bound,
             agreement.hash,
@@ -136,32 +136,6 @@ class Requesters:
     def hashes(self) -> frozenset[str]:
         """Hashes of the documents that open channels speak."""
         return frozenset(one.agreement.hash for one in self._open)
-
-    async def revoke(self, digest: str, peer_did: str | None, reason: str) -> int:
-        """End the channels on a document at once, and those that would follow.
-
-        Args:
-            peer_did: Only those with this peer, in its canonical form.
-            reason: For the calls in flight.
-
-        Returns:
-            The number of channels that ended.
-        """
-        self._revoked[digest, peer_did] = reason
-        ended = [
-            bound
-            for bound in self._open
-            if bound.agreement.hash == digest
-            and peer_did in {None, bound.agreement.peer_did}
-        ]
-        await asyncio.gather(*(bound.revoke(reason) for bound in ended))
-        return len(ended)
-
-    def give_back(self, digest: str, peer_did: str | None) -> None:
-        """Let channels on a document be started again; None is for every peer."""
-        for key in [key for key in self._revoked if key[0] == digest]:
-            if peer_did in {None, key[1]}:
-                del self._revoked[key]
 
     def retire(self, agreements: Collection[AgreementRecord]) -> None:
         """End the channels of other revisions than these, after their calls in flight.
@@ -246,6 +220,7 @@ class Requesters:
         task.add_done_callback(self._retiring.discard)
 
     def _ended(self, bound: BoundRequester) -> None:
+        self._enforcer.left(bound.channel)
         key = _key(bound.agreement)[:2]
         known = self._bound.get(key, [])
         if bound in known:

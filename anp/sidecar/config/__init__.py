@@ -7,4 +7,5 @@
 * `live`: tells which changed settings take effect at once.
 * `lookup`: the needs and peers that the owner's words name.
 * `offers`: the offers and limits that follow for the wire.
+* `entries`: what the owner may write several times: `[[need]]` and `[[peer]]`.
 """

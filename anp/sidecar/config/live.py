@@ -13,6 +13,9 @@ __all__ = ["LIVE", "Changes", "changes", "is_live"]
 LIVE: Final = frozenset(
     {
         "attach",
+        "limits.max_calls",
+        "limits.max_channels",
+        "limits.max_connections",
         "log.format",
         "log.level",
         "operation.stop_timeout",

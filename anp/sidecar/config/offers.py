@@ -62,6 +62,7 @@ def links_config(config: Config) -> LinksConfig:
             max_channels=config.limits.max_channels,
         ),
         max_links=config.limits.max_connections,
+        idle_timeout=config.channels.idle_timeout,
     )
 
 

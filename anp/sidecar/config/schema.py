@@ -31,6 +31,7 @@ DEFAULT_TAIL = """\
 # did = "did:key:z…"
 # url = "ws://127.0.0.1:8766/"
 # keep_connection = false
+# expose = ["time.now"]           # in place of what all peers may call; needs did
 
 # [[need]]
 # name = "product"

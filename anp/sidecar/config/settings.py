@@ -6,16 +6,16 @@ the file that it writes, and `anpd config schema` into the schema for editors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from anp.errors import ConfigError
 from anp.identity.address import is_loopback_host
 from anp.sidecar.attachments.spec import AttachmentSpec
+from anp.sidecar.config.entries import NeedEntry, PeerEntry
 from anp.sidecar.config.setting_types import (
     Bytes,
     Capabilities,
@@ -23,7 +23,6 @@ from anp.sidecar.config.setting_types import (
     Effort,
     Headers,
     HttpUrl,
-    Name,
     Network,
     Port,
     Price,
@@ -59,11 +58,9 @@ __all__ = [
     "ListenConfig",
     "LlmConfig",
     "LogConfig",
-    "NeedEntry",
     "NegotiationConfig",
     "OperationConfig",
     "OtelConfig",
-    "PeerEntry",
     "PolicyConfig",
     "SandboxSettings",
 ]
@@ -239,10 +236,10 @@ class BudgetConfig(Section):
     "Tokens for one listed peer in a day."
 
     unlisted_calls: Count = 20
-    "Model calls for all unlisted peers together in a day."
+    "Model calls for all unlisted peers together in a day; half for one address."
 
     unlisted_tokens: Tokens = 200_000
-    "Tokens for all unlisted peers together in a day."
+    "Tokens for all unlisted peers together in a day; half for one address."
 
     day_calls: Count = 200
     "Model calls for everything in a day."
@@ -299,7 +296,10 @@ class SandboxSettings(Section):
     "Address space of a worker, in bytes."
 
     max_workers: Annotated[int, Field(ge=1, le=10_000)] = 64
-    "Workers at once."
+    "Workers at once: a quarter for one peer, half for all unlisted peers together."
+
+    idle_timeout: Seconds = 120.0
+    "Seconds without a call after which a worker ends; the next call starts another."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,6 +347,9 @@ class ChannelsConfig(Section):
     max_frame: Annotated[int, Field(ge=LEAST_MAX_MESSAGE, le=2**31)] = 16 * 1024 * 1024
     "Plaintext bytes of one frame, with peers that have our extension for it."
 
+    idle_timeout: Seconds = 600.0
+    "Seconds without a call after which a channel closes; the next call opens another."
+
     renew_messages: Annotated[int, Field(ge=1, le=2**20)] = 2**20
     "Messages in one direction after which a key is renewed."
 
@@ -362,10 +365,10 @@ class LimitsConfig(Section):
     "Largest protocol data that we send in one frame to peers without our extensions."
 
     max_connections: Annotated[int, Field(ge=1, le=100_000)] = 256
-    "Connections that peers may open."
+    "Connections that peers may open; listed peers, others and newcomers have shares."
 
     max_channels: Annotated[int, Field(ge=1, le=10_000)] = 64
-    "Channels on one connection."
+    "Channels on one connection; one that is idle makes room for another."
 
     max_calls: Annotated[int, Field(ge=1, le=10_000)] = 64
     "Calls that run in one attachment at a time."
@@ -405,53 +408,6 @@ class OtelConfig(Section):
 
     sample: Share = 1.0
     "Part of the traces that begin here and are kept; a caller's choice is stronger."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NeedEntry(Section):
-    """A `[[need]]`: a name for something our agent wants from others."""
-
-    name: Name
-    "Name that `anpd call` and the API may use in place of the need."
-
-    requirement: Annotated[str, Field(min_length=1, max_length=10_000)]
-    "The need in words."
-
-    input_schema: Mapping[str, Any] | None = None
-    "JSON Schema of the arguments, if the caller is firm about them."
-
-    output_schema: Mapping[str, Any] | None = None
-    "JSON Schema of the result."
-
-    protocol: ProtocolUri | None = None
-    "URI of the published or built-in protocol to offer for it."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeerEntry(Section):
-    """A `[[peer]]` of the address book; `did` or `url` is needed."""
-
-    name: Name
-    "The owner's name for it."
-
-    did: Annotated[str, Field(pattern=r"^did:[a-z0-9]+:\S+$")] | None = None
-    "Its DID."
-
-    url: Annotated[str, Field(pattern=r"^wss?://\S+$")] | None = None
-    "Its address."
-
-    keep_connection: bool = False
-    "Keep a connection open, so that the peer can call us without an address of ours."
-
-    policy: Literal["allow", "block"] = "allow"
-    "Permission of this peer to use us."
-
-    def __post_init__(self) -> None:
-        if self.did is None and self.url is None:
-            raise ConfigError(
-                f"peer {self.name}: write did, url or both, as `anpd up` of that "
-                "peer prints them"
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ import secrets
 import time
 
 from anp.sidecar.halves.workshop import Workshop
-from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.offer.exposure import EVERYBODY, Exposure
 from cache.parts.agreements import ImportPart
 from cache.records.records import AgreementRole, DocumentRecord, HalfRecord, hash_text
 from cache.store import Store
@@ -80,8 +80,12 @@ class PublishedDocuments:
         self._locks: dict[str, asyncio.Lock] = {}
 
     def all(self) -> list[tuple[Capability, str]]:
-        """Return each exposed capability with its document; may take a while."""
-        offered = self._exposure.offered()
+        """Return what every peer may call, each with its document; may take a while."""
+        return self._documents(self._exposure.offered(EVERYBODY))
+
+    def _documents(
+        self, offered: tuple[Capability, ...]
+    ) -> list[tuple[Capability, str]]:
         known, self._texts = self._texts, {}
         for one in offered:
             key = _key(one)
@@ -94,7 +98,9 @@ class PublishedDocuments:
         Returns:
             True when there is one now.
         """
-        shown = await asyncio.to_thread(self.all)
+        # Also what only some peers may call; the gate decides who may.
+        some = self._exposure.offered_to_some()
+        shown = await asyncio.to_thread(self._documents, some)
         found = next(
             ((one, text) for one, text in shown if hash_text(text) == digest), None
         )

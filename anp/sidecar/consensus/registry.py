@@ -22,7 +22,9 @@ from anp.sidecar.consensus.entries import ConsensusEntry
 from anp.sidecar.consensus.folder import ConsensusFolder
 from anp.sidecar.consensus.published import PublishedDocuments, save_provider_half
 from anp.sidecar.halves.workshop import Workshop
-from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.offer.exposure import EVERYBODY
+from anp.sidecar.offer.gate import Gate
+from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.peers.lists import LIST_PATH, document_path
 from cache.records.records import AgreementRole, HalfRecord, Hash, hash_text
 from cache.store import Store
@@ -92,9 +94,8 @@ class ConsensusDesk:
         order: Sequence[str],
         written: Sequence[WrittenEntry],
         publishes: bool,
-        approve: str,
         store: Store,
-        exposure: Exposure,
+        gate: Gate,
         bundles: Bundles,
         workshop: Workshop,
         mind: Callable[[], Mind],
@@ -106,8 +107,6 @@ class ConsensusDesk:
             order: URIs, best first.
             written: Protocols of the daemon's own.
             publishes: True when peers are shown our list.
-            approve: The rule for asking the owner first; a protocol for all
-                capabilities is then served only where the owner need not be asked.
             mind: Gives a mind that writes provider halves. We pay if it asks a model:
                 the owner put the documents here.
         """
@@ -115,13 +114,13 @@ class ConsensusDesk:
         self._order = tuple(order)
         self._written = {one.protocol.uri: one for one in written}
         self.publishes = publishes
-        self._approve = approve
         self._store = store
-        self._exposure = exposure
+        self._gate = gate
+        self._exposure = gate.exposure
         self._bundles = bundles
         self._workshop = workshop
         self._mind = mind
-        self.published = PublishedDocuments(exposure, workshop, store)
+        self.published = PublishedDocuments(gate.exposure, workshop, store)
         "The documents of the exposed capabilities."
         self._serves: Serves | None = None
         self.registry = self._fresh()
@@ -146,6 +145,11 @@ class ConsensusDesk:
         Raises:
             ConfigError: A file is broken, or two name one URI for different texts.
         """
+        # Otherwise what is published meanwhile would be missing from what is read.
+        async with self._lock:
+            await self._load()
+
+    async def _load(self) -> None:
         entries, bundles = await asyncio.to_thread(self.folder.read)
         registry = self._fresh()
         problems: dict[str, str] = {}
@@ -186,27 +190,14 @@ class ConsensusDesk:
         """Return the bundle that the owner put here for a URI, or None."""
         return self._bundle_bytes.get(uri)
 
-    def reached(self) -> tuple[Capability, ...]:
-        """Return the capabilities that a protocol for all of them may reach.
-
-        Where the owner wants to be asked before a protocol is agreed, a protocol that
-        needs no agreement must not go round that.
-        """
-        match self._approve:
-            case "never":
-                return self._exposure.offered()
-            case "side-effects":
-                return tuple(one for one in self._exposure.offered() if one.read_only)
-            case _:
-                return ()
-
     # Serving.
 
     async def select(self, offered: Sequence[str], peer: str) -> str | None:
         """Return the URI to confirm to a peer, or None to negotiate (ANP-93)."""
         for protocol in self.registry.offered(offered):
             if protocol.uri in self._written:
-                if self.reached():
+                # Each call of it asks the gate for itself.
+                if self._gate.offered(WayIn.ENVELOPE, peer):
                     return protocol.uri
             elif await self._serve(protocol.hash, peer) is not None:
                 return protocol.uri
@@ -290,6 +281,7 @@ class ConsensusDesk:
                 )
             self.registry.remove(uri)
             del self._entries[uri]
+            self._failed.pop(uri, None)
         logger.info("protocol unpublished uri=%s", uri)
         self._changed()
         await self.settle()
@@ -300,7 +292,7 @@ class ConsensusDesk:
         found = []
         for one in self.registry.all():
             if one.uri in self._written:
-                served = bool(self.reached())
+                served = bool(self._reached())
             else:
                 served = await self._serve(one.hash, None) is not None
             found.append(
@@ -316,7 +308,12 @@ class ConsensusDesk:
                 )
             )
         known = {one.uri for one in found}
-        failed = [self._entries[uri] for uri in self._failed if uri not in known]
+        # As it is now: a URI may have been taken back while halves were looked for.
+        failed = [
+            entry
+            for uri in self._failed
+            if uri not in known and (entry := self._entries.get(uri)) is not None
+        ]
         return found + [
             KnownProtocol(
                 uri=one.uri,
@@ -329,6 +326,10 @@ class ConsensusDesk:
         ]
 
     # Inside.
+
+    def _reached(self) -> tuple[Capability, ...]:
+        """Return the capabilities that everybody may call without the owner's word."""
+        return self._gate.without_word(WayIn.ENVELOPE, EVERYBODY)
 
     def _fresh(self) -> Registry:
         return Registry(
@@ -373,14 +374,17 @@ class ConsensusDesk:
         if await self._serve(protocol.hash, None) is not None:
             self._failed.pop(protocol.uri, None)
             return
-        offered = self._exposure.offered()
+        offered = self._exposure.offered(EVERYBODY)
         known = await asyncio.to_thread(self._store.halves, protocol.hash)
         if not offered or any(half.role is AgreementRole.PROVIDER for half in known):
             # Nothing to serve with; or there is a half, and a reason not to use it.
             return
         try:
             if protocol.code is CodeKind.BUNDLE:
-                data = self._bundle_bytes[protocol.uri]
+                data = self._bundle_bytes.get(protocol.uri)
+                if data is None:
+                    # The folder was read anew meanwhile.
+                    return
                 bundle = await asyncio.to_thread(read_bundle, data)
                 if bundle.half(NegotiationRole.PROVIDER) is not None:
                     await self._bundles.take_in(data, role=NegotiationRole.PROVIDER)
@@ -408,11 +412,11 @@ class ConsensusDesk:
             if not one.published:
                 continue
             if one.uri in self._written:
-                reached = self.reached()
+                reached = self._reached()
             else:
                 half = await self._serve(one.hash, None)
                 found = [
-                    self._exposure.capability(name)
+                    self._exposure.capability(name, EVERYBODY)
                     for name in (half.capabilities if half is not None else ())
                 ]
                 reached = tuple(each for each in found if each is not None)

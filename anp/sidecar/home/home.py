@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import grp
 import hashlib
 import json
 import os
+import pwd
+import shlex
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -20,6 +23,7 @@ from anp.errors import CallError, ConfigError, ErrorKind
 
 __all__ = [
     "ApiAddress",
+    "Exposed",
     "Home",
     "OwnerAddress",
     "find_home",
@@ -29,6 +33,9 @@ __all__ = [
 
 MAX_SOCKET_PATH = 100
 "Longest socket path in bytes; the kernels' own limits are 104 to 108."
+
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+"Errors of a full disk, or of a user who may not have more of it."
 
 MAX_API_FILE = 16 * 1024
 "Largest `api.json` that is read, in bytes."
@@ -140,23 +147,52 @@ class Home:
         """Make the folder and those below it, for the owner only; idempotent.
 
         Raises:
-            ConfigError: The folder cannot be made, or others can write to it.
+            ConfigError: The folder cannot be made, or others can write to it or to a
+                file in it.
         """
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            mode = stat.S_IMODE(self.path.stat().st_mode)
             # Anybody who can write here can replace the key and the commands we start.
-            if mode & 0o022:
-                raise ConfigError(
-                    f"home {self.path} can be written by others (mode {mode:o}); "
-                    f"run: chmod 700 {self.path}"
-                )
+            for exposed in self.exposed():
+                raise ConfigError(f"home {self.path}: {exposed}")
             self.attachments.mkdir(mode=0o700, exist_ok=True)
         except OSError as exc:
             raise ConfigError(
                 f"cannot make the home {self.path}: {_reason(exc)}; "
                 "choose another with --home DIR"
             ) from exc
+
+    def exposed(self) -> Iterator[Exposed]:
+        """Give what others can write to: the home, what is in it, or a folder above.
+
+        The daemon's own group counts as nobody else where it is the user's private one,
+        as Kubernetes makes it with `fsGroup`.
+
+        Raises:
+            OSError: Something cannot be looked at.
+        """
+        if not self.path.exists():
+            return
+        # A folder that everybody can write to lets everybody put another home in place.
+        for above in self.path.resolve().parents:
+            status = above.stat()
+            if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+                yield Exposed(above, "can be written by everybody", "chmod o-w")
+        folders = [self.path, self.attachments, self.consensus]
+        inside = [each for one in folders if one.is_dir() for each in one.iterdir()]
+        for path in (self.path, *sorted(inside)):
+            try:
+                status = path.stat()
+            except FileNotFoundError:
+                # A broken link, or a file that another process removed.
+                continue
+            if stat.S_ISSOCK(status.st_mode):
+                continue
+            if status.st_uid not in {0, os.geteuid()}:
+                yield Exposed(path, "belongs to another user", "chown $(id -u)")
+            elif writers := _other_writers(status):
+                command = "chmod 700" if path == self.path else "chmod go-w"
+                yield Exposed(path, f"can be written by {writers}", command)
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
@@ -223,15 +259,18 @@ class Home:
     def _socket_path(self, name: str, environ: Mapping[str, str]) -> Path:
         path = self.path / name / "api.sock"
         if len(os.fsencode(path)) > MAX_SOCKET_PATH:
-            digest = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
-            folder = digest if name == "run" else f"{digest}-{name}"
-            path = _runtime_folder(environ) / folder / "api.sock"
+            path = self._short_folder(name, environ) / "api.sock"
         _private_folder(path.parent)
         return path
 
-    def write_api(self, address: ApiAddress) -> None:
-        """Write the daemon's addresses for its clients, atomically."""
-        write_atomic(self.api_file, _json_bytes(asdict(address)))
+    def write_api(
+        self, address: ApiAddress, environ: Mapping[str, str] = os.environ
+    ) -> None:
+        """Write the daemon's addresses for its clients, atomically.
+
+        On a full disk they go to the runtime directory: see `_tell`.
+        """
+        self._tell(self.api_file, _json_bytes(asdict(address)), "run", environ)
 
     def read_api(self) -> ApiAddress:
         """Return the running daemon's addresses.
@@ -254,12 +293,14 @@ class Home:
 
     def remove_api(self) -> None:
         """Take `api.json` and `owner.json` away; the daemon's last act."""
-        self.api_file.unlink(missing_ok=True)
+        _take_away(self.api_file)
         self.remove_owner()
 
-    def write_owner(self, address: OwnerAddress) -> None:
+    def write_owner(
+        self, address: OwnerAddress, environ: Mapping[str, str] = os.environ
+    ) -> None:
         """Write the owner's socket and token, which is new at each start (0600)."""
-        write_atomic(self.owner_file, _json_bytes(asdict(address)))
+        self._tell(self.owner_file, _json_bytes(asdict(address)), "owner", environ)
 
     def read_owner(self) -> OwnerAddress:
         """Return the owner's socket and token.
@@ -278,13 +319,89 @@ class Home:
 
     def remove_owner(self) -> None:
         """Take `owner.json` away; its token ends with the daemon."""
-        self.owner_file.unlink(missing_ok=True)
+        _take_away(self.owner_file)
+
+    def _tell(
+        self, file: Path, data: bytes, name: str, environ: Mapping[str, str]
+    ) -> None:
+        """Write a file that a daemon needs to be found.
+
+        On a full disk it goes to a folder of ours in the runtime directory, and a link
+        to it into the home: that takes no room, and the daemon can start.
+        """
+        try:
+            write_atomic(file, data)
+        except CallError as exc:
+            cause = exc.__cause__
+            if not isinstance(cause, OSError) or cause.errno not in NO_ROOM:
+                raise
+            folder = self._short_folder(name, environ)
+            _private_folder(folder)
+            write_atomic(folder / file.name, data)
+            file.unlink(missing_ok=True)
+            file.symlink_to(folder / file.name)
+
+    def _short_folder(self, name: str, environ: Mapping[str, str]) -> Path:
+        """Return a folder of ours in the runtime directory; nothing is made."""
+        digest = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
+        return _runtime_folder(environ) / (
+            digest if name == "run" else f"{digest}-{name}"
+        )
 
     def _unreachable(self, what: str) -> CallError:
         return CallError(
             ErrorKind.DAEMON_UNREACHABLE,
             f"{what} in {self.path}; start it with: anpd --home {self.path} up",
         )
+
+
+def _take_away(file: Path) -> None:
+    """Remove a file, and what it leads to if it is a link that `_tell` made."""
+    if file.is_symlink():
+        file.readlink().unlink(missing_ok=True)
+    file.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Exposed:
+    """A file or folder that other users can write to."""
+
+    path: Path
+    fault: str
+
+    command: str
+    "The command that mends it; the path follows."
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.fault}; run: {self.fix}"
+
+    @property
+    def fix(self) -> str:
+        """The whole command."""
+        return f"{self.command} {shlex.quote(str(self.path))}"
+
+
+def _other_writers(status: os.stat_result) -> str:
+    """Return in words who else can write; empty if nobody can."""
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & stat.S_IWOTH:
+        return f"others (mode {mode:o})"
+    if mode & stat.S_IWGRP and not _is_private_group(status.st_gid):
+        return f"others: its group (mode {mode:o})"
+    return ""
+
+
+def _is_private_group(gid: int) -> bool:
+    """Return whether a group is of our user alone: same number, and no member else."""
+    if gid == 0 or not gid == os.getegid() == os.geteuid():
+        return False
+    try:
+        members = grp.getgrgid(gid).gr_mem
+        own = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        # A container need not have names for its users.
+        return True
+    return set(members) <= {own}
 
 
 def find_home(

@@ -4,5 +4,6 @@
 * `state`: tells the state of an agreement and the reason for it.
 * `revocation`: revokes, gives back, approves and prunes.
 * `prune_rules`: decides what may be pruned.
+* `housekeeper`: forgets peers that only passed by, once a day.
 * `retest`: runs the test cases again when the owner asks.
 """

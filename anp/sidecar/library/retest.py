@@ -22,7 +22,7 @@ from anp.sidecar.agreement.offline import (
 from anp.sidecar.agreement.outcomes import TESTS_KEY
 from anp.sidecar.calls.binder import Binder
 from anp.sidecar.halves.workshop import Workshop
-from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.offer.exposure import Exposure, misfit
 from anp.sidecar.peers.finder import PeerFinder
 from cache.records.records import (
     AgreementRecord,
@@ -262,7 +262,8 @@ class Retester:
         source = HalfSource(half.source, half.origin, tuple(half.capabilities))
         problems: list[str] = []
         retried = Retried((), None)
-        unfit = self._exposure.fits(half.capabilities)
+        offered = self._exposure.offered_to_some()
+        unfit = misfit(half.capabilities, offered)
         if unfit is not None:
             problems.append(unfit)
         side: Side
@@ -270,7 +271,7 @@ class Retester:
             side = await self._demand(document, agreement)
         else:
             # The capabilities it may call were settled when it was made.
-            side = Offer(self._exposure.offered(), hints=tuple(half.capabilities))
+            side = Offer(offered, hints=tuple(half.capabilities))
         try:
             name = f"test:{secrets.token_hex(4)}"
             async with self._workshop.trial(source, text, name=name) as trial:

@@ -14,14 +14,14 @@ from typing import Final, Literal
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.queue import OwnerDesk
-from anp.sidecar.agreement.refusals import revoked_in_words
 from anp.sidecar.agreement.rulings import Decision
 from anp.sidecar.calls.acceptor import Acceptor
+from anp.sidecar.calls.enforcer import Enforcer
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.consensus.registry import ConsensusDesk
 from anp.sidecar.library.prune_rules import PruneRules
 from anp.sidecar.library.views import find_hash
-from cache.errors import HashPrefixError
+from cache.errors import HashPrefixError, StoreFull, StoreUnavailable
 from cache.parts.library import Removed
 from cache.records.negotiations import NegotiationRecord
 from cache.records.records import (
@@ -104,8 +104,16 @@ class Pruned:
     "The records by their kinds."
 
     bytes: Count
+    "Bytes of the records."
+
     removed: Sequence[PrunedRecord]
     "The first of them."
+
+    store_before: Count = 0
+    "Bytes of the store's file before; 0 with `dry_run`, and on a server."
+
+    store_after: Count = 0
+    "Bytes of the file now: the room of dropped records is given back."
 
 
 class ProtocolDesk:
@@ -121,6 +129,7 @@ class ProtocolDesk:
         sandbox: Sandbox,
         requesters: Requesters,
         provider: Acceptor,
+        enforcer: Enforcer,
         consensus: ConsensusDesk,
         owner: OwnerDesk,
     ) -> None:
@@ -128,6 +137,7 @@ class ProtocolDesk:
         self._sandbox = sandbox
         self._requesters = requesters
         self._provider = provider
+        self._enforcer = enforcer
         self._consensus = consensus
         self._owner = owner
 
@@ -153,18 +163,25 @@ class ProtocolDesk:
                 ErrorKind.USAGE, f"the reason has to be text of {MAX_REASON} characters"
             )
         digest = await self._known(prefix)
-        ruled = await asyncio.to_thread(
-            self._store.revoke,
-            digest,
-            peer_did=peer_did,
-            reason=reason,
-            at=time.time(),
-        )
+        try:
+            ruled = await asyncio.to_thread(
+                self._store.revoke,
+                digest,
+                peer_did=peer_did,
+                reason=reason,
+                at=time.time(),
+            )
+        except StoreUnavailable as exc:
+            # The owner's word holds here at once, also when it cannot be kept.
+            ended = await self._enforcer.rule_out(digest, peer_did)
+            raise CallError(
+                ErrorKind.LOCAL_RESOURCE,
+                f"{ended} channels of {digest[:12]} are closed and this daemon uses it "
+                "no more, but only until it is started anew: revoke it again when the "
+                f"store takes it. {exc}",
+            ) from exc
         # Also when it was revoked before: a channel may have been missed then.
-        ended = await self._provider.revoke(digest, peer_did)
-        ended += await self._requesters.revoke(
-            digest, peer_did, revoked_in_words(digest)
-        )
+        ended = await self._enforcer.recheck()
         logger.info(
             "protocol revoked hash=%s peer=%s records=%d channels=%d",
             digest[:12],
@@ -202,8 +219,7 @@ class ProtocolDesk:
         ruled = await asyncio.to_thread(
             self._store.give_back, digest, peer_did=peer_did
         )
-        self._requesters.give_back(digest, peer_did)
-        self._provider.give_back(digest, peer_did)
+        self._enforcer.allow(digest)
         released = peer_did is None and self._sandbox.release(digest)
         decided = []
         for record in waiting:
@@ -239,6 +255,7 @@ class ProtocolDesk:
         removed = await asyncio.to_thread(
             self._store.prune, rules.agreement, rules.half, keep=keep, dry_run=dry_run
         )
+        before, after = (0, 0) if dry_run else await self._compact()
         logger.info("protocols pruned records=%d dry_run=%s", len(removed), dry_run)
         shown = [_pruned(one) for one in removed]
         return Pruned(
@@ -247,7 +264,18 @@ class ProtocolDesk:
             counts=dict(Counter(one.kind for one in shown)),
             bytes=sum(one.bytes for one in shown),
             removed=shown[:MAX_SHOWN],
+            store_before=before,
+            store_after=after,
         )
+
+    async def _compact(self) -> tuple[int, int]:
+        """Give back the room of what was dropped; zeros if that is not possible."""
+        try:
+            return await asyncio.to_thread(self._store.compact)
+        except StoreFull as exc:
+            # It takes as much room again meanwhile; what was dropped stays dropped.
+            logger.warning("store not made smaller reason=%s", exc)
+            return 0, 0
 
     async def _known(
         self, prefix: str, waiting: Sequence[NegotiationRecord] = ()
@@ -261,7 +289,7 @@ class ProtocolDesk:
         }
         try:
             found = {await asyncio.to_thread(find_hash, self._store, prefix)}
-        except HashPrefixError:
+        except (HashPrefixError, StoreUnavailable):
             whole = _HASH.fullmatch(prefix.strip())
             if not pending and whole is None:
                 raise

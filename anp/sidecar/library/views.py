@@ -10,7 +10,7 @@ from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.outcomes import in_words
 from anp.sidecar.bundles.export import CLAIMS
 from anp.sidecar.library.state import StateName, last_run, revocation_for, standing_of
-from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.offer.exposure import Exposure, misfit
 from cache.errors import HashPrefixError
 from cache.records.negotiations import NegotiationRecord
 from cache.records.records import (
@@ -483,7 +483,7 @@ class Library:
     def _unfit(self, half: HalfRecord | None) -> str | None:
         if self._exposure is None or half is None:
             return None
-        return self._exposure.fits(half.capabilities)
+        return misfit(half.capabilities, self._exposure.offered_to_some())
 
     def _quarantined(self, digest: str, **of: str | None) -> str | None:
         if self._sandbox is None:

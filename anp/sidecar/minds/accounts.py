@@ -136,8 +136,10 @@ class Spending:
         money = usage.input_tokens * input_price + usage.output_tokens * output_price
         return money / 1e6
 
-    async def reserve(self, account: str, purse: Purse, tokens: int) -> Reservation:
-        """Take room for one call, and have it on disk.
+    async def reserve(
+        self, account: str, purse: Purse, tokens: int, *, address: str = ""
+    ) -> Reservation:
+        """Take room for one call, and have it on disk; see `Budget.reserve`.
 
         Raises:
             BudgetExhausted: There is none.
@@ -145,7 +147,7 @@ class Spending:
         """
         async with self._lock:
             budget = await self._today()
-            reservation = budget.reserve(account, purse, tokens)
+            reservation = budget.reserve(account, purse, tokens, address=address)
             try:
                 await self._save(reservation.spent)
             except BaseException as exc:
@@ -249,6 +251,7 @@ class Spender:
         account: The payer: `OWNER`, `UNLISTED`, or the canonical DID of a listed peer.
             Whoever makes us think pays: our own call from the owner's account, all
             that a peer's message starts from the peer's, also on a channel of ours.
+        address: Address of an unlisted peer, which has a part of their account.
         peer: With whom, in its canonical form, for the ledger.
         negotiation_id: For the ledger.
         watch: Gets every exchange, so that the owner can look at it.
@@ -260,6 +263,7 @@ class Spender:
         spending: Spending,
         *,
         account: str,
+        address: str = "",
         peer: str | None = None,
         negotiation_id: str | None = None,
         watch: Callable[[Exchanged], None] | None = None,
@@ -267,6 +271,7 @@ class Spender:
         self._endpoint = endpoint
         self._spending = spending
         self._account = account
+        self._address = address
         self._peer = peer
         self._negotiation_id = negotiation_id
         self._watch = watch
@@ -308,7 +313,10 @@ class Spender:
         spending = self._spending
         try:
             reservation = await spending.reserve(
-                self._account, self._purse, request.most_tokens.total
+                self._account,
+                self._purse,
+                request.most_tokens.total,
+                address=self._address,
             )
         except BudgetExhausted as exc:
             self.exhausted = str(exc)

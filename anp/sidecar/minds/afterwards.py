@@ -17,6 +17,7 @@ from anp.sidecar.minds.accounts import MAX_EXCHANGES, Exchanged
 from anp.sidecar.minds.cost import NO_COST, Cost
 from anp.sidecar.minds.minds import Think, Thinking
 from cache.errors import CacheError
+from cache.records.negotiations import NegotiationRecord
 from cache.store import Store
 from negotiation.errors import MindError
 from negotiation.mind import Mind, Side
@@ -91,17 +92,15 @@ class Afterwards:
                 logger.error("questions to the model not recorded reason=%s", exc)
 
     def _add(self, negotiation_id: str, calls: int, seen: Sequence[Exchanged]) -> None:
-        record = self._store.negotiation(negotiation_id)
-        if record is None:
-            return
-        shown = (*record.exchanges, *(one.shown() for one in seen))
-        self._store.save_negotiation(
-            replace(
+        def change(record: NegotiationRecord) -> NegotiationRecord:
+            shown = (*record.exchanges, *(one.shown() for one in seen))
+            return replace(
                 record,
                 model_calls=record.model_calls + calls,
                 exchanges=shown[-MAX_EXCHANGES:],
             )
-        )
+
+        self._store.change_negotiation(negotiation_id, change)
 
 
 async def words_of(mind: Mind, question: str, side: Side) -> str:

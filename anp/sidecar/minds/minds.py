@@ -15,6 +15,7 @@ from anp.sidecar.minds.cost import Cost
 from negotiation.llm.asking.budget import OWNER, UNLISTED
 from negotiation.mind import Mind
 from negotiation.rules.rules import RulesMind
+from sandbox.pool.shares import current_share
 
 if TYPE_CHECKING:
     from negotiation.llm.asking.endpoint import ModelEndpoint
@@ -124,6 +125,7 @@ class Minds:
             self._endpoint,
             self._spending,
             account=account,
+            address=current_share.get().name if account == UNLISTED else "",
             peer=peer_did,
             negotiation_id=negotiation_id,
             watch=watch,

@@ -3,4 +3,6 @@
 * `exposure`: the capabilities that peers may see and use.
 * `attached`: keeps the running attachments the same as the owner's files.
 * `capability_calls`: calls a capability for a peer, with every check before and after.
+* `gate`: decides about every call of a capability for a peer, whatever way it came.
+* `ways`: the ways by which a peer can reach a capability, with the rule of each; pure.
 """

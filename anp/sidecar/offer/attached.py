@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from anp.errors import ConfigError
 from anp.sidecar.attachments import (
+    Attachment,
     AttachmentError,
     AttachmentLimits,
     AttachmentSpec,
@@ -30,17 +31,18 @@ class Attaching:
         self._exposure = exposure
         self._limits = AttachmentLimits(max_calls=max_calls)
 
-    async def reload(self, declared: Iterable[AttachmentSpec]) -> list[str]:
-        """Read the attachments again; start what is new or changed, end what is gone.
+    def limit(self, max_calls: int) -> None:
+        """Limit the calls of each attachment from its next start on."""
+        self._limits = AttachmentLimits(max_calls=max_calls)
+
+    def read(self, declared: Iterable[AttachmentSpec]) -> dict[str, AttachmentSpec]:
+        """Return all attachments as the owner's files have them now, by name.
 
         Args:
             declared: Those of the owner's configuration, as it is now.
 
-        Returns:
-            The names of all attachments.
-
         Raises:
-            ConfigError: A file is broken; nothing was changed.
+            ConfigError: A file is broken.
         """
         specs: dict[str, AttachmentSpec] = {}
         for spec in (*declared, *load_attachments(self._home.attachments)):
@@ -50,14 +52,36 @@ class Attaching:
                     f"{self._home.attachments}; remove one of them"
                 )
             specs[spec.name] = spec
-        for name, (_, attachment) in list(self._exposure.attachments.items()):
-            if name not in specs:
-                self._exposure.drop(name)
-                await attachment.close()
+        return specs
+
+    async def reload(self, specs: Mapping[str, AttachmentSpec]) -> list[str]:
+        """Start what is new or changed, and end what is gone.
+
+        What is exposed no longer ends before anything is waited for.
+
+        Args:
+            specs: All attachments by name; see `read`.
+
+        Returns:
+            The names of all attachments.
+        """
+        gone = self._narrow(specs)
+        await asyncio.gather(*(attachment.close() for attachment in gone))
         # A reload also starts unchanged ones anew: the code behind them may have
         # changed, and their schemas with it.
         await asyncio.gather(*(self._attach(spec) for spec in specs.values()))
         return sorted(specs)
+
+    def _narrow(self, specs: Mapping[str, AttachmentSpec]) -> list[Attachment]:
+        """Expose what runs as the owner wants it now; return what is to end."""
+        gone = []
+        for name, (_, attachment) in list(self._exposure.attachments.items()):
+            if name in specs:
+                self._exposure.put(specs[name], attachment)
+            else:
+                self._exposure.drop(name)
+                gone.append(attachment)
+        return gone
 
     async def _attach(self, spec: AttachmentSpec) -> None:
         old = self._exposure.attachments.get(spec.name)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import logging
 import secrets
+from collections.abc import AsyncIterator
 from typing import Any
 
 from anp.sidecar.attachments import AttachmentError, ToolError
-from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.offer.exposure import misfit
+from anp.sidecar.offer.gate import Gate
+from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.telemetry.observer import Observer
 from cache.records.records import HalfRecord
 from negotiation.errors import CapabilityFailed
@@ -50,24 +55,26 @@ def _withheld(name: str, words: str) -> str:
 
 
 class CapabilityCalls:
-    """Calls exposed capabilities, and no others."""
+    """Calls the capabilities that the gate lets through, and no others."""
 
     def __init__(
         self,
-        exposure: Exposure,
+        gate: Gate,
         validator: Validator,
         *,
         timeout: float,
         observer: Observer | None = None,
     ) -> None:
         self.observer = observer or Observer()
-        self._exposure = exposure
+        self.gate = gate
         self._validator = validator
         self._timeout = timeout
+        self._running: dict[asyncio.Timeout, tuple[str, str]] = {}
+        gate.exposure.watch(self._end_hidden)
 
-    def is_repeatable(self, name: str) -> bool:
-        """True if a second call of `name` does no more than the first."""
-        capability = self._exposure.capability(name)
+    def is_repeatable(self, name: str, peer: str) -> bool:
+        """True if a second call of `name` for a peer does no more than the first."""
+        capability = self.gate.find(WayIn.REPAIR, peer, name)
         return capability is not None and (
             capability.read_only or capability.idempotent
         )
@@ -78,13 +85,12 @@ class CapabilityCalls:
         name: str,
         arguments: Any,
         *,
+        way: WayIn,
+        peer: str,
         peer_did: str,
         max_payload: int,
     ) -> Any:
-        """Call a capability that `half` was agreed with, for a peer.
-
-        Args:
-            max_payload: See `run`.
+        """Call a capability that `half` was agreed with, for a peer; see `run`.
 
         Raises:
             CapabilityFailed: It is not part of the protocol, not available, or failed.
@@ -93,39 +99,64 @@ class CapabilityCalls:
             raise CapabilityFailed(
                 "403", f"{name} is not part of this protocol", ran=False
             )
-        problem = self._exposure.fits({name: half.capabilities[name]})
-        if problem is not None:
+        found = self.gate.find(way, peer, name)
+        wanted = {name: half.capabilities[name]}
+        if found is None or misfit(wanted, [found]) is not None:
             raise CapabilityFailed("503", "the capability is not available", ran=False)
         return await self.run(
-            name, arguments, peer_did=peer_did, max_payload=max_payload
+            name,
+            arguments,
+            way=way,
+            peer=peer,
+            peer_did=peer_did,
+            max_payload=max_payload,
         )
 
     async def run(
-        self, name: str, arguments: Any, *, peer_did: str, max_payload: int
+        self,
+        name: str,
+        arguments: Any,
+        *,
+        way: WayIn,
+        peer: str,
+        peer_did: str,
+        max_payload: int,
     ) -> Any:
-        """Call an exposed capability.
+        """Call a capability that is exposed to a peer, if the gate lets it through.
 
         Args:
+            way: The way by which the call came.
+            peer: DID of the peer in its canonical form, for the gate.
+            peer_did: Its DID as it shows itself, for the agent.
             max_payload: Most bytes that one frame of the channel for the answer
                 may carry.
 
         Raises:
-            CapabilityFailed: It is not available, failed, or the data does not fit.
+            CapabilityFailed: It is not available, is refused, failed, or the data does
+                not fit.
+            ApprovalPending: The owner has to approve it first; nothing ran.
         """
-        capability = self._exposure.capability(name)
-        attachment = self._exposure.attachment_of(name)
-        if capability is None or attachment is None or not isinstance(arguments, dict):
+        capability = self.gate.find(way, peer, name)
+        if capability is None or not isinstance(arguments, dict):
             raise CapabilityFailed("503", "the capability is not available", ran=False)
         findings = await self._validator.validate(capability.input_schema, arguments)
         if findings:
             raise CapabilityFailed(
                 "400", f"input: {'; '.join(findings)}"[:500], ran=False
             )
+        await self.gate.admit(way, peer, capability)
+        # Looked at again: both may be gone by now.
+        attachment = self.gate.exposure.attachment_of(name)
+        if attachment is None or self.gate.find(way, peer, name) is None:
+            await self.gate.give_back(way, peer, capability)
+            raise CapabilityFailed("503", "the capability is not available", ran=False)
+        whose = None if way is WayIn.OWNER else peer
         try:
             with self.observer.tool(name):
-                output = await attachment.call(
-                    name, arguments, caller=peer_did, timeout=self._timeout
-                )
+                async with self._while_exposed(name, whose):
+                    output = await attachment.call(
+                        name, arguments, caller=peer_did, timeout=self._timeout
+                    )
         except ToolError as exc:
             words = exc.message
             if exc.private and not attachment.show_errors:
@@ -136,6 +167,7 @@ class CapabilityCalls:
             logger.warning("attachment failed capability=%s reason=%s", name, exc)
             if exc.may_have_run:
                 raise CapabilityFailed("502", LOST) from exc
+            await self.gate.give_back(way, peer, capability)
             raise CapabilityFailed(
                 "503", "the capability is not available", ran=False
             ) from exc
@@ -153,3 +185,36 @@ class CapabilityCalls:
             )
             raise CapabilityFailed("502", "the capability answered outside its schema")
         return output
+
+    @contextlib.asynccontextmanager
+    async def _while_exposed(self, name: str, peer: str | None) -> AsyncIterator[None]:
+        """Give up a call when the owner hides the capability.
+
+        Args:
+            peer: The peer for whom it is made; None for the owner's own calls.
+
+        Raises:
+            CapabilityFailed: The owner did.
+        """
+        limit = asyncio.timeout(None)
+        try:
+            async with limit:
+                if peer is not None:
+                    self._running[limit] = name, peer
+                yield
+        except TimeoutError as exc:
+            if not limit.expired():
+                raise
+            raise CapabilityFailed(
+                "502", "the capability was taken back while it ran"
+            ) from exc
+        finally:
+            self._running.pop(limit, None)
+
+    def _end_hidden(self) -> None:
+        """Give up the calls of capabilities that are exposed no longer."""
+        for limit, (name, peer) in list(self._running.items()):
+            if not self.gate.exposure.exposes(name, peer):
+                # Out of the list first, since an expired limit cannot expire again.
+                del self._running[limit]
+                limit.reschedule(0)

@@ -2,20 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
 
 from anp.sidecar.attachments import Attachment, AttachmentSpec
+from anp.sidecar.config.entries import PeerEntry
+from anp.sidecar.peers.policy import agent_name
 from negotiation.need import Capability, schema_hash
 
-__all__ = ["Exposure"]
+__all__ = ["EVERYBODY", "STRANGER", "Exposure", "agent_name", "misfit"]
+
+EVERYBODY: Final = None
+"Stands for the peer where capabilities are meant that every peer may use."
+
+STRANGER: Final = "did:key:-"
+"Stands for a peer that we never met where a DID is asked for; no peer has it."
 
 
 class Exposure:
-    """The attached capabilities, and which of them peers may use."""
+    """The attached capabilities, and which of them each peer may use.
 
-    def __init__(self) -> None:
+    The `expose` of a `[[peer]]` replaces that of the attachments for this peer.
+    """
+
+    def __init__(self, peers: Iterable[PeerEntry] = ()) -> None:
         self._attachments: dict[str, tuple[AttachmentSpec, Attachment]] = {}
         self._watchers: list[Callable[[], None]] = []
+        self._peers = tuple(peers)
+        self._of_peers = _of_peers(self._peers)
+
+    def set_peers(self, peers: Iterable[PeerEntry]) -> None:
+        """Take what the owner's configuration exposes to single peers now."""
+        self._peers = tuple(peers)
+        found = _of_peers(self._peers)
+        if found != self._of_peers:
+            self._of_peers = found
+            self.changed()
+
+    def exposed_to(self, name: str) -> tuple[str, ...]:
+        """Return the names of the peers whose own `expose` has a capability."""
+        found = (
+            (one.name, self._rules(one.did))
+            for one in self._peers
+            if one.did is not None
+        )
+        return tuple(
+            peer
+            for peer, rules in found
+            if rules and all(_names(expose, name) for expose in rules)
+        )
 
     @property
     def attachments(self) -> Mapping[str, tuple[AttachmentSpec, Attachment]]:
@@ -42,46 +77,46 @@ class Exposure:
             on_change()
 
     def all(self) -> list[tuple[Capability, bool]]:
-        """Return every attached capability and whether it is exposed."""
+        """Return every attached capability and whether every peer may use it."""
         return [
-            (capability, _exposes(spec, capability.name))
+            (capability, _names(spec.expose, capability.name))
             for spec, attachment in self._attachments.values()
             for capability in attachment.capabilities()
         ]
 
-    def offered(self) -> tuple[Capability, ...]:
-        """Return the capabilities that are exposed, attached and healthy, by name."""
-        return tuple(
-            sorted(
-                (
-                    capability
-                    for spec, attachment in self._attachments.values()
-                    if attachment.healthy
-                    for capability in attachment.capabilities()
-                    if _exposes(spec, capability.name)
-                ),
-                key=lambda capability: capability.name,
-            )
+    def offered(self, peer: str | None) -> tuple[Capability, ...]:
+        """Return the capabilities that are exposed to a peer and healthy, by name.
+
+        Args:
+            peer: Its DID in any form; `EVERYBODY` for those that every peer may use.
+        """
+        rules = self._rules(peer)
+        return self._healthy(lambda spec, name: _allows(spec, name, rules))
+
+    def offered_to_some(self) -> tuple[Capability, ...]:
+        """Return the healthy capabilities that one peer at least may use, by name."""
+        rules = [(), *self._of_peers.values()]
+        return self._healthy(
+            lambda spec, name: any(_allows(spec, name, one) for one in rules)
         )
 
-    def fits(self, wanted: Mapping[str, str]) -> str | None:
-        """Return why capabilities `{name: schema hash}` cannot be called, or None."""
-        offered = {capability.name: capability for capability in self.offered()}
-        for name, digest in wanted.items():
-            capability = offered.get(name)
-            if capability is None:
-                return f"{name} is not exposed or not healthy"
-            if schema_hash(capability) != digest:
-                return f"the schema of {name} has changed"
-        return None
+    def capability(self, name: str, peer: str | None) -> Capability | None:
+        """Return a healthy capability that is exposed to a peer, by its full name."""
+        attachment = self.attachment_of(name)
+        if attachment is None or not attachment.healthy or not self.exposes(name, peer):
+            return None
+        return next(
+            (one for one in attachment.capabilities() if one.name == name), None
+        )
 
-    def capability(self, name: str) -> Capability | None:
-        """Return an exposed, healthy capability by its full name."""
-        return next((c for c in self.offered() if c.name == name), None)
+    def exposes(self, name: str, peer: str | None) -> bool:
+        """True if the owner exposes a capability to a peer, healthy or not."""
+        entry = self._attachments.get(name.partition(".")[0])
+        return entry is not None and _allows(entry[0], name, self._rules(peer))
 
-    def conversational(self) -> Capability | None:
-        """Return the first exposed capability that takes natural language (ANP-71)."""
-        for capability in self.offered():
+    def conversational(self, peer: str | None) -> Capability | None:
+        """Return the first capability for a peer that takes language (ANP-71)."""
+        for capability in self.offered(peer):
             spec, _ = self._attachments[capability.name.partition(".")[0]]
             if capability.name.partition(".")[2] in spec.conversational:
                 return capability
@@ -92,7 +127,60 @@ class Exposure:
         entry = self._attachments.get(name.partition(".")[0])
         return entry[1] if entry else None
 
+    def _healthy(
+        self, allows: Callable[[AttachmentSpec, str], bool]
+    ) -> tuple[Capability, ...]:
+        return tuple(
+            sorted(
+                (
+                    capability
+                    for spec, attachment in self._attachments.values()
+                    if attachment.healthy
+                    for capability in attachment.capabilities()
+                    if allows(spec, capability.name)
+                ),
+                key=lambda capability: capability.name,
+            )
+        )
 
-def _exposes(spec: AttachmentSpec, name: str) -> bool:
-    short = name.partition(".")[2]
-    return "*" in spec.expose or name in spec.expose or short in spec.expose
+    def _rules(self, peer: str | None) -> Collection[tuple[str, ...]]:
+        if peer is None or not self._of_peers:
+            return ()
+        return self._of_peers.get(agent_name(peer), ())
+
+
+def misfit(wanted: Mapping[str, str], offered: Iterable[Capability]) -> str | None:
+    """Return why capabilities `{name: schema hash}` cannot be called, or None.
+
+    Args:
+        offered: The capabilities that the caller may use.
+    """
+    known = {capability.name: capability for capability in offered}
+    for name, digest in wanted.items():
+        capability = known.get(name)
+        if capability is None:
+            return f"{name} is not exposed or not healthy"
+        if schema_hash(capability) != digest:
+            return f"the schema of {name} has changed"
+    return None
+
+
+def _of_peers(peers: Iterable[PeerEntry]) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """Return the `expose` of peers by agent; one peer may have several entries."""
+    found: dict[str, tuple[tuple[str, ...], ...]] = {}
+    for entry in peers:
+        if entry.did is not None and entry.expose is not None:
+            agent = agent_name(entry.did)
+            found[agent] = (*found.get(agent, ()), entry.expose)
+    return found
+
+
+def _allows(
+    spec: AttachmentSpec, name: str, of_peer: Collection[tuple[str, ...]]
+) -> bool:
+    """Tell whether a capability is exposed; every entry of the peer has to allow it."""
+    return all(_names(expose, name) for expose in of_peer or (spec.expose,))
+
+
+def _names(expose: Collection[str], name: str) -> bool:
+    return not {"*", name, name.partition(".")[2]}.isdisjoint(expose)

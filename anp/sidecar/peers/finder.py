@@ -90,6 +90,23 @@ class PeerFinder:
         await self._refuse_blocked(did)
         return LinkTarget(did, destination.url)
 
+    async def refuse_blocked(self, peer: str) -> None:
+        """Raise if a peer is blocked, as far as that is known without asking anybody.
+
+        Args:
+            peer: As for `find`, which found it before.
+
+        Raises:
+            CallError: `policy`, with what lifts it.
+        """
+        address = parse_peer(peer)
+        try:
+            did = (await asyncio.to_thread(self._book.lookup, address)).did
+        except CallError:
+            did = self._book.did_of(address)
+        if did is not None:
+            await self._refuse_blocked(did)
+
     async def _by_document(
         self, address: PeerAddress, unknown: CallError
     ) -> LinkTarget:

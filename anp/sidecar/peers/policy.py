@@ -6,15 +6,34 @@ import asyncio
 import logging
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 
+from anp.channel.core.shares import address_key
 from anp.errors import ErrorCode, PeerError
+from anp.identity.dids import agent_of
 from anp.sidecar.config.settings import Config
-from cache.records.peers import PeerState
+from cache.errors import StoreUnavailable
+from cache.records.peers import PeerRecord, PeerState
 from cache.store import Store
+from sandbox.pool.shares import Rank, Share
 
-__all__ = ["PeerPolicy", "PeerRules"]
+__all__ = ["PeerPolicy", "PeerRules", "agent_name"]
 
 logger = logging.getLogger(__name__)
+
+
+@lru_cache(maxsize=4096)
+def agent_name(did: str) -> str:
+    """Return the one DID that stands for all of the key of `did`; see `agent_of`.
+
+    So a rule about one DID holds for the peer under each of them, also for a peer
+    that was ruled out before it was ever met.
+    """
+    try:
+        return agent_of(did)
+    except PeerError:
+        # A `did:key` of another kind of key has no other form.
+        return did
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +44,20 @@ class PeerRules:
     "`any` or `listed`."
 
     allowed: frozenset[str] = frozenset()
-    "DIDs that may use us."
+    "DIDs that may use us; of each also the one that stands for all of its key."
 
     blocked: frozenset[str] = frozenset()
-    "DIDs that may not."
+    "DIDs that may not, in the same way."
 
     @classmethod
     def of(cls, config: Config) -> PeerRules:
         """Return the rules of a configuration."""
         by_policy = {
             policy: frozenset(
-                p.did for p in config.peer if p.did and p.policy == policy
+                did
+                for p in config.peer
+                if p.did and p.policy == policy
+                for did in (p.did, agent_name(p.did))
             )
             for policy in ("allow", "block")
         }
@@ -60,32 +82,57 @@ class PeerPolicy:
         Raises:
             PeerError: 403; the log line names the command that allows the peer.
         """
-        known = await asyncio.to_thread(self._store.peer, did)
-        state = known.state if known else PeerState.UNKNOWN
-        if state is PeerState.BLOCKED or {did, shown_did} & self.rules.blocked:
-            raise PeerError(ErrorCode.NOT_ALLOWED, f"{shown_did} is blocked")
-        listed = state is PeerState.ALLOWED or bool(
-            {did, shown_did} & self.rules.allowed
-        )
-        if not listed and self.rules.default != "any":
-            await self.remember(did, shown_did=shown_did, state=PeerState.WAITING)
+        state = await asyncio.to_thread(self.state, did, shown_did)
+        problem = self.problem(state, shown_did)
+        if problem is None:
+            return
+        if state is not PeerState.BLOCKED:
+            await self.note_seen(did, shown_did=shown_did, state=PeerState.WAITING)
             logger.warning(
                 "unknown peer refused did=%s allow_with=%r",
                 shown_did,
                 f"anpd peers allow {shown_did}",
             )
-            raise PeerError(ErrorCode.NOT_ALLOWED, f"{shown_did} is not allowed")
+        raise PeerError(ErrorCode.NOT_ALLOWED, problem)
+
+    def problem(self, state: PeerState, shown_did: str) -> str | None:
+        """Return why a peer may not use us, or None.
+
+        Args:
+            state: The owner's decision about it; see `state`.
+            shown_did: The DID the peer used.
+        """
+        if state is PeerState.BLOCKED:
+            return f"{shown_did} is blocked"
+        if state is PeerState.ALLOWED or self.rules.default == "any":
+            return None
+        return f"{shown_did} is not allowed"
 
     def is_listed(self, did: str) -> bool:
         """True if the owner allowed a peer, under any DID it is known by.
 
         Reads the store, and so may block.
         """
-        allowed = self.rules.allowed
-        return did in allowed or any(
-            peer.state is PeerState.ALLOWED or bool(allowed & {peer.did, *peer.aliases})
-            for peer in self._store.peers_known_as(did)
-        )
+        return self.state(did) is PeerState.ALLOWED
+
+    def is_blocked(self, did: str) -> bool:
+        """True if the owner blocked a peer, under any DID it is known by.
+
+        Reads the store, and so may block.
+        """
+        return self.state(did) is PeerState.BLOCKED
+
+    async def share_of(self, did: str, *, address: str) -> Share:
+        """Return the share of our workers that the work for a peer is counted for.
+
+        Args:
+            did: The peer in its canonical form.
+            address: The address that it connected from.
+        """
+        if await asyncio.to_thread(self.is_listed, did):
+            return Share(Rank.LISTED, did)
+        # A DID costs nothing, so those that the owner did not list have none of it.
+        return Share(Rank.COMMON, address_key(address))
 
     async def remember(
         self, did: str, *, shown_did: str, state: PeerState | None = None
@@ -93,14 +140,69 @@ class PeerPolicy:
         """Store that a peer was seen, under which other DID, and its state if given."""
         await asyncio.to_thread(self._remember, did, shown_did, state)
 
-    def is_blocked(self, did: str) -> bool:
-        """True if the owner blocked a peer, under any DID it is known by.
+    async def note_seen(
+        self, did: str, *, shown_did: str, state: PeerState | None = None
+    ) -> None:
+        """Store the same as `remember`, if the store takes it.
+
+        A full disk keeps no peer out: the peer is noted when it comes next.
+        """
+        try:
+            await self.remember(did, shown_did=shown_did, state=state)
+        except StoreUnavailable as exc:
+            logger.warning("peer not noted did=%s reason=%s", shown_did, exc)
+
+    async def rule(self, did: str, state: PeerState) -> None:
+        """Store the owner's decision about a peer, under every DID it is known by.
+
+        Args:
+            did: Any DID of the peer; it need not have been met.
+        """
+        await asyncio.to_thread(self._rule, did, state)
+
+    def forget(self, did: str) -> int:
+        """Drop the records of a peer, and return how many these were; it blocks."""
+        names = {did} | {peer.did for peer in self.known(did)}
+        return sum(self._store.forget_peer(name) for name in names)
+
+    def state(self, *dids: str) -> PeerState:
+        """Return the owner's decision about a peer; a block is the stronger one.
 
         Reads the store, and so may block.
+
+        Args:
+            dids: Its DIDs, of which each may be known or not.
+
+        Returns:
+            `UNKNOWN` also for a peer that waits for a decision.
         """
-        return did in self.rules.blocked or any(
-            peer.state is PeerState.BLOCKED for peer in self._store.peers_known_as(did)
-        )
+        known = self.known(*dids)
+        names = {*dids, *(did for peer in known for did in (peer.did, *peer.aliases))}
+        names |= {agent_name(did) for did in names}
+        states = {peer.state for peer in known}
+        if PeerState.BLOCKED in states or names & self.rules.blocked:
+            return PeerState.BLOCKED
+        if PeerState.ALLOWED in states or names & self.rules.allowed:
+            return PeerState.ALLOWED
+        return PeerState.UNKNOWN
+
+    def known(self, *dids: str) -> list[PeerRecord]:
+        """Return the records of a peer; see `PeerStore.peers_known_as`."""
+        return self._store.peers_known_as(*{*dids, *map(agent_name, dids)})
+
+    def _rule(self, did: str, state: PeerState) -> None:
+        # One that was never met is kept under the name that all its DIDs lead to.
+        known = {peer.did for peer in self.known(did)} or {_name(did)}
+        for one in known:
+            # Its other form is noted too, so that a later word about that meets it.
+            self._store.see_peer(
+                one, shown_did=agent_name(one), now=time.time(), state=state
+            )
 
     def _remember(self, did: str, shown_did: str, state: PeerState | None) -> None:
         self._store.see_peer(did, shown_did=shown_did, now=time.time(), state=state)
+
+
+def _name(did: str) -> str:
+    """Return the DID under which a peer is kept that was never met."""
+    return agent_name(did) if did.startswith("did:all:") else did

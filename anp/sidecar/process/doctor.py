@@ -26,8 +26,9 @@ from anp.sidecar.home.home import Home
 from anp.sidecar.minds.models import model_summary
 from anp.sidecar.peers.web_identity import server_tls
 from anp.sidecar.process.clock import Clock
+from cache.condition import StoreFault, condition_of, fault_of
 from cache.errors import CacheError
-from cache.store import store_warnings
+from cache.store import open_store
 
 __all__ = ["DoctorCheck", "Level", "examine", "repair"]
 
@@ -39,6 +40,9 @@ LEAST_FILES = 1024
 
 RELEASED = 1_793_000_000.0
 "No clock can be right that shows a time before this release, in seconds since 1970."
+
+OTHER_FILES = 512
+"Open files for everything but the connections of peers."
 
 MAX_SKEW = 60.0
 "Seconds that peers' clocks may differ before their proofs are refused."
@@ -97,9 +101,9 @@ def examine(
         clock: The state of the system's clock; asked for when not given.
     """
     found = [*_home(home), *_identity(home, config), _clock(clock or Clock.of_system())]
-    found += [_disk(home), _files()]
+    found += [_disk(home), _files(config)]
     if config is not None:
-        found += [_store(home, config), *_model(config), *_port(home, config)]
+        found += [*_store(home, config), *_model(config), *_port(home, config)]
         found += [*_tls(config), *_otel(config)]
         found += _attachments(home, config)
     return found
@@ -135,16 +139,28 @@ def _home(home: Home) -> Iterator[DoctorCheck]:
         )
         return
     mode = stat.S_IMODE(home.path.stat().st_mode)
-    if mode & 0o077:
+    exposed = list(home.exposed())
+    for one in exposed:
+        is_home = one.path == home.path and one.command.startswith("chmod")
         yield DoctorCheck(
             name="home",
-            level=Level.BAD if mode & 0o022 else Level.WARNING,
+            level=Level.BAD,
+            text=f"{one.path} {one.fault}",
+            why="a user who can write here can replace the key and our commands; the "
+            "daemon does not start like this",
+            fix=one.fix,
+            mode=(home.path, 0o700) if is_home else None,
+        )
+    if mode & 0o077 and not exposed:
+        yield DoctorCheck(
+            name="home",
+            level=Level.WARNING,
             text=f"{home.path} has mode {mode:o}: other users can read it",
-            why="a user who can write here can replace the key and our commands",
+            why="it names peers, agreements and negotiations, which are private",
             fix=f"chmod 700 {shlex.quote(str(home.path))}",
             mode=(home.path, 0o700),
         )
-    else:
+    elif not exposed:
         yield DoctorCheck(name="home", text=f"{home.path}, readable by its owner only")
     if home.api_file.exists() and not home.is_running():
         yield DoctorCheck(
@@ -230,9 +246,12 @@ def _disk(home: Home) -> DoctorCheck:
     )
 
 
-def _files() -> DoctorCheck:
+def _files(config: Config | None) -> DoctorCheck:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft >= LEAST_FILES or soft == resource.RLIM_INFINITY:
+    least = LEAST_FILES
+    if config is not None:
+        least = max(least, config.limits.max_connections + OTHER_FILES)
+    if soft >= least or soft == resource.RLIM_INFINITY:
         return DoctorCheck(name="open files", text=f"at most {soft}")
     return DoctorCheck(
         name="open files",
@@ -240,33 +259,74 @@ def _files() -> DoctorCheck:
         text=f"at most {soft}",
         why="each connection, worker and attachment needs some; without them, new "
         "connections are refused",
-        fix=f"ulimit -n {min(LEAST_FILES, hard)}, or LimitNOFILE= of the service",
+        fix=f"ulimit -n {min(least, hard)}, or LimitNOFILE= of the service",
     )
 
 
-def _store(home: Home, config: Config) -> DoctorCheck:
+def _store(home: Home, config: Config) -> Iterator[DoctorCheck]:
     cache = config.cache
-    if cache.url is None:
-        return DoctorCheck(name="store", text=str(cache.path or home.store))
+    folder = cache.path or home.store
+    if cache.url is None and not folder.exists():
+        yield DoctorCheck(name="store", text=f"{folder} is made at the first start")
+        return
+    name = str(cache.shown_url) if cache.url else str(folder)
     try:
-        said = store_warnings(cache.url, prefix=cache.prefix, ca_file=cache.ca_file)
+        with open_store(
+            folder, url=cache.url, prefix=cache.prefix, ca_file=cache.ca_file
+        ) as store:
+            found = condition_of(store, thorough=True)
+            said = store.check_file() if store.is_shared else []
     except CacheError as exc:
-        return DoctorCheck(
+        if home.is_running() and "in use" in str(exc):
+            # On a full disk the daemon has to have the file for itself.
+            yield DoctorCheck(
+                name="store",
+                level=Level.WARNING,
+                text=f"{name}: the running daemon has it for itself",
+                why="its disk was full when the daemon started",
+                fix="free some space and start the daemon anew; `anpd health` asks it",
+            )
+            return
+        yield _store_fault(fault_of(exc), str(exc), works=False)
+        return
+    if found.fault is not None:
+        yield _store_fault(found.fault, f"{name}: {found.text}", works=found.works)
+    if said:
+        yield DoctorCheck(
             name="store",
-            level=Level.BAD,
-            text=str(exc),
-            why="agreements are kept there, so the daemon does not start without it",
-            fix="start the server, or correct cache.url (docs/fleets.md)",
+            level=Level.WARNING,
+            text="; ".join([name, *said]),
+            why="the server may forget agreements, which are then negotiated again",
+            fix="set the server up as docs/fleets.md says",
         )
-    if not said:
-        return DoctorCheck(name="store", text=str(cache.shown_url))
-    return DoctorCheck(
-        name="store",
-        level=Level.WARNING,
-        text="; ".join([str(cache.shown_url), *said]),
-        why="the server may forget agreements, which are then negotiated again",
-        fix="set the server up as docs/fleets.md says",
-    )
+    elif found.fault is None:
+        yield DoctorCheck(name="store", text=f"{name}: {found.text}")
+
+
+def _store_fault(fault: StoreFault, text: str, *, works: bool) -> DoctorCheck:
+    why, fix = {
+        StoreFault.AWAY: (
+            "agreements are kept there, so the daemon does not start without it",
+            "start the server, or correct cache.url (docs/fleets.md); on disk, do "
+            "as the text says",
+        ),
+        StoreFault.FULL: (
+            "agreements are used, but no new one can be kept",
+            "free some space (`anpd protocols prune`), or set cache.path to a larger "
+            "disk",
+        ),
+        StoreFault.DAMAGED: (
+            "what cannot be read is negotiated and paid for again",
+            "restore the store from a backup, or stop anpd, move the folder aside "
+            "and start anew (docs/operation.md)",
+        ),
+        StoreFault.LOW: (
+            "agreements that cannot be stored are negotiated and paid for again",
+            "free some space, or set cache.path to a larger disk",
+        ),
+    }[fault]
+    level = Level.WARNING if works else Level.BAD
+    return DoctorCheck(name="store", level=level, text=text, why=why, fix=fix)
 
 
 def _model(config: Config) -> Iterator[DoctorCheck]:

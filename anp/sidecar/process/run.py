@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from anp.errors import CallError, ErrorKind
@@ -21,6 +22,9 @@ from anp.sidecar.telemetry.log_limit import LOG_LIMIT
 from cache.errors import StoreUnavailable
 
 __all__ = ["run_daemon"]
+
+MAX_THREADS = 64
+"Threads for what blocks, such as the store; made when they are needed."
 
 
 async def run_daemon(
@@ -55,6 +59,10 @@ async def run_daemon(
         except StoreUnavailable as exc:
             raise CallError(ErrorKind.LOCAL_RESOURCE, str(exc)) from exc
 
+        # Python would make a handful on a small machine: calls that wait for a store
+        # that hangs must leave some to look up names and to read files.
+        threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="anpd")
+        asyncio.get_running_loop().set_default_executor(threads)
         started = asyncio.Event()
 
         async def reload() -> None:

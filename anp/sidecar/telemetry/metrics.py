@@ -159,6 +159,27 @@ FAMILIES: Final[tuple[Family, ...]] = (
     ),
     Family(name="anpd_channels", kind="gauge", text="Channels that are open."),
     Family(
+        name="anpd_places",
+        kind="gauge",
+        text="Places that peers have taken, and all there are.",
+        labels={
+            "resource": (
+                *("handshakes", "connections", "unlisted_connections"),
+                "negotiations",
+            ),
+            "state": ("taken", "all"),
+        },
+    ),
+    Family(
+        name="anpd_places_lost",
+        kind="gauge",
+        text="Since the start: peers without a place, and places given to another.",
+        labels={
+            "resource": ("connections", "negotiations"),
+            "how": ("refused", "displaced"),
+        },
+    ),
+    Family(
         name="anpd_attachments",
         kind="gauge",
         text="Attachments, by health.",

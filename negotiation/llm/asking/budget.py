@@ -39,6 +39,9 @@ OWNER: Final = "owner"
 UNLISTED: Final = "unlisted"
 "The account of all unlisted peers. A listed peer's account is its DID."
 
+ADDRESS_PART: Final = 0.5
+"Part of the unlisted peers' calls and tokens that one address may have in a day."
+
 
 class BudgetExhausted(MindError):
     """A budget has no room for a call; the text names it, and the time it lasts."""
@@ -198,6 +201,7 @@ class Budget:
         self._day = day
         self._accounts: dict[str, _Account] = {}
         self._peers = Purse()
+        self._addresses: dict[str, Purse] = {}
         self._load(spent)
 
     @property
@@ -214,14 +218,19 @@ class Budget:
             self._day = day
             self._accounts = {}
             self._peers = Purse()
+            self._addresses = {}
             self._load(spent)
 
-    def reserve(self, account: str, purse: Purse, tokens: int) -> Reservation:
+    def reserve(
+        self, account: str, purse: Purse, tokens: int, *, address: str = ""
+    ) -> Reservation:
         """Reserve room for one call of at most `tokens`.
 
         Args:
             account: The paying account: `OWNER`, `UNLISTED` or a listed peer's DID.
             purse: The purse of the negotiation.
+            address: Address of an unlisted peer, for a bound of its own; a restart
+                forgets what it used of that.
 
         Raises:
             BudgetExhausted: A limit is reached; the text names its setting.
@@ -229,10 +238,13 @@ class Budget:
         if tokens < 0:
             raise MisuseError("a call cannot reserve a negative number of tokens")
         known = self._accounts.get(account) or _Account(self._day, account)
-        limits = self._limits_of(known, purse)
+        part = self._addresses.get(address, Purse()) if address else None
+        limits = self._limits_of(known, purse, part)
         for limit in limits:
             self._require(limit, tokens)
         self._accounts[account] = known
+        if part is not None:
+            self._addresses[address] = part
         for limit in limits:
             limit.purse.calls += 1
             limit.purse.held += tokens
@@ -292,7 +304,9 @@ class Budget:
                 self._peers.calls += record.calls
                 self._peers.tokens += tokens
 
-    def _limits_of(self, account: _Account, purse: Purse) -> list[_Limit]:
+    def _limits_of(
+        self, account: _Account, purse: Purse, part: Purse | None
+    ) -> list[_Limit]:
         """Return all limits that apply to a call of `account`."""
         at = self._limits
         found = [
@@ -312,6 +326,9 @@ class Budget:
         name = "peer" if listed else "unlisted"
         calls, tokens = (getattr(at, f"{name}_{one}") for one in ("calls", "tokens"))
         shares = at.day_calls - at.owner_calls, at.day_tokens - at.owner_tokens
+        if part is not None:
+            parts = (math.ceil(most * ADDRESS_PART) for most in (calls, tokens))
+            found.append(_Limit(part, "for one address", name, *parts))
         return [
             *found,
             _Limit(account.purse, whose, name, calls, tokens),
@@ -331,6 +348,8 @@ class Budget:
         setting = f"{limit.name}_{lack}"
         until = "" if limit.name == "negotiation" else " until 00:00 UTC"
         share = ""
+        if limit.name == "unlisted" and allowed != getattr(self._limits, setting):
+            share = f", {allowed} of them {limit.whose}"
         if limit.name == "day":
             share = f", {allowed} of them {limit.whose} (budget.owner_share)"
         raise BudgetExhausted(

@@ -12,6 +12,7 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from anp.channel.admission import Admission
 from anp.channel.listener import Page, listen, websocket_logger
 from anp.errors import CallError, ErrorKind
 from tests.clauses import clause
@@ -41,10 +42,11 @@ async def port(
         open_timeout=open_timeout,
         ping_interval=20.0,
         accepts=lambda: accepts,
+        admission=Admission(256),
     )
     try:
         async with asyncio.timeout(DEADLINE):
-            yield next(iter(server.sockets)).getsockname()[1]
+            yield server.port
     finally:
         server.close()
         await server.wait_closed()
@@ -178,6 +180,7 @@ async def test_an_address_in_use_is_one_line_that_says_what_to_do() -> None:
                 open_timeout=1.0,
                 ping_interval=20.0,
                 accepts=lambda: True,
+                admission=Admission(256),
             )
     assert caught.value.kind is ErrorKind.LOCAL_RESOURCE
     assert "\n" not in str(caught.value)

@@ -312,6 +312,15 @@ def test_base64_of_any_bytes_is_read_again(data: bytes) -> None:
     assert decode_base64(encode_base64(data)) == data
 
 
+@given(st.text("AQgw+/=-_ \né", max_size=12))
+def test_no_other_text_is_base64_than_what_is_written(text: str) -> None:
+    try:
+        data = decode_base64(text)
+    except PeerError:
+        return
+    assert encode_base64(data) == text
+
+
 @clause("WIRE row 13")
 def test_a_timestamp_has_milliseconds_and_z() -> None:
     assert format_timestamp(WALL_NOW) == "2026-11-21T12:00:00.000Z"

@@ -48,7 +48,10 @@ def test_tests_and_state_change_together(store: Store) -> None:
     begun = replace(AGREEMENT, state=AgreementState.TESTING)
     saved = store.save_agreement(DOCUMENT, HALF, begun)
     passed = store.set_tests(saved, {"cases": {}}, state=AgreementState.ACTIVE)
-    assert (passed.state, passed.tests) == (AgreementState.ACTIVE, {"cases": {}})
+    assert (passed.state, passed.tests) == (
+        AgreementState.ACTIVE,
+        {**saved.tests, "cases": {}},
+    )
     assert store.set_tests(saved, {}).state is AgreementState.ACTIVE
     # What the owner took back while the tests ran stays so.
     set_agreement_state(store, saved, AgreementState.REVOKED)

@@ -22,8 +22,9 @@ from hypothesis.stateful import (
 )
 
 from cache.errors import StoreUnavailable
+from cache.parts import keys
 from cache.parts.keys import KEEP_ENDED, MAX_PEER_KEYS
-from cache.records.peers import KeyRecord
+from cache.records.peers import KeyRecord, PeerState
 from cache.records.records import AgreementRole
 from cache.store import Store
 
@@ -117,14 +118,31 @@ def test_of_a_damaged_key_nothing_is_promised(tmp_path: Path) -> None:
 
 def test_a_peer_fills_its_own_room_only_and_old_keys_make_some(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
-        keys = [replace(KEY, id=f"{n:016x}") for n in range(MAX_PEER_KEYS + 1)]
-        assert [store.save_key(key, now=100.0) for key in keys[:-1]] == [
+        many = [replace(KEY, id=f"{n:016x}") for n in range(MAX_PEER_KEYS + 1)]
+        assert [store.save_key(key, now=100.0) for key in many[:-1]] == [
             True
         ] * MAX_PEER_KEYS
-        assert not store.save_key(keys[-1], now=100.0)
-        assert store.save_key(replace(keys[-1], peer_did="did:key:zOther"), now=100.0)
-        assert not store.save_key(keys[-1], now=KEY.expires + KEEP_ENDED - 1)
-        assert store.save_key(keys[-1], now=KEY.expires + KEEP_ENDED)
+        assert not store.save_key(many[-1], now=100.0)
+        assert store.save_key(replace(many[-1], peer_did="did:key:zOther"), now=100.0)
+        assert not store.save_key(many[-1], now=KEY.expires + KEEP_ENDED - 1)
+        assert store.save_key(many[-1], now=KEY.expires + KEEP_ENDED)
+
+
+def test_keys_of_strangers_leave_half_of_the_room_to_listed_peers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "MAX_KEYS", 8)
+    friend, alias = "did:key:zFriend", "did:all:friend"
+    with Store(tmp_path) as store:
+        store.see_peer(friend, shown_did=alias, now=1.0, state=PeerState.ALLOWED)
+        strangers = [replace(KEY, peer_did=f"did:key:z{number}") for number in range(6)]
+        kept = [store.save_key(record, now=100.0) for record in strangers]
+        assert kept == [True] * 4 + [False] * 2
+        assert store.save_key(replace(KEY, peer_did=friend), now=100.0)
+        assert store.save_key(replace(KEY, peer_did=alias), now=100.0)
+        # When theirs have expired there is room again.
+        later = 1000.0 + KEEP_ENDED
+        assert store.save_key(replace(strangers[5], expires=9999.0), now=later)
 
 
 def test_a_closed_store_says_so(tmp_path: Path) -> None:

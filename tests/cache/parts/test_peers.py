@@ -174,3 +174,16 @@ def test_what_is_no_record_is_not_stored(
 ) -> None:
     with pytest.raises(RecordError):
         store.save_did_keys(replace(RECORD, **changes))  # type: ignore[arg-type]  # bad on purpose
+
+
+def test_a_peer_that_waits_takes_no_decision_away(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        # The owner decides between the look-up of a peer and the note that it waits.
+        for state in (PeerState.ALLOWED, PeerState.BLOCKED):
+            store.see_peer(PEER.did, shown_did=PEER.did, now=1.0, state=state)
+            store.see_peer(
+                PEER.did, shown_did=PEER.did, now=2.0, state=PeerState.WAITING
+            )
+            found = store.peer(PEER.did)
+            assert found is not None
+            assert (found.state, found.last_seen) == (state, 2.0)

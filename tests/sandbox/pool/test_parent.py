@@ -24,7 +24,7 @@ async def main():
     await validator.validate(True, 1)
     spinning = asyncio.create_task(busy.call("spin", deadline=60))
     await asyncio.sleep(0.05)
-    checkers = [worker.pid for worker in validator._workers]
+    checkers = [validator._quick._seats[0].worker.pid]
     servers = [sandbox._backend._process.pid, validator._server._process.pid]
     print(idle.worker.pid, busy.worker.pid, *checkers, *servers, flush=True)
     await spinning

@@ -14,6 +14,7 @@ from anp.errors import CallError, ErrorKind, UnknownError
 from anp.sidecar.api.table import STRICT, LocalScope, get, post
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import view_of
+from anp.sidecar.offer.ways import WayIn
 from negotiation.errors import CapabilityFailed
 from negotiation.need import Capability
 
@@ -35,7 +36,10 @@ class AttachedCapability(Capability):
     """A capability of an attached agent."""
 
     exposed: bool
-    "True when peers may use it."
+    "True when every peer may use it whose own `expose` says nothing else."
+
+    exposed_to: Sequence[str]
+    "Names of the peers that may use it by their own `expose`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ class CapabilityOperations:
         """Call an exposed capability as a peer would, without a protocol."""
         found = self._find(request.path_params["name"])
         name = found.name
-        if not found.exposed:
+        if not (found.exposed or found.exposed_to):
             raise CallError(
                 ErrorKind.POLICY, f"{name} is not exposed, so peers cannot call it"
             )
@@ -94,6 +98,8 @@ class CapabilityOperations:
             output = await self._daemon.capability_calls.run(
                 name,
                 body.input,
+                way=WayIn.OWNER,
+                peer=self._daemon.identities.canonical,
                 peer_did=self._daemon.did,
                 max_payload=self._daemon.config.limits.max_payload,
             )
@@ -108,7 +114,12 @@ class CapabilityOperations:
 
     def _all(self) -> list[AttachedCapability]:
         return [
-            view_of(AttachedCapability, capability, exposed=exposed)
+            view_of(
+                AttachedCapability,
+                capability,
+                exposed=exposed,
+                exposed_to=self._daemon.exposure.exposed_to(capability.name),
+            )
             for capability, exposed in self._daemon.exposure.all()
         ]
 

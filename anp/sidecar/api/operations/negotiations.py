@@ -11,7 +11,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Field
 from starlette.requests import Request
 
-from anp.sidecar.agreement.rulings import APPROVAL_PENDING, MAX_NOTE, Decision
+from anp.sidecar.agreement.rulings import (
+    MAX_NOTE,
+    Decision,
+    is_capability_question,
+)
 from anp.sidecar.api.answers import LEFT_OUT
 from anp.sidecar.api.requests import PAGE_QUERY, page_of, switch
 from anp.sidecar.api.table import STRICT, LocalScope, get, post
@@ -20,6 +24,7 @@ from anp.sidecar.library.views import AgreementWithTests, Library, V, view_of
 from cache.records.negotiations import NegotiationRecord, StandingRecord
 from cache.records.records import AgreementRole, Count, Hash
 from negotiation.document.reader import read_requirement
+from negotiation.errors import APPROVAL_PENDING
 
 __all__ = ["Negotiation", "NegotiationOperations"]
 
@@ -153,6 +158,9 @@ class StoredDecision:
     document: str | None
     "The protocol text that is to be sent, if we have to send one."
 
+    capability: str | None
+    "The capability that the peer may call, or not, where no protocol is agreed."
+
     module: Hash | None
     "Hash of the code that the owner was shown; null allows all code that passes."
 
@@ -184,7 +192,7 @@ class NegotiationDetails(Negotiation):
     "Questions to our model and its answers, cut to a length for people."
 
     pending: dict[str, Any] | None
-    "The protocol text and code that wait, or waited, for the owner's decision."
+    "The protocol text and code, or the capability, that wait for the decision."
 
     decisions: Sequence[StoredDecision]
     agreement: AgreementWithTests | None = LEFT_OUT
@@ -380,6 +388,8 @@ def _about(record: NegotiationRecord) -> str:
     """Return the requirement, in the words of the requester; empty if unknown."""
     if record.need is not None:
         return str(record.need["requirement"])
+    if record.pending is not None and is_capability_question(record):
+        return str(record.pending["capability"])
     for turn in record.turns:
         if turn["direction"] == "received" and turn["candidate"]:
             return _requirement(turn["candidate"][:MAX_HEAD])

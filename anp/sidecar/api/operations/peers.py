@@ -236,7 +236,7 @@ class PeerOperations:
         scope=LocalScope.OWNER,
     )
     async def block_peer(self, request: Request, body: PeerBody) -> RuledPeer:
-        """Refuse a peer."""
+        """Refuse a peer, and end its connections and all calls from and to it."""
         return await self._rule(body.peer, PeerState.BLOCKED)
 
     @post(
@@ -263,9 +263,11 @@ class PeerOperations:
     async def forget_peer(self, request: Request, body: PeerBody) -> ForgottenPeer:
         """Delete a peer and its addresses; agreements stay."""
         did = await did_of(self._daemon, body.peer)
-        dropped = await asyncio.to_thread(self._daemon.store.forget_peer, did)
+        dropped = await asyncio.to_thread(self._daemon.policy.forget, did)
         dropped += await asyncio.to_thread(self._daemon.did_keys.forget, did)
         self._daemon.web.forget(did)
+        # Forgotten, it may be let in no longer.
+        await self._daemon.enforcer.recheck()
         return ForgottenPeer(did, dropped)
 
     @post(
@@ -282,7 +284,8 @@ class PeerOperations:
 
     async def _rule(self, peer: str, state: PeerState) -> RuledPeer:
         did = await did_of(self._daemon, peer)
-        await self._daemon.policy.remember(did, shown_did=did, state=state)
+        await self._daemon.policy.rule(did, state)
+        await self._daemon.enforcer.recheck()
         return RuledPeer(did, state)
 
     def _peers(self) -> list[Peer]:

@@ -187,6 +187,7 @@ class ProtocolOperations:
             sandbox=daemon.sandbox,
             requesters=daemon.binder.requesters,
             provider=daemon.provider,
+            enforcer=daemon.enforcer,
             consensus=daemon.consensus,
             owner=daemon.agreer.desk,
         )

@@ -103,6 +103,12 @@ class WrittenChannel(Answers):
         )
         self._driver = Driver(channel, self._machine, self._act)
         self.dialogue = DialogueShell(channel, role, parts.dialogue, self)
+        channel.in_use = lambda: self.busy or self.dialogue.busy
+
+    @property
+    def busy(self) -> bool:
+        """True while a call is under way."""
+        return self._driver.busy
 
     def _act(self, event: WrittenEvent) -> None:
         """Carry out an event of the protocol; a role handles its own events before."""

@@ -53,6 +53,11 @@ class Driver:
         self._sending = False
         self._closed = False
 
+    @property
+    def busy(self) -> bool:
+        """True while something is worked on or waits to be sent."""
+        return bool(self._work or self._unsent)
+
     def start(self) -> None:
         """Start the protocol and the task that sends."""
         self._sender = asyncio.create_task(self._send())

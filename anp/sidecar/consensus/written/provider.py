@@ -10,6 +10,7 @@ from anp.channel.core.events import FrameReceived
 from anp.sidecar.bound.natural import Listener
 from anp.sidecar.consensus.written.base import WrittenChannel, WrittenParts
 from anp.sidecar.offer.capability_calls import CapabilityCalls
+from anp.sidecar.offer.ways import WayIn
 from anp.wire.frames import ProtocolType
 from negotiation.consensus.written import (
     CallCapability,
@@ -136,6 +137,8 @@ class WrittenProvider(WrittenChannel):
         output: Json = await self._capabilities.run(
             event.name,
             event.arguments,
+            way=WayIn.ENVELOPE,
+            peer=self._peer,
             peer_did=self.channel.peer_did,
             max_payload=self.channel.max_payload,
         )

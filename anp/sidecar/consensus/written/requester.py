@@ -11,6 +11,7 @@ from anp.channel.channel import Channel, ChannelClosed, call_cut_off
 from anp.errors import CallError, ErrorKind
 from anp.protocols.envelope.discovery import read_page
 from anp.protocols.envelope.messages import EnvelopeAction
+from anp.sidecar.agreement.rulings import peer_pending
 from anp.sidecar.consensus.written.base import WrittenChannel, WrittenParts
 from anp.sidecar.halves.protocol import Answer
 from anp.wire.frames import ProtocolType
@@ -25,7 +26,9 @@ from negotiation.consensus.written import (
     WrittenCode,
     WrittenEvent,
 )
+from negotiation.errors import APPROVAL_PENDING
 from negotiation.need import Role, Schema
+from negotiation.strict_json import Json
 
 __all__ = ["InputRefused", "NotServed", "ResultUnfit", "WrittenRequester"]
 
@@ -93,6 +96,11 @@ class WrittenRequester(WrittenChannel):
     def idle(self) -> bool:
         """True when nobody waits for an answer."""
         return not self._pending
+
+    @property
+    def busy(self) -> bool:
+        """True while a call is under way."""
+        return not self.idle or super().busy
 
     async def wait_idle(self) -> None:
         """Wait until every call in flight has ended, or the channel."""
@@ -234,6 +242,9 @@ class WrittenRequester(WrittenChannel):
         if answer is None or answer.done():
             return
         code, message = refusal.code, refusal.message[:500]
+        if refusal.by_peer and _is_pending(refusal.details):
+            _fail(answer, peer_pending(message))
+            return
         if refusal.by_peer and code == Refusal.INVALID_PAYLOAD:
             if not refusal.may_have_run:
                 _fail(answer, InputRefused(f"the peer answered {code}: {message}"))
@@ -266,6 +277,10 @@ class WrittenRequester(WrittenChannel):
         else:
             error = CallError(ErrorKind.APPLICATION_ERROR, message, may_have_run=True)
         _fail(answer, error)
+
+
+def _is_pending(details: Json) -> bool:
+    return isinstance(details, dict) and details.get("reason") == APPROVAL_PENDING
 
 
 def _fail(answer: asyncio.Future[Answer], error: CallError) -> None:

@@ -22,8 +22,14 @@ from anp.channel.core.events import (
     NeedHelloAnswer,
     NeedPeerKeyCheck,
 )
+from anp.channel.core.handshakes import TOO_MANY_CHANNELS
 from anp.channel.core.limits import LinkConfig
-from anp.channel.core.link_core import FrameTooLarge, LinkCore
+from anp.channel.core.link_core import (
+    EXTENSION_CLOSE,
+    IDLE,
+    FrameTooLarge,
+    LinkCore,
+)
 from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire.frames import Frame, ProtocolType
 from anp.wire.handshake import HandshakeConfig
@@ -446,8 +452,8 @@ def test_everything_ends_with_the_link() -> None:
 
 def test_a_link_on_which_no_channel_opens_is_closed_once() -> None:
     [alice, _] = ends()
-    assert alice.core.get_timer() == 60.0
-    alice.wait(59.0)
+    assert alice.core.get_timer() == 20.0
+    alice.wait(19.0)
     assert not alice.of(CloseLink)
     alice.wait(1.0)
     alice.wait(1.0)
@@ -562,6 +568,21 @@ def test_answers_for_a_handshake_that_is_gone_are_ignored() -> None:
     assert bob.core.messages_to_send() == []
 
 
+def test_a_hello_that_cannot_be_judged_now_is_no_fault_of_the_peer() -> None:
+    alice, bob = ends(config=LinkConfig(max_faults=2))
+    bob.refusal = PeerError(ErrorCode.UNAVAILABLE, "the store is away")
+    for _ in range(5):
+        alice.open(BOB)
+        (said,) = bob.give(*alice.core.messages_to_send())
+        assert (said["type"], said["code"]) == ("response", 503)
+        # Nothing about our disk or server.
+        assert "store" not in said["detail"]
+        alice.give(json.dumps(said))
+    assert {one.code for one in alice.of(HandshakeRefused)} == {ErrorCode.UNAVAILABLE}
+    assert not bob.of(LinkFault)
+    assert not bob.of(CloseLink)
+
+
 # --- floods --------------------------------------------------------------------------
 
 
@@ -573,7 +594,8 @@ def test_a_handshake_past_the_limit_is_refused() -> None:
     assert [m["type"] for m in said] == ["destinationHello", "finished"] * 2 + [
         "response"
     ]
-    fault_of(bob, ErrorCode.NOT_ALLOWED)
+    # Our limit, which the peer cannot know.
+    assert not bob.of(LinkFault)
 
 
 def test_a_channel_past_the_limit_is_refused_and_the_others_stay() -> None:
@@ -583,7 +605,18 @@ def test_a_channel_past_the_limit_is_refused_and_the_others_stay() -> None:
         exchange(alice, bob)
     assert len(bob.core.channels) == 2
     assert alice.core.channels == bob.core.channels
-    fault_of(bob, ErrorCode.NOT_ALLOWED)
+    assert not bob.of(LinkFault)
+    [refused] = alice.of(HandshakeRefused)
+    assert refused.detail == TOO_MANY_CHANNELS
+
+
+def test_what_our_limits_refuse_never_closes_the_link() -> None:
+    alice, bob = ends(config=LinkConfig(max_channels=1, max_faults=3))
+    for _ in range(10):
+        alice.open(BOB)
+        exchange(alice, bob)
+    assert not bob.of(CloseLink)
+    assert len(alice.of(HandshakeRefused)) == 9
 
 
 def test_too_many_faults_close_the_link_once() -> None:
@@ -612,7 +645,10 @@ def test_messages_may_be_larger_once_a_channel_was_open() -> None:
     assert bob.give(alice.send(channel_id, frame)) == []
     assert bob.of(FrameReceived)[-1].frame == frame
     bob.give(alice.send(channel_id, Frame(ProtocolType.APPLICATION, bytes(8192))))
-    assert bob.of(CloseLink) == [CloseLink(1009, "message too big")]
+    assert not bob.of(CloseLink)
+    [ended] = bob.of(ChannelEnded)
+    assert ended.channel_id == channel_id
+    assert "limit 8192" in ended.reason
 
 
 # --- the rest of the wire ------------------------------------------------------------
@@ -714,3 +750,37 @@ def test_no_change_of_a_true_hello_raises_or_opens(data: st.DataObject) -> None:
     value[name] = data.draw(JSON)
     bob.give(json.dumps(value))
     assert not bob.core.channels
+
+
+# --- idle channels -------------------------------------------------------------------
+
+
+CLOSES = MetaProtocol(extensions=(EXTENSION_CLOSE,))
+
+
+@pytest.mark.parametrize(("reason", "unprocessed"), [(IDLE, True), ("revoked", False)])
+def test_a_request_that_crosses_the_end_of_an_idle_channel_was_not_acted_on(
+    reason: str, unprocessed: bool
+) -> None:
+    alice, bob, channel_id = opened(meta=CLOSES)
+    crossing = alice.send(channel_id, Frame(ProtocolType.APPLICATION, b"request"))
+    bob.core.close_channel(
+        channel_id, ErrorCode.ENCRYPTION_KEY_EXPIRED, reason, now=bob.moment
+    )
+    said = bob.core.messages_to_send()
+    assert bob.give(crossing) == []
+    assert not bob.of(FrameReceived)
+    assert not bob.of(LinkFault)
+    alice.give(*said)
+    [ended] = alice.of(ChannelEnded)
+    assert (ended.by_peer, ended.unprocessed) == (True, unprocessed)
+
+
+def test_what_a_provider_waits_for_is_not_proved_by_an_idle_requester() -> None:
+    alice, bob, channel_id = opened(meta=CLOSES)
+    alice.core.close_channel(
+        channel_id, ErrorCode.ENCRYPTION_KEY_EXPIRED, IDLE, now=alice.moment
+    )
+    bob.give(*alice.core.messages_to_send())
+    [ended] = bob.of(ChannelEnded)
+    assert not ended.unprocessed

@@ -260,6 +260,11 @@ def test_prune_says_what_and_how_much(home: Home, api: FakeApi, capsys: Output) 
     assert "and 2 more" in out
     assert "1 agreements, 2 halfs: 900 bytes" not in out
     assert out.endswith("900 bytes\n")
+    found |= {"dry_run": False, "store_before": 8_000_000, "store_after": 90_000}
+    answer(api, "/prune", found)
+    assert anpd(home, "protocols", "prune") == 0
+    out = capsys.readouterr().out
+    assert out.endswith("the store took 8000000 bytes and takes 90000\n")
     assert anpd(home, "protocols", "prune", "--older-than", "soon") == 2
 
 

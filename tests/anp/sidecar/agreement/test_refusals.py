@@ -12,6 +12,7 @@ import pytest
 from anp.sidecar.agreement.refusals import RefusingMind
 from cache.records.records import AgreementRole, AgreementState, DocumentRecord
 from cache.store import Store
+from negotiation.document.renderer import render_document
 from negotiation.errors import MindError
 from negotiation.mind import (
     Accept,
@@ -134,6 +135,23 @@ async def test_a_candidate_that_failed_is_rejected_and_no_mind_is_asked(
     assert inner.asked == []
     assert notes == [("tests", "reject", FAILED, verdict.reason)]
     assert await mind.judge(FINE, side, ()) == Accept()
+
+
+@pytest.mark.parametrize("part", ["request", "response"])
+async def test_a_candidate_with_a_pattern_that_is_not_run_is_rejected_by_name(
+    store: Store, part: str
+) -> None:
+    text = {"type": "object", "properties": {"sku": {"type": "string"}}}
+    bad = {"type": "object", "properties": {"sku": {"pattern": "^(?!x)"}}}
+    given, wanted = (bad, text) if part == "request" else (text, bad)
+    candidate = render_document("look up", given, wanted)
+    inner = Mind()
+    mind, _ = refusing(inner, store, role=AgreementRole.PROVIDER)
+    verdict = await mind.judge(candidate, OFFER, ())
+    assert isinstance(verdict, Reject)
+    assert f"{part} schema, /properties/" in verdict.reason
+    assert "/sku/pattern: the negative lookahead (?! is not supported" in verdict.reason
+    assert inner.asked == []
 
 
 async def test_a_counter_of_ours_that_failed_is_not_sent(store: Store) -> None:

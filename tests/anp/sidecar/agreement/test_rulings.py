@@ -8,7 +8,6 @@ import pytest
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.rulings import (
-    APPROVAL_PENDING,
     LIFETIME,
     Decision,
     answer_for,
@@ -28,6 +27,7 @@ from anp.sidecar.agreement.rulings import (
 )
 from cache.records.negotiations import NegotiationRecord, StandingRecord
 from cache.records.records import AgreementRole
+from negotiation.errors import APPROVAL_PENDING
 from negotiation.mind import Accept, Counter, Demand, HalfSource, Reject
 from negotiation.need import Need, need_key
 from negotiation.rules.rules import propose

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anp.sidecar.api.connections import ConnectionLimits, Lobby, Pace
+from anp.sidecar.api.connections import ConnectionLimits, Lobby, TokenlessPace
 
 LIMITS = ConnectionLimits(max_strangers=3, max_known=2)
 
@@ -86,7 +86,7 @@ def test_no_share_is_ever_over_its_limit(steps: list[tuple[str, int]]) -> None:
 
 
 def test_requests_without_a_token_wait_for_their_turn() -> None:
-    pace = Pace(a_second=10.0, at_once=2, longest=0.25)
+    pace = TokenlessPace(a_second=10.0, at_once=2, longest=0.25)
     assert [pace.wait(now=100.0) for _ in range(2)] == [0.0, 0.0]
     assert pace.wait(now=100.0) == pytest.approx(0.1)
     assert pace.wait(now=100.0) == pytest.approx(0.2)

@@ -221,3 +221,15 @@ async def test_the_oldest_keys_make_room(
 async def test_outcomes_of_another_identity_are_unknown(store: Store) -> None:
     await call(desk_of(Peer(), store))
     assert await CallKeys(store, b"o" * 32).find("k", REQUEST) is None
+
+
+async def test_a_damaged_record_keeps_its_call_from_being_sent_again(
+    store: Store,
+) -> None:
+    peer = Peer()
+    await call(desk_of(peer, store))
+    [row] = store._database.read(lambda rows: rows.rows("call/"))
+    store._database.write(lambda rows: rows.set(row.key, {"no": "record"}))
+    with pytest.raises(CacheError, match="damaged"):
+        await desk_of(peer, store).start(REQUEST, key="k")
+    assert peer.reached == 1

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from anp.sidecar.config.entries import PeerEntry
 from anp.sidecar.config.live import LIVE, changes
-from anp.sidecar.config.settings import Config, PeerEntry
+from anp.sidecar.config.settings import Config
 
 
 def names_of(config: Config) -> set[str]:
@@ -47,19 +48,19 @@ def test_a_live_setting_counts_at_once() -> None:
 
 def test_any_other_setting_stays_as_it_was_and_is_named() -> None:
     new = changed(
-        limits=replace(Config().limits, max_connections=7),
+        limits=replace(Config().limits, max_message=70_000),
         policy=replace(Config().policy, peers="listed", share_agreements=True),
     )
     found = changes(Config(), new)
     assert found.applied == ("policy.peers",)
-    assert found.restart == ("policy.share_agreements", "limits.max_connections")
+    assert found.restart == ("policy.share_agreements", "limits.max_message")
     assert found.config.limits == Config().limits
     assert found.config.policy.peers == "listed"
     assert not found.config.policy.share_agreements
 
 
 def test_peers_are_taken_as_a_whole() -> None:
-    peer = PeerEntry(name="shop", url="ws://127.0.0.1:9/", policy="block")
+    peer = PeerEntry(name="shop", did="did:web:shop.example", policy="block")
     found = changes(Config(), changed(peer=(peer,)))
     assert found.applied == ("peer",)
     assert found.config.peer == (peer,)

@@ -201,7 +201,7 @@ def test_attachments_and_peers_become_typed_entries(tmp_path: Path) -> None:
         """
         [[peer]]
         name = "shop"
-        did = "did:key:zabc"
+        did = "did:web:shop.example"
         keep_connection = true
         [[attach]]
         kind = "mcp"
@@ -223,6 +223,21 @@ def test_attachments_and_peers_become_typed_entries(tmp_path: Path) -> None:
             cwd=tmp_path / "work",
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ('did = "did:key:abc"', "holds no public key"),
+        ('did = "did:foo:abc"', "did:foo is unknown here"),
+        ('url = "ws://h.example/"\npolicy = "block"', "write did"),
+    ],
+)
+def test_an_entry_for_a_peer_that_would_meet_nobody_is_refused(
+    entry: str, problem: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        load(tmp_path, f'[[peer]]\nname = "shop"\n{entry}\n')
 
 
 def test_paths_count_from_the_folder_of_their_file(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import anp.sidecar.home.home
 from anp.errors import CallError, ConfigError, ErrorKind
 from anp.sidecar.home.home import (
     MAX_API_FILE,
@@ -21,6 +23,7 @@ from anp.sidecar.home.home import (
     ApiAddress,
     Home,
     OwnerAddress,
+    _other_writers,
     find_home,
     write_atomic,
     write_ready_file,
@@ -50,6 +53,84 @@ def test_a_home_that_others_can_write_is_refused(tmp_path: Path) -> None:
     folder.chmod(0o777)
     with pytest.raises(ConfigError, match="chmod 700"):
         Home(folder).create()
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "said"),
+    [
+        ("anpd.toml", 0o606, "chmod go-w .*anpd.toml"),
+        ("attachments/shop.toml", 0o620, "its group .*chmod go-w .*shop.toml"),
+        ("", 0o770, "its group .*chmod 700"),
+        ("..", 0o777, "can be written by everybody.*chmod o-w"),
+    ],
+)
+def test_what_others_can_write_in_a_home_is_refused_with_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, mode: int, said: str
+) -> None:
+    home = Home(tmp_path / "above" / "home")
+    home.create()
+    path = home.path / name
+    if path.suffix:
+        path.write_text("")
+    gid = os.getgid()
+    monkeypatch.setattr("os.getegid", lambda: gid + 1)
+    home.create()
+    path.chmod(mode)
+    with pytest.raises(ConfigError, match=said):
+        home.create()
+
+
+def test_a_home_of_another_user_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "home")
+    home.create()
+    if os.getuid() == 0:
+        os.chown(home.path, 4321, -1)
+    monkeypatch.setattr("os.geteuid", lambda: 1234)
+    with pytest.raises(ConfigError, match="belongs to another user"):
+        home.create()
+
+
+def test_the_private_group_of_our_user_is_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "home")
+    home.create()
+    status = home.path.stat()
+    # A volume under `fsGroup: 10001` for the user 10001.
+    made = os.stat_result((0o42770, *status[1:4], 10001, 10001, *status[6:]))
+    assert "its group" in _other_writers(made)
+    monkeypatch.setattr("os.geteuid", lambda: 10001)
+    monkeypatch.setattr("os.getegid", lambda: 10001)
+    assert _other_writers(made) == ""
+    others = os.stat_result((0o40707, *status[1:4], 10001, 10001, *status[6:]))
+    assert "others" in _other_writers(others)
+
+
+def test_a_full_disk_does_not_hide_the_daemon_from_its_clients(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "home")
+    home.create()
+    runtime = tmp_path / "r"
+    runtime.mkdir(mode=0o700)
+    write = anp.sidecar.home.home.write_atomic
+
+    def full(path: Path, data: bytes) -> None:
+        if path.parent == home.path:
+            raise CallError(ErrorKind.LOCAL_RESOURCE, "full") from OSError(
+                errno.ENOSPC, "no space"
+            )
+        write(path, data)
+
+    monkeypatch.setattr("anp.sidecar.home.home.write_atomic", full)
+    home.write_api(ADDRESS, {"XDG_RUNTIME_DIR": str(runtime)})
+    with home.lock():
+        assert home.read_api() == ADDRESS
+    home.remove_api()
+    assert not home.api_file.is_symlink()
+    assert [path for path in runtime.rglob("*") if path.is_file()] == []
 
 
 def test_a_home_that_cannot_be_made_names_the_flag(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import socket
 from dataclasses import replace
 from pathlib import Path
 
+import fakeredis
 import pytest
 
 from anp.identity.keys import PrivateKey
@@ -16,6 +17,9 @@ from anp.sidecar.config.settings import CacheConfig, Config
 from anp.sidecar.home.home import ApiAddress, Home
 from anp.sidecar.process.clock import Clock
 from anp.sidecar.process.doctor import RELEASED, DoctorCheck, Level, examine, repair
+from cache.rows import Room
+from cache.store import Store
+from tests.cache.servers import fake_backend
 
 GOOD = Clock(RELEASED + 1, synchronised=True)
 
@@ -132,19 +136,54 @@ def test_a_store_on_a_server_is_asked_and_its_password_not_shown(
 ) -> None:
     cache = CacheConfig(url="redis://anpd:s3cret@127.0.0.1:1/0")
     said = ["it forgets when it is full"]
+    backend = fake_backend(fakeredis.FakeServer())
+    monkeypatch.setattr(backend, "check", lambda: said)
 
-    def warnings(url: str, **more: object) -> list[str]:
+    def opened(folder: Path, *, url: str, **more: object) -> Store:
         assert url == cache.url
-        return said
+        return Store(backend)
 
-    monkeypatch.setattr("anp.sidecar.process.doctor.store_warnings", warnings)
+    monkeypatch.setattr("anp.sidecar.process.doctor.open_store", opened)
     (check,) = found(home, config_of(home, cache=cache))
     assert (check.name, check.level) == ("store", Level.WARNING)
     assert check.text == "redis://127.0.0.1:1/0; it forgets when it is full"
     assert check.why
     assert check.fix
-    said.clear()
-    assert found(home, config_of(home, cache=cache)) == []
+
+
+def test_a_store_on_disk_is_opened_written_and_read(home: Home) -> None:
+    config = config_of(home)
+    Store(home.store).close()
+    (check,) = [one for one in examine(home, config) if one.name == "store"]
+    assert check.level is Level.OK
+    assert "it takes and gives rows" in check.text
+    assert "MiB free" in check.text
+    assert [row for row in raw_keys(home) if row == "probe"] == []
+
+
+def test_a_damaged_store_is_named_with_the_way_out(home: Home) -> None:
+    config = config_of(home)
+    Store(home.store).close()
+    (home.store / "cache.db").write_bytes(b"no database at all" * 500)
+    (check,) = [one for one in examine(home, config) if one.name == "store"]
+    assert check.level is Level.BAD
+    assert "is damaged" in check.text
+    assert f"mv {home.store} {home.store}.damaged" in check.text
+
+
+def test_a_store_with_little_room_is_a_warning(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Store(home.store).close()
+    room = Room(4 * 1024**2, 10 * 1024**3)
+    monkeypatch.setattr(Store, "room", lambda store: room)
+    (check,) = [one for one in examine(home, config_of(home)) if one.name == "store"]
+    assert (check.level, "4 MiB free" in check.text) == (Level.WARNING, True)
+
+
+def raw_keys(home: Home) -> list[str]:
+    with Store(home.store) as store:
+        return store._database.read(lambda rows: rows.keys(""))
 
 
 def test_a_store_that_cannot_be_reached_is_bad(home: Home) -> None:

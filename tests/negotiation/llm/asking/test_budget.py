@@ -320,3 +320,26 @@ def test_a_peer_that_goes_on_for_ever_ends_within_its_budget(
     assert granted <= LIMITS.unlisted_calls
     assert used <= LIMITS.unlisted_tokens
     assert exhaust(budget, OWNER) == LIMITS.owner_calls
+
+
+def test_one_address_cannot_use_up_what_all_unlisted_peers_share() -> None:
+    budget = Budget(BudgetLimits(), day=DAY)
+    for _ in range(10):
+        budget.reserve(UNLISTED, Purse(), 10, address="192.0.2.1")
+    with pytest.raises(BudgetExhausted, match="20, 10 of them for one address"):
+        budget.reserve(UNLISTED, Purse(), 10, address="192.0.2.1")
+    for _ in range(10):
+        budget.reserve(UNLISTED, Purse(), 10, address="192.0.2.2")
+    with pytest.raises(BudgetExhausted, match="for unlisted peers is used up"):
+        budget.reserve(UNLISTED, Purse(), 10, address="192.0.2.3")
+    budget.start_day("2026-03-02")
+    budget.reserve(UNLISTED, Purse(), 10, address="192.0.2.1")
+
+
+def test_the_tokens_of_one_address_are_bounded_too() -> None:
+    budget = Budget(BudgetLimits(), day=DAY)
+    held = budget.reserve(UNLISTED, Purse(), 90_000, address="192.0.2.1")
+    with pytest.raises(BudgetExhausted, match="200000, 100000 of them for one address"):
+        budget.reserve(UNLISTED, Purse(), 20_000, address="192.0.2.1")
+    budget.release(held)
+    budget.reserve(UNLISTED, Purse(), 20_000, address="192.0.2.1")

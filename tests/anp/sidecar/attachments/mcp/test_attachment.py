@@ -460,7 +460,9 @@ async def test_an_attachment_can_be_closed_before_and_after_all(tmp_path: Path) 
     ("code", "message", "may_have_run", "private"),
     [
         (-32000, "Connection closed", True, None),
-        (-32000, f"{NOT_SENT}cannot connect", False, None),
+        pytest.param(
+            -32000, f"{NOT_SENT}cannot connect", False, None, id="cannot connect"
+        ),
         (-32600, "Session terminated", False, None),
         (-32603, "Session terminated", True, True),
         (-32050, "a code of the server's own", True, True),

@@ -20,6 +20,7 @@ from anp.wire.frames import FORMAT_1_0, Frame
 from anp.wire.messages import MetaProtocol
 from anp.wire.meta_protocol import CAPABILITIES, MAX_PAYLOAD
 from negotiation.need import Capability
+from tests.anp.sidecar.offer.gates import gate_over
 from tests.negotiation.inprocess import JsonschemaValidator
 
 __all__ = ["Fake", "MemoryLink", "capability_calls", "channel_pair"]
@@ -51,6 +52,7 @@ class MemoryLink:
 class _End:
     link: MemoryLink
     index: int
+    address: str = "127.0.0.1"
 
     def max_payload(self, channel_id: str) -> int:
         return self.link.max_payload
@@ -138,4 +140,6 @@ def capability_calls(
     exposure = Exposure()
     spec = AttachmentSpec(kind="python", name=fake.name, target="x:y", expose=expose)
     exposure.put(spec, fake)
-    return CapabilityCalls(exposure, JsonschemaValidator(), timeout=5.0), exposure
+    return CapabilityCalls(
+        gate_over(exposure), JsonschemaValidator(), timeout=5.0
+    ), exposure

@@ -111,7 +111,7 @@ async def on(
         EnvelopeCode(announce=more.get("announce", False)),
         parts,
         capabilities=calls,
-        offered=exposure.offered,
+        offered=lambda: exposure.offered(None),
     )
     requester = WrittenRequester(
         ours, ENVELOPE_URI, EnvelopeCode(), parts, on_end=ended.append

@@ -26,7 +26,7 @@ export async function show(_, { watch, put }) {
         ]), "Nothing is attached. Attach your agent with: anpd attach mcp -- COMMAND")),
       section("Capabilities", table("Capabilities", ["Name", "Description", "Exposed to peers", "Hints", "Schemas"],
         capabilities.map((one) => [
-          h("code", null, words(one.name)), words(one.description, 160), one.exposed ? chip("exposed", "good") : chip("not exposed"),
+          h("code", null, words(one.name)), words(one.description, 160), one.exposed ? chip("exposed", "good") : one.exposed_to.length ? chip(`exposed to ${one.exposed_to.join(", ")}`, "good") : chip("not exposed"),
           [one.read_only ? "read-only" : "may have side effects", one.idempotent ? ", idempotent" : ""],
           h("details", null, h("summary", null, "Show"), block(JSON.stringify({ input: one.input_schema, output: one.output_schema }, null, 2), { label: `Schemas of ${one.name}` })),
         ]), "There are no capabilities, because nothing is attached.")),

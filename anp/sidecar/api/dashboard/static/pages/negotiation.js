@@ -163,7 +163,8 @@ function decide(found, documents, kept, tools) {
   const received = found.turns.some((turn) => turn.direction === "received" && turn.candidate);
   const ask = found.role === "requester";
   const open = found.waiting || (!found.running && found.outcome !== "agreed" && (found.pending || received || ask));
-  const hint = (found.running || (!found.running && found.outcome !== "agreed")) ? hintForm(found, kept, tools) : null;
+  const question = found.pending?.capability;
+  const hint = !question && (found.running || found.outcome !== "agreed") ? hintForm(found, kept, tools) : null;
   const stop = found.running ? button("Cancel the negotiation", () => act(tools, `/v1/negotiations/${found.id}/cancel`, { reason: "" }, "The negotiation is being ended."), "danger") : null;
   if (!open && !hint) return null;
   const known = found.pending || received;
@@ -174,6 +175,7 @@ function decide(found, documents, kept, tools) {
     open ? [
       h("p", null, found.waiting
         ? `${found.pending?.ours ? "Our proposal" : "The peer's proposal"} needs your decision. Read it below first.`
+        : question ? `The peer wants to call ${words(question)} by ${words(found.pending.way)}, without a protocol text. ${found.pending.read_only ? "It is read-only." : "It may have side effects."} Your decision counts for seven days.`
         : "This negotiation has ended. Your decision is stored for seven days and used once, by the next such negotiation with this peer."),
       found.pending?.half ? half(found.pending.half) : null,
       decisionForm(found, documents, kept, tools, known),
@@ -191,7 +193,8 @@ function half(pending) {
 }
 
 function decisionForm(found, documents, kept, tools, known) {
-  const choices = known ? [["accept", "Accept"], ["reject", "Reject"], ["edit", "Edit and send"]] : [["edit", "Edit and send"]];
+  const question = found.pending?.capability;
+  const choices = question ? [["accept", "Accept"], ["reject", "Reject"]] : known ? [["accept", "Accept"], ["reject", "Reject"], ["edit", "Edit and send"]] : [["edit", "Edit and send"]];
   kept.document ??= found.pending?.document ?? documents.at(-1)?.text ?? "";
   const note = h("textarea", { id: "decide-note", rows: "2", maxlength: "4000", value: kept.note, oninput: (event) => (kept.note = event.target.value) });
   const text = h("textarea", { id: "decide-document", rows: "16", spellcheck: "false", class: "code", value: kept.document, oninput: (event) => (kept.document = event.target.value) });
@@ -201,9 +204,9 @@ function decisionForm(found, documents, kept, tools, known) {
   const set = (verdict) => {
     kept.verdict = verdict;
     edited.hidden = verdict !== "edit";
-    send.textContent = { accept: "Accept the proposal", reject: "Reject the proposal", edit: "Send your text" }[verdict] ?? "Decide";
+    send.textContent = { accept: question ? "Accept the calls" : "Accept the proposal", reject: question ? "Reject the calls" : "Reject the proposal", edit: "Send your text" }[verdict] ?? "Decide";
     send.disabled = !verdict;
-    explain.textContent = { accept: "The code is still checked, and limited to the capabilities that you expose.", reject: "The peer reads your note as the reason.", edit: "Your text is sent in place of the proposal." }[verdict] ?? "";
+    explain.textContent = { accept: question ? "Nothing but this capability is allowed to this peer." : "The code is still checked, and limited to the capabilities that you expose.", reject: "The peer reads your note as the reason.", edit: "Your text is sent in place of the proposal." }[verdict] ?? "";
   };
   const radios = choices.map(([value, label]) =>
     h("label", { class: "choice" }, h("input", { type: "radio", name: "verdict", id: `decide-${value}`, value, checked: kept.verdict === value, onchange: () => set(value) }), h("span", null, label)));

@@ -1,0 +1,285 @@
+"""The places of the connections that peers open to us, from `accept` to the end.
+
+Before its handshake a peer is known by its address only, and holds one of few places at
+the door. Afterwards its connection gets a place among the links: a listed peer has it
+under its DID, all others share a part of them by address (DESIGN.md, Trust).
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from anp.channel.core.pace import Pace
+from anp.channel.core.shares import NoPlace, Place, ShareLimits, Shares, address_key
+
+__all__ = ["Admission", "DoorSocket", "Guest", "Occupancy"]
+
+logger = logging.getLogger(__name__)
+
+DOOR_PATIENCE = 1.0
+"Seconds that a connection has for its handshake when others wait for its place."
+
+CONNECTIONS = 50.0, 200
+"Connections that one address may open in a second, and at once."
+
+HANDSHAKES = 50.0, 400
+"Handshakes that one address may begin in a second, and at once."
+
+BYTES = 8.0 * 1024 * 1024, 128 * 1024 * 1024
+"Bytes of messages that unlisted peers at one address may send in a second, at once."
+
+MESSAGE_OVERHEAD = 4096
+"Bytes that every message counts for beside its own: a small one costs work, too."
+
+LINK_PATIENCE = 5.0
+"Seconds without a call after which a link may end when others wait for its place."
+
+
+@dataclass(slots=True, eq=False)
+class Guest:
+    """A connection that a peer opened."""
+
+    address: str
+    "Address of the peer, or its IPv6 network."
+
+    began: float
+    "When it was accepted."
+
+    admission: Admission
+    "The place giver."
+
+    hang_up: Callable[[], None]
+    "Ends the connection in any state it is in."
+
+    silence: Callable[[], float] = lambda: 0.0
+    "Returns the seconds since the last call of a link; 0 while one is under way."
+
+    give_way: Callable[[], None] = lambda: None
+    "Ends a link in good order, and soon."
+
+    place: Place[Guest] | None = None
+    "The place that it holds; None when it has left."
+
+    proved: bool = False
+    "True when a peer has proved its DID here."
+
+    def handshake_wait(self) -> float:
+        """Count a handshake; return the seconds for which it has to wait."""
+        return self.admission.handshake_wait(self)
+
+    def message_wait(self, size: int) -> float:
+        """Count a message; return the seconds for which nothing more is read.
+
+        Only strangers wait, so that none of them has all of the daemon's time.
+        """
+        return self.admission.message_wait(self, size)
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """Places that are taken, and how many there are."""
+
+    at_door: int
+    "Connections without a finished handshake."
+
+    max_at_door: int
+
+    links: int
+    "Connections of peers that proved who they are."
+
+    max_links: int
+
+    unlisted: int
+    "Those of them whose peers are not listed."
+
+    max_unlisted: int
+
+    refused: int
+    "Connections that found no place, since the start."
+
+    displaced: int
+    "Connections that lost their place to another one, since the start."
+
+    unlisted_can_connect: bool
+    listed_can_connect: bool
+
+
+class Admission:
+    """Gives connections their places, and ends those that lose theirs.
+
+    Args:
+        max_connections: Connections that peers may have open, in all.
+    """
+
+    def __init__(
+        self, max_connections: int, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock = clock
+        door, links = _shares(max_connections)
+        self._door = Shares[Guest](
+            door,
+            silence=lambda guest: self._clock() - guest.began,
+        )
+        self._links = Shares[Guest](
+            links,
+            silence=lambda guest: guest.silence(),
+        )
+        self._guests: dict[tuple[Any, ...], Guest] = {}
+        self._connections = Pace(*CONNECTIONS)
+        self._handshakes = Pace(*HANDSHAKES)
+        self._bytes = Pace(*BYTES)
+
+    def limit(self, max_connections: int) -> None:
+        """Take another limit; who has a place keeps it until somebody else needs it."""
+        self._door.limits, self._links.limits = _shares(max_connections)
+
+    def enter(self, peername: tuple[Any, ...], hang_up: Callable[[], None]) -> bool:
+        """Give a connection that was just accepted a place at the door, or none."""
+        address = address_key(str(peername[0]))
+        guest = Guest(address, self._clock(), self, hang_up)
+        if not self._connections.take(guest.address, now=guest.began):
+            self._door.refused += 1
+            return False
+        try:
+            guest.place, gone = self._door.take(guest, guest.address, listed=False)
+        except NoPlace:
+            return False
+        if gone is not None:
+            gone.place = None
+            gone.hang_up()
+        self._guests[peername[:2]] = guest
+        return True
+
+    def find(self, peername: tuple[Any, ...] | None) -> Guest | None:
+        """Return the connection with the other end `peername`, or None."""
+        return None if peername is None else self._guests.get(peername[:2])
+
+    def prove(self, guest: Guest, did: str, *, listed: bool) -> None:
+        """Give a connection a place among the links: its peer proved its DID.
+
+        Raises:
+            NoPlace: There is none; the caller ends the link.
+        """
+        if guest.proved or guest.place is None:
+            return
+        key = did if listed else guest.address
+        place, gone = self._links.take(guest, key, listed=listed)
+        self._door.leave(guest.place)
+        guest.place, guest.proved = place, True
+        if gone is not None:
+            gone.place = None
+            gone.give_way()
+
+    def handshake_wait(self, guest: Guest) -> float:
+        """See `Guest.handshake_wait`."""
+        return self._handshakes.reserve(guest.address, now=self._clock())
+
+    def message_wait(self, guest: Guest, size: int) -> float:
+        """See `Guest.message_wait`."""
+        if guest.place is not None and guest.place.listed:
+            return 0.0
+        count = size + MESSAGE_OVERHEAD
+        return self._bytes.reserve(guest.address, now=self._clock(), count=count)
+
+    def left(self, peername: tuple[Any, ...]) -> None:
+        """Take back the place of a connection that has ended."""
+        guest = self._guests.pop(peername[:2], None)
+        if guest is not None and guest.place is not None:
+            (self._links if guest.proved else self._door).leave(guest.place)
+            guest.place = None
+
+    @property
+    def occupancy(self) -> Occupancy:
+        """The places that are taken now."""
+        door, links = self._door, self._links
+        return Occupancy(
+            at_door=len(door),
+            max_at_door=door.limits.total,
+            links=len(links),
+            max_links=links.limits.total,
+            unlisted=links.unlisted,
+            max_unlisted=links.limits.unlisted,
+            refused=door.refused + links.refused,
+            displaced=door.displaced + links.displaced,
+            unlisted_can_connect=links.room(listed=False),
+            listed_can_connect=links.room(listed=True),
+        )
+
+
+def _shares(max_connections: int) -> tuple[ShareLimits, ShareLimits]:
+    """Return the limits of the places at the door, and of those among the links."""
+    door = max(1, max_connections // 4)
+    links = max(1, max_connections - door)
+    unlisted = max(1, links * 2 // 3)
+    return (
+        ShareLimits(
+            total=door, unlisted=door, each=max(1, door // 2), patience=DOOR_PATIENCE
+        ),
+        ShareLimits(
+            total=links,
+            unlisted=unlisted,
+            each=max(1, unlisted * 3 // 4),
+            patience=LINK_PATIENCE,
+        ),
+    )
+
+
+class DoorSocket(socket.socket):
+    """A listening socket that takes only connections for which there is a place.
+
+    It sees a connection before TLS and HTTP do, and until its descriptor is closed, so
+    that no state of a connection is without a bound.
+    """
+
+    def __init__(self, admission: Admission, *args: Any, **also: Any) -> None:
+        super().__init__(*args, **also)
+        self._admission = admission
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Accept a connection; one without a place is reset at once.
+
+        Raises:
+            ConnectionAbortedError: There was no place for it.
+        """
+        plain, peername = super().accept()
+        guest = _GuestSocket(
+            self._admission,
+            peername,
+            (plain.family, plain.type, plain.proto, plain.detach()),
+        )
+        if not self._admission.enter(peername, guest.hang_up):
+            guest.close()
+            raise ConnectionAbortedError("no place for it")
+        return guest, peername
+
+
+class _GuestSocket(socket.socket):
+    """An accepted connection that gives its place back when it is closed."""
+
+    def __init__(
+        self,
+        admission: Admission,
+        peername: Any,
+        made_of: tuple[int, int, int, int],
+    ) -> None:
+        super().__init__(*made_of)
+        self._admission = admission
+        self._peername = peername
+
+    def hang_up(self) -> None:
+        """End the connection; the transport on it sees the end and closes it."""
+        try:
+            self.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            # The other end was faster.
+            return
+
+    def close(self) -> None:
+        if self.fileno() >= 0:
+            self._admission.left(self._peername)
+        super().close()

@@ -1,0 +1,52 @@
+"""The pace at which somebody may do something, by address. Pure."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+__all__ = ["Pace"]
+
+MAX_KEYS = 4096
+"Keys that are remembered; of the others nobody was in a hurry lately."
+
+MAX_WAIT = 10.0
+"Longest wait in seconds; who was in a hurry for a day waits no longer afterwards."
+
+
+class Pace:
+    """Lets each key act so often in a second, and somewhat more often for a while.
+
+    Args:
+        rate: Times in a second.
+        burst: Times at once, after a while without any.
+    """
+
+    def __init__(self, rate: float, burst: int) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._spent: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, key: str, *, now: float) -> bool:
+        """Count one time, if it may be now; say if it may."""
+        spent = self._spent_by(key, now)
+        if spent + 1 > self._burst:
+            return False
+        self._keep(key, spent + 1, now)
+        return True
+
+    def reserve(self, key: str, *, now: float, count: int = 1) -> float:
+        """Count one time or more, and return the seconds until that may be."""
+        most = self._burst + MAX_WAIT * self._rate
+        spent = min(most, self._spent_by(key, now) + count)
+        self._keep(key, spent, now)
+        return max(0.0, (spent - self._burst) / self._rate)
+
+    def _spent_by(self, key: str, now: float) -> float:
+        spent, at = self._spent.get(key, (0.0, now))
+        return max(0.0, spent - (now - at) * self._rate)
+
+    def _keep(self, key: str, spent: float, now: float) -> None:
+        self._spent[key] = spent, now
+        self._spent.move_to_end(key)
+        while len(self._spent) > MAX_KEYS:
+            self._spent.popitem(last=False)

@@ -1,0 +1,168 @@
+"""The owner's words about a capability for one peer, where no protocol is agreed.
+
+A call in words or by the envelope has no protocol text that the owner could approve.
+The owner is asked about the capability for this peer and this way instead: the question
+stands in the queue like a negotiation that waits, and the answer is a standing word.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+from anp.sidecar.agreement.rulings import (
+    RETRY_AFTER,
+    subject_of_capability,
+)
+from anp.sidecar.offer.gate import ApprovalPending
+from cache.records.negotiations import NegotiationRecord, StandingRecord
+from cache.records.records import AgreementRole
+from cache.store import Store
+from negotiation.errors import APPROVAL_PENDING
+from negotiation.need import Capability
+
+__all__ = ["CapabilityWords"]
+
+logger = logging.getLogger(__name__)
+
+MAX_QUESTIONS: Final = 256
+"Questions that are remembered, so that a peer that asks again adds no row."
+
+MAX_UNLISTED: Final = 32
+"Questions of unlisted peers, all together, that are put into the queue in an hour."
+
+HOUR: Final = 3600.0
+
+
+class CapabilityWords:
+    """Takes the owner's words about capabilities, and asks where there is none."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        approve: str,
+        is_listed: Callable[[str], bool],
+        on_waiting: Callable[[NegotiationRecord], None],
+    ) -> None:
+        """Keep the words.
+
+        Args:
+            approve: `negotiation.approve`; with `always` a word counts for one call.
+            is_listed: Tells by its canonical DID if the owner listed a peer; may block.
+            on_waiting: Told of each new question in the queue.
+        """
+        self._store = store
+        self._once = approve == "always"
+        self._is_listed = is_listed
+        self._on_waiting = on_waiting
+        self._asked: OrderedDict[tuple[str, str], tuple[str, float]] = OrderedDict()
+        self._unlisted: list[float] = []
+        self._used: dict[tuple[str, str], StandingRecord] = {}
+
+    async def take(self, way: str, peer: str, capability: Capability) -> str | None:
+        """Return why the owner refuses a capability, or None when a word allows it.
+
+        With `always` the word is used up, by one call however many come at once.
+
+        Args:
+            way: The way by which the call came, a `WayIn`.
+            peer: The canonical DID.
+
+        Raises:
+            ApprovalPending: There is no word; the question is in the owner's queue.
+        """
+        subject = subject_of_capability(way, capability.name)
+        for word in await asyncio.to_thread(self._words, peer, subject):
+            if word.verdict == "reject":
+                return word.note or "the owner of this agent does not want this"
+            if not self._once or await self._use(word):
+                return None
+        await self._ask(way, peer, capability, subject)
+        raise ApprovalPending(capability.name)
+
+    async def give_back(self, way: str, peer: str, capability: Capability) -> None:
+        """Let a word count again that a call used up which did not run."""
+        subject = subject_of_capability(way, capability.name)
+        word = self._used.pop((peer, subject), None)
+        if word is not None:
+            await asyncio.to_thread(self._store.give_back_standing, word)
+
+    def _words(self, peer: str, subject: str) -> list[StandingRecord]:
+        now = time.time()
+        return [
+            word
+            for word in self._store.standing(peer)
+            if word.subject == subject
+            and word.verdict in {"accept", "reject"}
+            and word.used is None
+            and word.expires > now
+        ]
+
+    async def _use(self, word: StandingRecord) -> bool:
+        taken = await asyncio.to_thread(
+            self._store.take_standing,
+            word,
+            by=word.negotiation_id or word.id,
+            now=time.time(),
+        )
+        if taken is not None and word.subject is not None:
+            # The next call is a new question.
+            self._asked.pop((word.peer_did, word.subject), None)
+            self._used[word.peer_did, word.subject] = taken
+        return taken is not None
+
+    async def _ask(
+        self, way: str, peer: str, capability: Capability, subject: str
+    ) -> None:
+        """Put a question into the owner's queue, unless it stands there."""
+        now = time.time()
+        known = self._asked.get((peer, subject))
+        if known is not None:
+            if now - known[1] < RETRY_AFTER:
+                return
+            record = await asyncio.to_thread(self._store.negotiation, known[0])
+            if record is not None and record.decision is None:
+                self._asked[peer, subject] = known[0], now
+                return
+        if not await self._has_room(peer, now):
+            logger.warning("question of an unlisted peer not kept peer=%s", peer)
+            return
+        question = NegotiationRecord(
+            id=secrets.token_hex(8),
+            peer_did=peer,
+            role=AgreementRole.PROVIDER,
+            need=None,
+            turns=(),
+            outcome=APPROVAL_PENDING,
+            reason=f"the peer wants to call {capability.name} by {way}",
+            hash=None,
+            started=now,
+            ended=now,
+            subject=subject,
+            pending={
+                "capability": capability.name,
+                "way": way,
+                "read_only": capability.read_only,
+            },
+        )
+        # Before the row is written: calls that come at once ask together.
+        self._asked[peer, subject] = question.id, now
+        while len(self._asked) > MAX_QUESTIONS:
+            self._asked.popitem(last=False)
+        await asyncio.to_thread(self._store.save_negotiation, question)
+        self._on_waiting(question)
+
+    async def _has_room(self, peer: str, now: float) -> bool:
+        if await asyncio.to_thread(self._is_listed, peer):
+            return True
+        self._unlisted = [at for at in self._unlisted if now - at < HOUR]
+        if len(self._unlisted) >= MAX_UNLISTED:
+            return False
+        self._unlisted.append(now)
+        return True

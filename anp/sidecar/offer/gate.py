@@ -1,0 +1,229 @@
+"""The gate that every call of a capability passes, whatever way it comes (Trust).
+
+The decision itself is `ways.decide`; here stands the search for what it asks about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
+
+from anp.sidecar.offer.exposure import STRANGER, Exposure, misfit
+from anp.sidecar.offer.ways import WAYS, Approval, Passage, WayIn, asks_owner, decide
+from anp.sidecar.peers.policy import PeerPolicy, agent_name
+from cache.errors import CacheError
+from cache.records.records import HalfRecord
+from cache.store import Store
+from negotiation.errors import APPROVAL_PENDING, CapabilityFailed
+from negotiation.need import Capability
+
+__all__ = ["ApprovalPending", "Gate", "OwnerWords"]
+
+logger = logging.getLogger(__name__)
+
+POLICY_AGE: Final = 1.0
+"Seconds after which the policy for a peer is looked up again."
+
+POLICY_WAIT: Final = 0.5
+"Seconds to wait for a slow store before what was known of a peer counts again."
+
+MAX_KNOWN: Final = 1024
+"Peers whose policy is remembered."
+
+
+class ApprovalPending(CapabilityFailed):
+    """The owner has to approve a capability for this peer first; nothing ran."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            APPROVAL_PENDING,
+            f"the owner of this agent has to approve `{name}` for you first; nothing "
+            "was run, ask again later",
+            ran=False,
+        )
+
+
+class OwnerWords(Protocol):
+    """Keeps the owner's words about a capability for one peer; see `approvals`."""
+
+    async def take(self, way: str, peer: str, capability: Capability) -> str | None:
+        """Return why the owner refuses it, or None when the word allows it.
+
+        Raises:
+            ApprovalPending: There is no word; the question is in the owner's queue.
+        """
+
+    async def give_back(self, way: str, peer: str, capability: Capability) -> None:
+        """Let a word count again that a call used up which did not run."""
+
+
+class Gate:
+    """Decides about every call of a capability for a peer."""
+
+    def __init__(
+        self,
+        exposure: Exposure,
+        *,
+        policy: PeerPolicy,
+        store: Store,
+        approve: str,
+        words: OwnerWords,
+        quarantined: Callable[[HalfRecord, str], str | None],
+    ) -> None:
+        """Make the gate.
+
+        Args:
+            approve: `negotiation.approve`.
+            quarantined: Returns why a half may not run for a peer, or None.
+        """
+        self.exposure = exposure
+        self._policy = policy
+        self._store = store
+        self._approve = approve
+        self._words = words
+        self._quarantined = quarantined
+        self._refusals: OrderedDict[str, tuple[float, str | None]] = OrderedDict()
+
+    # Questions that change nothing.
+
+    def problem(
+        self, way: WayIn, peer: str, capabilities: Mapping[str, str]
+    ) -> str | None:
+        """Return why a peer may not use capabilities by a way any more, or None.
+
+        From memory alone: what is exposed to it, and the rules of the configuration.
+        That it is blocked in the store says `PeerPolicy`.
+
+        Args:
+            peer: Its DID, in its canonical form.
+            capabilities: The hash of its schemas by the name of each.
+        """
+        if not {peer, agent_name(peer)}.isdisjoint(self._policy.rules.blocked):
+            return "the owner blocked this peer"
+        return misfit(capabilities, self.offered(way, peer))
+
+    def offered(self, way: WayIn, peer: str | None) -> tuple[Capability, ...]:
+        """Return the capabilities that a peer is shown by a way."""
+        if way is WayIn.OWNER:
+            return self.exposure.offered_to_some()
+        return self.exposure.offered(peer)
+
+    def find(self, way: WayIn, peer: str, name: str) -> Capability | None:
+        """Return a healthy capability that is exposed to who asks, or None."""
+        if way is not WayIn.OWNER:
+            return self.exposure.capability(name, peer)
+        found = self.offered(way, peer)
+        return next((one for one in found if one.name == name), None)
+
+    def without_word(self, way: WayIn, peer: str | None) -> tuple[Capability, ...]:
+        """Return the capabilities that a peer may use before the owner is asked."""
+        return tuple(
+            one
+            for one in self.offered(way, peer)
+            if WAYS[way].approval is Approval.NONE
+            or not asks_owner(self._approve, side_effects=not one.read_only)
+        )
+
+    async def half_problem(self, half: HalfRecord, peer: str | None) -> str | None:
+        """Return why a half may not serve a peer without a negotiation, or None.
+
+        A half that was agreed with one peer serves another only where the owner wants
+        to be asked about neither (DESIGN.md, Needs and schemas).
+
+        Args:
+            peer: Its canonical DID; `EVERYBODY` for one that we never agreed with.
+        """
+        offered = self.exposure.offered(peer)
+        problem = misfit(half.capabilities, offered)
+        problem = problem or self._quarantined(half, peer or STRANGER)
+        if problem is not None:
+            return problem
+        harmless = {one.name for one in offered if one.read_only}
+        effects = not harmless.issuperset(half.capabilities)
+        if not asks_owner(self._approve, side_effects=effects):
+            return None
+        known = await asyncio.to_thread(self._store.agreements_of, half.hash)
+        if any(one.peer_did == peer and one.role is half.role for one in known):
+            return None
+        return "the owner has to approve it for this peer"
+
+    # The decision about a call.
+
+    async def admit(self, way: WayIn, peer: str, capability: Capability) -> None:
+        """Let a call of a capability through.
+
+        Args:
+            peer: The canonical DID; ours for the owner's own trial.
+
+        Raises:
+            CapabilityFailed: It is refused; nothing ran.
+            ApprovalPending: The owner has to approve it first; nothing ran.
+        """
+        is_owner = way is WayIn.OWNER
+        refusal = None if is_owner else await self._refusal(peer)
+        passage = decide(
+            way,
+            self._approve,
+            admitted=refusal is None,
+            exposed=self.find(way, peer, capability.name) is not None,
+            read_only=capability.read_only,
+            repeatable=capability.read_only or capability.idempotent,
+            # On a way with a protocol the channel was bound after the approval.
+            approved=WAYS[way].approval is not Approval.CAPABILITY,
+        )
+        if passage is Passage.ASK:
+            refusal = await self._words.take(way, peer, capability)
+            passage = Passage.OPEN if refusal is None else Passage.REFUSED
+        if passage is Passage.REFUSED:
+            reason = refusal or "this capability is not for this peer"
+            logger.info(
+                "call refused way=%s peer=%s capability=%s reason=%s",
+                way,
+                peer,
+                capability.name,
+                reason,
+            )
+            raise CapabilityFailed("403", reason, ran=False)
+
+    async def give_back(self, way: WayIn, peer: str, capability: Capability) -> None:
+        """Let the owner's word count again after a call that certainly did not run."""
+        if WAYS[way].approval is Approval.CAPABILITY:
+            await self._words.give_back(way, peer, capability)
+
+    async def _refusal(self, peer: str) -> str | None:
+        """Return why the owner's policy refuses a peer that was admitted before.
+
+        A store that is away or slow harms no peer that is known.
+        """
+        known = self._refusals.get(peer)
+        if known is not None and time.monotonic() - known[0] < POLICY_AGE:
+            return known[1]
+        if known is not None:
+            # Calls that come meanwhile do not look it up, too.
+            self._refusals[peer] = time.monotonic(), known[1]
+        try:
+            async with asyncio.timeout(POLICY_WAIT if known is not None else None):
+                refusal = await asyncio.to_thread(self._look_up, peer)
+        except (TimeoutError, CacheError) as exc:
+            if known is None:
+                raise CapabilityFailed(
+                    "503", "the policy for this peer cannot be read", ran=False
+                ) from exc
+            logger.warning("policy not looked up peer=%s reason=%s", peer, exc)
+            refusal = known[1]
+        self._refusals[peer] = time.monotonic(), refusal
+        self._refusals.move_to_end(peer)
+        while len(self._refusals) > MAX_KNOWN:
+            self._refusals.popitem(last=False)
+        return refusal
+
+    def _look_up(self, peer: str) -> str | None:
+        if self._policy.is_blocked(peer):
+            return "this peer is blocked"
+        if self._policy.rules.default != "any" and not self._policy.is_listed(peer):
+            return "this peer is not allowed"
+        return None

@@ -1,0 +1,49 @@
+"""A gate over a store in memory, for tests of what stands behind it."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.offer.gate import ApprovalPending, Gate
+from anp.sidecar.peers.policy import PeerPolicy, PeerRules
+from cache.store import Store
+from negotiation.need import Capability
+
+__all__ = ["NoWords", "gate_over"]
+
+
+class NoWords:
+    """An owner who has said nothing so far."""
+
+    async def take(self, way: str, peer: str, capability: Capability) -> str | None:
+        """Ask the owner."""
+        raise ApprovalPending(capability.name)
+
+    async def give_back(self, way: str, peer: str, capability: Capability) -> None:
+        """Give nothing back: nothing was taken."""
+
+
+class _Anybody:
+    """A store that knows nobody."""
+
+    def peers_known_as(self, did: str) -> list[Any]:
+        """Return no record."""
+        return []
+
+    def agreements_of(self, digest: str) -> list[Any]:
+        """Return no agreement."""
+        return []
+
+
+def gate_over(exposure: Exposure, *, approve: str = "never") -> Gate:
+    """Return a gate that lets every peer in."""
+    store = cast(Store, _Anybody())
+    return Gate(
+        exposure,
+        policy=PeerPolicy(store, PeerRules("any")),
+        store=store,
+        approve=approve,
+        words=NoWords(),
+        quarantined=lambda half, peer: None,
+    )

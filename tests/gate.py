@@ -1,0 +1,57 @@
+"""The table of the gate: every way in, with every setting of `negotiation.approve`.
+
+`python -m tests.gate` prints it as docs/owner.md has it.
+"""
+
+from __future__ import annotations
+
+from typing import Final, get_args, get_type_hints
+
+from anp.sidecar.config.settings import NegotiationConfig
+from anp.sidecar.offer.ways import WAYS, Approval, Passage, WayIn, decide
+
+__all__ = ["SETTINGS", "cell", "rows", "table"]
+
+SETTINGS: Final[tuple[str, ...]] = get_args(
+    get_type_hints(NegotiationConfig)["approve"]
+)
+"The values of `negotiation.approve`."
+
+
+def cell(way: WayIn, approve: str, *, read_only: bool) -> str:
+    """Return the gate's decision about a peer that may use the capability."""
+    passage = decide(
+        way,
+        approve,
+        admitted=True,
+        exposed=True,
+        read_only=read_only,
+        repeatable=read_only,
+        approved=False,
+    )
+    if passage is not Passage.ASK:
+        return str(passage)
+    if WAYS[way].approval is Approval.PROTOCOL:
+        return "asks: protocol"
+    return "asks: each call" if approve == "always" else "asks: capability"
+
+
+def rows() -> list[list[str]]:
+    """Return the table, its head first."""
+    found = [["way in", "capability", *(f"`{one}`" for one in SETTINGS)]]
+    for way in WayIn:
+        for read_only, kind in ((True, "read-only"), (False, "side effects")):
+            cells = [cell(way, one, read_only=read_only) for one in SETTINGS]
+            found.append([way.replace("_", " "), kind, *cells])
+    return found
+
+
+def table() -> str:
+    """Return the table as Markdown."""
+    head, *body = rows()
+    lines = [head, ["---"] * len(head), *body]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+if __name__ == "__main__":
+    print(table())
