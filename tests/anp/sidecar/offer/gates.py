@@ -27,7 +27,7 @@ class NoWords:
 class _Anybody:
     """A store that knows nobody."""
 
-    def peers_known_as(self, did: str) -> list[Any]:
+    def peers_known_as(self, *dids: str) -> list[Any]:
         """Return no record."""
         return []
 
