@@ -8,19 +8,15 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 from anp.channel.channel import Channel
 from anp.channel.links import Links, LinkTarget
 from anp.errors import CallError, ErrorKind
-from anp.identity.dids import canonical_did
 from anp.sidecar.agreement.agreement import Agreer
 from anp.sidecar.agreement.outcomes import failed_texts, ruled_out
 from anp.sidecar.agreement.stored import (
     DocumentCandidate,
-    agreement_by_uri,
-    agreement_with,
     names_of,
 )
 from anp.sidecar.bound.requester import BoundRequester, RequesterParts
@@ -35,7 +31,6 @@ from anp.sidecar.halves.protocol import DoesNotFit, Protocol
 from anp.sidecar.minds.cost import NO_COST, Cost
 from cache.records.records import (
     AgreementRecord,
-    AgreementRole,
     AgreementState,
     HalfRecord,
 )
@@ -83,7 +78,7 @@ class Binder:
         self._parts = parts
         self._candidates = candidates
         self._own_did = own_did
-        self._known = KnownAgreements(store, own_did)
+        self._known = KnownAgreements(store, own_did, parts.common.workshop, remember)
         self._remember = remember
         self._test_cases = test_cases
         self.shares_agreements = shares_agreements
@@ -305,28 +300,12 @@ class Binder:
     ) -> Prepared:
         """Keep our half of what the peer confirmed, and encode the request with it."""
         try:
-            agreement, half = await self._keep(channel, selected, demand)
+            agreement, half = await self._known.keep(channel, selected, demand)
             bound = await self._bind(channel, agreement, half, demand)
             return await self._encoded(bound, demand, source=source, uri=selected.uri)
         except BaseException:
             await channel.close("our half cannot be used")
             raise
-
-    async def _keep(
-        self, channel: Channel, selected: DocumentCandidate, demand: Demand
-    ) -> tuple[AgreementRecord, HalfRecord]:
-        """Store our half, so that the next call finds it by its hash."""
-        document, half, agreement = agreement_by_uri(
-            selected,
-            demand.need,
-            own_did=self._own_did,
-            peer_did=canonical_did(channel.peer_did, channel.peer_key),
-            created=time.time(),
-        )
-        stored = await asyncio.to_thread(
-            self._store.save_agreement, document, half, agreement
-        )
-        return stored, replace(half, revision=stored.revision)
 
     def _written(
         self,
@@ -362,7 +341,7 @@ class Binder:
                 "revoked it, or a schema has changed; a call negotiates again",
             )
         try:
-            protocol = await self._loaded(half, agreement.peer_did)
+            protocol = await self._known.loaded(half, agreement.peer_did)
         except CallError:
             await channel.close("our half cannot be used")
             raise
@@ -432,10 +411,10 @@ class Binder:
             if known is not None:
                 protocol = known.protocol
             else:
-                half = await self._half(agreement)
+                half = await self._known.half(agreement)
                 if half is None or half.state is not AgreementState.ACTIVE:
                     return None
-                protocol = await self._protocol(half, agreement.peer_did)
+                protocol = await self._known.protocol(half, agreement.peer_did)
             message_id, data = await self._request(protocol, demand.arguments)
         except (DoesNotFit, HalfError, DocumentError) as exc:
             if isinstance(exc, HalfError) and exc.outcome == "quarantined":
@@ -457,7 +436,7 @@ class Binder:
             self._candidates.declined(target)
             return channel
         assert half is not None
-        ours = await self._own(channel, agreement, half)
+        ours = await self._known.own(channel, agreement, half)
         bound = self.requesters.start(channel, protocol, half, ours, demand)
         return BoundRequest(bound, demand, message_id, data, source="agreement")
 
@@ -477,44 +456,6 @@ class Binder:
                 await channel.close("no agreement")
             raise failed.error(now=now)
 
-    async def _own(
-        self, channel: Channel, agreement: AgreementRecord, half: HalfRecord
-    ) -> AgreementRecord:
-        """Return the agreement with this peer; made when it is another peer's."""
-        peer = canonical_did(channel.peer_did, channel.peer_key)
-        if agreement.peer_did in {peer, channel.peer_did}:
-            return agreement
-        document = await asyncio.to_thread(self._store.document, agreement.hash)
-        assert document is not None, "its half was just loaded"
-        await self._remember(channel)
-        ours = agreement_with(peer, agreement, created=time.time())
-        return await asyncio.to_thread(self._store.save_agreement, document, half, ours)
-
-    async def _half(self, agreement: AgreementRecord) -> HalfRecord | None:
-        return await asyncio.to_thread(
-            self._store.half,
-            agreement.hash,
-            AgreementRole.REQUESTER,
-            agreement.revision,
-        )
-
-    async def _protocol(self, half: HalfRecord, peer_did: str) -> Protocol:
-        document = await asyncio.to_thread(self._store.document, half.hash)
-        if document is None:
-            raise DocumentError(f"the text of {half.hash[:12]} was not kept")
-        workshop = self._parts.common.workshop
-        return await workshop.protocol(half, document.text, peer_did=peer_did)
-
-    async def _loaded(self, half: HalfRecord, peer_did: str) -> Protocol:
-        try:
-            return await self._protocol(half, peer_did)
-        except (HalfError, DocumentError) as exc:
-            raise CallError(
-                ErrorKind.GENERATED_CODE, f"our code cannot be loaded: {exc}"
-            ) from exc
-
-    # Channels.
-
     async def _bind(
         self,
         channel: Channel,
@@ -522,7 +463,7 @@ class Binder:
         half: HalfRecord,
         demand: Demand,
     ) -> BoundRequester:
-        protocol = await self._loaded(half, agreement.peer_did)
+        protocol = await self._known.loaded(half, agreement.peer_did)
         return self.requesters.start(channel, protocol, half, agreement, demand)
 
     async def _request(self, protocol: Protocol, arguments: Any) -> tuple[str, bytes]:
