@@ -25,6 +25,11 @@ class ProductNotFoundError(LookupError):
 
     code = 404
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        # Peers read this; the words of other exceptions stay in the log.
+        self.caller_message = message
+
 
 PRODUCTS: dict[str, Product] = {
     "P12345": {

@@ -35,6 +35,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "anp/sidecar/agreement": (),
     "anp/sidecar/api": (),
     "anp/sidecar/api/dashboard": (),
+    "anp/sidecar/attachments": (),
     "anp/sidecar/attachments/http": ("test_callback", "test_service"),
     "anp/sidecar/bound": (),
     "anp/sidecar/bundles": (),

@@ -18,6 +18,11 @@ class ProductNotFoundError(LookupError):
 
     code = 404
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        # Peers read this; the words of other exceptions stay in the log.
+        self.caller_message = message
+
 
 PRODUCTS: dict[str, Product] = {
     "P&1": {"title": 'Écran 27" <mat>', "price": 249.5, "currency": "EUR"},

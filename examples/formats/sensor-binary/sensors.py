@@ -20,6 +20,11 @@ class SensorNotFoundError(LookupError):
 
     code = 404
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        # Peers read this; the words of other exceptions stay in the log.
+        self.caller_message = message
+
 
 RAW: dict[str, int] = {"roof": -48, "boiler": 1184}
 "Counts of the converters; one is a sixteenth of a degree Celsius."

@@ -412,7 +412,7 @@ async def test_a_store_that_is_away_harms_no_peer_that_is_known(
     one, other = shop(store, "never"), shop(store, "never")
     assert await one.ran(WayIn.AGREEMENT, "shop.look") == "runs"
 
-    def away(did: str) -> list[Any]:
+    def away(*dids: str) -> list[Any]:
         raise StoreUnavailable("the store is away")
 
     monkeypatch.setattr(gate_module, "POLICY_AGE", 0.0)
@@ -430,7 +430,7 @@ async def test_a_slow_store_holds_no_known_peer_up(
     assert await one.ran(WayIn.AGREEMENT, "shop.look") == "runs"
     released = threading.Event()
 
-    def hangs(did: str) -> list[Any]:
+    def hangs(*dids: str) -> list[Any]:
         released.wait(30)
         return []
 
