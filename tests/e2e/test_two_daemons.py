@@ -75,7 +75,7 @@ def test_a_call_is_negotiated_once_and_then_goes_through_the_agreement(
     attach(provider, tmp_path, function)
     number, text = random.randint(1, 10**6), word()
     call = (
-        *("call", provider.address, f"please {function.name} this"),
+        *("call", provider.address, function.name.replace("_", " ").title()),
         *("-d", json.dumps({function.number: number, function.text: text}), "--json"),
     )
     first = caller.ok(*call).json()
