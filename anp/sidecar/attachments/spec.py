@@ -8,7 +8,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -24,6 +24,7 @@ __all__ = [
     "AttachmentSpec",
     "Credentials",
     "DeclaredCapability",
+    "attachment_times",
     "load_attachments",
     "read_credentials",
     "read_declared",
@@ -173,6 +174,11 @@ are posted to; `a2a`: the agent card, or the agent's host."
             self._check_urls()
 
     @property
+    def of_program(self) -> AttachmentSpec:
+        """The same without what changes nothing in the program that runs."""
+        return replace(self, expose=(), conversational=(), show_errors=False)
+
+    @property
     def is_remote(self) -> bool:
         """True if it is reached over HTTP, and not a child of ours."""
         return bool(self.url)
@@ -314,6 +320,14 @@ def load_attachments(folder: Path) -> tuple[AttachmentSpec, ...]:
             )
         specs[spec.name] = spec
     return tuple(specs[name] for name in sorted(specs))
+
+
+def attachment_times(folder: Path) -> dict[str, int]:
+    """Return when the file of each attachment was written, by its name.
+
+    In nanoseconds; to attach the same again is to ask for a new start.
+    """
+    return {path.stem: path.stat().st_mtime_ns for path in _files(folder)}
 
 
 def _files(folder: Path) -> list[Path]:

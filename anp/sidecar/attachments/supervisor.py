@@ -8,6 +8,7 @@ import os
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from anp.sidecar.attachments.attachment import AttachmentError, AttachmentLimits
@@ -160,6 +161,10 @@ class SupervisedAttachment(ABC):
         """Return the tool's own name, by the full name of its capability."""
         short = capability.removeprefix(f"{self.name}.")
         return self._listing.tools.get(capability, short)
+
+    def limit(self, max_calls: int) -> None:
+        """Take another limit of calls at a time; it holds for the next ones."""
+        self._limits = replace(self._limits, max_calls=max_calls)
 
     @property
     def healthy(self) -> bool:
