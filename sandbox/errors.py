@@ -27,7 +27,8 @@ class SandboxError(Exception):
 
     `outcome` is one of `rejected`, `error`, `timeout`, `memory`, `output_too_large`,
     `forbidden_syscall`, `crashed`, `capability_limit`, `bad_frame`; and, decided by the
-    daemon, `forbidden` (the isolation is too low for such code) and `quarantined`.
+    daemon, `forbidden` (the isolation is too low for such code), `quarantined`, and
+    `busy` (no worker is free; nothing is wrong with the code).
     `stage` is `load` or `call`. `limit` and `used` are in the unit of that limit.
     With `collateral` the worker ended through the fault of another call in it; then
     `may_have_run` is true if this call had already called a capability.

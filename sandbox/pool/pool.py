@@ -410,7 +410,7 @@ def _reduced(
             other.worker.kill("room for another")
             gone.append(other)
     if surplus > len(gone):
-        raise SandboxError("error", f"all {bound} are busy; try again", limit=most)
+        raise SandboxError("busy", f"all {bound} are busy; try again", limit=most)
     return [other for other in live if other not in gone]
 
 

@@ -265,3 +265,17 @@ async def test_both_owners_read_in_words_what_failed(
             assert "released" in done.stdout
             listed = daemon.ok("protocols", "list", "--json").json()["protocols"]
             assert {one["state"] for one in listed} == {"stale"}
+
+
+async def no_worker(cases: ProviderCases, request: bytes) -> bytes:
+    """Find no worker free for a test request."""
+    raise HalfError("busy", "all 16 workers for this peer are busy; try again")
+
+
+async def test_a_provider_that_is_busy_fails_no_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ProviderCases, "answer", no_worker)
+    async with house_in(tmp_path) as house:
+        assert await house.call("twice", number=4) == {"twice": 8}
+        assert [one.state for one in agreements(house)] == [AgreementState.ACTIVE] * 2

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.attachments.spec import remove_attachment
+from anp.sidecar.home.home import Home
 from bench.ready import children_of
 from tests.attacks.victim import Victim
 
@@ -108,12 +109,15 @@ class Provider(Victim):
         return not (self.home / "attachments" / f"{name}.json").exists()
 
     def reload(self) -> None:
-        """Have the daemon read its attachments again.
+        """Have the daemon read its attachments again, and allow every second peer.
 
         Raises:
             OSError: It could not be asked, or refused.
         """
         self._ask("POST", "/v1/reload", "{}")
+        seen = [one["did"] for one in self._ask("GET", "/v1/peers")["peers"]]
+        for did in sorted(seen)[::2]:
+            self._ask("POST", "/v1/peers/allow", json.dumps({"peer": did}))
 
     def count_agreements(self) -> int:
         """Return the number of agreements that the daemon holds.
@@ -130,12 +134,16 @@ class Provider(Victim):
             after = quote(page["next"])
 
     def _ask(self, method: str, path: str, body: str | None = None) -> Any:
-        place = json.loads((self.home / "api.json").read_text())["socket"]
+        owner = Home(self.home).read_owner()
+        headers = {
+            "authorization": f"Bearer {owner.token}",
+            "content-type": "application/json",
+        }
         api = http.client.HTTPConnection("anpd", timeout=60)
         with socket.socket(socket.AF_UNIX) as api.sock:
             api.sock.settimeout(60)
-            api.sock.connect(place)
-            api.request(method, path, body, {"content-type": "application/json"})
+            api.sock.connect(str(owner.socket))
+            api.request(method, path, body, headers)
             answer = api.getresponse()
             text = answer.read()
         if answer.status != 200:

@@ -30,6 +30,7 @@ from negotiation.cases.judge import judge_cases
 from negotiation.cases.proposal import complete_cases, derive_cases
 from negotiation.cases.run import answer_case, compare, read_responses, run_offline
 from negotiation.cases.text import read_cases, render_cases
+from negotiation.errors import NOT_RUN as NOTHING_RAN
 from negotiation.errors import CasesError, HalfError, NegotiationError
 from negotiation.exchange.dialogue.reports import describe_error
 from negotiation.exchange.events import (
@@ -60,6 +61,9 @@ class NoAnswer:
     reason: str
     "The reason, in words."
 
+    busy: bool = False
+    "The peer had no worker for it, which says nothing about its code."
+
 
 class Verification:
     """Sends test requests one at a time, and waits for their answers (ANP-75)."""
@@ -81,6 +85,7 @@ class Verification:
 
         Raises:
             ChannelClosed: The link was lost, or we closed the channel.
+            CasesError: The peer has no worker for it now.
         """
         while not self._came.empty():
             self._came.get_nowait()
@@ -100,13 +105,16 @@ class Verification:
         if isinstance(came, ChannelClosed):
             return _closed(came)
         if isinstance(came, NoAnswer):
+            if came.busy:
+                raise CasesError(f"nothing was tested: {came.reason}")
             return came
         return came.frame.data, came.message_id
 
     def refused(self, reference: str, reason: str) -> None:
         """Take note that the peer does not answer the request in `reference`."""
         if reference == self._asked:
-            self.take(NoAnswer(f"the peer cannot answer: {reason[:200]}"))
+            busy = reason.startswith(f"{NOTHING_RAN}busy: ")
+            self.take(NoAnswer(f"the peer cannot answer: {reason[:200]}", busy=busy))
 
     def take(self, came: FrameReceived | NoAnswer | ChannelClosed) -> bool:
         """Take an answer, or the reason why there is none.

@@ -182,7 +182,8 @@ class BoundProvider(BoundChannel):
         except ChannelClosed:
             logger.info("answer lost with its channel peer=%s", self._peer)
         except (NegotiationError, FrameTooLarge) as exc:
-            if exchange.verification and isinstance(exc, HalfError):
+            faulty = isinstance(exc, HalfError) and exc.outcome != "busy"
+            if exchange.verification and faulty:
                 await self._case_failed(exchange, str(exc))
             await self._cannot(exchange, str(exc))
             problem = self._common.workshop.quarantined(self.half, self._peer)

@@ -144,7 +144,7 @@ FAMILIES: Final[tuple[Family, ...]] = (
             "outcome": (
                 *("ok", "rejected", "error", "memory", "timeout", "crashed"),
                 *("output_too_large", "bad_frame", "capability_limit", "forbidden"),
-                *("quarantined", "forbidden_syscall"),
+                *("quarantined", "forbidden_syscall", "busy"),
             )
         },
     ),
