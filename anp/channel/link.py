@@ -7,8 +7,10 @@ import contextlib
 import logging
 import os
 import time
+from asyncio import FIRST_COMPLETED
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from websockets.asyncio.connection import Connection
@@ -60,6 +62,9 @@ MAX_LOGGED_FAULTS = 8
 
 DROP_TIME = 0.5
 "Seconds that the other end of a dropped link has to read why."
+
+MAX_UNREAD = 64
+"Messages to a stranger that may wait until it reads; then we read nothing more of it."
 
 FAULT_CODES = frozenset({1002, 1007, 1009})
 "Close codes by which the WebSocket library refuses what a peer sent."
@@ -167,8 +172,9 @@ class Link:
                 if self._guest is not None:
                     # Others have their turn even when there is nothing to wait for.
                     await asyncio.sleep(self._guest.message_wait(len(text)))
-                self._core.receive_text(text, now=read_clocks())
+                await self._turn(partial(self._receive, text))
                 await self._pump()
+                await self._catch_up(writer)
                 while self._core.waits:
                     # The rest waits on the network, not in our memory.
                     self._settled.clear()
@@ -190,6 +196,31 @@ class Link:
                 task.cancel()
             await asyncio.gather(writer, timers, *self._tasks, return_exceptions=True)
             await self._close(1000, "")
+
+    async def _turn(self, piece: Callable[[], None]) -> None:
+        """Do what the peer wants done; work for a stranger waits for its turn."""
+        if self._guest is None:
+            piece()
+        else:
+            await self._guest.done(piece)
+
+    def _receive(self, text: str | bytes) -> None:
+        self._core.receive_text(text, now=read_clocks())
+
+    async def _catch_up(self, writer: asyncio.Task[None]) -> None:
+        """Read nothing more of a stranger that does not read our answers itself.
+
+        Only on connections that it opened: two daemons that both waited for the other
+        one to read would do so for ever.
+        """
+        if self._guest is None or not self._guest.stranger:
+            return
+        if self._outbox.qsize() > MAX_UNREAD:
+            read = asyncio.create_task(self._outbox.join())
+            try:
+                await asyncio.wait({read, writer}, return_when=FIRST_COMPLETED)
+            finally:
+                read.cancel()
 
     async def open_channel(
         self, identity: LocalIdentity, peer_did: str, meta: MetaProtocol
@@ -435,7 +466,9 @@ class Link:
             error = exc
         except CacheError as exc:
             error = unable(exc, self.name)
-        self._core.key_checked(event.session_id, error, now=read_clocks())
+        await self._turn(
+            lambda: self._core.key_checked(event.session_id, error, now=read_clocks())
+        )
         await self._pump()
 
     async def _accepted(self, channel: Channel) -> None:
@@ -476,7 +509,8 @@ class Link:
                 meta = replace(meta, lost_key=answered)
             # Now: the first frame may be read together with `finished`.
             self._allow_long_messages(meta.common_max_message(event.meta))
-            self._core.answer_hello(event.session_id, meta, now=read_clocks())
+            answer = partial(self._core.answer_hello, event.session_id, meta)
+            await self._turn(lambda: answer(now=read_clocks()))
         await self._pump()
 
     def _allow_long_messages(self, agreed: int | None = None) -> None:
