@@ -29,7 +29,7 @@ METHODS = (b"GET ", b"HEAD ")
 PIECE = 4096
 "Bytes of a stranger that are read in one turn: 40 small frames, about a millisecond."
 
-CONNECTION_COST = 0.003
+CONNECTION_COST = 0.001
 "Seconds of work that every connection counts for, until its request is answered."
 
 METHOD_NOT_ALLOWED = (

@@ -14,13 +14,13 @@ __all__ = ["SHARE", "Turns"]
 
 T = TypeVar("T")
 
-SHARE = 0.25
+SHARE = 1 / 3
 "Part of the time that strangers may have together, from 0 to 1."
 
 BURST = 0.02
 "Seconds of work at once, after a while without any."
 
-HALF_LIFE = 5.0
+HALF_LIFE = 2.0
 "Seconds after which what an address has had counts for half as much."
 
 MAX_KEYS = 4096
