@@ -7,7 +7,6 @@ import contextlib
 import logging
 import os
 import time
-from asyncio import FIRST_COMPLETED
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
@@ -62,9 +61,6 @@ MAX_LOGGED_FAULTS = 8
 
 DROP_TIME = 0.5
 "Seconds that the other end of a dropped link has to read why."
-
-MAX_UNREAD = 64
-"Messages to a stranger that may wait until it reads; then we read nothing more of it."
 
 FAULT_CODES = frozenset({1002, 1007, 1009})
 "Close codes by which the WebSocket library refuses what a peer sent."
@@ -174,7 +170,6 @@ class Link:
                     await asyncio.sleep(self._guest.message_wait(len(text)))
                 await self._turn(partial(self._receive, text))
                 await self._pump()
-                await self._catch_up(writer)
                 while self._core.waits:
                     # The rest waits on the network, not in our memory.
                     self._settled.clear()
@@ -206,21 +201,6 @@ class Link:
 
     def _receive(self, text: str | bytes) -> None:
         self._core.receive_text(text, now=read_clocks())
-
-    async def _catch_up(self, writer: asyncio.Task[None]) -> None:
-        """Read nothing more of a stranger that does not read our answers itself.
-
-        Only on connections that it opened: two daemons that both waited for the other
-        one to read would do so for ever.
-        """
-        if self._guest is None or not self._guest.stranger:
-            return
-        if self._outbox.qsize() > MAX_UNREAD:
-            read = asyncio.create_task(self._outbox.join())
-            try:
-                await asyncio.wait({read, writer}, return_when=FIRST_COMPLETED)
-            finally:
-                read.cancel()
 
     async def open_channel(
         self, identity: LocalIdentity, peer_did: str, meta: MetaProtocol
@@ -333,12 +313,12 @@ class Link:
         for channel in by_use[: max(0, len(by_use) - config.max_channels)]:
             await channel.close("the owner allows fewer channels now")
 
-    async def drop(self, reason: str) -> None:
+    async def drop(self, reason: str, *, code: int = 1008) -> None:
         """Close the link soon, however slowly its other end reads."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DROP_TIME):
                 await self._outbox.join()
-                await self._close(1008, reason)
+                await self._close(code, reason)
         if self._connection.state is not State.CLOSED:
             self._connection.transport.abort()
 

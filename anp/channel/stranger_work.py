@@ -10,7 +10,7 @@ from anp.channel.core.turns import Turns
 
 __all__ = ["StrangerWork"]
 
-LEAST = 0.0001
+LEAST = 0.00003
 "Seconds that every piece counts at least, for the loop's own work with it."
 
 
