@@ -38,6 +38,9 @@ BYTES = 8.0 * 1024 * 1024, 128 * 1024 * 1024
 MESSAGE_OVERHEAD = 4096
 "Bytes that every message counts for beside its own: a small one costs work, too."
 
+TASK_COST = 0.0002
+"Seconds that a turn of a task counts beside its work: the rounds that wake it up."
+
 LINK_PATIENCE = 5.0
 "Seconds without a call after which a link may end when others wait for its place."
 
@@ -99,6 +102,7 @@ class Guest:
         def turn() -> None:
             if waiting.done():
                 return
+            self.charge(TASK_COST)
             try:
                 piece()
             except Exception as exc:  # noqa: BLE001 - the waiting caller gets it
