@@ -13,4 +13,6 @@
 * `room`: The number of a link's channels, and the end of those on which nothing
   happens.
 * `refusals`: refused handshakes: the error of a caller, and our own refusals.
+* `stranger_work`: Does what strangers give us to do, a piece at a time, beside all
+  other work.
 """

@@ -7,6 +7,7 @@ under its DID, all others share a part of them by address (DESIGN.md, Trust).
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import time
@@ -16,6 +17,7 @@ from typing import Any
 
 from anp.channel.core.pace import Pace
 from anp.channel.core.shares import NoPlace, Place, ShareLimits, Shares, address_key
+from anp.channel.stranger_work import StrangerWork
 
 __all__ = ["Admission", "DoorSocket", "Guest", "Occupancy"]
 
@@ -35,6 +37,9 @@ BYTES = 8.0 * 1024 * 1024, 128 * 1024 * 1024
 
 MESSAGE_OVERHEAD = 4096
 "Bytes that every message counts for beside its own: a small one costs work, too."
+
+TASK_COST = 0.0002
+"Seconds that a turn of a task counts beside its work: the rounds that wake it up."
 
 LINK_PATIENCE = 5.0
 "Seconds without a call after which a link may end when others wait for its place."
@@ -67,6 +72,51 @@ class Guest:
 
     proved: bool = False
     "True when a peer has proved its DID here."
+
+    @property
+    def stranger(self) -> bool:
+        """True unless a listed peer has proved its DID here."""
+        return self.place is None or not self.place.listed
+
+    def do(self, piece: Callable[[], None]) -> None:
+        """Do a piece of work for this connection; a stranger's waits for its turn.
+
+        Args:
+            piece: Neither waits nor raises.
+        """
+        if self.stranger:
+            self.admission.work.do(self.address, piece)
+        else:
+            piece()
+
+    async def done(self, piece: Callable[[], None]) -> None:
+        """Do a piece of work as `do` does, and return when it is done.
+
+        A piece whose caller has given up is not done.
+        """
+        if not self.stranger:
+            piece()
+            return
+        waiting = asyncio.get_running_loop().create_future()
+
+        def turn() -> None:
+            if waiting.done():
+                return
+            self.charge(TASK_COST)
+            try:
+                piece()
+            except Exception as exc:  # noqa: BLE001 - the waiting caller gets it
+                waiting.set_exception(exc)
+            else:
+                waiting.set_result(None)
+
+        self.admission.work.do(self.address, turn)
+        await waiting
+
+    def charge(self, seconds: float) -> None:
+        """Count work for this connection that is done elsewhere."""
+        if self.stranger:
+            self.admission.work.charge(self.address, seconds)
 
     def handshake_wait(self) -> float:
         """Count a handshake; return the seconds for which it has to wait."""
@@ -133,6 +183,7 @@ class Admission:
         self._connections = Pace(*CONNECTIONS)
         self._handshakes = Pace(*HANDSHAKES)
         self._bytes = Pace(*BYTES)
+        self.work = StrangerWork()
 
     def limit(self, max_connections: int) -> None:
         """Take another limit; who has a place keeps it until somebody else needs it."""

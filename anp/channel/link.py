@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from websockets.asyncio.connection import Connection
@@ -167,7 +168,7 @@ class Link:
                 if self._guest is not None:
                     # Others have their turn even when there is nothing to wait for.
                     await asyncio.sleep(self._guest.message_wait(len(text)))
-                self._core.receive_text(text, now=read_clocks())
+                await self._turn(partial(self._receive, text))
                 await self._pump()
                 while self._core.waits:
                     # The rest waits on the network, not in our memory.
@@ -190,6 +191,16 @@ class Link:
                 task.cancel()
             await asyncio.gather(writer, timers, *self._tasks, return_exceptions=True)
             await self._close(1000, "")
+
+    async def _turn(self, piece: Callable[[], None]) -> None:
+        """Do what the peer wants done; work for a stranger waits for its turn."""
+        if self._guest is None:
+            piece()
+        else:
+            await self._guest.done(piece)
+
+    def _receive(self, text: str | bytes) -> None:
+        self._core.receive_text(text, now=read_clocks())
 
     async def open_channel(
         self, identity: LocalIdentity, peer_did: str, meta: MetaProtocol
@@ -302,12 +313,12 @@ class Link:
         for channel in by_use[: max(0, len(by_use) - config.max_channels)]:
             await channel.close("the owner allows fewer channels now")
 
-    async def drop(self, reason: str) -> None:
+    async def drop(self, reason: str, *, code: int = 1008) -> None:
         """Close the link soon, however slowly its other end reads."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DROP_TIME):
                 await self._outbox.join()
-                await self._close(1008, reason)
+                await self._close(code, reason)
         if self._connection.state is not State.CLOSED:
             self._connection.transport.abort()
 
@@ -435,7 +446,9 @@ class Link:
             error = exc
         except CacheError as exc:
             error = unable(exc, self.name)
-        self._core.key_checked(event.session_id, error, now=read_clocks())
+        await self._turn(
+            lambda: self._core.key_checked(event.session_id, error, now=read_clocks())
+        )
         await self._pump()
 
     async def _accepted(self, channel: Channel) -> None:
@@ -476,7 +489,8 @@ class Link:
                 meta = replace(meta, lost_key=answered)
             # Now: the first frame may be read together with `finished`.
             self._allow_long_messages(meta.common_max_message(event.meta))
-            self._core.answer_hello(event.session_id, meta, now=read_clocks())
+            answer = partial(self._core.answer_hello, event.session_id, meta)
+            await self._turn(lambda: answer(now=read_clocks()))
         await self._pump()
 
     def _allow_long_messages(self, agreed: int | None = None) -> None:

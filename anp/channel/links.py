@@ -303,8 +303,7 @@ class Links:
         """Stop listening and close every link."""
         if self._server is not None:
             self._server.close(close_connections=False)
-        for link in list(self._links):
-            await link.close("shutting down")
+        await asyncio.gather(*(self._shut(link) for link in self._links))
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -312,6 +311,14 @@ class Links:
             await self._server.wait_closed()
         if self._keeper is not None:
             await self._keeper.close()
+
+    async def _shut(self, link: Link) -> None:
+        guest = self._guests.get(link)
+        if guest is not None and guest.stranger:
+            # What it has sent may wait for turns for long, and its farewell behind it.
+            await link.drop("shutting down", code=1001)
+        else:
+            await link.close("shutting down")
 
     def _find(self, did: str) -> Link | None:
         link = self._by_peer.get(did)

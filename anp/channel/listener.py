@@ -10,13 +10,14 @@ import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
-from anp.channel.admission import Admission, DoorSocket
+from anp.channel.admission import Admission, DoorSocket, Guest
 from anp.errors import CallError, ErrorKind
 
 __all__ = ["Page", "PeerServers", "listen", "websocket_logger"]
@@ -25,6 +26,12 @@ Page = tuple[str, bytes]
 "A content type and a body."
 
 METHODS = (b"GET ", b"HEAD ")
+PIECE = 4096
+"Bytes of a stranger that are read in one turn: 40 small frames, about a millisecond."
+
+CONNECTION_COST = 0.001
+"Seconds of work that every connection counts for, until its request is answered."
+
 METHOD_NOT_ALLOWED = (
     b"HTTP/1.1 405 Method Not Allowed\r\nAllow: GET, HEAD\r\n"
     b"Content-Length: 0\r\nConnection: close\r\n\r\n"
@@ -60,19 +67,93 @@ def websocket_logger() -> logging.Logger:
 
 
 class _PeerPort(ServerConnection):
-    """A connection that answers other methods than GET and HEAD with 405.
+    """A connection that reads what a stranger sends piece by piece, each at its turn.
 
-    The library parses requests without a body only and drops the others without an
-    answer, so the method is looked at before the bytes reach it.
+    The library answers control frames and puts fragments together as soon as bytes
+    arrive, long before anybody asks for a message; so the pace is set here. Nothing
+    is read while something waits, or while the stranger does not read our answers.
+
+    Methods other than GET and HEAD get 405: the library parses requests without a body
+    only and drops the others without an answer, so the method is looked at before the
+    bytes reach it.
     """
 
-    _head = b""
-    _passed = False
+    def __init__(self, *args: Any, admission: Admission, **also: Any) -> None:
+        super().__init__(*args, **also)
+        self._admission = admission
+        self._guest: Guest | None = None
+        self._head = b""
+        self._passed = False
+        self._pending = bytearray()
+        self._full = False
+        self._asked = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._guest = self._admission.find(transport.get_extra_info("peername"))
+        super().connection_made(transport)
+        self.recv_messages.pause = self._pause
+        self.recv_messages.resume = self._resume
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        # What waits ends with its connection.
+        self._pending.clear()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._flow()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._flow()
 
     def data_received(self, data: bytes) -> None:
+        if self._guest is None or not (self._pending or self._guest.stranger):
+            self._take(data)
+            return
+        self._pending += data
+        self._flow()
+
+    def _pause(self) -> None:
+        self._full = True
+        self._flow()
+
+    def _resume(self) -> None:
+        self._full = False
+        self._flow()
+
+    @property
+    def _held(self) -> bool:
+        stranger = self._guest is not None and self._guest.stranger
+        return self._full or (stranger and self.paused)
+
+    def _flow(self) -> None:
+        """Ask for a turn if there is something to do with it; read if there is not."""
+        if self._pending and not self._held and not self._asked:
+            assert self._guest is not None
+            self._asked = True
+            self._guest.do(self._piece)
+        if self._pending or self._held:
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
+
+    def _piece(self) -> None:
+        self._asked = False
+        if self._held:
+            return
+        piece = bytes(self._pending[:PIECE])
+        del self._pending[:PIECE]
+        if piece:
+            self._take(piece)
+        self._flow()
+
+    def _take(self, data: bytes) -> None:
         if self._passed:
             super().data_received(data)
             return
+        if self._guest is not None and not self._head:
+            self._guest.charge(CONNECTION_COST)
         self._head += data
         if any(
             method.startswith(self._head) and method != self._head for method in METHODS
@@ -157,7 +238,9 @@ async def listen(
             return _answer(request, http.HTTPStatus.NOT_FOUND, _text("not found"))
         return _answer(request, http.HTTPStatus.OK, page)
 
-    options: dict[str, Any] = {"create_connection": _PeerPort}
+    options: dict[str, Any] = {
+        "create_connection": partial(_PeerPort, admission=admission)
+    }
     servers = PeerServers()
     try:
         for door in await _bind(host, port, admission):

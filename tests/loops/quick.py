@@ -27,6 +27,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
         "test_long_links",
         "test_meddling",
         "test_resumption",
+        "test_strangers",
     ),
     "anp/channel/core": (),
     "anp/identity": (),

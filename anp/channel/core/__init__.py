@@ -9,4 +9,5 @@
 * `pace`: The pace at which somebody may do something, by address. Pure.
 * `shares`: Fair shares of one resource: a number of places, and those who hold them.
   Pure.
+* `turns`: The order and the pace of what strangers give us to do. Pure.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
@@ -13,9 +14,10 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from anp.channel.admission import Admission
-from anp.channel.listener import Page, listen, websocket_logger
+from anp.channel.listener import PIECE, Page, listen, websocket_logger
 from anp.errors import CallError, ErrorKind
 from tests.clauses import clause
+from tests.waiting import until
 
 PAGE: Page = ("application/json", b'{"did": "did:example:bob"}')
 LIMIT = 1000
@@ -198,3 +200,82 @@ def test_a_record_of_the_library_becomes_one_line(
     text = record.getMessage()
     assert text == "opening handshake failed: ValueError: first second"
     assert record.exc_info is None
+
+
+def frame(opcode: int, data: bytes, *, final: bool = True) -> bytes:
+    """Return a small WebSocket frame, masked with zeros."""
+    return bytes([(0x80 if final else 0) | opcode, 0x80 | len(data)]) + bytes(4) + data
+
+
+UPGRADE = (
+    b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+)
+
+
+@asynccontextmanager
+async def upgraded(
+    number: int,
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Open a bare socket that has become a WebSocket."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", number, limit=1024)
+    try:
+        writer.write(UPGRADE)
+        assert b" 101 " in await reader.readuntil(b"\r\n\r\n")
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+
+
+async def test_pings_of_a_stranger_are_read_in_pieces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One read took 256 KiB: 2,400 pings were answered before anybody had a turn."""
+    pieces: list[int] = []
+    taken = ServerConnection.data_received
+
+    def counted(self: ServerConnection, data: bytes) -> None:
+        pieces.append(len(data))
+        taken(self, data)
+
+    monkeypatch.setattr(ServerConnection, "data_received", counted)
+    async with port() as number, upgraded(number) as (reader, writer):
+        writer.write(frame(9, b"x" * 100) * 2_000)
+        # The pong has no mask, so it is 4 bytes shorter.
+        await reader.readexactly(102 * 2_000)
+    assert max(pieces) <= PIECE
+
+
+async def test_nothing_is_read_of_a_stranger_that_reads_no_pongs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The library writes a pong for every ping, however many wait to be read."""
+    opened: list[ServerConnection] = []
+    made = ServerConnection.connection_made
+
+    def noted(self: ServerConnection, transport: asyncio.BaseTransport) -> None:
+        opened.append(self)
+        made(self, transport)
+        # The system would keep some MiB for us.
+        accepted = self.transport.get_extra_info("socket")
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+
+    monkeypatch.setattr(ServerConnection, "connection_made", noted)
+    async with port() as number, upgraded(number) as (_, writer):
+        client = writer.get_extra_info("socket")
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        writer.write(frame(9, b"x" * 100) * 40_000)
+        await until(lambda: opened[0].paused)
+        await asyncio.sleep(0.2)
+        waiting = opened[0].transport.get_write_buffer_size()
+        assert waiting < 2**17, f"{waiting} bytes of pongs wait"
+        assert not opened[0].transport.is_reading()
+
+
+async def test_fragments_in_great_number_reach_a_message_all_the_same() -> None:
+    async with port() as number, upgraded(number) as (reader, writer):
+        writer.write(frame(1, b"a", final=False))
+        writer.write(frame(0, b"a", final=False) * 500 + frame(0, b"."))
+        head = await reader.readexactly(4)
+        assert head == bytes([0x81, 126, 1, 246])
+        assert await reader.readexactly(502) == b"a" * 501 + b"."

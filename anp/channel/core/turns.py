@@ -1,0 +1,74 @@
+"""The order and the pace of what strangers give us to do. Pure.
+
+Everything that a stranger sends costs time of the one event loop that also carries the
+calls of listed peers. So strangers have a part of that time, and within it the address
+that had least of late has the next turn (DESIGN.md, Trust).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from typing import Generic, TypeVar
+
+__all__ = ["SHARE", "Turns"]
+
+T = TypeVar("T")
+
+SHARE = 1 / 3
+"Part of the time that strangers may have together, from 0 to 1."
+
+BURST = 0.02
+"Seconds of work at once, after a while without any."
+
+HALF_LIFE = 2.0
+"Seconds after which what an address has had counts for half as much."
+
+MAX_KEYS = 4096
+"Addresses that are remembered; the others had little of late."
+
+
+class Turns(Generic[T]):
+    """Keeps what waits, by address, and says what is next and when.
+
+    Add what is to be done, and ask `wait` and `take` until nothing is left; after each
+    piece of work tell `spent`.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, deque[T]] = {}
+        self._had: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._free_at = float("-inf")
+
+    def add(self, key: str, work: T) -> None:
+        """Take in what an address wants done."""
+        self._waiting.setdefault(key, deque()).append(work)
+
+    def wait(self, *, now: float) -> float | None:
+        """Return the seconds until the next turn, or None if nothing waits."""
+        return max(0.0, self._free_at - now) if self._waiting else None
+
+    def free(self, *, now: float) -> bool:
+        """Return True if somebody could have a turn at once."""
+        return not self._waiting and now >= self._free_at
+
+    def take(self, *, now: float) -> tuple[str, T]:
+        """Return what is next, and the address; look at `wait` before."""
+        key = min(self._waiting, key=lambda one: self._had_by(one, now))
+        queue = self._waiting[key]
+        work = queue.popleft()
+        if not queue:
+            del self._waiting[key]
+        return key, work
+
+    def spent(self, key: str, seconds: float, *, now: float) -> None:
+        """Count the time that an address has had."""
+        since = max(self._free_at, now - BURST / SHARE)
+        self._free_at = since + seconds / SHARE
+        self._had[key] = self._had_by(key, now) + seconds, now
+        self._had.move_to_end(key)
+        while len(self._had) > MAX_KEYS:
+            self._had.popitem(last=False)
+
+    def _had_by(self, key: str, now: float) -> float:
+        had, at = self._had.get(key, (0.0, now))
+        return float(had * 0.5 ** ((now - at) / HALF_LIFE))

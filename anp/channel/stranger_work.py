@@ -1,0 +1,64 @@
+"""Does what strangers give us to do, a piece at a time, beside all other work."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from anp.channel.core.turns import Turns
+
+__all__ = ["StrangerWork"]
+
+LEAST = 0.00003
+"Seconds that every piece counts at least, for the loop's own work with it."
+
+
+class StrangerWork:
+    """Runs pieces of work by the order and at the pace of `Turns`.
+
+    A piece is a function that neither waits nor raises. One piece is done in a round of
+    the event loop, so that nobody else waits for longer than it takes.
+    """
+
+    def __init__(self) -> None:
+        self._turns: Turns[Callable[[], None]] = Turns()
+        self._timer: asyncio.Handle | None = None
+
+    def do(self, key: str, piece: Callable[[], None]) -> None:
+        """Do a piece for an address: now if nobody has to wait, else at its turn."""
+        if self._turns.free(now=time.monotonic()):
+            self._run(key, piece)
+        else:
+            self._turns.add(key, piece)
+            self._arm()
+
+    def charge(self, key: str, seconds: float) -> None:
+        """Count work for an address that was or will be done elsewhere."""
+        self._turns.spent(key, seconds, now=time.monotonic())
+
+    def _run(self, key: str, piece: Callable[[], None]) -> None:
+        # Not the time of the processor: where that is scarce, others wait for longer.
+        began = time.monotonic()
+        try:
+            piece()
+        finally:
+            self.charge(key, LEAST + time.monotonic() - began)
+
+    def _arm(self) -> None:
+        wait = self._turns.wait(now=time.monotonic())
+        if self._timer is not None or wait is None:
+            return
+        loop = asyncio.get_running_loop()
+        if wait > 0:
+            self._timer = loop.call_later(wait, self._next)
+        else:
+            self._timer = loop.call_soon(self._next)
+
+    def _next(self) -> None:
+        self._timer = None
+        try:
+            if self._turns.wait(now=time.monotonic()) == 0:
+                self._run(*self._turns.take(now=time.monotonic()))
+        finally:
+            self._arm()

@@ -1,0 +1,81 @@
+"""The work of strangers is done in turns, on the event loop and beside all else."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from anp.channel.admission import Admission, Guest
+from anp.channel.stranger_work import StrangerWork
+from tests.waiting import until
+
+
+def burn(seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
+def enter(admission: Admission, address: str, port: int) -> Guest:
+    assert admission.enter((address, port), lambda: None)
+    guest = admission.find((address, port))
+    assert guest is not None
+    return guest
+
+
+async def test_a_flood_leaves_the_loop_to_others_and_a_newcomer_is_next() -> None:
+    work = StrangerWork()
+    done: list[str] = []
+
+    def piece(name: str) -> None:
+        burn(0.004)
+        done.append(name)
+
+    for _ in range(50):
+        work.do("flood", lambda: piece("flood"))
+    # 200 ms of work; a part was done at once, and nobody waits for the rest.
+    assert len(done) < 10
+    await asyncio.sleep(0)
+    work.do("new", lambda: piece("new"))
+    await until(lambda: "new" in done)
+    assert done.index("new") < 12
+
+
+async def test_work_whose_caller_has_gone_is_not_done() -> None:
+    admission = Admission(256)
+    guest = enter(admission, "192.0.2.1", 1)
+    guest.charge(0.05)
+    done: list[str] = []
+    waiting = asyncio.create_task(guest.done(lambda: done.append("gone")))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await guest.done(lambda: done.append("here"))
+    assert done == ["here"]
+
+
+async def test_an_error_in_a_piece_reaches_its_caller_and_the_next_has_its_turn() -> (
+    None
+):
+    guest = enter(Admission(256), "192.0.2.1", 1)
+
+    def broken() -> None:
+        raise ValueError("broken")
+
+    guest.charge(0.05)
+    first = asyncio.create_task(guest.done(broken))
+    await guest.done(lambda: None)
+    with pytest.raises(ValueError, match="broken"):
+        await first
+
+
+async def test_work_of_a_listed_peer_is_done_at_once() -> None:
+    admission = Admission(256)
+    friend = enter(admission, "192.0.2.1", 1)
+    friend.charge(10.0)
+    admission.prove(friend, "friend", listed=True)
+    done: list[int] = []
+    friend.do(lambda: done.append(1))
+    await friend.done(lambda: done.append(2))
+    assert done == [1, 2]
