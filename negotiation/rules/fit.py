@@ -68,7 +68,7 @@ class Fit:
     "The calls behind `capability`, when it stands for a chain."
 
     judged: Schema | None = None
-    "What each result has to fit, where the capability's schema promises too little."
+    "Schema that each result has to fit where the capability's schema promises too little."
 
 
 def fit_requester(document: Document, demand: Demand) -> Fit | Mismatch:

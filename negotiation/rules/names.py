@@ -106,7 +106,7 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 
 LONGER_BEFORE: Final = re.compile(rf"[^\W{CJK}][_./-]\Z|[_-]\Z")
 LONGER_AFTER: Final = re.compile(rf"[_./-][^\W{CJK}]|[_-]")
-"What stands before or after a part of a longer name."
+"Ends of a longer name before and after a part of it."
 
 NAME_LIKE: Final = re.compile(r"[\w$@]+([./_-][\w$@]+)*")
 "A requirement of this form, in one word, is a name and no sentence."

@@ -1,4 +1,4 @@
-"""What an output has to be for a document, where the capability's schema says less."""
+"""Schemas of outputs, completed by what a document needs of them."""
 
 from __future__ import annotations
 

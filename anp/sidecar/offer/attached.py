@@ -32,7 +32,7 @@ class Attaching:
         self._exposure = exposure
         self._limits = AttachmentLimits(max_calls=max_calls)
         self._started: dict[str, tuple[AttachmentSpec, int | None]] = {}
-        "What each attachment was started from, and when its file was written."
+        "Entry and time of the file that each attachment was started from."
         self._running: dict[str, SupervisedAttachment] = {}
         self._leaving: dict[SupervisedAttachment, asyncio.Task[None]] = {}
         "Replaced ones that still answer calls."
