@@ -8,6 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -43,6 +44,7 @@ from anp.channel.keeper import KeyKeeper, Taken
 from anp.channel.link_keys import LinkKeys
 from anp.channel.refusals import CANNOT_SERVE, refusal_of, unable
 from anp.channel.room import ChannelRoom
+from anp.channel.stranger_work import counted, current_meter
 from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity, canonical_did
 from anp.identity.resolver import Resolver
@@ -435,6 +437,15 @@ class Link:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def _spawn_counted(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do work for the peer; that for a stranger has its time counted."""
+        if self._guest is None or not self._guest.stranger:
+            self._spawn(work)
+            return
+        context = copy_context()
+        context.run(current_meter.set, self._guest.charge)
+        context.run(lambda: self._spawn(counted(work)))
+
     async def _check_key(self, event: NeedPeerKeyCheck) -> None:
         error: PeerError | None = None
         if self._guest is not None and event.session_id not in self._opening:
@@ -526,7 +537,7 @@ class Link:
         if binding is not None and event.began is None:
             self._spawn(self.keys.keep(channel, binding))
         if event.role is ChannelRole.PROVIDER:
-            self._spawn(self._serve(channel))
+            self._spawn_counted(self._serve(channel))
             return
         opening = self._opening.get(event.session_id)
         if opening is not None and not opening.done():
