@@ -44,7 +44,7 @@ from anp.channel.keeper import KeyKeeper, Taken
 from anp.channel.link_keys import LinkKeys
 from anp.channel.refusals import CANNOT_SERVE, refusal_of, unable
 from anp.channel.room import ChannelRoom
-from anp.channel.stranger_work import counted, current_meter
+from anp.channel.stranger_work import StrangerWork, counted, current_meter
 from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity, canonical_did
 from anp.identity.resolver import Resolver
@@ -73,6 +73,8 @@ class Link:
 
     Args:
         guest: The place of a connection that the peer opened.
+        strangers: The work for strangers, which gives way to what comes on a connection
+            that we opened.
     """
 
     def __init__(
@@ -87,9 +89,11 @@ class Link:
         on_peer: Callable[[Link, ChannelOpened], None],
         keeper: KeyKeeper | None = None,
         guest: Guest | None = None,
+        strangers: StrangerWork | None = None,
     ) -> None:
         self._connection = connection
         self._guest = guest
+        self._strangers = strangers
         self._core = LinkCore(
             config,
             identity_for=identities.for_did,
@@ -196,10 +200,12 @@ class Link:
 
     async def _turn(self, piece: Callable[[], None]) -> None:
         """Do what the peer wants done; work for a stranger waits for its turn."""
-        if self._guest is None:
-            piece()
-        else:
+        if self._guest is not None:
             await self._guest.done(piece)
+            return
+        if self._strangers is not None:
+            self._strangers.give_way()
+        piece()
 
     def _receive(self, text: str | bytes) -> None:
         self._core.receive_text(text, now=read_clocks())
@@ -443,7 +449,7 @@ class Link:
             self._spawn(work)
             return
         context = copy_context()
-        context.run(current_meter.set, self._guest.charge)
+        context.run(current_meter.set, self._guest.worked)
         context.run(lambda: self._spawn(counted(work)))
 
     async def _check_key(self, event: NeedPeerKeyCheck) -> None:

@@ -22,6 +22,10 @@ current_meter: ContextVar[Callable[[float], None] | None] = ContextVar(
 )
 "Takes the seconds of the event loop that work for a stranger had; None for others."
 
+OTHERS = 10.0
+"""Seconds after a message for ourselves or of a listed peer for which the work of tasks
+slows strangers down. When nobody else is there, strangers may have all the time."""
+
 LEAST = 0.00003
 "Seconds that every piece counts at least, for the loop's own work with it."
 
@@ -36,6 +40,7 @@ class StrangerWork:
     def __init__(self) -> None:
         self._turns: Turns[Callable[[], None]] = Turns()
         self._timer: asyncio.Handle | None = None
+        self._others_at = float("-inf")
 
     def do(self, key: str, piece: Callable[[], None]) -> None:
         """Do a piece for an address: now if nobody has to wait, else at its turn."""
@@ -48,6 +53,18 @@ class StrangerWork:
     def charge(self, key: str, seconds: float) -> None:
         """Count work for an address that was or will be done elsewhere."""
         self._turns.spent(key, seconds, now=time.monotonic())
+
+    def worked(self, key: str, seconds: float) -> None:
+        """Count the time that a task worked for an address."""
+        now = time.monotonic()
+        if now - self._others_at < OTHERS:
+            self._turns.spent(key, seconds, now=now)
+        else:
+            self._turns.had(key, seconds, now=now)
+
+    def give_way(self) -> None:
+        """Take note that there is work for somebody else than strangers."""
+        self._others_at = time.monotonic()
 
     def _run(self, key: str, piece: Callable[[], None]) -> None:
         # Not the time of the processor: where that is scarce, others wait for longer.

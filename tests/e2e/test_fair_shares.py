@@ -277,14 +277,14 @@ async def test_the_work_behind_a_message_of_a_stranger_counts_for_its_address(
     monkeypatch.setattr(Heard, "said", slow)
     async with house_in(tmp_path) as house:
         counts: Counter[str] = Counter()
-        work, charge = house.provider.links.admission.work, StrangerWork.charge
+        work, worked = house.provider.links.admission.work, StrangerWork.worked
 
         def noted(self: StrangerWork, key: str, seconds: float) -> None:
             if self is work:
                 counts[key] += int(seconds * 1e6)
-            charge(self, key, seconds)
+            worked(self, key, seconds)
 
-        monkeypatch.setattr(StrangerWork, "charge", noted)
+        monkeypatch.setattr(StrangerWork, "worked", noted)
         connection = await connect(
             house.provider.url, proxy=None, compression=None, local_addr=STRANGER
         )

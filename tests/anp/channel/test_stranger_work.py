@@ -126,3 +126,23 @@ async def test_work_for_others_is_not_measured() -> None:
     given = work()
     assert counted(given) is given
     await given
+
+
+@pytest.mark.parametrize("somebody", [True, False])
+async def test_work_of_tasks_makes_strangers_wait_while_others_are_there(
+    *, somebody: bool
+) -> None:
+    admission = Admission(256)
+    if somebody:
+        friend = enter(admission, "192.0.2.9", 9)
+        admission.prove(friend, "friend", listed=True)
+        await friend.done(lambda: None)
+    guest = enter(admission, "192.0.2.1", 1)
+    guest.worked(60.0)
+    done: list[int] = []
+    began = time.monotonic()
+    guest.do(lambda: done.append(1))
+    assert done == ([] if somebody else [1])
+    await until(lambda: done == [1])
+    # However much was done, a turn comes soon.
+    assert time.monotonic() - began < 2.0
