@@ -87,6 +87,7 @@ class Guest:
         if self.stranger:
             self.admission.work.do(self.address, piece)
         else:
+            self.admission.work.give_way()
             piece()
 
     async def done(self, piece: Callable[[], None]) -> None:
@@ -95,6 +96,7 @@ class Guest:
         A piece whose caller has given up is not done.
         """
         if not self.stranger:
+            self.admission.work.give_way()
             piece()
             return
         waiting = asyncio.get_running_loop().create_future()
@@ -117,6 +119,11 @@ class Guest:
         """Count work for this connection that is done elsewhere."""
         if self.stranger:
             self.admission.work.charge(self.address, seconds)
+
+    def worked(self, seconds: float) -> None:
+        """Count the time that a task worked for this connection."""
+        if self.stranger:
+            self.admission.work.worked(self.address, seconds)
 
     def handshake_wait(self) -> float:
         """Count a handshake; return the seconds for which it has to wait."""

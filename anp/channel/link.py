@@ -8,6 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -43,6 +44,7 @@ from anp.channel.keeper import KeyKeeper, Taken
 from anp.channel.link_keys import LinkKeys
 from anp.channel.refusals import CANNOT_SERVE, refusal_of, unable
 from anp.channel.room import ChannelRoom
+from anp.channel.stranger_work import StrangerWork, counted, current_meter
 from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity, canonical_did
 from anp.identity.resolver import Resolver
@@ -71,6 +73,8 @@ class Link:
 
     Args:
         guest: The place of a connection that the peer opened.
+        strangers: The work for strangers, which gives way to what comes on a connection
+            that we opened.
     """
 
     def __init__(
@@ -85,9 +89,11 @@ class Link:
         on_peer: Callable[[Link, ChannelOpened], None],
         keeper: KeyKeeper | None = None,
         guest: Guest | None = None,
+        strangers: StrangerWork | None = None,
     ) -> None:
         self._connection = connection
         self._guest = guest
+        self._strangers = strangers
         self._core = LinkCore(
             config,
             identity_for=identities.for_did,
@@ -194,10 +200,12 @@ class Link:
 
     async def _turn(self, piece: Callable[[], None]) -> None:
         """Do what the peer wants done; work for a stranger waits for its turn."""
-        if self._guest is None:
-            piece()
-        else:
+        if self._guest is not None:
             await self._guest.done(piece)
+            return
+        if self._strangers is not None:
+            self._strangers.give_way()
+        piece()
 
     def _receive(self, text: str | bytes) -> None:
         self._core.receive_text(text, now=read_clocks())
@@ -435,6 +443,15 @@ class Link:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def _spawn_counted(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do work for the peer; that for a stranger has its time counted."""
+        if self._guest is None or not self._guest.stranger:
+            self._spawn(work)
+            return
+        context = copy_context()
+        context.run(current_meter.set, self._guest.worked)
+        context.run(lambda: self._spawn(counted(work)))
+
     async def _check_key(self, event: NeedPeerKeyCheck) -> None:
         error: PeerError | None = None
         if self._guest is not None and event.session_id not in self._opening:
@@ -526,7 +543,7 @@ class Link:
         if binding is not None and event.began is None:
             self._spawn(self.keys.keep(channel, binding))
         if event.role is ChannelRole.PROVIDER:
-            self._spawn(self._serve(channel))
+            self._spawn_counted(self._serve(channel))
             return
         opening = self._opening.get(event.session_id)
         if opening is not None and not opening.done():

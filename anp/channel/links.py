@@ -402,6 +402,7 @@ class Links:
             hellos=self._hellos,
             on_peer=self._register,
             guest=guest,
+            strangers=self.admission.work,
             keeper=self._keeper,
         )
 

@@ -1,14 +1,30 @@
-"""Does what strangers give us to do, a piece at a time, beside all other work."""
+"""Does what strangers give us to do, a piece at a time, beside all other work.
+
+What follows from it runs in tasks, whose time counts as well: `counted` measures it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
 from anp.channel.core.turns import Turns
 
-__all__ = ["StrangerWork"]
+__all__ = ["StrangerWork", "counted", "current_meter"]
+
+T = TypeVar("T")
+
+current_meter: ContextVar[Callable[[float], None] | None] = ContextVar(
+    "current_meter", default=None
+)
+"Takes the seconds of the event loop that work for a stranger had; None for others."
+
+OTHERS = 10.0
+"""Seconds after a message for ourselves or of a listed peer for which the work of tasks
+slows strangers down. When nobody else is there, strangers may have all the time."""
 
 LEAST = 0.00003
 "Seconds that every piece counts at least, for the loop's own work with it."
@@ -24,6 +40,7 @@ class StrangerWork:
     def __init__(self) -> None:
         self._turns: Turns[Callable[[], None]] = Turns()
         self._timer: asyncio.Handle | None = None
+        self._others_at = float("-inf")
 
     def do(self, key: str, piece: Callable[[], None]) -> None:
         """Do a piece for an address: now if nobody has to wait, else at its turn."""
@@ -36,6 +53,18 @@ class StrangerWork:
     def charge(self, key: str, seconds: float) -> None:
         """Count work for an address that was or will be done elsewhere."""
         self._turns.spent(key, seconds, now=time.monotonic())
+
+    def worked(self, key: str, seconds: float) -> None:
+        """Count the time that a task worked for an address."""
+        now = time.monotonic()
+        if now - self._others_at < OTHERS:
+            self._turns.spent(key, seconds, now=now)
+        else:
+            self._turns.had(key, seconds, now=now)
+
+    def give_way(self) -> None:
+        """Take note that there is work for somebody else than strangers."""
+        self._others_at = time.monotonic()
 
     def _run(self, key: str, piece: Callable[[], None]) -> None:
         # Not the time of the processor: where that is scarce, others wait for longer.
@@ -62,3 +91,47 @@ class StrangerWork:
                 self._run(*self._turns.take(now=time.monotonic()))
         finally:
             self._arm()
+
+
+def counted(work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+    """Return a coroutine that does `work` and has `current_meter` count its time.
+
+    To be run by a task of its own. Only the time in which it runs counts, not the time
+    in which it waits; and tasks that it starts have to be counted themselves.
+    """
+    meter = current_meter.get()
+    return work if meter is None else _Counted(work, meter)
+
+
+class _Counted(Coroutine[Any, Any, T]):
+    """A coroutine each of whose steps is measured."""
+
+    def __init__(
+        self, work: Coroutine[Any, Any, T], meter: Callable[[float], None]
+    ) -> None:
+        self._work = work
+        self._meter = meter
+
+    def send(self, value: Any) -> Any:
+        began = time.monotonic()
+        try:
+            return self._work.send(value)
+        finally:
+            self._meter(time.monotonic() - began)
+
+    def throw(self, *error: Any) -> Any:
+        began = time.monotonic()
+        try:
+            return self._work.throw(*error)
+        finally:
+            self._meter(time.monotonic() - began)
+
+    def close(self) -> None:
+        self._work.close()
+
+    def __await__(self) -> Any:
+        raise TypeError("counted work is run by a task")
+
+    def __getattr__(self, name: str) -> Any:
+        # Libraries look at the state of a task's coroutine.
+        return getattr(self._work, name)

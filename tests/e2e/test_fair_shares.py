@@ -6,7 +6,10 @@ import asyncio
 import contextlib
 import json
 import time
+import uuid
+from collections import Counter
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +17,17 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
+from anp.channel.stranger_work import StrangerWork
+from anp.protocols.envelope.messages import ENVELOPE_URI
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
+from anp.sidecar.consensus.written import Heard
 from anp.sidecar.health import readiness
 from anp.wire.frames import Frame, ProtocolType, encode_frame
 from anp.wire.meta_protocol import CAPABILITIES
 from negotiation.mind import Demand
 from negotiation.need import Need
 from negotiation.rules.rules import propose
+from tests.attacks.kinds.base import open_channel
 from tests.e2e.house import House, house_in
 from tests.e2e.raw_peer import RawPeer, raw_peer
 from tests.waiting import until
@@ -259,3 +266,47 @@ async def test_a_message_of_more_than_twice_the_limit_ends_the_link(
         assert caught.value.rcvd is not None
         assert caught.value.rcvd.code == 1009
         await house.others_are_served()
+
+
+async def test_the_work_behind_a_message_of_a_stranger_counts_for_its_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*said: object) -> None:
+        time.sleep(0.01)
+
+    monkeypatch.setattr(Heard, "said", slow)
+    async with house_in(tmp_path) as house:
+        counts: Counter[str] = Counter()
+        work, worked = house.provider.links.admission.work, StrangerWork.worked
+
+        def noted(self: StrangerWork, key: str, seconds: float) -> None:
+            if self is work:
+                counts[key] += int(seconds * 1e6)
+            worked(self, key, seconds)
+
+        monkeypatch.setattr(StrangerWork, "worked", noted)
+        connection = await connect(
+            house.provider.url, proxy=None, compression=None, local_addr=STRANGER
+        )
+        async with connection:
+            peer = RawPeer(connection, house.provider.did)
+            await open_channel(peer, uris=(ENVELOPE_URI,))
+            before = counts[STRANGER[0]]
+            for _ in range(20):
+                await peer.send_frame(ProtocolType.APPLICATION, event_of(peer))
+            # The messages alone take a tenth of that.
+            await until(lambda: counts[STRANGER[0]] - before >= 200_000)
+
+
+def event_of(peer: RawPeer) -> bytes:
+    """Return an event of the envelope protocol."""
+    message = {
+        "protocol_version": "1.0",
+        "message_id": str(uuid.uuid4()),
+        "timestamp": datetime.now(UTC).isoformat(),
+        "sender_id": peer.identity.did,
+        "receiver_id": "broadcast",
+        "message_type": "event",
+        "payload": {"event_name": "e", "event_data": {}},
+    }
+    return json.dumps(message).encode()

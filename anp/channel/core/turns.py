@@ -23,6 +23,9 @@ BURST = 0.02
 HALF_LIFE = 2.0
 "Seconds after which what an address has had counts for half as much."
 
+MOST_WAIT = 0.5
+"Seconds that a turn waits at most, also after much work at once."
+
 MAX_KEYS = 4096
 "Addresses that are remembered; the others had little of late."
 
@@ -63,7 +66,11 @@ class Turns(Generic[T]):
     def spent(self, key: str, seconds: float, *, now: float) -> None:
         """Count the time that an address has had."""
         since = max(self._free_at, now - BURST / SHARE)
-        self._free_at = since + seconds / SHARE
+        self._free_at = min(since + seconds / SHARE, now + MOST_WAIT)
+        self.had(key, seconds, now=now)
+
+    def had(self, key: str, seconds: float, *, now: float) -> None:
+        """Count time for the order alone; nobody waits for it."""
         self._had[key] = self._had_by(key, now) + seconds, now
         self._had.move_to_end(key)
         while len(self._had) > MAX_KEYS:

@@ -1,4 +1,7 @@
-"""The base of every kind: keeps a child alive, and reads what the child prints."""
+"""The base of every kind: keeps a child alive, and reads what the child prints.
+
+It also gives the places of the calls that run, in fair shares.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,28 @@ import asyncio
 import logging
 import os
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from anp.sidecar.attachments.attachment import AttachmentError, AttachmentLimits
+from anp.sidecar.attachments.attachment import (
+    AttachmentError,
+    AttachmentLimits,
+    ToolError,
+)
 from anp.sidecar.attachments.listing import ToolListing
 from anp.sidecar.attachments.spec import AttachmentSpec
 from negotiation.need import Capability
+from sandbox.pool.shares import Rank, Share, current_share
 
-__all__ = ["OutputTail", "SupervisedAttachment", "child_environment", "wait_at_most"]
+__all__ = [
+    "CallPlaces",
+    "OutputTail",
+    "SupervisedAttachment",
+    "child_environment",
+    "wait_at_most",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +96,113 @@ class OutputTail:
         logger.debug("child printed attachment=%s text=%r", self._name, text)
 
 
+PLACE_WAIT = 5.0
+"Seconds that the call of a peer waits for a place, at most."
+
+MAX_WAITING = 256
+"Calls of one share that wait for a place."
+
+
+class CallPlaces:
+    """The places of the calls that run in one attachment, in fair shares.
+
+    Unlisted peers have a quarter of the places. Nobody takes as many places as would
+    then be left free: so one listed peer has half of all at most, one address half of
+    that quarter, and whoever comes next finds a place. Only the owner may fill them.
+    """
+
+    def __init__(self) -> None:
+        self._held: Counter[Share] = Counter()
+        self._waiting: dict[Share, deque[asyncio.Future[None]]] = {}
+
+    @property
+    def held(self) -> int:
+        """Places that are taken."""
+        return self._held.total()
+
+    async def take(self, total: int, *, timeout: float) -> Callable[[object], None]:
+        """Take a place for `current_share`; a peer's call waits for it.
+
+        Args:
+            total: Places of all.
+            timeout: Seconds to wait at most.
+
+        Returns:
+            Gives the place back, whatever its argument; called once.
+
+        Raises:
+            ToolError: There was none; nothing has run.
+        """
+        share = current_share.get()
+        if share in self._waiting or not self._may(share, total):
+            await self._wait(share, total, min(timeout, PLACE_WAIT))
+        else:
+            self._held[share] += 1
+
+        def leave(_: object) -> None:
+            self._held[share] -= 1
+            if not self._held[share]:
+                del self._held[share]
+            self._grant(total)
+
+        return leave
+
+    def _may(self, share: Share, total: int) -> bool:
+        free = total - self.held
+        if share.rank is Rank.OWNER:
+            return free > 0
+        if share.rank is Rank.COMMON:
+            held = sum(n for one, n in self._held.items() if one.rank is Rank.COMMON)
+            free = min(free, max(1, total // 4) - held)
+        return self._held[share] < free
+
+    async def _wait(self, share: Share, total: int, timeout: float) -> None:
+        running = self.held
+        line = self._waiting.get(share, deque())
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        try:
+            if share.rank is Rank.OWNER or not running or len(line) >= MAX_WAITING:
+                raise TimeoutError
+            line.append(turn)
+            self._waiting[share] = line
+            async with asyncio.timeout(timeout):
+                await turn
+        except BaseException as exc:
+            if turn in line:
+                self._leave_line(share, turn)
+            elif turn.done() and not turn.cancelled():
+                # It got its place in the very moment in which it was given up.
+                self._held[share] -= 1
+                self._grant(total)
+            if not isinstance(exc, TimeoutError):
+                raise
+            text = f"{running} calls are still running"
+            raise ToolError(503, text, may_have_run=False) from None
+
+    def _leave_line(self, share: Share, turn: asyncio.Future[None]) -> None:
+        line = self._waiting[share]
+        line.remove(turn)
+        if not line:
+            del self._waiting[share]
+
+    def _grant(self, total: int) -> None:
+        """Give free places to those who wait, listed peers first."""
+        while self._waiting:
+            able = [share for share in self._waiting if self._may(share, total)]
+            if not able:
+                return
+            share = min(able, key=lambda one: (one.rank, self._held[one]))
+            # The next turn of this share comes after those of its equals.
+            line = self._waiting.pop(share)
+            turn = line.popleft()
+            if line:
+                self._waiting[share] = line
+            # One that was cancelled in this moment needs no place any more.
+            if not turn.done():
+                self._held[share] += 1
+                turn.set_result(None)
+
+
 class SupervisedAttachment(ABC):
     """An attachment that lives again and again; see `Attachment`.
 
@@ -103,6 +224,7 @@ class SupervisedAttachment(ABC):
         self._limits = limits
         self._listing = ToolListing()
         self._on_change = on_change
+        self._places = CallPlaces()
         self._ready = asyncio.Event()
         self._tried = asyncio.Event()
         self._supervision: asyncio.Task[None] | None = None

@@ -19,6 +19,7 @@ from enum import Enum, auto
 from typing import Any
 
 from anp.channel.channel import Channel, ChannelClosed
+from anp.channel.stranger_work import counted
 from anp.identity.dids import canonical_did
 from anp.wire.frames import ProtocolType
 from negotiation.exchange.dialogue.machine import Dialogue
@@ -265,7 +266,7 @@ class DialogueShell:
             # What the peer starts on a channel of ours is not our own work.
             peer = canonical_did(self._channel.peer_did, self._channel.peer_key)
             context.run(current_share.set, Share(Rank.LISTED, peer))
-        task = asyncio.create_task(work, context=context)
+        task = asyncio.create_task(counted(work), context=context)
         self._work.add(task)
         task.add_done_callback(self._finished)
 

@@ -14,6 +14,7 @@ from typing import Any
 from anp.channel.channel import Channel, ChannelClosed, call_cut_off
 from anp.channel.core.events import FrameReceived
 from anp.channel.core.link_core import FrameTooLarge
+from anp.channel.stranger_work import counted
 from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
 from anp.sidecar.minds.minds import Think
@@ -149,7 +150,7 @@ class Listener:
                 "question dropped peer=%s reason=%r", self._channel.peer_did, str(exc)
             )
             return
-        self._open = asyncio.create_task(self._answer(text))
+        self._open = asyncio.create_task(counted(self._answer(text)))
 
     async def close(self) -> None:
         """Give up the answer that is being made."""

@@ -13,6 +13,7 @@ from typing import Any
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived
 from anp.channel.core.link_core import FrameTooLarge
+from anp.channel.stranger_work import counted
 from anp.sidecar.bound.base import BoundChannel, BoundParts
 from anp.sidecar.bound.cases import ProviderCases
 from anp.sidecar.bound.dialogue import ReportEnd
@@ -135,7 +136,7 @@ class BoundProvider(BoundChannel):
                 await self._free.acquire()
                 verification = kind is ProtocolType.VERIFICATION
                 task = self._group.create_task(
-                    self._request(event, verification=verification)
+                    counted(self._request(event, verification=verification))
                 )
                 self._calls.add(task)
                 task.add_done_callback(self._calls.discard)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from anp.channel.channel import Channel
 from anp.channel.core.shares import NoPlace, Place, ShareLimits, Shares, address_key
+from anp.channel.stranger_work import counted
 from anp.errors import BusyError
 
 __all__ = ["NEGOTIATIONS", "NegotiationPlaces"]
@@ -85,7 +86,7 @@ class NegotiationPlaces:
         key = peer_did if listed else address_key(channel.address)
         one = _Negotiation(channel)
         place = await self._place(one, key, listed=listed, timeout=timeout)
-        one.task = task = asyncio.create_task(work())
+        one.task = task = asyncio.create_task(counted(work()))
         try:
             return await task
         except asyncio.CancelledError:

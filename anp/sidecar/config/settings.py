@@ -371,7 +371,7 @@ class LimitsConfig(Section):
     "Channels on one connection; one that is idle makes room for another."
 
     max_calls: Annotated[int, Field(ge=1, le=10_000)] = 64
-    "Calls that run in one attachment at a time."
+    "Calls that run in one attachment at a time; unlisted peers have a quarter."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

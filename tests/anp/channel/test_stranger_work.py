@@ -8,7 +8,7 @@ import time
 import pytest
 
 from anp.channel.admission import Admission, Guest
-from anp.channel.stranger_work import StrangerWork
+from anp.channel.stranger_work import StrangerWork, counted, current_meter
 from tests.waiting import until
 
 
@@ -79,3 +79,70 @@ async def test_work_of_a_listed_peer_is_done_at_once() -> None:
     friend.do(lambda: done.append(1))
     await friend.done(lambda: done.append(2))
     assert done == [1, 2]
+
+
+async def test_the_time_in_which_counted_work_runs_counts_and_no_waiting() -> None:
+    seconds: list[float] = []
+    current_meter.set(seconds.append)
+
+    async def work() -> str:
+        burn(0.01)
+        await asyncio.sleep(0.2)
+        burn(0.01)
+        return "done"
+
+    assert await asyncio.create_task(counted(work())) == "done"
+    assert 0.02 <= sum(seconds) < 0.15
+
+
+async def test_counted_work_ends_as_other_work_does() -> None:
+    current_meter.set(lambda seconds: None)
+    cleaned: list[str] = []
+
+    async def work(error: Exception | None) -> None:
+        try:
+            if error is not None:
+                raise error
+            await asyncio.sleep(60)
+        finally:
+            cleaned.append("done")
+
+    broken = asyncio.create_task(counted(work(ValueError("broken"))))
+    with pytest.raises(ValueError, match="broken"):
+        await broken
+    given_up = asyncio.create_task(counted(work(None)))
+    await asyncio.sleep(0)
+    assert "work" in repr(given_up)
+    given_up.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await given_up
+    assert cleaned == ["done", "done"]
+
+
+async def test_work_for_others_is_not_measured() -> None:
+    async def work() -> None:
+        pass
+
+    given = work()
+    assert counted(given) is given
+    await given
+
+
+@pytest.mark.parametrize("somebody", [True, False])
+async def test_work_of_tasks_makes_strangers_wait_while_others_are_there(
+    *, somebody: bool
+) -> None:
+    admission = Admission(256)
+    if somebody:
+        friend = enter(admission, "192.0.2.9", 9)
+        admission.prove(friend, "friend", listed=True)
+        await friend.done(lambda: None)
+    guest = enter(admission, "192.0.2.1", 1)
+    guest.worked(60.0)
+    done: list[int] = []
+    began = time.monotonic()
+    guest.do(lambda: done.append(1))
+    assert done == ([] if somebody else [1])
+    await until(lambda: done == [1])
+    # However much was done, a turn comes soon.
+    assert time.monotonic() - began < 2.0

@@ -115,12 +115,14 @@ class RemoteAttachment(SupervisedAttachment):
         """Make a call; many may be in flight."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
-        await self._wait_ready(capability, timeout)
-        if len(self._calls) >= self._limits.max_calls:
-            running = f"{len(self._calls)} calls are running already"
-            raise ToolError(503, running, may_have_run=False)
-        if self._service is None:
-            raise LocalError(f"attachment {self.name} is ready without a service")
+        leave = await self._places.take(self._limits.max_calls, timeout=timeout)
+        try:
+            await self._wait_ready(capability, timeout)
+            if self._service is None:
+                raise LocalError(f"attachment {self.name} is ready without a service")
+        except BaseException:
+            leave(None)
+            raise
         context = CallContext(
             call_id=uuid.uuid4().hex,
             caller=caller,
@@ -128,6 +130,7 @@ class RemoteAttachment(SupervisedAttachment):
         )
         tool = self._tool_of(capability)
         task = self._begin(self._service.call(tool, arguments, context))
+        task.add_done_callback(leave)
         try:
             done, _ = await asyncio.wait({task}, timeout=deadline - loop.time())
         finally:

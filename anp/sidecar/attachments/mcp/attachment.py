@@ -113,7 +113,6 @@ class McpAttachment(SupervisedAttachment):
         super().__init__(spec, limits=limits, on_change=on_change)
         # Replaced with every life.
         self._queue: asyncio.Queue[_Job | _Wake] = asyncio.Queue()
-        self._jobs: set[_Job] = set()
         self._structured: frozenset[str] = frozenset()
 
     async def close(self) -> None:
@@ -128,32 +127,37 @@ class McpAttachment(SupervisedAttachment):
         """Call a tool; many calls may be in flight."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
-        await self._wait_ready(capability, timeout)
-        if len(self._jobs) >= self._limits.max_calls:
-            running = f"{len(self._jobs)} calls are running already"
-            raise ToolError(503, running, may_have_run=False)
-        tool = self._tool_of(capability)
-        context = CallContext(
-            call_id=uuid.uuid4().hex,
-            caller=caller,
-            deadline=time.time() + deadline - loop.time(),
-        )
-        job = _Job(tool, arguments, context, loop.create_future())
-        self._jobs.add(job)
+        leave = await self._places.take(self._limits.max_calls, timeout=timeout)
+        try:
+            await self._wait_ready(capability, timeout)
+            tool = self._tool_of(capability)
+            context = CallContext(
+                call_id=uuid.uuid4().hex,
+                caller=caller,
+                deadline=time.time() + deadline - loop.time(),
+            )
+            job = _Job(tool, arguments, context, loop.create_future())
+            result = await self._result(job, deadline, timeout)
+        finally:
+            leave(None)
+        return self._output(tool, result)
+
+    async def _result(
+        self, job: _Job, deadline: float, timeout: float
+    ) -> CallToolResult:
+        """Hand a job over, and wait for its result."""
         self._queue.put_nowait(job)
         try:
             async with asyncio.timeout_at(deadline):
-                result = await job.answer
+                return await job.answer
         except TimeoutError:
             raise ToolError(504, f"no answer within {timeout:g} s") from None
         finally:
             # Whoever gave up takes the call back, and the server is told.
-            self._jobs.discard(job)
             if not job.answer.cancel() and not job.answer.cancelled():
                 job.answer.exception()
             if job.task is not None:
                 job.task.cancel()
-        return self._output(tool, result)
 
     def _output(self, tool: str, result: CallToolResult) -> dict[str, Any]:
         """Return a tool's output by the rules of DESIGN.md, "Needs and schemas"."""
@@ -184,7 +188,6 @@ class McpAttachment(SupervisedAttachment):
         self._queue = queue
         if self._stopping.is_set():
             return
-        self._jobs.clear()
         output = OutputTail(self.name)
         try:
 

@@ -85,22 +85,23 @@ class PythonAttachment(SupervisedAttachment):
     ) -> dict[str, Any]:
         """Call a function; many calls may be in flight."""
         deadline = asyncio.get_running_loop().time() + timeout
-        await self._wait_ready(capability, timeout)
-        child = self._child
-        if child is None:
-            raise LocalError(f"attachment {self.name} is ready without a child")
-        # A function that hangs in a thread cannot be ended, so it goes on counting.
-        if len(child.waiting) >= self._limits.max_calls:
-            running = f"{len(child.waiting)} calls are still running"
-            raise ToolError(503, running, may_have_run=False)
-        number = next(child.numbers)
-        tool = self._tool_of(capability)
-        frame = {"call": tool, "arguments": arguments}
-        try:
-            data = _pack(number, frame)
-        except JsonError as exc:
-            raise ToolError(400, str(exc), may_have_run=False) from exc
+        leave = await self._places.take(self._limits.max_calls, timeout=timeout)
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        # A function that hangs in a thread cannot be ended, so it keeps its place.
+        answer.add_done_callback(leave)
+        try:
+            await self._wait_ready(capability, timeout)
+            child = self._child
+            if child is None:
+                raise LocalError(f"attachment {self.name} is ready without a child")
+            number = next(child.numbers)
+            tool = self._tool_of(capability)
+            data = _pack(number, {"call": tool, "arguments": arguments})
+        except BaseException as exc:
+            answer.cancel()
+            if not isinstance(exc, JsonError):
+                raise
+            raise ToolError(400, str(exc), may_have_run=False) from exc
         child.waiting[number] = answer
         try:
             async with asyncio.timeout_at(deadline):

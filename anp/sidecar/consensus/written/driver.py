@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.link_core import FrameTooLarge
+from anp.channel.stranger_work import counted
 from anp.wire.frames import ProtocolType
 from negotiation.consensus.written import WrittenEvent, WrittenProtocol
 
@@ -60,7 +61,7 @@ class Driver:
 
     def start(self) -> None:
         """Start the protocol and the task that sends."""
-        self._sender = asyncio.create_task(self._send())
+        self._sender = asyncio.create_task(counted(self._send()))
         self.feed(lambda now, wall_now: self._machine.start(now=now, wall_now=wall_now))
 
     def feed(self, feed: Feed) -> asyncio.Future[None] | None:
@@ -112,7 +113,7 @@ class Driver:
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run `work` beside; it ends with the channel at the latest."""
-        task = asyncio.create_task(self._guarded(work))
+        task = asyncio.create_task(counted(self._guarded(work)))
         self._work.add(task)
         task.add_done_callback(self._work.discard)
 

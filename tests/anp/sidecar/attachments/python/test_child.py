@@ -41,6 +41,7 @@ from anp.sidecar.attachments.python.runner import (
     schema_of,
 )
 from anp.sidecar.attachments.supervisor import OutputTail, child_environment
+from sandbox.pool.shares import Rank, Share, current_share
 
 FAST = SupervisorConfig(start_timeout=20.0, min_backoff=0.01)
 LIMITS = AttachmentLimits(supervisor=FAST)
@@ -881,3 +882,35 @@ async def test_a_source_changed_within_its_second_is_read_anew(tmp_path: Path) -
         async with attached(tmp_path, "shop:say") as my:
             answers.append(await call(my, "say"))
     assert answers == [{"result": "one"}, {"result": "two"}]
+
+
+async def test_slow_calls_of_strangers_leave_places_to_others(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        """
+        import time
+        def hang(): time.sleep(60)
+        def add(): return 1
+        """,
+    )
+    limits = replace(LIMITS, max_calls=16)
+    async with attached(tmp_path, "shop", limits=limits) as my:
+
+        async def give_up(share: Share) -> int:
+            current_share.set(share)
+            with pytest.raises(ToolError) as caught:
+                await call(my, "hang", 0.01)
+            return caught.value.code
+
+        strangers = [Share(Rank.COMMON, f"192.0.2.{number}") for number in range(4)]
+        codes = [
+            await asyncio.create_task(give_up(share))
+            for share in strangers
+            for _ in range(2)
+        ]
+        # They go on counting after everybody has given them up.
+        assert codes.count(504) == 4
+        assert codes.count(503) == 4
+        current_share.set(Share(Rank.LISTED, "did:key:zGood"))
+        for _ in range(20):
+            assert await call(my, "add") == {"result": 1}
