@@ -68,7 +68,7 @@ class Fit:
     "The calls behind `capability`, when it stands for a chain."
 
     judged: Schema | None = None
-    "Schema that each result has to fit where the capability's schema promises too little."
+    "Schema of each result, where the capability's own promises too little."
 
 
 def fit_requester(document: Document, demand: Demand) -> Fit | Mismatch:
