@@ -183,6 +183,17 @@ def key_id_of(did: str) -> str:
     return f"{did}#keys-1"
 
 
+def _key_ids(did: str) -> set[str]:
+    """Return the key ids that a peer may name for a self-certifying DID.
+
+    The specification of `did:key` repeats the key after the `#`.
+    """
+    ids = {key_id_of(did)}
+    if did_method(did) == "key":
+        ids.add(f"{did}#{did.removeprefix('did:key:')}")
+    return ids
+
+
 def check_key(did: str, key_id: str, public: bytes) -> None:
     """Check that the self-certifying `did` owns `public` under `key_id`.
 
@@ -193,7 +204,7 @@ def check_key(did: str, key_id: str, public: bytes) -> None:
     method = did_method(did)
     if method not in _KEY_METHODS:
         raise _not_found(did, "is of a method that needs a document")
-    if key_id != key_id_of(did):
+    if key_id not in _key_ids(did):
         raise PeerError(
             ErrorCode.NOT_ALLOWED,
             f"key id {key_id[:200]!r} does not belong to {did}, expected #keys-1",

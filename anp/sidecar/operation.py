@@ -22,7 +22,7 @@ class Reloaded:
     """The daemon has read its configuration and its attachments again."""
 
     attachments: tuple[str, ...]
-    "All attachments, each started anew, by name."
+    "All attachments, by name; only those that changed were started again."
 
     applied: tuple[str, ...]
     "Changed settings that took effect, by dotted name."

@@ -292,6 +292,9 @@ class UsageRecord(Record, kind="usage"):
     consensus: Count = 0
     "Our calls through a protocol known by its URI."
 
+    published: Count = 0
+    "Our first calls through a document that the peer publishes."
+
     negotiated: Count = 0
     "Our calls that negotiated first."
 
@@ -313,7 +316,7 @@ class UsageRecord(Record, kind="usage"):
     @property
     def hit_rate(self) -> float | None:
         """Share of our calls through protocols that needed no negotiation, or None."""
-        hits = self.agreement + self.consensus
+        hits = self.agreement + self.consensus + self.published
         calls = hits + self.negotiated
         return hits / calls if calls else None
 

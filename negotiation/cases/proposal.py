@@ -36,6 +36,7 @@ from negotiation.errors import (
 from negotiation.mind import Demand, HalfRunner, HalfSource, Offer, Validator
 from negotiation.need import Schema, infer_schema
 from negotiation.schema.intake import prepared
+from negotiation.schema.narrow import narrowed
 from negotiation.schema.samples import SampleKind
 from negotiation.strict_json import Json, canonical_json
 from negotiation.trial.module_examples import examples_in, with_examples
@@ -219,7 +220,7 @@ async def complete_cases(
         CasesError: The schemas of a capability cannot be used.
     """
     judge = CaseJudge(document, runner, validator)
-    tools = await _tools(offer, half, validator, live)
+    tools = await _tools(offer, half, document, validator, live)
     good: list[TestCase] = []
     fixtures: Fixtures = {}
     removed: list[str] = []
@@ -290,7 +291,11 @@ class _Tool:
 
 
 async def _tools(
-    offer: Offer, half: HalfSource, validator: Validator, live: Live | None
+    offer: Offer,
+    half: HalfSource,
+    document: Document,
+    validator: Validator,
+    live: Live | None,
 ) -> dict[str, _Tool]:
     """Return the schemas and sample outputs of each capability of the half.
 
@@ -299,6 +304,8 @@ async def _tools(
     """
     found: dict[str, _Tool] = {}
     examples = examples_in(half.text)
+    layout = find_layout(document.of_values)
+    wanted = layout.response.places[0].schema if layout is not None else True
     for capability in offer.capabilities:
         if capability.name not in half.capabilities:
             continue
@@ -307,7 +314,7 @@ async def _tools(
             schema = prepared(capability.output_schema)
         except SchemaError as exc:
             raise CasesError(f"{capability.name}: {exc}") from None
-        values = await telling_values(schema, (), validator)
+        values = await telling_values(narrowed(schema, wanted), (), validator)
         own = examples.get(capability.name, {})
         made = [with_examples(value, own) for _, value in values]
         outputs = [

@@ -1,16 +1,17 @@
 """The list of consensus protocols that an agent publishes (ANP-95). Pure.
 
-It is served as JSON on the port that peers connect to. For each protocol it has URI,
-version, hash and summary, and the capabilities that the protocol can call, with their
-schemas. A peer's list is hostile data: sizes, depth and counts are limited, and schemas
-are only measured here. Only the documents are fetched, by hash, from the list's place.
+It is served as JSON on the port that peers connect to. It has the exposed capabilities
+with their schemas and the hash of the document that the rules make of each, and for
+each protocol URI, version, hash, summary and its capabilities. A peer's list is hostile
+data: sizes, depth and counts are limited, and schemas are only measured here. Only the
+documents are fetched, by hash, from the list's place.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -89,6 +90,12 @@ class ProtocolListing:
     protocols: tuple[Listed, ...] = field(default=())
     "The protocols in the order of that agent's owner."
 
+    capabilities: tuple[Capability, ...] = ()
+    "Every capability that the list describes."
+
+    documents: Mapping[str, str] = field(default_factory=dict)
+    "Name of a capability → hash of the document under which anybody may call it."
+
     def get(self, uri: str) -> Listed | None:
         """Return the protocol with a URI, or None."""
         return next((one for one in self.protocols if one.uri == uri), None)
@@ -96,6 +103,7 @@ class ProtocolListing:
 
 def render_listing(
     protocols: Iterable[tuple[ConsensusProtocol, Sequence[Capability]]],
+    documents: Sequence[tuple[Capability, str]] = (),
     *,
     max_size: int = MAX_LIST,
 ) -> bytes:
@@ -106,16 +114,21 @@ def render_listing(
 
     Args:
         protocols: Each with the capabilities that it can call, in the owner's order.
+        documents: Each exposed capability, with the hash of its own document.
     """
     wanted = list(protocols)[:MAX_PROTOCOLS]
     described: dict[str, dict[str, Any]] = {}
     # The rest of the list is small, as its parts have limits of their own.
     room = max_size - sum(_entry_size(one, reached) for one, reached in wanted) - 1024
-    for _, reached in wanted:
+    hashes = {capability.name: digest for capability, digest in documents}
+    published = [capability for capability, _ in documents]
+    for reached in (published, *(reached for _, reached in wanted)):
         for capability in reached:
             if capability.name in described or len(described) >= MAX_CAPABILITIES:
                 continue
             shown = _describe(capability)
+            if shown and capability.name in hashes:
+                shown["sha256"] = hashes[capability.name]
             size = len(_dump(shown)) + len(capability.name) + 16
             if shown and size <= room:
                 described[capability.name] = shown
@@ -177,7 +190,15 @@ def read_listing(data: bytes) -> ProtocolListing:
         listed = _entry(entry, capabilities)
         if listed is not None:
             first.setdefault(listed.uri, listed)
-    return ProtocolListing(tuple(first.values()))
+    documents = {
+        name: digest
+        for name in capabilities
+        if isinstance(digest := described[name].get("sha256"), str)
+        and _HASH.fullmatch(digest)
+    }
+    return ProtocolListing(
+        tuple(first.values()), tuple(capabilities.values()), documents
+    )
 
 
 def _dump(value: Any) -> bytes:

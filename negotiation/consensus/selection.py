@@ -8,16 +8,15 @@ by a requester with rules (`fit`). Protocols that did not serve a need are remem
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from negotiation.consensus.listing import Listed, ProtocolListing
 from negotiation.document.reader import read_document
 from negotiation.errors import DocumentError, SchemaError
 from negotiation.mind import Demand
-from negotiation.need import Capability
-from negotiation.rules.choice import choose, names_one
+from negotiation.need import Capability, Need
+from negotiation.rules.choice import choose, choose_by_name
 from negotiation.rules.fit import fit_requester
 from negotiation.rules.rules import own_terms, propose
 from negotiation.schema.plan import Mismatch, Plan
@@ -25,9 +24,12 @@ from negotiation.schema.plan import Mismatch, Plan
 __all__ = [
     "Misfits",
     "Pick",
+    "Published",
     "fits_document",
     "meant_capability",
     "pick_generic",
+    "published_demand",
+    "published_for",
     "reaching",
 ]
 
@@ -52,7 +54,7 @@ def meant_capability(listing: ProtocolListing, demand: Demand) -> Capability | N
     One with side effects must be named in the requirement (DESIGN.md,
     Negotiation).
     """
-    capabilities = _all(listing.protocols)
+    capabilities = listing.capabilities
     if not capabilities:
         return None
     try:
@@ -61,6 +63,50 @@ def meant_capability(listing: ProtocolListing, demand: Demand) -> Capability | N
         return None
     # A chain of several capabilities requires a negotiation.
     return chosen if isinstance(chosen, Capability) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The document that a peer's rules made of the capability that a need names."""
+
+    capability: Capability
+    "The capability as the peer describes it."
+
+    hash: str
+    "Hash of its document."
+
+    need: Need
+    "The need under which an agreement on it is kept, however the caller wrote it."
+
+
+def published_for(listing: ProtocolListing, demand: Demand) -> Published | None:
+    """Return the published document of the capability that a need names, or None.
+
+    Schemas of the caller's own stay part of the need; without them the capability's
+    count, so that optional arguments need no agreement of their own.
+    """
+    need = demand.need
+    capability = meant_capability(listing, demand)
+    if capability is None or not _is_named(need, capability):
+        return None
+    digest = listing.documents.get(capability.name)
+    if digest is None:
+        return None
+    return Published(capability, digest, replace(need, requirement=capability.name))
+
+
+def published_demand(published: Published, demand: Demand) -> Demand:
+    """Return the demand for which our half of a published document is made."""
+    need, capability = published.need, published.capability
+    given, wanted = need.input_schema, need.output_schema
+    return Demand(
+        replace(
+            need,
+            input_schema=capability.input_schema if given is None else given,
+            output_schema=capability.output_schema if wanted is None else wanted,
+        ),
+        demand.arguments,
+    )
 
 
 def reaching(listing: ProtocolListing, capability: Capability) -> list[Listed]:
@@ -83,7 +129,7 @@ def pick_generic(capability: Capability, demand: Demand) -> Pick | None:
     calls any given action, so a wrong guess would be a real call (DESIGN.md, How a
     call flows).
     """
-    if not names_one(demand.need.requirement, capability):
+    if not _is_named(demand.need, capability):
         return None
     try:
         fit = fit_requester(read_document(own_terms(capability)), demand)
@@ -94,12 +140,8 @@ def pick_generic(capability: Capability, demand: Demand) -> Pick | None:
     return Pick(capability, fit.request.plan, fit.response.plan)
 
 
-def _all(protocols: Sequence[Listed]) -> list[Capability]:
-    found: dict[str, Capability] = {}
-    for one in protocols:
-        for capability in one.capabilities:
-            found.setdefault(capability.name, capability)
-    return list(found.values())
+def _is_named(need: Need, capability: Capability) -> bool:
+    return choose_by_name(need.requirement, [capability]) == capability
 
 
 MAX_MISFITS: Final = 10_000

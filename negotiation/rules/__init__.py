@@ -4,4 +4,8 @@
 * `choice`: the capability, or the chain of several, that a candidate means.
 * `fit`: tells whether a document serves, and how values cross.
 * `halves`: writes the source of a half.
+* `judge_source`: The function of a half that judges a result for which the capability
+  promises little.
+* `names`: Names and words in requirements: what is named there, and what comes near to
+  it.
 """

@@ -1,25 +1,37 @@
 """Chooses the capability, or the chain of several, that a candidate means.
 
-Names are compared without case and separators. By shape only the single read-only one
-that fits is chosen; a capability with side effects must be named. A requirement that
-names two or three exposed capabilities means all of them, in that order, if each later
-one needs an output of an earlier one under the same name and with the same schema. No
-capability with side effects is part of a chain: a requirement may also name a
-capability to exclude it (DESIGN.md, Negotiation).
+What was not named is not run: a capability with side effects is chosen only when its
+name is the whole requirement, and by shape only a single read-only one that fits and
+that the words are about. A requirement that names two or three exposed capabilities
+means all of them, in that order, if each later one needs an output of an earlier one
+under the same name and with the same schema. No capability with side effects is part of
+a chain (DESIGN.md, Negotiation).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Final
 
 from negotiation.document.layout import Layout, find_layout
 from negotiation.document.shape import Document
 from negotiation.errors import SchemaError
 from negotiation.need import Capability, Schema
+from negotiation.rules.names import (
+    AGAINST,
+    CHANGES,
+    CJK_TEXT,
+    MAX_REQUIREMENT,
+    NAME_LIKE,
+    OTHER_NAME,
+    content,
+    mentioned,
+    near_names,
+    of_name,
+    shared,
+    short_name,
+)
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import keywords_of
 from negotiation.schema.mapping import normal_name
@@ -28,91 +40,12 @@ from negotiation.schema.values import alternatives, same_schema, types_of
 __all__ = [
     "Chain",
     "ChainStep",
-    "MAX_REQUIREMENT",
     "NoChoice",
-    "WORD",
     "choose",
+    "choose_by_name",
     "choose_for_prose",
     "find_chain",
-    "mentioned",
-    "name_key",
-    "names_in",
-    "names_one",
-    "near_names",
-    "short_name",
 ]
-
-MAX_REQUIREMENT: Final = 16 * 1024
-"Largest part of a requirement that is searched for names, in characters."
-
-CJK: Final = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
-WORD: Final = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
-"A word; in scripts without blanks between words each character is one."
-
-GAP: Final = re.compile(r"[\s_\-]*|[./]")
-"Separator between the parts of one name."
-
-
-def short_name(name: str) -> str:
-    """Return the name of a capability without that of its attachment."""
-    return name.rpartition(".")[2] or name
-
-
-def name_key(name: str) -> str:
-    """Return the letters and digits of a name, which are compared."""
-    return "".join(word.casefold() for word in WORD.findall(name))
-
-
-def names_in(text: str, names: Iterable[str]) -> set[str]:
-    """Return those of `names` that occur in `text` as words, with any separators.
-
-    Args:
-        names: In the form of `name_key`.
-    """
-    return {name for _, _, name in _found(text, frozenset(names))}
-
-
-def mentioned(text: str, capabilities: Sequence[Capability]) -> list[Capability]:
-    """Return the capabilities that `text` names, in the order of their first mention.
-
-    A name inside a longer one does not count, nor does one that several share.
-    """
-    names: dict[str, list[Capability]] = {}
-    for one in capabilities:
-        for name in {name_key(one.name), name_key(short_name(one.name))} - {""}:
-            names.setdefault(name, []).append(one)
-    places = sorted(
-        _found(text[:MAX_REQUIREMENT], frozenset(names)),
-        key=lambda place: (place[0], -place[1]),
-    )
-    ordered: dict[str, Capability] = {}
-    end = 0
-    for start, stop, name in places:
-        if start < end:
-            continue
-        end = stop
-        if len(names[name]) == 1:
-            ordered.setdefault(names[name][0].name, names[name][0])
-    return list(ordered.values())
-
-
-def _found(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int, str]]:
-    """Yield the beginning, the end and the key of each name found."""
-    room = max(map(len, wanted), default=0)
-    words = list(WORD.finditer(text))
-    for number, first in enumerate(words):
-        joined = ""
-        end = first.start()
-        for word in words[number:]:
-            if joined and not GAP.fullmatch(text, end, word.start()):
-                break
-            joined += word[0].casefold()
-            end = word.end()
-            if len(joined) > room:
-                break
-            if joined in wanted:
-                yield first.start(), end, joined
-
 
 MAX_STEPS: Final = 3
 "Largest number of capabilities in one chain."
@@ -241,10 +174,17 @@ def choose(
 ) -> Capability | Chain | NoChoice:
     """Return the capability that `document` asks for, or a chain of several.
 
+    Nothing runs that was not named: see `choose_by_name`. Only a capability that
+    changes nothing may be chosen by its shape, if it is the only one that fits and the
+    requirement shares a word with it.
+
     Args:
         hints: The owner's hints, newest last; a capability that one names is chosen.
     """
-    chain = find_chain(document.requirement, capabilities)
+    requirement = document.requirement
+    chain = None
+    if not AGAINST.search(requirement):
+        chain = find_chain(requirement, capabilities)
     hinted = _hinted(hints, capabilities)
     if chain is not None and (hinted is None or hinted.name in chain.names):
         return chain
@@ -252,19 +192,18 @@ def choose(
         return hinted
     layout = find_layout(document)
     if layout is not None and layout.request.action_value is not None:
-        named = _named(layout.request.action_value, capabilities)
+        named = of_name(layout.request.action_value, capabilities)
         if len(named) == 1:
             return named[0]
-    named = _named(document.requirement, capabilities)
-    if named:
-        return _one_of(named)
+    chosen = choose_by_name(requirement, capabilities)
+    if chosen is not None:
+        return chosen
+    fitting: list[Capability] = []
     if layout is not None:
         fitting = [one for one in capabilities if _has_shape(layout, one)]
-        if len(fitting) == 1 and fitting[0].read_only:
+        if len(fitting) == 1 and _is_meant(requirement, fitting[0], _titles(document)):
             return fitting[0]
-        if fitting:
-            return NoChoice(_ask_for_name(fitting))
-    return NoChoice(_nothing(document.requirement, capabilities))
+    return NoChoice(_nothing(requirement, capabilities, fitting))
 
 
 def choose_for_prose(
@@ -273,35 +212,77 @@ def choose_for_prose(
     """Return the capability that a text without schemas asks for; see `choose`."""
     if (hinted := _hinted(hints, capabilities)) is not None:
         return hinted
-    named = _named(requirement, capabilities)
-    if named:
-        return _one_of(named)
+    chosen = choose_by_name(requirement, capabilities)
+    if chosen is not None:
+        return chosen
     harmless = [one for one in capabilities if one.read_only]
-    if len(harmless) == 1:
+    if len(harmless) == 1 and _is_meant(requirement, harmless[0]):
         return harmless[0]
     return NoChoice(_nothing(requirement, capabilities))
 
 
-def names_one(text: str, capability: Capability) -> bool:
-    """Return whether `text` has the full or short name of a capability as a word."""
-    return bool(_named(text, [capability]))
+def choose_by_name(
+    requirement: str, capabilities: Sequence[Capability]
+) -> Capability | NoChoice | None:
+    """Return the capability that a requirement names; None if it names none in words.
+
+    A requirement that is a name, in any spelling, means the capability of that name and
+    no other. A sentence has to contain the name of exactly one capability, which
+    changes nothing, and no word that may mean the opposite.
+    """
+    text = requirement.strip()
+    named = of_name(text, capabilities)
+    if len(named) > 1:
+        return NoChoice(_several(named))
+    if named:
+        return named[0]
+    if NAME_LIKE.fullmatch(text) and not CJK_TEXT.search(text):
+        return NoChoice(_nothing(text, capabilities))
+    named = mentioned(text, capabilities)
+    if not named:
+        return None
+    if len(named) > 1:
+        return NoChoice(_several(named))
+    if AGAINST.search(text[:MAX_REQUIREMENT]):
+        return NoChoice(
+            "the requirement may mean the opposite, and rules do not understand "
+            f"sentences; if `{named[0].name}` is meant, ask for that name alone"
+        )
+    if not named[0].read_only:
+        return NoChoice(
+            f"`{named[0].name}` may change something, so its name has to be the whole "
+            "requirement"
+        )
+    return named[0]
 
 
-def near_names(text: str, capabilities: Sequence[Capability]) -> list[str]:
-    """Return the names of capabilities similar to `text`, the most similar first."""
-    names = {one.name for one in capabilities}
-    words = {word.casefold() for word in WORD.findall(text[:MAX_REQUIREMENT])}
-    related = {
-        name: len(words & {word.casefold() for word in WORD.findall(name)})
-        for name in names
-    }
-    near = sorted(
-        (name for name in names if related[name]), key=lambda n: (-related[n], n)
+def _is_meant(requirement: str, capability: Capability, titles: str = "") -> bool:
+    """Return whether words alone may choose a capability that fits by its shape.
+
+    Half of the words at least, or of the titles, have to be about the capability.
+
+    Args:
+        titles: The titles of the document's schemas.
+    """
+    text = requirement[:MAX_REQUIREMENT]
+    takes = keywords_of(capability.input_schema)
+    unclear = (AGAINST, OTHER_NAME, CHANGES)
+    if not capability.read_only or any(found.search(text) for found in unclear):
+        return False
+    if not takes.get("required"):
+        # Data that would fit anything says nothing.
+        return False
+    about = content(f"{short_name(capability.name)} {capability.description}")
+    known = about | content(" ".join(takes.get("properties", ())))
+    return any(
+        bool(shared(words, about)) and 2 * shared(words, known) >= len(words)
+        for words in (content(text), content(titles[:MAX_REQUIREMENT]))
     )
-    if not near:
-        short = text[:200].casefold()
-        near = get_close_matches(short, sorted(names), n=MAX_NEAR, cutoff=0.4)
-    return near
+
+
+def _titles(document: Document) -> str:
+    found = (document.request_schema, document.response_schema)
+    return " ".join(str(keywords_of(one).get("title", "")) for one in found)
 
 
 def _hinted(
@@ -309,32 +290,15 @@ def _hinted(
 ) -> Capability | None:
     """Return the one capability that the newest relevant hint names, or None."""
     for hint in reversed(hints):
-        named = _named(hint, capabilities)
+        named = mentioned(hint, capabilities)
         if len(named) == 1:
             return named[0]
     return None
 
 
-def _named(text: str, capabilities: Sequence[Capability]) -> list[Capability]:
-    """Return the capabilities whose name is in `text`, those with the longest name."""
-    exact = [one for one in capabilities if one.name == text.strip()]
-    if exact:
-        return exact[:1]
-    names: dict[str, list[Capability]] = {}
-    for one in capabilities:
-        for name in {name_key(one.name), name_key(short_name(one.name))} - {""}:
-            names.setdefault(name, []).append(one)
-    found = names_in(text[:MAX_REQUIREMENT], names)
-    longest = max(map(len, found), default=0)
-    meant = [names[name] for name in sorted(found) if len(name) == longest]
-    return list({one.name: one for group in meant for one in group}.values())
-
-
-def _one_of(named: list[Capability]) -> Capability | NoChoice:
-    if len(named) == 1:
-        return named[0]
+def _several(named: Sequence[Capability]) -> str:
     names = ", ".join(sorted(one.name for one in named)[:MAX_NEAR])
-    return NoChoice(f"the requirement names several capabilities: {names}; name one")
+    return f"the requirement names several capabilities: {names}; name one"
 
 
 def _has_shape(layout: Layout, capability: Capability) -> bool:
@@ -367,18 +331,14 @@ def _kinds(schema: Schema) -> frozenset[str]:
     return kinds | {"integer"} if "number" in kinds else kinds
 
 
-def _ask_for_name(fitting: list[Capability]) -> str:
-    names = ", ".join(sorted(one.name for one in fitting)[:MAX_NEAR])
-    return (
-        "no capability is named in the requirement; the request would fit "
-        f"{names}, so put that name into it"
-    )
-
-
-def _nothing(requirement: str, capabilities: Sequence[Capability]) -> str:
+def _nothing(
+    requirement: str,
+    capabilities: Sequence[Capability],
+    fitting: Sequence[Capability] = (),
+) -> str:
     if not capabilities:
         return "nothing is offered to you"
-    near = near_names(requirement, capabilities)
+    near = near_names(requirement, capabilities, fitting)
     listed = near or sorted({one.name for one in capabilities})
     more = " and others" if len(listed) > MAX_NEAR else ""
     what = "near to it" if near else "offered"

@@ -16,12 +16,14 @@ from negotiation.document.shape import Document
 from negotiation.errors import DocumentError, SchemaError
 from negotiation.mind import Demand
 from negotiation.need import Capability, Schema, infer_schema
-from negotiation.rules.choice import Chain, short_name
+from negotiation.rules.choice import Chain
+from negotiation.rules.names import short_name
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import cut, keywords_of
 from negotiation.schema.mapping import Drop, MappingProof, compare, normal_name
 from negotiation.schema.plan import Mismatch, Plan, PlanError, Reason, values_of
 from negotiation.schema.values import contradiction
+from negotiation.strict_json import canonical_json
 
 __all__ = [
     "Crossing",
@@ -33,6 +35,9 @@ __all__ = [
     "fit_requester",
     "given_schema",
 ]
+
+MAX_JUDGED: Final = 16 * 1024
+"Longest schema that a half carries to judge its results, in bytes of JSON."
 
 ACTION_NAME: Final = re.compile(r"[\w./-]{1,64}")
 
@@ -61,6 +66,9 @@ class Fit:
 
     chain: Chain | None = None
     "The calls behind `capability`, when it stands for a chain."
+
+    judged: Schema | None = None
+    "Schema of each result, where the capability's own promises too little."
 
 
 def fit_requester(document: Document, demand: Demand) -> Fit | Mismatch:
@@ -132,14 +140,32 @@ def fit_provider(document: Document, chosen: Capability | Chain) -> Fit | Mismat
         ],
         gives,
     )
+    judged = None
     if isinstance(response, Mismatch):
-        return response
+        opened = _first(
+            layout,
+            [(place, _opened(gives, place.schema)) for place in layout.response.places],
+            gives,
+        )
+        if isinstance(opened, Mismatch):
+            return response
+        response, judged = opened, opened.place.schema
     last = chain.steps[-1].capability if chain is not None else capability.name
     names = [short_name(last), last]
     action = _action(layout.response.action_schema, names)
     if isinstance(action, Mismatch):
         return action
-    return Fit(layout, request, response, action, capability, chain)
+    return Fit(layout, request, response, action, capability, chain, judged)
+
+
+def _opened(gives: Schema, wanted: Schema) -> Plan | Mismatch:
+    """Return the conversion of an output of which the capability promises too little.
+
+    What is absent or of another kind at run time becomes the document's error.
+    """
+    if len(canonical_json(wanted)) > MAX_JUDGED:
+        return _mismatch("", "a result that can be judged", "a schema that is too long")
+    return compare(gives, wanted, drop=Drop.ALL, proof=MappingProof.OPEN)
 
 
 def given_schema(demand: Demand) -> Schema:

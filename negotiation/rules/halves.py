@@ -19,6 +19,7 @@ from negotiation.mind import Demand, HalfSource, Side
 from negotiation.need import Schema
 from negotiation.rules.choice import Chain, NoChoice, choose
 from negotiation.rules.fit import Fit, fit_provider, fit_requester
+from negotiation.rules.judge_source import PROBLEM, judged_schema
 from negotiation.schema.plan import KEEP, ByKind, Field, Fields, Items, Mismatch, Step
 from negotiation.schema.values import types_of
 from negotiation.strict_json import Json
@@ -101,6 +102,8 @@ def provider_source(fit: Fit, protocol: str) -> str:
     """Return the provider half of `fit`; `protocol` is the hash, for the docstring."""
     source = _Source(f"Provider half of protocol {protocol}, written by rules.")
     source.block(EXPECT, STATUS)
+    if fit.judged is not None:
+        source.block(PROBLEM)
     _handle_request(source, fit)
     return source.text()
 
@@ -260,6 +263,21 @@ def _handle_request(source: _Source, fit: Fit) -> None:
     }
     bad = message_lines(response.bad, slots)
     good = message_lines(response.good, slots, fit.response.place.path, "result")
+    judging: list[str] = []
+    if fit.judged is not None:
+        absent = {
+            **slots,
+            Slot.TEXT: '"the capability gave no such result: " + problem',
+            Slot.CODE: repr(_fallback(response.codes, 502)),
+            Slot.CODE_TEXT: '"502"',
+        }
+        judging = [
+            f"problem = problem_of(result, {literal(judged_schema(fit.judged))}, "
+            f"{'/'.join(['', *fit.response.place.path])!r})",
+            "if problem:",
+            *indented(message_lines(response.bad, absent)),
+            '    return json.dumps(message).encode("utf-8")',
+        ]
     lines = [
         'request = expect(json.loads(data.decode("utf-8")), dict)',
         *id_lines(fit.layout.message_id, "request"),
@@ -271,6 +289,7 @@ def _handle_request(source: _Source, fit: Fit) -> None:
         "except CapabilityError as error:",
         *indented([*bad, 'return json.dumps(message).encode("utf-8")']),
         f"result = {result}",
+        *judging,
         *good,
         'return json.dumps(message).encode("utf-8")',
     ]
@@ -389,9 +408,16 @@ def _error_code(marks: Sequence[Mark], error: str | None) -> str:
 def _status(codes: Sequence[int]) -> str:
     if not codes:
         return "status_of(error)"
-    fallback = 500 if 500 in codes else codes[0]
+    fallback = _fallback(codes, 500)
     listed = ", ".join(map(repr, codes)) + ","
     return f"status_of(error) if status_of(error) in ({listed}) else {fallback!r}"
+
+
+def _fallback(codes: Sequence[int], wanted: int) -> int:
+    """Return the code that a document has for `wanted`."""
+    if not codes or wanted in codes:
+        return wanted
+    return 500 if 500 in codes else codes[0]
 
 
 def _refuse_others(known: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ equal needs different hashes, and the peer must not see them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from negotiation.document.reader import read_document, read_requirement
@@ -34,14 +35,21 @@ from negotiation.rules.choice import (
     NoChoice,
     choose,
     choose_for_prose,
-    near_names,
 )
 from negotiation.rules.fit import fit_provider, fit_requester, given_schema
 from negotiation.rules.halves import write_half
+from negotiation.rules.names import near_names
 from negotiation.schema.plan import Mismatch
 from negotiation.transcript import Direction, Turn
 
-__all__ = ["RulesMind", "judge_offer", "judge_reply", "own_terms", "propose"]
+__all__ = [
+    "RulesMind",
+    "judge_offer",
+    "judge_reply",
+    "own_terms",
+    "propose",
+    "published_document",
+]
 
 MAX_REASONS: Final = 8
 "Largest number of reasons in one summary or rejection."
@@ -143,6 +151,18 @@ def own_terms(
     return render_document(
         whole.name, whole.input_schema, whole.output_schema, offered=parts
     )
+
+
+def published_document(capability: Capability) -> str:
+    """Return the document under which everybody may call one capability.
+
+    It depends on the capability's name, schemas and read-only hint alone, so the same
+    tool behind any two daemons has the same document and hash.
+
+    Raises:
+        DocumentError: A schema of the capability is over the limits.
+    """
+    return own_terms(replace(capability, description=""))
 
 
 def judge_offer(candidate: str, offer: Offer, sent: Sequence[str]) -> Verdict:

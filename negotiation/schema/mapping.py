@@ -81,6 +81,9 @@ class MappingProof(Enum):
     SHAPE = auto()
     "Names and types; the source was inferred from data that is checked on every call."
 
+    OPEN = auto()
+    "No condition on what the source leaves open; each value is checked after it."
+
 
 def compare(
     source: Schema,
@@ -198,6 +201,8 @@ class _Mapper:
             return [Reason(path, "no value", words(source))]
         assert isinstance(target, dict)
         origin: dict[str, Any] = {} if source is True else dict(source)
+        if self._proof is MappingProof.OPEN and not self._asserts(origin):
+            return KEEP
         if reasons := self._other_keywords(origin, target, path):
             return reasons
         if values := values_of(origin):
@@ -371,7 +376,9 @@ class _ObjectPair:
         needed = name in self._needed
         origin = self._origin(name)
         if origin is None:
-            if needed:
+            if self._promises_nothing:
+                self._fields.append(Field(name, name, KEEP, required=False))
+            elif needed:
                 self._fill(name, schema)
             return
         self._used.add(origin)
@@ -386,7 +393,18 @@ class _ObjectPair:
             )
             if not default and self._mapper.proof is MappingProof.FULL:
                 self._reason(name, "a required property", "an optional one")
+            if self._mapper.proof is MappingProof.OPEN:
+                needed = False
         self._fields.append(Field(origin, name, found, needed, default))
+
+    @property
+    def _promises_nothing(self) -> bool:
+        """True if the source may have any property, and nothing has to hold of it."""
+        return (
+            self._mapper.proof is MappingProof.OPEN
+            and not self._have
+            and self._extra_in in (None, True)
+        )
 
     def _origin(self, name: str) -> str | None:
         """Return the source property that `name` means, if there is exactly one."""

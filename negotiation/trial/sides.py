@@ -14,6 +14,7 @@ from negotiation.mind import Demand, Offer
 from negotiation.need import Schema, infer_schema
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import cut
+from negotiation.schema.narrow import narrowed
 from negotiation.schema.samples import make_samples
 from negotiation.strict_json import Json, canonical_json
 from negotiation.trial.trial import HOSTILE, MESSAGE_ID, Trial, dumped, slots
@@ -190,8 +191,9 @@ class ProviderTrial(Trial):
                 name: prepared(allowed[name].input_schema)
                 for name in self._half.capabilities
             }
+            wanted = self._layout.response.places[0].schema if self._layout else True
             outputs = {
-                name: prepared(allowed[name].output_schema)
+                name: narrowed(prepared(allowed[name].output_schema), wanted)
                 for name in self._half.capabilities
             }
         except SchemaError as exc:

@@ -94,12 +94,13 @@ def _daemon(home: Home, folder: Path, settings: dict[str, Any]) -> Daemon:
 
 @asynccontextmanager
 async def house_in(
-    folder: Path, *, talks: bool = False, **flags: Any
+    folder: Path, *, talks: bool = False, documents: bool = False, **flags: Any
 ) -> AsyncIterator[House]:
     """Run both in homes of their own.
 
     Args:
         talks: Whether `chat` of the provider is conversational.
+        documents: Whether the provider publishes the documents of its capabilities.
         flags: Settings of both by dotted name, with `__` for a dot.
     """
     settings = {name.replace("__", "."): value for name, value in flags.items()}
@@ -121,5 +122,7 @@ async def house_in(
             ),
         )
     caller, provider = (_daemon(home, folder, settings) for home in homes)
+    if not documents:
+        provider.consensus.published.all = list  # type: ignore[method-assign]
     async with asyncio.timeout(120), caller.running(), provider.running():
         yield House(caller, provider)

@@ -102,7 +102,7 @@ def test_a_call_gives_its_result_as_the_document_says(pair: Pair) -> None:
 def test_an_asynchronous_call_is_followed_by_its_events(pair: Pair) -> None:
     started = pair.api.post(
         "/v1/calls",
-        json=pair.body("please do twice for me", input={"number": 5}),
+        json=pair.body("Twice", input={"number": 5}),
         headers={"prefer": "respond-async, wait=3"},
     )
     assert started.status_code == 202

@@ -210,6 +210,20 @@ def test_what_the_attach_table_of_the_configuration_says_is_attached(
             assert output["text"] == "Hello Ada"
 
 
+def test_a_service_is_called_as_it_calls_itself(tmp_path: Path) -> None:
+    provider = Anpd(tmp_path / "home")
+    with running("a2a_agent.py") as agent:
+        named = provider.ok("attach", "a2a", agent.url, "--json").json()
+        assert named["name"] not in {"127", "unnamed"}
+        assert all(name.startswith(f"{named['name']}.") for name in named["found"])
+        again = provider.ok("attach", "a2a", agent.url, "--json").json()
+        assert again["name"] == named["name"]
+    with running("a2a_agent.py") as other:
+        ended = provider.run("attach", "a2a", other.url)
+        assert ended.code == 2
+        assert f"another attachment is called {named['name']}" in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [

@@ -76,7 +76,7 @@ async def test_a_published_capability_is_called_without_any_negotiation(
     assert first.output == {"twice": 42}
     assert (first.source, first.uri) == ("consensus", ENVELOPE_URI)
     assert first.negotiation_messages == first.proposals == first.llm_calls == 0
-    second = await call(house, "please do twice with it")
+    second = await call(house, "Twice")
     assert second.output == {"twice": 42}
     assert second.source == "consensus"
     assert house.caller.store.negotiations() == []
@@ -470,7 +470,7 @@ async def test_a_key_kept_under_a_uri_is_found_by_the_hash_and_the_other_way_rou
         # Kept under the hash by now; asked for by the URI, for another task.
         await cut(house)
         house.caller.candidates.enabled = True
-        by_uri = await call(house, "twice please", protocol=URI)
+        by_uri = await call(house, "Twice", protocol=URI)
         assert (by_uri.source, by_uri.uri) == ("consensus", URI)
         assert marks(by_uri)[0] == "key kept"
         # A stranger opens it under the URI, and its next link finds it by the hash.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,24 @@ async def test_a_question_needs_that_both_offer_it(tmp_path: Path) -> None:
         peer = f"{house.provider.url}#{house.provider.did}"
         with pytest.raises(CallError, match="naturalLanguageNegotiation"):
             await house.caller.caller.ask(peer, "Can you count things?")
+
+
+async def test_words_after_a_question_about_protocols_are_answered(
+    tmp_path: Path,
+) -> None:
+    capabilities = ("naturalLanguageNegotiation", "naturalLanguageProtocol")
+    question = {
+        "action": "naturalLanguageNegotiation",
+        "type": "REQUEST",
+        "messageId": "a" * 16,
+        "message": "Can you count things?",
+    }
+    async with house_in(tmp_path) as house, house.peer() as peer:
+        await peer.open(capabilities=capabilities)
+        await peer.send_meta(json.dumps(question).encode())
+        assert "count" in (await peer.hear_meta())["message"]
+        text = b"# Requirement\ntwice\n\n# Input\n- number: 21\n"
+        await peer.send_frame(ProtocolType.NATURAL_LANGUAGE, text)
+        frame, _ = await peer.hear_frame()
+        assert frame.protocol_type is ProtocolType.NATURAL_LANGUAGE
+        assert b"42" in frame.data

@@ -75,7 +75,7 @@ def test_a_call_is_negotiated_once_and_then_goes_through_the_agreement(
     attach(provider, tmp_path, function)
     number, text = random.randint(1, 10**6), word()
     call = (
-        *("call", provider.address, f"please {function.name} this"),
+        *("call", provider.address, function.name.replace("_", " ").title()),
         *("-d", json.dumps({function.number: number, function.text: text}), "--json"),
     )
     first = caller.ok(*call).json()
@@ -206,7 +206,7 @@ def test_a_stranger_calls_what_was_published_with_one_command(
         assert (shown["uri"], shown["hash"]) == (uri, agreed["protocol"])
         known = provider.ok("protocols", "published", "--json").json()["protocols"]
         assert {one["uri"]: one["published"] for one in known}[uri] is True
-        met = stranger.ok(*call).json()
+        met = stranger.ok(*call, "--protocol", uri).json()
         assert met["output"] == agreed["output"]
         assert (met["source"], met["uri"]) == ("consensus", uri)
         assert met["protocol"] == agreed["protocol"]

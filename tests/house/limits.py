@@ -50,10 +50,11 @@ MAX_CALL_FILES_BEFORE_SEND: Final = 35
 WANTED_LINES: Final = 74_000
 "Lines of product code that should do, with the same behaviour."
 
-MAX_LINES: Final = 84_000
+MAX_LINES: Final = 86_500
 """Lines that there may be now; 77,100 was the start, without the lists of rooms.
 
-Fair shares, the gate, the enforcer, scopes and trouble with the store brought 6,700.
+Fair shares, the gate, the enforcer, scopes and trouble with the store brought 7,800,
+the choice by name and published documents 1,300.
 """
 
 MAX_COMPLEXITY: Final = 10

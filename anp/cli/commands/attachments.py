@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anp.cli.client import Client, client_of, home_of, segment
+from anp.cli.client import Client, client_of, home_of, load_settings, segment
 from anp.cli.options import Data, Json, read_data
 from anp.cli.output import (
     Column,
@@ -27,6 +28,7 @@ from anp.errors import CallError, ErrorKind
 
 if TYPE_CHECKING:
     from anp.sidecar.attachments import AttachmentSpec
+    from anp.sidecar.attachments.listing import ToolListing
     from anp.sidecar.home.home import Home
 
 __all__ = ["register"]
@@ -123,6 +125,9 @@ NAME = _Option(
 EXPOSE = _Option(
     "--expose", "expose", NAMES, "Capability that peers may call; '*' is all."
 )
+RENAME = _Option(
+    "--rename", "rename", PAIRS, "TOOL=NAME for a capability of another name."
+)
 ENV = _Option("--env", "env", PAIRS, "NAME=VALUE for the environment of the command.")
 CAPABILITIES = _Option(
     "--capabilities", "capabilities", DECLARED, "JSON file with a list of capabilities."
@@ -148,6 +153,7 @@ HINTS = (
         NAMES,
         "Capability that answers natural language.",
     ),
+    RENAME,
     _Option(
         "--show-errors", "show_errors", YES, "Let peers read exceptions word for word."
     ),
@@ -168,10 +174,14 @@ def _kind(kind: str, *options: _Option) -> Callable[[Callable[..., None]], None]
             iter(inspect.signature(complete, eval_str=True).parameters.values())
         )
 
-        def attach(context: typer.Context, as_json: bool, **given: Any) -> None:
+        def attach(
+            context: typer.Context, keep: bool, as_json: bool, **given: Any
+        ) -> None:
             fields = {o.field: o.form.read(o.flag, given[o.field]) for o in options}
             complete(given[what.name], fields)
-            _attach(context.obj, as_json, {**fields, "kind": kind})
+            fields["kind"] = kind
+            named = given["name"] is not None
+            _attach(context.obj, fields, named=named, keep=keep, as_json=as_json)
 
         parameters = {
             "context": (typer.Context, inspect.Parameter.empty),
@@ -183,6 +193,13 @@ def _kind(kind: str, *options: _Option) -> Callable[[Callable[..., None]], None]
                 )
                 for o in options
             },
+            "keep": (
+                Annotated[
+                    bool,
+                    typer.Option("--keep", help="Save it even if it does not start."),
+                ],
+                False,
+            ),
             "as_json": (Json, False),
         }
         attach.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by typer
@@ -215,7 +232,7 @@ def _mcp(
         _url(command[0], fields)
         return
     program = Path(command[-1] if len(command) > 2 else command[0]).stem
-    fields["command"] = tuple(command)
+    fields["command"] = (_program(command[0], fields["env"]), *command[1:])
     fields["name"] = fields["name"] or _name(program)
 
 
@@ -290,22 +307,43 @@ def _python(
         fields["python"] = find_interpreter(dict(os.environ)).absolute()
 
 
+def _program(word: str, env: Mapping[str, str]) -> str:
+    """Return a program by its absolute path.
+
+    The daemon may run with another PATH and in another folder than this shell. A word
+    that names no program here is kept, and the attempt to start it says so.
+    """
+    found = shutil.which(word, path=env.get("PATH"))
+    return word if found is None else str(Path(found).absolute())
+
+
 def _url(url: str, fields: Fields) -> None:
-    """Fill in a URL, and a name for what is there: the first word of its host."""
-    from anp.sidecar.attachments.urls import is_loopback, parse_url
+    """Fill in a URL."""
+    from anp.sidecar.attachments.urls import parse_url
 
     fields["url"] = url
     if fields["name"]:
         return
     try:
-        host = parse_url(url).host
+        parse_url(url)
     except ValueError as exc:
         raise CallError(ErrorKind.USAGE, f"the url: {exc}") from None
+
+
+def _name_of_host(url: str) -> str:
+    """Return a name for what is at a URL that gives itself none.
+
+    Raises:
+        CallError: `usage`, the host's name says nothing about it.
+    """
+    from anp.sidecar.attachments.urls import is_loopback, parse_url
+
+    host = parse_url(url).host
     if is_loopback(host) or host.replace(".", "").isdigit() or ":" in host:
         raise CallError(
             ErrorKind.USAGE, f"no name can be made from {host}; choose one with --name"
         )
-    fields["name"] = _name(host.removeprefix("www.").partition(".")[0])
+    return _name(host.removeprefix("www.").partition(".")[0])
 
 
 def _name(text: str) -> str:
@@ -315,28 +353,41 @@ def _name(text: str) -> str:
     return clean.strip("-_")[:64] or "attachment"
 
 
-def _attach(settings: Settings, as_json: bool, fields: Fields) -> None:
-    """Write an attachment's file, try it once, and tell a running daemon.
+def _attach(
+    settings: Settings, fields: Fields, *, named: bool, keep: bool, as_json: bool
+) -> None:
+    """Try an attachment once, write its file, and tell a running daemon.
 
-    One that does not start is saved too: what it needs may come later, and the daemon
-    goes on trying. The exit code is that of a wrong configuration.
+    One that does not start is saved only with `--keep`, and the daemon goes on trying.
+    The exit code is that of a wrong configuration.
     """
     import re
 
     from anp.sidecar.attachments import AttachmentSpec, save_attachment
+    from anp.sidecar.attachments.listing import check_names
     from anp.sidecar.attachments.spec import NAME_PATTERN
 
     # The file is checked when it is read; a bad name would keep the daemon down.
-    if not re.fullmatch(NAME_PATTERN, fields["name"]):
+    if named and not re.fullmatch(NAME_PATTERN, fields["name"]):
         raise CallError(
             ErrorKind.USAGE,
             f"--name {fields['name']}: use letters, digits, - and _, at most 64",
         )
-    spec = AttachmentSpec(**{**fields, "cwd": fields.get("cwd") or Path.cwd()})
+    name = fields["name"] or "unnamed"
+    cwd = fields.get("cwd") or Path.cwd()
+    spec = AttachmentSpec(**{**fields, "name": name, "cwd": cwd})
     home, _ = home_of(settings)
     home.create()
-    found, skipped, problem = asyncio.run(_try(spec))
-    save_attachment(home.attachments, spec)
+    spec, listing, problem = asyncio.run(_try(spec, named=bool(fields["name"])))
+    if not named:
+        _check_free(home, spec)
+    wrong = [] if problem else check_names(spec, listing)
+    if wrong and not keep:
+        raise CallError(ErrorKind.USAGE, f"{'; '.join(wrong)}; nothing was saved")
+    found = [capability.name for capability in listing.capabilities]
+    saved = problem is None or keep
+    if saved:
+        save_attachment(home.attachments, spec)
     exposed = [
         name for name in found if {"*", name, name.partition(".")[2]} & set(spec.expose)
     ]
@@ -345,15 +396,18 @@ def _attach(settings: Settings, as_json: bool, fields: Fields) -> None:
         "kind": spec.kind,
         "found": found,
         "exposed": exposed,
-        "skipped": skipped,
+        "skipped": list(listing.skipped),
         "problem": problem,
-        "daemon": _tell_daemon(home),
+        "saved": saved,
+        "daemon": _tell_daemon(home) if saved else "not told",
     }
     if problem is not None:
-        detail = (
-            f"{spec.name} is saved but does not start, so it offers nothing: "
-            f"{problem}; correct that, then check it with `anpd doctor`"
-        )
+        detail = f"{spec.name} does not start, so it was not saved: {problem}"
+        if keep:
+            detail = (
+                f"{spec.name} is saved but does not start, so it offers nothing: "
+                f"{problem}; correct that, then check it with `anpd doctor`"
+            )
         raise typer.Exit(fail(settings, ErrorKind.CONFIGURATION, detail, **answer))
     told = [f"attached {spec.name}"]
     told += [
@@ -363,23 +417,61 @@ def _attach(settings: Settings, as_json: bool, fields: Fields) -> None:
     if not exposed:
         again = _command(home.path, replace(spec, expose=("*",)))
         told.append(f"nothing is exposed to peers; to expose all: {again}")
-    for reason in () if as_json else skipped:
+    for reason in () if as_json else (*wrong, *listing.skipped):
         progress(f"anpd: left out: {reason[:200]}")
     print_one(answer, told, as_json=as_json)
 
 
-async def _try(spec: AttachmentSpec) -> tuple[list[str], list[str], str | None]:
+async def _try(
+    spec: AttachmentSpec, *, named: bool
+) -> tuple[AttachmentSpec, ToolListing, str | None]:
+    """Start an attachment once, and end it.
+
+    Returns:
+        The attachment under its name, its tools, and why it does not start.
+    """
     from anp.sidecar.attachments import AttachmentError, open_attachment
+    from anp.sidecar.attachments.listing import ToolListing
 
     attachment = open_attachment(spec)
     try:
         await attachment.start()
-        names = [c.name for c in attachment.capabilities()]
-        return names, list(attachment.skipped), None
+        listing = attachment.listing
     except AttachmentError as exc:
-        return [], [], str(exc)
+        reason = str(exc)
+        if not named:
+            title = _name_of_host(spec.url)
+            reason = reason.replace(f"attachment {spec.name}: ", "")
+            spec = replace(spec, name=title)
+        return spec, ToolListing(), reason
     finally:
         await attachment.close()
+    if not named:
+        title = listing.title.strip()
+        name = _name(title.lower()) if title else _name_of_host(spec.url)
+        spec, listing = replace(spec, name=name), listing.under(name)
+    return spec, listing, None
+
+
+def _check_free(home: Home, spec: AttachmentSpec) -> None:
+    """Refuse a name that we made and that stands for something else already.
+
+    Raises:
+        CallError: `usage`.
+    """
+    from anp.sidecar.attachments import load_attachments
+
+    for one in load_attachments(home.attachments):
+        places = ("kind", "command", "url", "target")
+        if one.name == spec.name and any(
+            getattr(one, place) != getattr(spec, place) for place in places
+        ):
+            raise CallError(
+                ErrorKind.USAGE,
+                f"another attachment is called {spec.name}; choose a name with "
+                "--name, or replace that one with "
+                f"--name {spec.name}",
+            )
 
 
 def _command(home: Path, spec: AttachmentSpec) -> str:
@@ -397,13 +489,17 @@ def _command(home: Path, spec: AttachmentSpec) -> str:
 
 @attachments_app.command("list")
 def list_attachments(context: typer.Context, as_json: Json = False) -> None:
-    """List the attachments and their states."""
-    found = client_of(context).get("/v1/info")["attachments"]
+    """List the attachments and their states; without a daemon, what is saved."""
+    home, _ = home_of(context.obj)
+    if home.is_running():
+        found = Client(home).get("/v1/info")["attachments"]
+    else:
+        found = _saved(context.obj, home)
     columns: dict[str, Column] = {
         "NAME": "name",
         "KIND": "kind",
-        "HEALTH": lambda each: "ok" if each["healthy"] else "DOWN",
-        "CAPABILITIES": "capabilities",
+        "HEALTH": lambda each: HEALTH[each["healthy"]],
+        "CAPABILITIES": lambda each: _shown(each["capabilities"]),
         "EXPOSED": lambda each: each["expose"] or "none",
         "PROBLEM": lambda each: each["problem"] or "",
     }
@@ -411,6 +507,33 @@ def list_attachments(context: typer.Context, as_json: Json = False) -> None:
     for each in () if as_json else found:
         for reason in each["skipped"]:
             progress(f"left out of {each['name']}: {reason[:200]}")
+
+
+HEALTH = {True: "ok", False: "DOWN", None: "-"}
+"Words for the health of an attachment; None is while no daemon runs."
+
+
+def _shown(count: int | None) -> str:
+    return "-" if count is None else str(count)
+
+
+def _saved(settings: Settings, home: Home) -> list[dict[str, Any]]:
+    """Return the attachments of the owner's files, as the API would list them."""
+    from anp.sidecar.attachments import load_attachments
+
+    specs = (*load_settings(settings).attach, *load_attachments(home.attachments))
+    return [
+        {
+            "name": spec.name,
+            "kind": spec.kind,
+            "healthy": None,
+            "problem": "the daemon is not running",
+            "skipped": [],
+            "capabilities": None,
+            "expose": list(spec.expose),
+        }
+        for spec in specs
+    ]
 
 
 @attachments_app.command("remove")

@@ -171,7 +171,8 @@ def call(
         return
     print_json(answer["output"])
     progress(
-        f"{answer['source']} {(answer['protocol'] or '-')[:12]} "
+        f"{answer['source']} {answer['capability'] or '-'} "
+        f"{(answer['protocol'] or '-')[:12]} "
         f"negotiation_messages={answer['negotiation_messages']} ms={answer['ms']}"
     )
 

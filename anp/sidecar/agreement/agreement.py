@@ -89,11 +89,16 @@ class NewAgreement:
     "Application frames that came early, to be served now."
 
 
+Words = Callable[[FrameReceived], None]
+"Answers a text of the peer in natural language."
+
+
 class _MetaFrames:
     """The PT=00 frames of a channel as a negotiation's transport."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, words: Words | None) -> None:
         self._channel = channel
+        self._words = words
         self.held: list[FrameReceived] = []
         self.latest: FrameReceived | None = None
 
@@ -112,6 +117,13 @@ class _MetaFrames:
             if event.frame.protocol_type is ProtocolType.META:
                 self.latest = event
                 return event.frame.data
+            if (
+                event.frame.protocol_type is ProtocolType.NATURAL_LANGUAGE
+                and self._words is not None
+            ):
+                # Words need no protocol, so they need not wait for one (ANP-72).
+                self._words(event)
+                continue
             # Nothing of the application is processed before both sides announced
             # their code (ANP-42); the peer may have announced it in this very moment.
             if len(self.held) < MAX_HELD:
@@ -154,6 +166,7 @@ class Agreer:
         side: Side,
         *,
         begins: AgreementState = AgreementState.ACTIVE,
+        words: Words | None = None,
     ) -> NewAgreement:
         """Negotiate on `channel` and store the agreement (ANP-84).
 
@@ -163,6 +176,7 @@ class Agreer:
         Args:
             begins: State of the agreement: `TESTING` when test cases are to follow, so
                 that nothing is used before they passed, however they end.
+            words: Answers what the peer says in natural language meanwhile.
 
         Raises:
             CallError: There is no agreement; the kind and the reason say why.
@@ -188,7 +202,7 @@ class Agreer:
         try:
             with watched as seen:
                 try:
-                    return await self._agree(channel, side, case, begins)
+                    return await self._agree(channel, side, case, begins, words)
                 finally:
                     turns, seen.outcome = case.record.turns, case.record.outcome
                     seen.rounds = sum(
@@ -203,11 +217,16 @@ class Agreer:
             self.desk.close_case(case)
 
     async def _agree(
-        self, channel: Channel, side: Side, case: Case, begins: AgreementState
+        self,
+        channel: Channel,
+        side: Side,
+        case: Case,
+        begins: AgreementState,
+        words: Words | None,
     ) -> NewAgreement:
         # Before anything is asked, answered or paid for that could not be kept.
         await asyncio.to_thread(self._store.probe)
-        transport = _MetaFrames(channel)
+        transport = _MetaFrames(channel, words)
         record = case.record
         thinking = self._think(
             record.peer_did,

@@ -31,7 +31,8 @@ __all__ = [
 class DocumentCandidate:
     """A protocol of one exchange, with our half, tried and not stored yet."""
 
-    uri: str
+    uri: str | None
+    "None for the document that the peer publishes of a capability."
 
     text: str
     "Its document."
@@ -39,10 +40,14 @@ class DocumentCandidate:
     half: HalfSource
     "Our half."
 
+    capability: str | None = None
+    "Full name of the peer's capability that it calls, where the peer published that."
+
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names that a kept key may be bound to, the hash first."""
-        return document_hash(self.text), self.uri
+        digest = document_hash(self.text)
+        return (digest,) if self.uri is None else (digest, self.uri)
 
 
 AgreedRecords = tuple[DocumentRecord, HalfRecord, AgreementRecord]
@@ -125,7 +130,15 @@ def agreement_by_uri(
                 "output_schema": need.output_schema,
             },
             "samples": selected.half.samples,
-            "tests": {"acceptance": "passed", "consensus": selected.uri},
+            "tests": {
+                "acceptance": "passed",
+                **({} if selected.uri is None else {"consensus": selected.uri}),
+                **(
+                    {}
+                    if selected.capability is None
+                    else {"capability": selected.capability}
+                ),
+            },
             "negotiation_id": None,
             "created": created,
         },

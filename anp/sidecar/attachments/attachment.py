@@ -138,7 +138,7 @@ class Attachment(Protocol):
 
     @property
     def skipped(self) -> tuple[str, ...]:
-        """Tools that cannot be used, each with the reason."""
+        """Tools that cannot be used and settings of no effect, each with the reason."""
 
     async def start(self) -> None:
         """Start it and read what it can do.

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from anp.sidecar.attachments.attachment import Attachment, AttachmentLimits
+from anp.sidecar.attachments.attachment import AttachmentLimits
 from anp.sidecar.attachments.spec import AttachmentSpec
+from anp.sidecar.attachments.supervisor import SupervisedAttachment
 
 if TYPE_CHECKING:
     from anp.sidecar.attachments.http.remote import Service
@@ -20,7 +21,7 @@ def open_attachment(
     *,
     limits: AttachmentLimits | None = None,
     on_change: Callable[[], None] | None = None,
-) -> Attachment:
+) -> SupervisedAttachment:
     """Return the attachment of a spec, not yet started.
 
     Args:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any
 
 from anp.sidecar.attachments.attachment import AttachmentLimits
@@ -15,7 +16,7 @@ from negotiation.need import Capability
 from negotiation.schema.intake import SchemaLimits, check_limits
 from sandbox.patterns.schemas import pattern_faults, without_faults
 
-__all__ = ["ToolListing", "Tool", "read_tools"]
+__all__ = ["Tool", "ToolListing", "check_names", "read_tools"]
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +58,27 @@ class ToolListing:
     "In the child's order, with full names."
 
     skipped: tuple[str, ...] = ()
-    "One line for each tool that cannot be used, or for a part of its schema."
+    "Tools, parts of schemas and settings that have no effect, one line each."
+
+    title: str = ""
+    "The name that the program gives itself; empty where it gives none."
+
+    tools: Mapping[str, str] = field(default_factory=dict)
+    "Full name of each capability → the tool's own name, which the owner may change."
+
+    def under(self, name: str) -> ToolListing:
+        """Return the same tools of an attachment with another name."""
+        return replace(
+            self,
+            capabilities=tuple(
+                replace(one, name=f"{name}.{one.name.partition('.')[2]}")
+                for one in self.capabilities
+            ),
+            tools={
+                f"{name}.{full.partition('.')[2]}": tool
+                for full, tool in self.tools.items()
+            },
+        )
 
 
 def read_tools(
@@ -65,44 +86,77 @@ def read_tools(
 ) -> ToolListing:
     """Return the tools that keep to the limits as capabilities of `spec`."""
     capabilities: dict[str, Capability] = {}
+    names: dict[str, str] = {}
     skipped: list[str] = []
     left_out: list[str] = []
     for tool in tools:
         if len(capabilities) + len(skipped) >= limits.max_tools:
             skipped.append(f"all tools after the first {limits.max_tools}")
             break
-        name = f"{spec.name}.{tool.name}"
+        short = spec.rename.get(tool.name, tool.name)
+        name = f"{spec.name}.{short}"
         try:
-            if not TOOL_NAME.fullmatch(tool.name):
+            if not TOOL_NAME.fullmatch(short):
                 raise ValueError("its name is no plain word")
             if name in capabilities:
                 raise ValueError("its name is used twice")
-            capabilities[name] = _capability(spec, tool, limits, left_out)
+            capabilities[name] = _capability(spec, tool, name, limits, left_out)
+            names[name] = tool.name
         except (ValueError, NegotiationError) as exc:
             skipped.append(f"{tool.name[:64]!r}: {exc}")
     for line in left_out:
         logger.warning("pattern left out tool=%s", line)
-    return ToolListing(tuple(capabilities.values()), (*skipped, *left_out))
+    listing = ToolListing(tuple(capabilities.values()), tuple(skipped), tools=names)
+    skipped += left_out
+    return replace(listing, skipped=(*skipped, *check_names(spec, listing)))
+
+
+def check_names(spec: AttachmentSpec, listing: ToolListing) -> list[str]:
+    """Return what is wrong with the names that the owner gave, one line each.
+
+    A name that no tool has would otherwise do nothing, and nobody would see it.
+    """
+    if any("all tools after" in reason for reason in listing.skipped):
+        return []
+    known = {
+        word: name
+        for name, tool in listing.tools.items()
+        for word in (tool, name.partition(".")[2], name)
+    }
+    problems = []
+    for field_name in ("expose", "read_only", "idempotent", "conversational", "rename"):
+        for name in getattr(spec, field_name):
+            if name == "*" or name in known:
+                continue
+            near = get_close_matches(name, sorted(known), n=1, cutoff=0.5)
+            hint = f"; did you mean {known[near[0]].partition('.')[2]}?" if near else ""
+            problems.append(f"{field_name}: there is no capability {name}{hint}")
+    return problems
 
 
 def _capability(
-    spec: AttachmentSpec, tool: Tool, limits: AttachmentLimits, left_out: list[str]
+    spec: AttachmentSpec,
+    tool: Tool,
+    name: str,
+    limits: AttachmentLimits,
+    left_out: list[str],
 ) -> Capability:
     allowed = SchemaLimits(max_size=limits.max_schema)
+    short = name.partition(".")[2]
     schemas = [
-        _checked(tool, name, check_limits(schema, allowed), left_out)
-        for name, schema in (
+        _checked(tool, kind, check_limits(schema, allowed), left_out)
+        for kind, schema in (
             ("input", tool.input_schema),
             ("output", tool.output_schema),
         )
     ]
     return Capability(
-        name=f"{spec.name}.{tool.name}",
+        name=name,
         description=tool.description.strip()[: limits.max_description],
         input_schema=schemas[0],
         output_schema=schemas[1],
-        read_only=tool.read_only or spec.says_read_only(tool.name),
-        idempotent=tool.idempotent or spec.says_idempotent(tool.name),
+        read_only=tool.read_only or spec.says_read_only(tool.name, short),
+        idempotent=tool.idempotent or spec.says_idempotent(tool.name, short),
     )
 
 

@@ -8,7 +8,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -24,6 +24,7 @@ __all__ = [
     "AttachmentSpec",
     "Credentials",
     "DeclaredCapability",
+    "attachment_times",
     "load_attachments",
     "read_credentials",
     "read_declared",
@@ -152,6 +153,9 @@ are posted to; `a2a`: the agent card, or the agent's host."
     conversational: tuple[str, ...] = ()
     "Tools that answer a peer's natural language, by short name (ANP-71)."
 
+    rename: Mapping[str, str] = field(default_factory=dict)
+    "A tool's own name → the name that its capability has in its place."
+
     show_errors: bool = False
     "Peers read the words of its exceptions too, not only those of deliberate errors."
 
@@ -168,6 +172,11 @@ are posted to; `a2a`: the agent card, or the agent's host."
         self._check_places()
         if self.url:
             self._check_urls()
+
+    @property
+    def of_program(self) -> AttachmentSpec:
+        """The same without what changes nothing in the program that runs."""
+        return replace(self, expose=(), conversational=(), show_errors=False)
 
     @property
     def is_remote(self) -> bool:
@@ -228,13 +237,13 @@ are posted to; `a2a`: the agent card, or the agent's host."
     def _wrong(self, reason: str) -> ConfigError:
         return ConfigError(f"attachment {self.name}: {reason}")
 
-    def says_read_only(self, tool: str) -> bool:
-        """Return whether the owner called `tool` free of side effects."""
-        return tool in self.read_only or "*" in self.read_only
+    def says_read_only(self, *names: str) -> bool:
+        """Return whether the owner called the tool of these names harmless."""
+        return not {"*", *names}.isdisjoint(self.read_only)
 
-    def says_idempotent(self, tool: str) -> bool:
-        """Return whether the owner said that `tool` may be repeated."""
-        return tool in self.idempotent or "*" in self.idempotent
+    def says_idempotent(self, *names: str) -> bool:
+        """Return whether the owner said that a tool may be repeated."""
+        return not {"*", *names}.isdisjoint(self.idempotent)
 
 
 ONLY_FOR: dict[str, frozenset[str]] = {
@@ -311,6 +320,14 @@ def load_attachments(folder: Path) -> tuple[AttachmentSpec, ...]:
             )
         specs[spec.name] = spec
     return tuple(specs[name] for name in sorted(specs))
+
+
+def attachment_times(folder: Path) -> dict[str, int]:
+    """Return when the file of each attachment was written, by its name.
+
+    In nanoseconds; to attach the same again is to ask for a new start.
+    """
+    return {path.stem: path.stat().st_mtime_ns for path in _files(folder)}
 
 
 def _files(folder: Path) -> list[Path]:

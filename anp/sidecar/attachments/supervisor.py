@@ -11,6 +11,8 @@ import os
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
 from anp.sidecar.attachments.attachment import (
     AttachmentError,
@@ -242,6 +244,12 @@ class SupervisedAttachment(ABC):
             AttachmentError: The child died or could not be started; with the reason.
         """
 
+    @abstractmethod
+    async def call(
+        self, capability: str, arguments: dict[str, Any], *, caller: str, timeout: float
+    ) -> dict[str, Any]:
+        """Make a call; see `Attachment.call`."""
+
     @property
     def name(self) -> str:
         """First half of its capabilities' names."""
@@ -259,12 +267,26 @@ class SupervisedAttachment(ABC):
 
     @property
     def skipped(self) -> tuple[str, ...]:
-        """Tools that cannot be used, each with the reason."""
+        """Tools that cannot be used and settings of no effect, each with the reason."""
         return self._listing.skipped
 
     def capabilities(self) -> list[Capability]:
         """Return what it can do, with the schemas of the last listing."""
         return list(self._listing.capabilities)
+
+    @property
+    def listing(self) -> ToolListing:
+        """The last listing of its tools."""
+        return self._listing
+
+    def _tool_of(self, capability: str) -> str:
+        """Return the tool's own name, by the full name of its capability."""
+        short = capability.removeprefix(f"{self.name}.")
+        return self._listing.tools.get(capability, short)
+
+    def limit(self, max_calls: int) -> None:
+        """Take another limit of calls at a time; it holds for the next ones."""
+        self._limits = replace(self._limits, max_calls=max_calls)
 
     @property
     def healthy(self) -> bool:

@@ -216,14 +216,20 @@ class Acceptor:
             return None
         channel.put_back(first)
         channel.in_use = lambda: True
-        agreed = await self.negotiations.run(
-            channel,
-            peer,
-            lambda: self._agreer.agree(
-                channel, Offer(self._gate.offered(WayIn.AGREEMENT, peer))
-            ),
-            timeout=self._parts.common.limits.message_timeout,
-        )
+        listener = Listener(channel, self._spokesman)
+        try:
+            agreed = await self.negotiations.run(
+                channel,
+                peer,
+                lambda: self._agreer.agree(
+                    channel,
+                    Offer(self._gate.offered(WayIn.AGREEMENT, peer)),
+                    words=listener.take,
+                ),
+                timeout=self._parts.common.limits.message_timeout,
+            )
+        finally:
+            await listener.close()
         await channel.keep(agreed.half.hash)
         return _Bound(agreed.half, agreed.document, agreed.agreement, agreed.held)
 
@@ -286,9 +292,10 @@ class Acceptor:
 
         Without a peer: to one that we never agreed on anything with.
         """
-        half = await asyncio.to_thread(
-            self._store.provider_half, digest, peer or STRANGER
-        )
+        known = peer or STRANGER
+        half = await asyncio.to_thread(self._store.provider_half, digest, known)
+        if half is None and await self._consensus.published.make(digest):
+            half = await asyncio.to_thread(self._store.provider_half, digest, known)
         if half is None:
             return None
         problem = await self._gate.half_problem(half, peer)

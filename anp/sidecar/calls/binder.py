@@ -8,19 +8,15 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 from anp.channel.channel import Channel
 from anp.channel.links import Links, LinkTarget
 from anp.errors import CallError, ErrorKind
-from anp.identity.dids import canonical_did
 from anp.sidecar.agreement.agreement import Agreer
 from anp.sidecar.agreement.outcomes import failed_texts, ruled_out
 from anp.sidecar.agreement.stored import (
     DocumentCandidate,
-    agreement_by_uri,
-    agreement_with,
     names_of,
 )
 from anp.sidecar.bound.requester import BoundRequester, RequesterParts
@@ -35,11 +31,11 @@ from anp.sidecar.halves.protocol import DoesNotFit, Protocol
 from anp.sidecar.minds.cost import NO_COST, Cost
 from cache.records.records import (
     AgreementRecord,
-    AgreementRole,
     AgreementState,
     HalfRecord,
 )
 from cache.store import Store
+from negotiation.consensus.selection import Published
 from negotiation.errors import DocumentError, HalfError, NegotiationError
 from negotiation.mind import Demand
 from negotiation.need import need_key
@@ -82,7 +78,7 @@ class Binder:
         self._parts = parts
         self._candidates = candidates
         self._own_did = own_did
-        self._known = KnownAgreements(store, own_did)
+        self._known = KnownAgreements(store, own_did, parts.common.workshop, remember)
         self._remember = remember
         self._test_cases = test_cases
         self.shares_agreements = shares_agreements
@@ -121,6 +117,8 @@ class Binder:
             found: Prepared | Channel | None = None
             if named is None or not consensus:
                 found = await self._agreed(target, key, demand, mark)
+            if consensus and named is None and not isinstance(found, Prepared):
+                found = await self._as_published(target, key, demand, found, mark)
             if found is None and consensus:
                 found = await self._by_consensus(target, key, demand, named, mark)
             if isinstance(found, Prepared):
@@ -159,6 +157,77 @@ class Binder:
         cost = agreed.cost + Cost(messages=bound.dialogue.messages)
         return await self._encoded(bound, demand, source="negotiated", cost=cost)
 
+    # Documents that the peer publishes of its capabilities.
+
+    async def _as_published(
+        self,
+        target: LinkTarget,
+        key: str,
+        demand: Demand,
+        declined: Channel | None,
+        mark: Callable[[str], None],
+    ) -> Prepared | Channel | None:
+        """Go through the document of the capability that a need names.
+
+        Args:
+            key: The need's, under which nothing was found that the peer takes.
+            declined: Channel on which the peer declined an agreement, if there is one.
+
+        Returns:
+            A request made ready; or a channel on which the peer declined, to negotiate
+            on; or None.
+        """
+        published = await self._candidates.published(target, demand)
+        if published is None:
+            return declined
+        named = need_key(published.need)
+        if named == key:
+            return await self._through_published(
+                target, published, demand, declined, mark
+            )
+        lock = self._locks.setdefault((target.did, named), asyncio.Lock())
+        async with lock:
+            # The same capability in other words has the same agreement.
+            found = await self._agreed(target, named, demand, mark)
+            if isinstance(found, Prepared):
+                await _end(declined)
+                return found
+            if found is not None:
+                await _end(declined)
+                declined = found
+            return await self._through_published(
+                target, published, demand, declined, mark
+            )
+
+    async def _through_published(
+        self,
+        target: LinkTarget,
+        published: Published,
+        demand: Demand,
+        declined: Channel | None,
+        mark: Callable[[str], None],
+    ) -> Prepared | Channel | None:
+        """Open a channel on a published document, with our rules' half."""
+        if (
+            declined is not None
+            and declined.own_meta.used_protocol_hash == published.hash
+        ):
+            return declined
+        selected = await self._candidates.with_half(target, published, demand)
+        if selected is None:
+            return declined
+        await _end(declined)
+        mark("code for the published protocol checked")
+        channel = await self.requesters.open(target, published.hash)
+        mark("channel open, peer verified")
+        if channel.peer_meta.used_protocol_hash != published.hash:
+            logger.info("published protocol declined hash=%s", published.hash[:12])
+            self._candidates.declined(target)
+            return channel
+        await self._remember(channel)
+        settled = Demand(published.need, demand.arguments)
+        return await self._kept(channel, selected, settled, source="published")
+
     # Consensus protocols.
 
     async def _by_consensus(
@@ -195,7 +264,7 @@ class Binder:
                 return await self._selected(resumed, target, candidate, demand)
         if not candidates:
             return None
-        offered = [candidate.uri for candidate in candidates]
+        offered = [one.uri for one in candidates if one.uri is not None]
         channel = await self.requesters.open(target, None, offered)
         mark("channel open, peer verified")
         uri = channel.peer_meta.selected_protocol
@@ -219,31 +288,24 @@ class Binder:
                 target.did, channel, selected.uri, selected.entry.code
             )
             return self._written(target, written, selected, demand)
+        return await self._kept(channel, selected, demand, source="consensus")
+
+    async def _kept(
+        self,
+        channel: Channel,
+        selected: DocumentCandidate,
+        demand: Demand,
+        *,
+        source: str,
+    ) -> Prepared:
+        """Keep our half of what the peer confirmed, and encode the request with it."""
         try:
-            agreement, half = await self._keep(channel, selected, demand)
+            agreement, half = await self._known.keep(channel, selected, demand)
             bound = await self._bind(channel, agreement, half, demand)
-            return await self._encoded(
-                bound, demand, source="consensus", uri=selected.uri
-            )
+            return await self._encoded(bound, demand, source=source, uri=selected.uri)
         except BaseException:
             await channel.close("our half cannot be used")
             raise
-
-    async def _keep(
-        self, channel: Channel, selected: DocumentCandidate, demand: Demand
-    ) -> tuple[AgreementRecord, HalfRecord]:
-        """Store our half, so that the next call finds it by its hash."""
-        document, half, agreement = agreement_by_uri(
-            selected,
-            demand.need,
-            own_did=self._own_did,
-            peer_did=canonical_did(channel.peer_did, channel.peer_key),
-            created=time.time(),
-        )
-        stored = await asyncio.to_thread(
-            self._store.save_agreement, document, half, agreement
-        )
-        return stored, replace(half, revision=stored.revision)
 
     def _written(
         self,
@@ -279,7 +341,7 @@ class Binder:
                 "revoked it, or a schema has changed; a call negotiates again",
             )
         try:
-            protocol = await self._loaded(half, agreement.peer_did)
+            protocol = await self._known.loaded(half, agreement.peer_did)
         except CallError:
             await channel.close("our half cannot be used")
             raise
@@ -349,10 +411,10 @@ class Binder:
             if known is not None:
                 protocol = known.protocol
             else:
-                half = await self._half(agreement)
+                half = await self._known.half(agreement)
                 if half is None or half.state is not AgreementState.ACTIVE:
                     return None
-                protocol = await self._protocol(half, agreement.peer_did)
+                protocol = await self._known.protocol(half, agreement.peer_did)
             message_id, data = await self._request(protocol, demand.arguments)
         except (DoesNotFit, HalfError, DocumentError) as exc:
             if isinstance(exc, HalfError) and exc.outcome == "quarantined":
@@ -374,7 +436,7 @@ class Binder:
             self._candidates.declined(target)
             return channel
         assert half is not None
-        ours = await self._own(channel, agreement, half)
+        ours = await self._known.own(channel, agreement, half)
         bound = self.requesters.start(channel, protocol, half, ours, demand)
         return BoundRequest(bound, demand, message_id, data, source="agreement")
 
@@ -394,44 +456,6 @@ class Binder:
                 await channel.close("no agreement")
             raise failed.error(now=now)
 
-    async def _own(
-        self, channel: Channel, agreement: AgreementRecord, half: HalfRecord
-    ) -> AgreementRecord:
-        """Return the agreement with this peer; made when it is another peer's."""
-        peer = canonical_did(channel.peer_did, channel.peer_key)
-        if agreement.peer_did in {peer, channel.peer_did}:
-            return agreement
-        document = await asyncio.to_thread(self._store.document, agreement.hash)
-        assert document is not None, "its half was just loaded"
-        await self._remember(channel)
-        ours = agreement_with(peer, agreement, created=time.time())
-        return await asyncio.to_thread(self._store.save_agreement, document, half, ours)
-
-    async def _half(self, agreement: AgreementRecord) -> HalfRecord | None:
-        return await asyncio.to_thread(
-            self._store.half,
-            agreement.hash,
-            AgreementRole.REQUESTER,
-            agreement.revision,
-        )
-
-    async def _protocol(self, half: HalfRecord, peer_did: str) -> Protocol:
-        document = await asyncio.to_thread(self._store.document, half.hash)
-        if document is None:
-            raise DocumentError(f"the text of {half.hash[:12]} was not kept")
-        workshop = self._parts.common.workshop
-        return await workshop.protocol(half, document.text, peer_did=peer_did)
-
-    async def _loaded(self, half: HalfRecord, peer_did: str) -> Protocol:
-        try:
-            return await self._protocol(half, peer_did)
-        except (HalfError, DocumentError) as exc:
-            raise CallError(
-                ErrorKind.GENERATED_CODE, f"our code cannot be loaded: {exc}"
-            ) from exc
-
-    # Channels.
-
     async def _bind(
         self,
         channel: Channel,
@@ -439,7 +463,7 @@ class Binder:
         half: HalfRecord,
         demand: Demand,
     ) -> BoundRequester:
-        protocol = await self._loaded(half, agreement.peer_did)
+        protocol = await self._known.loaded(half, agreement.peer_did)
         return self.requesters.start(channel, protocol, half, agreement, demand)
 
     async def _request(self, protocol: Protocol, arguments: Any) -> tuple[str, bytes]:
@@ -463,6 +487,12 @@ class Binder:
             raise CallError(
                 ErrorKind.GENERATED_CODE, f"our code cannot encode the input: {exc}"
             ) from exc
+
+
+async def _end(channel: Channel | None) -> None:
+    """Close a channel on which nothing was agreed, if there is one."""
+    if channel is not None:
+        await channel.close("another protocol is wanted")
 
 
 def _size_of(demand: Demand) -> int:

@@ -39,6 +39,9 @@ GRACE = 5.0
 "Seconds beyond a negotiation's own time that a call waits for how it ended."
 
 
+SOURCES = ("agreement", "published", "consensus", "negotiated", "natural_language")
+"The ways by which a call can come to its protocol."
+
 MAX_ROUTES = 1_024
 "Ways of calls that are remembered; the one not used for longest goes."
 
@@ -109,10 +112,8 @@ class CallResult:
     protocol: Hash | None
     "Hash of the document it went through; None when it went in words."
 
-    source: Annotated[
-        str, Field(pattern="^(negotiated|agreement|consensus|natural_language)$")
-    ]
-    "`negotiated`, `agreement`, `consensus` or `natural_language`."
+    source: Annotated[str, Field(pattern=f"^({'|'.join(SOURCES)})$")]
+    "`agreement`, `published`, `consensus`, `negotiated` or `natural_language`."
 
     peer_did: str
     "DID the peer proved."
@@ -122,6 +123,9 @@ class CallResult:
 
     uri: str | None = None
     "The consensus protocol it went through, if it was one."
+
+    capability: str | None = None
+    "Full name of the peer's capability that ran; null where the peer did not say it."
 
     negotiation_messages: Count = 0
     "Meta messages of this call, both directions."
@@ -320,6 +324,7 @@ class Caller:
             peer_did=prepared.channel.peer_did,
             negotiation_id=None if agreement is None else agreement.negotiation_id,
             uri=prepared.uri,
+            capability=prepared.capability,
             negotiation_messages=cost.messages,
             proposals=cost.rounds,
             llm_calls=cost.model_calls,

@@ -8,13 +8,14 @@ names one the peer published with a fitting schema. No model is asked to choose.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
@@ -30,16 +31,21 @@ from negotiation.consensus.registry import MAX_CANDIDATES
 from negotiation.consensus.selection import (
     Misfits,
     Pick,
+    Published,
     fits_document,
     meant_capability,
     pick_generic,
+    published_demand,
+    published_for,
     reaching,
 )
-from negotiation.errors import HalfError, MindError, NegotiationError
+from negotiation.document.shape import document_hash
+from negotiation.errors import DocumentError, HalfError, MindError, NegotiationError
 from negotiation.mind import Demand, HalfSource
 from negotiation.need import Capability, Role, infer_schema, need_key
-from negotiation.rules.rules import RulesMind
-from negotiation.strict_json import canonical_json
+from negotiation.rules.rules import RulesMind, published_document
+from negotiation.schema.keywords import keywords_of
+from negotiation.strict_json import Json, canonical_json
 
 __all__ = ["Candidate", "CandidateFinder", "WrittenCandidate"]
 
@@ -78,6 +84,8 @@ Candidate = WrittenCandidate | DocumentCandidate
 _Key = tuple[str, str, bytes]
 "Key of a decision: a peer, a need, and the shape of the data."
 
+_Found = TypeVar("_Found")
+
 
 class CandidateFinder:
     """Finds the entries of `candidateProtocols` for a call."""
@@ -106,6 +114,9 @@ class CandidateFinder:
         self.enabled = enabled
         self._clock = clock
         self._misfits = Misfits()
+        self._published: OrderedDict[_Key, tuple[ProtocolListing, Published | None]] = (
+            OrderedDict()
+        )
         self._picks: OrderedDict[_Key, tuple[ProtocolListing, Pick | None]] = (
             OrderedDict()
         )
@@ -130,6 +141,76 @@ class CandidateFinder:
         if listing is None or not listing.protocols:
             return []
         return await self._listed(target, listing, demand)
+
+    async def published(self, target: LinkTarget, demand: Demand) -> Published | None:
+        """Return the document that a peer publishes of the capability a need names."""
+        if not self.enabled:
+            return None
+        listing = await self._lists.listing(target)
+        if listing is None or not listing.documents:
+            return None
+        shape = canonical_json(infer_schema(demand.arguments))
+        key = target.did, need_key(demand.need), shape
+        known = self._published.get(key)
+        if known is None or known[0] is not listing:
+            found = await asyncio.to_thread(published_for, listing, demand)
+            known = listing, found
+            _keep(self._published, key, known)
+        return known[1]
+
+    async def with_half(
+        self, target: LinkTarget, published: Published, demand: Demand
+    ) -> DocumentCandidate | None:
+        """Return a published document with our half, or None when rules make none.
+
+        Raises:
+            CallError: `usage`, the data lacks what the capability takes.
+        """
+        wanted = published_demand(published, demand)
+        text: str | None = None
+        with contextlib.suppress(DocumentError):
+            text = await asyncio.to_thread(published_document, published.capability)
+        if text is None or document_hash(text) != published.hash:
+            # Its rules write in another way than ours.
+            text = await self._lists.document(target, published.hash)
+        if text is None or await asyncio.to_thread(
+            self._store.is_revoked, published.hash, target.did
+        ):
+            return None
+        if demand.need.input_schema is None:
+            await self._check_data(published.capability, demand.arguments)
+        try:
+            half = await self._workshop.prepare(
+                text, wanted, mind=RulesMind(), name=_occasion()
+            )
+        except (HalfError, MindError, NegotiationError) as exc:
+            logger.info(
+                "no code for published protocol hash=%s reason=%r",
+                published.hash[:12],
+                str(exc)[:200],
+            )
+            return None
+        return DocumentCandidate(None, text, half, published.capability.name)
+
+    async def _check_data(self, capability: Capability, arguments: Json) -> None:
+        """Refuse data that surely is not what a capability takes.
+
+        Data with names that the capability does not know may mean the same in other
+        words, which only a negotiation finds out.
+        """
+        findings = await self._workshop.validator.validate(
+            capability.input_schema, arguments
+        )
+        if not findings:
+            return
+        taken = keywords_of(capability.input_schema).get("properties", {})
+        missing = set(keywords_of(capability.input_schema).get("required", ()))
+        given = set(arguments) if isinstance(arguments, dict) else set()
+        if given <= taken.keys() or missing <= given:
+            raise CallError(
+                ErrorKind.USAGE,
+                f"{capability.name} does not take this input: {'; '.join(findings)}",
+            )
 
     def does_not_serve(self, target: LinkTarget, uri: str, demand: Demand) -> None:
         """Remember that a protocol does not know what a need asks for at a peer."""
@@ -203,7 +284,7 @@ class CandidateFinder:
                     found[one.uri] = made
         if not found:
             # The next call with such data need not think about it again.
-            self._keep(key, listing, generic)
+            _keep(self._picks, key, (listing, generic))
         if generic is not None:
             for uri, entry in self._written(listing, generic.capability):
                 if not self.is_misfit(target, uri, demand):
@@ -224,12 +305,6 @@ class CandidateFinder:
             # Another text under this URI is another protocol, whatever it is called.
             and entry.protocol.hash == one.hash
         ]
-
-    def _keep(self, key: _Key, listing: ProtocolListing, pick: Pick | None) -> None:
-        self._picks[key] = listing, pick
-        self._picks.move_to_end(key)
-        while len(self._picks) > MAX_PICKS:
-            self._picks.popitem(last=False)
 
     # By name.
 
@@ -328,6 +403,14 @@ class CandidateFinder:
             logger.info("bundle does not serve uri=%s reason=%r", uri, problems[0])
             return None
         return DocumentCandidate(uri, text, replace(half, samples=found.samples))
+
+
+def _keep(kept: OrderedDict[_Key, _Found], key: _Key, value: _Found) -> None:
+    """Keep a decision as the newest, and drop the oldest if there are too many."""
+    kept[key] = value
+    kept.move_to_end(key)
+    while len(kept) > MAX_PICKS:
+        kept.popitem(last=False)
 
 
 def _occasion() -> str:

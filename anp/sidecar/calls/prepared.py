@@ -65,6 +65,11 @@ class Prepared(ABC):
         """The agreement it goes through; None for a protocol of the daemon's own."""
         return None
 
+    @property
+    def capability(self) -> str | None:
+        """Full name of the capability that it calls, if the peer published that."""
+        return None
+
     @abstractmethod
     async def send(self) -> Answer:
         """Send the request and return its answer.
@@ -133,6 +138,12 @@ class BoundRequest(Prepared):
         """The agreement it goes through, as a repair may have changed it by now."""
         return self._bound.agreement
 
+    @property
+    def capability(self) -> str | None:
+        """See `Prepared.capability`."""
+        known = self.agreement.tests.get("capability")
+        return known if isinstance(known, str) else None
+
     async def send(self) -> Answer:
         """See `Prepared.send`."""
         return await self._bound.exchange(self._message_id, self._data, self._arguments)
@@ -180,6 +191,11 @@ class WrittenRequest(Prepared):
                     ErrorKind.USAGE, f"the input does not fit the capability: {exc}"
                 ) from exc
         self._arguments = _object(arguments)
+
+    @property
+    def capability(self) -> str | None:
+        """See `Prepared.capability`."""
+        return None if self._pick is None else self._pick.capability.name
 
     async def send(self) -> Answer:
         """See `Prepared.send`."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,13 +20,13 @@ from anp.sidecar.bundles.bundles import Bundles
 from anp.sidecar.bundles.format import read_bundle
 from anp.sidecar.consensus.entries import ConsensusEntry
 from anp.sidecar.consensus.folder import ConsensusFolder
+from anp.sidecar.consensus.published import PublishedDocuments, save_provider_half
 from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.offer.exposure import EVERYBODY
 from anp.sidecar.offer.gate import Gate
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.peers.lists import LIST_PATH, document_path
-from cache.parts.agreements import ImportPart
-from cache.records.records import AgreementRole, DocumentRecord, HalfRecord, Hash
+from cache.records.records import AgreementRole, HalfRecord, Hash, hash_text
 from cache.store import Store
 from negotiation.consensus.listing import render_listing
 from negotiation.consensus.registry import (
@@ -38,8 +37,8 @@ from negotiation.consensus.registry import (
 )
 from negotiation.consensus.written import WrittenCode
 from negotiation.errors import NegotiationError
-from negotiation.mind import Mind, Offer
-from negotiation.need import Capability, schema_hash
+from negotiation.mind import Mind
+from negotiation.need import Capability
 from negotiation.need import Role as NegotiationRole
 
 __all__ = ["ConsensusDesk", "KnownProtocol", "WrittenEntry"]
@@ -121,6 +120,8 @@ class ConsensusDesk:
         self._bundles = bundles
         self._workshop = workshop
         self._mind = mind
+        self.published = PublishedDocuments(gate.exposure, workshop, store)
+        "The documents of the exposed capabilities."
         self._serves: Serves | None = None
         self.registry = self._fresh()
         self._entries: dict[str, ConsensusEntry] = {}
@@ -388,7 +389,14 @@ class ConsensusDesk:
                 if bundle.half(NegotiationRole.PROVIDER) is not None:
                     await self._bundles.take_in(data, role=NegotiationRole.PROVIDER)
             else:
-                await self._generate(protocol, offered)
+                await save_provider_half(
+                    protocol.text,
+                    offered,
+                    workshop=self._workshop,
+                    store=self._store,
+                    mind=self._mind(),
+                    origin=protocol.uri,
+                )
         except (CallError, NegotiationError) as exc:
             reason = str(exc)[:300]
             if self._failed.get(protocol.uri) != reason:
@@ -396,37 +404,6 @@ class ConsensusDesk:
             self._failed[protocol.uri] = reason
         else:
             self._failed.pop(protocol.uri, None)
-
-    async def _generate(
-        self, protocol: ConsensusProtocol, offered: tuple[Capability, ...]
-    ) -> None:
-        half = await self._workshop.prepare(
-            protocol.text,
-            Offer(offered),
-            mind=self._mind(),
-            name=f"consensus:{secrets.token_hex(4)}",
-        )
-        record = HalfRecord.from_json(
-            {
-                "hash": protocol.hash,
-                "role": AgreementRole.PROVIDER.value,
-                "revision": 0,
-                "source": half.text,
-                "origin": half.origin,
-                "capabilities": {
-                    one.name: schema_hash(one)
-                    for one in offered
-                    if one.name in half.capabilities
-                },
-                "created": time.time(),
-                "model": half.model,
-            }
-        )
-        tests = {"acceptance": "passed", "consensus": protocol.uri}
-        part = ImportPart(record, half.samples, tests)  # type: ignore[arg-type]  # checked
-        await asyncio.to_thread(
-            self._store.save_import, DocumentRecord.of(protocol.text), [part]
-        )
 
     async def _make_pages(self) -> None:
         shown: list[tuple[ConsensusProtocol, Sequence[Capability]]] = []
@@ -446,9 +423,14 @@ class ConsensusDesk:
             if not reached:
                 continue
             shown.append((one, reached))
-            documents[document_path(one.hash)] = (
-                "text/markdown; charset=utf-8",
-                one.text.encode("utf-8"),
-            )
-        listing = await asyncio.to_thread(render_listing, shown)
+            documents[document_path(one.hash)] = _markdown(one.text)
+        own: list[tuple[Capability, str]] = []
+        for capability, text in await asyncio.to_thread(self.published.all):
+            own.append((capability, hash_text(text)))
+            documents[document_path(own[-1][1])] = _markdown(text)
+        listing = await asyncio.to_thread(render_listing, shown, own)
         self._pages = {LIST_PATH: ("application/json", listing), **documents}
+
+
+def _markdown(text: str) -> Page:
+    return "text/markdown; charset=utf-8", text.encode("utf-8")

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping
 
 from anp.errors import ConfigError
 from anp.sidecar.attachments import (
-    Attachment,
     AttachmentError,
     AttachmentLimits,
     AttachmentSpec,
     load_attachments,
     open_attachment,
 )
+from anp.sidecar.attachments.spec import attachment_times
+from anp.sidecar.attachments.supervisor import SupervisedAttachment
 from anp.sidecar.home.home import Home
 from anp.sidecar.offer.exposure import Exposure
 
@@ -30,10 +31,17 @@ class Attaching:
         self._home = home
         self._exposure = exposure
         self._limits = AttachmentLimits(max_calls=max_calls)
+        self._started: dict[str, tuple[AttachmentSpec, int | None]] = {}
+        "Entry and time of the file that each attachment was started from."
+        self._running: dict[str, SupervisedAttachment] = {}
+        self._leaving: dict[SupervisedAttachment, asyncio.Task[None]] = {}
+        "Replaced ones that still answer calls."
 
     def limit(self, max_calls: int) -> None:
-        """Limit the calls of each attachment from its next start on."""
+        """Limit the calls of each attachment at a time."""
         self._limits = AttachmentLimits(max_calls=max_calls)
+        for attachment in self._running.values():
+            attachment.limit(max_calls)
 
     def read(self, declared: Iterable[AttachmentSpec]) -> dict[str, AttachmentSpec]:
         """Return all attachments as the owner's files have them now, by name.
@@ -55,9 +63,10 @@ class Attaching:
         return specs
 
     async def reload(self, specs: Mapping[str, AttachmentSpec]) -> list[str]:
-        """Start what is new or changed, and end what is gone.
+        """Start what is new or changed, end what is gone, and leave the rest alone.
 
-        What is exposed no longer ends before anything is waited for.
+        What is exposed no longer ends before anything is waited for. What takes the
+        place of another one is started beside it; the old one ends after its calls.
 
         Args:
             specs: All attachments by name; see `read`.
@@ -67,26 +76,28 @@ class Attaching:
         """
         gone = self._narrow(specs)
         await asyncio.gather(*(attachment.close() for attachment in gone))
-        # A reload also starts unchanged ones anew: the code behind them may have
-        # changed, and their schemas with it.
-        await asyncio.gather(*(self._attach(spec) for spec in specs.values()))
+        times = await asyncio.to_thread(attachment_times, self._home.attachments)
+        wanted = {
+            name: (spec.of_program, times.get(name)) for name, spec in specs.items()
+        }
+        changed = [name for name in specs if self._started.get(name) != wanted[name]]
+        await asyncio.gather(*(self._attach(specs[name]) for name in changed))
+        self._started = wanted
         return sorted(specs)
 
-    def _narrow(self, specs: Mapping[str, AttachmentSpec]) -> list[Attachment]:
+    def _narrow(
+        self, specs: Mapping[str, AttachmentSpec]
+    ) -> list[SupervisedAttachment]:
         """Expose what runs as the owner wants it now; return what is to end."""
-        gone = []
         for name, (_, attachment) in list(self._exposure.attachments.items()):
             if name in specs:
                 self._exposure.put(specs[name], attachment)
             else:
                 self._exposure.drop(name)
-                gone.append(attachment)
-        return gone
+        gone = [name for name in self._running if name not in specs]
+        return [self._running.pop(name) for name in gone]
 
     async def _attach(self, spec: AttachmentSpec) -> None:
-        old = self._exposure.attachments.get(spec.name)
-        if old is not None:
-            await old[1].close()
         attachment = open_attachment(
             spec,
             limits=self._limits,
@@ -97,9 +108,26 @@ class Attaching:
         except AttachmentError as exc:
             # It goes on trying by itself; until then its capabilities are not offered.
             logger.warning("attachment not healthy name=%s reason=%s", spec.name, exc)
+        old = self._running.get(spec.name)
+        self._running[spec.name] = attachment
         self._exposure.put(spec, attachment)
+        if old is not None:
+            self._leaving[old] = asyncio.create_task(self._leave(old))
+
+    async def _leave(self, old: SupervisedAttachment) -> None:
+        try:
+            await self._exposure.unused(old)
+            await old.close()
+        except Exception:
+            logger.exception("replaced attachment not closed name=%s", old.name)
+        finally:
+            self._leaving.pop(old, None)
 
     async def close(self) -> None:
         """End every attachment."""
-        attachments = [a for _, a in self._exposure.attachments.values()]
-        await asyncio.gather(*(attachment.close() for attachment in attachments))
+        leaving = dict(self._leaving)
+        for task in leaving.values():
+            task.cancel()
+        await asyncio.gather(*leaving.values(), return_exceptions=True)
+        ending = (*self._running.values(), *leaving)
+        await asyncio.gather(*(attachment.close() for attachment in ending))

@@ -152,7 +152,7 @@ class CapabilityCalls:
             raise CapabilityFailed("503", "the capability is not available", ran=False)
         whose = None if way is WayIn.OWNER else peer
         try:
-            with self.observer.tool(name):
+            with self.observer.tool(name), self.gate.exposure.in_use(attachment):
                 async with self._while_exposed(name, whose):
                     output = await attachment.call(
                         name, arguments, caller=peer_did, timeout=self._timeout

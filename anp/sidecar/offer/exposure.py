@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from anp.sidecar.attachments import Attachment, AttachmentSpec
@@ -27,6 +30,8 @@ class Exposure:
 
     def __init__(self, peers: Iterable[PeerEntry] = ()) -> None:
         self._attachments: dict[str, tuple[AttachmentSpec, Attachment]] = {}
+        self._calls: Counter[Attachment] = Counter()
+        self._ended = asyncio.Event()
         self._watchers: list[Callable[[], None]] = []
         self._peers = tuple(peers)
         self._of_peers = _of_peers(self._peers)
@@ -61,6 +66,24 @@ class Exposure:
         """Add or replace an attachment."""
         self._attachments[spec.name] = (spec, attachment)
         self.changed()
+
+    @contextlib.contextmanager
+    def in_use(self, attachment: Attachment) -> Iterator[None]:
+        """Count a call of an attachment for as long as it is under way."""
+        self._calls[attachment] += 1
+        try:
+            yield
+        finally:
+            self._calls[attachment] -= 1
+            if not self._calls[attachment]:
+                del self._calls[attachment]
+                self._ended.set()
+
+    async def unused(self, attachment: Attachment) -> None:
+        """Wait until no call of an attachment is under way."""
+        while attachment in self._calls:
+            self._ended.clear()
+            await self._ended.wait()
 
     def drop(self, name: str) -> None:
         """Take an attachment away."""

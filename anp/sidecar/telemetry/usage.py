@@ -26,6 +26,7 @@ class Way(StrEnum):
 
     AGREEMENT = "agreement"
     CONSENSUS = "consensus"
+    PUBLISHED = "published"
     NEGOTIATED = "negotiated"
     NATURAL_LANGUAGE = "natural_language"
     FAILED = "failed"

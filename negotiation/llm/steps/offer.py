@@ -49,8 +49,8 @@ from negotiation.llm.steps.phrases import (
 )
 from negotiation.mind import Offer
 from negotiation.need import Capability, Role
-from negotiation.rules.choice import short_name
 from negotiation.rules.fit import action_for
+from negotiation.rules.names import short_name
 from negotiation.schema.intake import prepared
 from negotiation.schema.mapping import Drop
 

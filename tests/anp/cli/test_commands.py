@@ -210,7 +210,7 @@ def test_doctor_works_without_a_daemon(tmp_path: Path, capsys: Output) -> None:
         ("mcp", ["--", "/nonexistent/server"]),
     ],
 )
-def test_attach_saves_what_does_not_start_and_says_so(
+def test_attach_saves_what_does_not_start_only_if_told_to(
     tmp_path: Path,
     capsys: Output,
     monkeypatch: pytest.MonkeyPatch,
@@ -220,17 +220,90 @@ def test_attach_saves_what_does_not_start_and_says_so(
     (tmp_path / "shop.py").write_text("def buy(n: int) -> dict[str, int]: return {}\n")
     monkeypatch.chdir(tmp_path)
     home = Home(tmp_path / "home")
+    saved = home.attachments / "shop.json"
     words = ["attach", kind, "--name", "shop"]
     assert anpd(home, *words, *target) == EXIT_CODES[ErrorKind.CONFIGURATION] == 3
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("anpd: shop is saved but does not start, so it offers ")
+    assert err.startswith("anpd: shop does not start, so it was not saved: ")
     assert err.count("\n") == 1
-    assert (home.attachments / "shop.json").exists()
-    assert anpd(home, *words, "--json", *target) == 3
+    assert not saved.exists()
+    assert anpd(home, *words, "--keep", "--json", *target) == 3
     told = json.loads(capsys.readouterr().out)
+    assert told["detail"].startswith("shop is saved but does not start, so it offers ")
     assert told["problem"] in told["detail"]
     assert (told["kind"], told["exposed"]) == ("configuration", [])
+    assert saved.exists()
+
+
+def test_saved_attachments_are_listed_without_a_daemon(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shop.py").write_text("def buy(n: int) -> dict[str, int]: return {}\n")
+    monkeypatch.chdir(tmp_path)
+    home = Home(tmp_path / "home")
+    assert anpd(home, "attach", "python", "shop.py:buy", "--expose", "buy") == 0
+    capsys.readouterr()
+    assert anpd(home, "attachments", "list", "--json") == 0
+    (listed,) = json.loads(capsys.readouterr().out)["attachments"]
+    assert (listed["name"], listed["healthy"], listed["expose"]) == (
+        "buy",
+        None,
+        ["buy"],
+    )
+    assert anpd(home, "attachments", "list") == 0
+    assert "buy" in capsys.readouterr().out
+
+
+def test_a_name_that_no_capability_has_is_refused_with_the_nearest(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shop.py").write_text("def get_product(sku: str) -> dict: return {}\n")
+    monkeypatch.chdir(tmp_path)
+    home = Home(tmp_path / "home")
+    words = ["attach", "python", "shop.py:get_product", "--name", "shop"]
+    assert anpd(home, *words, "--expose", "get_prodct") == 2
+    err = capsys.readouterr().err
+    assert "expose: there is no capability get_prodct" in err
+    assert "did you mean get_product?" in err
+    assert not (home.attachments / "shop.json").exists()
+
+
+def test_a_capability_may_get_another_name(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shop.py").write_text("def list_orders_get() -> dict: return {}\n")
+    monkeypatch.chdir(tmp_path)
+    home = Home(tmp_path / "home")
+    words = ["attach", "python", "shop.py:list_orders_get", "--name", "shop"]
+    words += ["--rename", "list_orders_get=orders", "--expose", "orders", "--json"]
+    assert anpd(home, *words) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["found"] == told["exposed"] == ["shop.orders"]
+
+
+def test_a_program_is_kept_by_its_absolute_path(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "helper").write_text("#!/bin/sh\necho I live beside it >&2\n")
+    program = folder / "server"
+    program.write_text("#!/bin/sh\nexec helper\n")
+    for each in folder.iterdir():
+        each.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    home = Home(tmp_path / "home")
+    words = ["attach", "mcp", "--name", "x", "--keep", "--", "server", "--flag"]
+    assert anpd(home, *words) == 3
+    kept = json.loads((home.attachments / "x.json").read_text())
+    assert kept["command"] == [str(program), "--flag"]
+    capsys.readouterr()
+    # From a shell that knows neither, the program finds what stands beside it.
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    again = ["attach", "mcp", "--name", "x", "--", *kept["command"]]
+    assert anpd(home, *again) == 3
+    assert "I live beside it" in capsys.readouterr().err
 
 
 def test_attach_prints_the_command_that_exposes_with_all_that_was_given(

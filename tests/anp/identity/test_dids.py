@@ -241,6 +241,19 @@ def test_an_address_under_another_method_proves_nothing(method: str) -> None:
     assert not matches_did_all(did, OURS)
 
 
+def test_the_key_id_that_the_did_key_specification_has_is_accepted() -> None:
+    did = did_key(OURS)
+    name = did.removeprefix("did:key:")
+    check_key(did, f"{did}#{name}", OURS)
+    other = did_key(OTHERS).removeprefix("did:key:")
+    for key_id in (f"{did}#{other}", f"{did}#{name}x", f"{did}#"):
+        with pytest.raises(PeerError):
+            check_key(did, key_id, OURS)
+    address = did_all(OURS)
+    with pytest.raises(PeerError):
+        check_key(address, f"{address}#{address.removeprefix('did:all:')}", OURS)
+
+
 def test_did_key_and_did_all_of_one_key_are_kept_as_one() -> None:
     key = did_key(OURS)
     assert canonical_did(key, OURS) == key

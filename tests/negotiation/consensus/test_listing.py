@@ -95,7 +95,8 @@ def test_a_capability_whose_schema_nobody_could_take_is_not_published() -> None:
 
 def test_a_task_means_what_it_names() -> None:
     found = listing(TWICE, HALVE)
-    assert meant_capability(found, demand("please halve this", number=1)) == HALVE
+    assert meant_capability(found, demand("Halve", number=1)) == HALVE
+    assert meant_capability(found, demand("please halve this", number=1)) is None
     assert meant_capability(found, demand("make it larger", number=1)) is None
     assert meant_capability(found, demand("halve and twice", number=1)) is None
     assert [one.uri for one in reaching(found, TWICE)] == [SINGLE.uri, GENERIC.uri]
@@ -105,8 +106,9 @@ def test_a_task_means_what_it_names() -> None:
 def test_what_is_read_only_may_be_meant_by_its_shape_alone_but_not_generically() -> (
     None
 ):
-    wanted = demand("make it larger", number=1)
+    wanted = demand("it doubles", number=1)
     found = listing(TWICE)
+    assert meant_capability(found, demand("make it larger", number=1)) is None
     assert meant_capability(found, wanted) == TWICE
     assert pick_generic(TWICE, wanted) is None
     assert pick_generic(TWICE, demand("twice", number=1)) is not None

@@ -9,7 +9,8 @@ import pytest
 
 from negotiation.mind import Demand, Offer
 from negotiation.need import Capability, Need
-from negotiation.rules.choice import ChainStep, find_chain, mentioned
+from negotiation.rules.choice import ChainStep, find_chain
+from negotiation.rules.names import mentioned
 from negotiation.rules.rules import RulesMind
 from tests.negotiation.formats import strict
 from tests.negotiation.llm.scripted import Rejected, Tool, failing, meet

@@ -465,6 +465,7 @@ def test_generated_halves_convert_as_their_plans_say(data: st.DataObject) -> Non
     assert not isinstance(plan, Mismatch)
     fit = fit_provider(document, tool)
     assume(isinstance(fit, Fit))
+    assert isinstance(fit, Fit)
     half = provider(document, tool)
     value: Any = data.draw(object_values(source))
     output: Any = data.draw(object_values(renamed(source)))
@@ -472,6 +473,11 @@ def test_generated_halves_convert_as_their_plans_say(data: st.DataObject) -> Non
     calls, response = asyncio.run(answer(half, request, output))
     assert calls == [("t.run", plan.apply(value))]
     assert findings(target, calls[0][1]) == []
+    if fit.judged is not None and response["status"]["code"] == 502:
+        # The capability promises too little, and here it gave less than was agreed.
+        assert "output" not in response
+        assert "/output" in response["status"]["message"]
+        return
     assert findings(document.response_schema, response) == []
     assert findings(source, response["output"]) == []
 
@@ -519,3 +525,58 @@ def test_a_half_that_would_be_too_large_is_not_written() -> None:
     document = read_document(render_document("t.x", given_schema, {}))
     with pytest.raises(HalfError, match="at most 65536"):
         write_half(document, Offer((Capability("t.x", "", takes, {}),)))
+
+
+OPEN_TOOL = Capability("shop.find", "", {"type": "object"}, {"type": "object"})
+WANTED: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "price": {"type": "number", "minimum": 0},
+        "tags": {"type": "array", "items": {"enum": ["new", "old"]}},
+        "size": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+    },
+    "required": ["name", "price"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        ({}, "/output/name is missing"),
+        ({"name": "chair"}, "/output/price is missing"),
+        ({"name": 5, "price": 1}, "/output/name is of type integer, not string"),
+        ({"name": "chair", "price": True}, "/output/price is of type boolean"),
+        ({"name": "chair", "price": -1}, "/output/price is out of its range"),
+        ({"name": "chair", "price": 1, "tags": ["x"]}, "/output/tags/0 is none of"),
+        ({"name": "chair", "price": 1, "size": "big"}, "/output/size has none of"),
+    ],
+)
+async def test_an_output_that_promises_nothing_is_judged_at_run_time(
+    output: dict[str, Any], told: str
+) -> None:
+    document = read_document(render_document("shop.find", {"type": "object"}, WANTED))
+    half = provider(document, OPEN_TOOL)
+    request = json.dumps({"messageId": "m", "input": {}}).encode()
+    _, response = await answer(half, request, output)
+    assert response["status"]["code"] == 502
+    assert told in response["status"]["message"]
+    assert "output" not in response
+    good = {"name": "chair", "price": 2.5, "tags": ["new"], "size": None}
+    _, response = await answer(half, request, {**good, "colour": "red"})
+    assert response["status"]["code"] == 200
+    assert response["output"] == good
+    assert findings(document.response_schema, response) == []
+
+
+def test_what_a_capability_leaves_out_sometimes_is_no_reason_to_refuse() -> None:
+    gives = {**WANTED, "required": ["name"]}
+    document = read_document(render_document("shop.find", {"type": "object"}, WANTED))
+    fit = fit_provider(document, Capability("shop.find", "", {"type": "object"}, gives))
+    assert isinstance(fit, Fit)
+    assert fit.judged is not None
+    # What it never gives is one: nobody would get an answer.
+    gives = {**WANTED, "properties": {"name": {"type": "string"}}, "required": []}
+    fit = fit_provider(document, Capability("shop.find", "", {"type": "object"}, gives))
+    assert isinstance(fit, Mismatch)

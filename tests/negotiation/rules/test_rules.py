@@ -104,7 +104,7 @@ async def test_a_task_whose_schema_is_over_the_limits_cannot_be_proposed() -> No
         "Convert Time",
         "convert-time",
         "please do a ConvertTime now",
-        "call `time.convert_time`, not more",
+        "call `time.convert_time`",
         "请用convert_time转换",
         "convert\ntime",
     ],
@@ -117,22 +117,28 @@ def test_a_name_in_the_requirement_chooses_the_capability(requirement: str) -> N
 def test_names_are_whole_words_and_the_longest_wins() -> None:
     order, orders = tool("shop.order"), tool("shop.order_list", obj({}))
     offer = Offer((order, orders))
-    demand = Demand(Need("give me the order list"), {})
+    demand = Demand(Need("order list"), {})
     assert judge_offer(propose(demand), offer, NOTHING) == Accept()
+    demand = Demand(Need("give me the order list"), {})
+    verdict = judge_offer(propose(demand), offer, NOTHING)
+    assert isinstance(verdict, Reject)
+    assert "`shop.order_list` may change something" in verdict.reason
     demand = Demand(Need("reorder or preordering"), {"zone": "x"})
     verdict = judge_offer(propose(demand), offer, NOTHING)
     assert isinstance(verdict, Reject)
 
 
 def test_a_side_effect_is_never_chosen_by_shape() -> None:
-    demand = Demand(Need("I want one"), {"sku": "P1"})
+    demand = Demand(Need("I want a place in the shop"), {"sku": "P1"})
     verdict = judge_offer(propose(demand), ALL, NOTHING)
     assert isinstance(verdict, Reject)
-    assert "shop.place-order" in verdict.reason
-    assert "put that name into it" in verdict.reason
-    harmless = replace(ORDER, read_only=True)
+    assert "near to it: shop.place-order" in verdict.reason
+    harmless = replace(ORDER, read_only=True, description="Finds a place in a shop.")
     offer = Offer((CONVERT, NOW, harmless))
     assert judge_offer(propose(demand), offer, NOTHING) == Accept()
+    # Words about something else choose nothing, though the data would fit.
+    demand = Demand(Need("how tall is the tower"), {"sku": "P1"})
+    assert isinstance(judge_offer(propose(demand), offer, NOTHING), Reject)
 
 
 def test_two_that_fit_by_shape_are_not_chosen_from() -> None:
@@ -230,13 +236,15 @@ def test_a_candidate_without_schemas_is_countered_when_it_names_something(
     assert verdict.document == own_terms(CONVERT)
 
 
-def test_prose_that_names_nothing_means_the_only_harmless_capability() -> None:
-    verdict = judge_offer("please help", ALL, NOTHING)
+def test_prose_means_the_only_harmless_capability_that_it_is_about() -> None:
+    text = "convert the time"
+    verdict = judge_offer(text, ALL, NOTHING)
     assert isinstance(verdict, Counter)
     assert verdict.document == own_terms(CONVERT)
     offer = Offer((CONVERT, replace(NOW, read_only=True)))
-    assert isinstance(judge_offer("please help", offer, NOTHING), Reject)
-    assert isinstance(judge_offer("please help", Offer((ORDER,)), NOTHING), Reject)
+    assert isinstance(judge_offer(text, offer, NOTHING), Reject)
+    assert isinstance(judge_offer(text, Offer((ORDER,)), NOTHING), Reject)
+    assert isinstance(judge_offer("please help", ALL, NOTHING), Reject)
 
 
 @clause("ANP-36", "ANP-26")

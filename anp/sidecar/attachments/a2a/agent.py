@@ -207,7 +207,9 @@ class A2aService(Service):
             )
         listing = read_tools(self._spec, tools, self._limits)
         self._skills = skills
-        self._listing = ToolListing(listing.capabilities, (*skipped, *listing.skipped))
+        self._listing = replace(
+            listing, skipped=(*skipped, *listing.skipped), title=card.name
+        )
 
     def _choose_interface(self, card: AgentCard) -> None:
         """Leave only the ways of calling that are built and go to the owner's host."""

@@ -77,6 +77,9 @@ class OpenApi:
     server: str
     "The first server's URL, perhaps relative; empty if none is said."
 
+    title: str
+    "The service's name; empty if none is said."
+
 
 def read_openapi(
     document: Any, *, secret_names: frozenset[tuple[str, str]] = frozenset()
@@ -127,7 +130,14 @@ class _Reader:
                 operations.append(self._operation(path, method, item, raw))
             except OpenApiError as exc:
                 skipped.append(f"{where}: {exc}")
-        return OpenApi(tuple(operations), tuple(skipped), self._server())
+        info = self._document.get("info")
+        title = info.get("title") if isinstance(info, dict) else None
+        return OpenApi(
+            tuple(operations),
+            tuple(skipped),
+            self._server(),
+            title if isinstance(title, str) else "",
+        )
 
     def _server(self) -> str:
         servers = self._document.get("servers")

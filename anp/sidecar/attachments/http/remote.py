@@ -128,7 +128,7 @@ class RemoteAttachment(SupervisedAttachment):
             caller=caller,
             deadline=time.time() + deadline - loop.time(),
         )
-        tool = capability.removeprefix(f"{self.name}.")
+        tool = self._tool_of(capability)
         task = self._begin(self._service.call(tool, arguments, context))
         task.add_done_callback(leave)
         try:

@@ -150,8 +150,10 @@ class HttpService(Service):
         for operation in found.operations:
             operations.setdefault(operation.name, operation)
         self._operations = operations
-        self._listing = ToolListing(
-            listing.capabilities, (*found.skipped, *listing.skipped)
+        self._listing = replace(
+            listing,
+            skipped=(*found.skipped, *listing.skipped),
+            title=found.title,
         )
         self._prefix = self._url.path.rstrip("/")
         # An owner who gave no path means the one that the service says is its own.
@@ -214,7 +216,7 @@ def _declared(spec: AttachmentSpec) -> OpenApi:
             operations.append(as_operation(declared))
         except OpenApiError as exc:
             skipped.append(str(exc))
-    return OpenApi(tuple(operations), tuple(skipped), "")
+    return OpenApi(tuple(operations), tuple(skipped), "", "")
 
 
 def _read_file(path: Path, max_size: int) -> bytes:

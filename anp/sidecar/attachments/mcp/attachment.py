@@ -6,11 +6,12 @@ import asyncio
 import json
 import logging
 import math
+import os
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -129,7 +130,7 @@ class McpAttachment(SupervisedAttachment):
         leave = await self._places.take(self._limits.max_calls, timeout=timeout)
         try:
             await self._wait_ready(capability, timeout)
-            tool = capability.removeprefix(f"{self.name}.")
+            tool = self._tool_of(capability)
             context = CallContext(
                 call_id=uuid.uuid4().hex,
                 caller=caller,
@@ -292,12 +293,23 @@ class McpAttachment(SupervisedAttachment):
         server = StdioServerParameters(
             command=command,
             args=args,
-            env=child_environment(self._spec.env),
+            env=self._environment(command),
             cwd=self._spec.cwd,
         )
         errlog = await stack.enter_async_context(drained_pipe(output))
         # Once started, the server has its own copy of the pipe's end.
         return stdio_client(server, errlog=errlog), errlog.close
+
+    def _environment(self, program: str) -> dict[str, str]:
+        """Return the environment of the child.
+
+        The folder of its program comes first in PATH: `npx` needs the `node` beside it.
+        """
+        env = child_environment(self._spec.env)
+        if os.path.isabs(program) and "PATH" not in self._spec.env:
+            folders = [os.path.dirname(program), env.get("PATH", os.defpath)]
+            env["PATH"] = os.pathsep.join(folders)
+        return env
 
     async def _list(self, client: Client) -> None:
         """Read all tools of the server."""
@@ -314,7 +326,10 @@ class McpAttachment(SupervisedAttachment):
             if cursor is None or len(tools) > self._limits.max_tools:
                 break
         self._structured = frozenset(structured)
-        self._listing = read_tools(self._spec, tools, self._limits)
+        info = client.server_info
+        title = info.name if self._spec.url and info is not None else ""
+        listing = read_tools(self._spec, tools, self._limits)
+        self._listing = replace(listing, title=title)
         for reason in self._listing.skipped:
             logger.warning("tool left out attachment=%s tool=%s", self.name, reason)
 

@@ -95,7 +95,7 @@ class PythonAttachment(SupervisedAttachment):
             if child is None:
                 raise LocalError(f"attachment {self.name} is ready without a child")
             number = next(child.numbers)
-            tool = capability.removeprefix(f"{self.name}.")
+            tool = self._tool_of(capability)
             data = _pack(number, {"call": tool, "arguments": arguments})
         except BaseException as exc:
             answer.cancel()
