@@ -54,6 +54,15 @@ MAX_WAITING: Final = 16
 "Answers that wait to be read."
 
 
+OTHER_CAUSES: Final = (
+    "stale:",
+    "revoked",
+    "not allowed",
+    "the protocol cannot be served",
+)
+"Beginnings of a peer's reasons for closing a channel that no code of ours caused."
+
+
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
     """There is no answer to a test request."""
@@ -440,7 +449,11 @@ async def _differences(case: TestCase, actual: bytes, protocol: Protocol) -> lis
 
 
 def _closed(exc: ChannelClosed) -> NoAnswer:
-    """Return the end of a test by a closed channel; raise it when the link was lost."""
-    if not exc.by_peer:
+    """Return the end of a test by a closed channel.
+
+    One that says nothing about the code is raised: the link was lost, or the peer's
+    owner took something away meanwhile.
+    """
+    if not exc.by_peer or exc.detail.startswith(OTHER_CAUSES):
         raise exc
     return NoAnswer(f"the peer closed the channel: {exc.detail[:200]}")

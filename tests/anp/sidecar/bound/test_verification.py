@@ -84,6 +84,16 @@ async def test_a_peer_that_closes_over_a_test_has_failed_it(before: bool) -> Non
     assert await channel.ask() == NoAnswer("the peer closed the channel: no more")
 
 
+@pytest.mark.parametrize(
+    "reason", ["stale: shop.buy is not exposed", "revoked", "not allowed"]
+)
+async def test_what_an_owner_took_away_says_nothing_about_a_test(reason: str) -> None:
+    channel = FakeChannel()
+    channel.happens = [ChannelClosed(reason, by_peer=True)]
+    with pytest.raises(ChannelClosed, match=reason):
+        await channel.ask()
+
+
 @pytest.mark.parametrize("before", [True, False])
 async def test_a_lost_link_says_nothing_about_a_test(before: bool) -> None:
     channel, end = FakeChannel(), ChannelClosed("lost", by_peer=False)
