@@ -20,6 +20,7 @@ from negotiation.need import Need
 from tests.clauses import clause
 from tests.e2e.house import EVIL, House, house_in
 from tests.e2e.raw_peer import RawPeer
+from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -285,6 +286,8 @@ async def test_a_candidate_of_ten_megabytes_closes_the_link(
         await peer.send_meta(proposal("x" * 10 * 1024 * 1024))
         assert await closed(peer) == 1009
     await house.others_are_served()
+    # The peer may see its link end before the daemon has said why.
+    await until(lambda: len(faults(caplog)) >= 1)
     assert len(faults(caplog)) == 1
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import zlib
+from abc import abstractmethod
 from typing import ClassVar
 
 from anp.identity.dids import Identities
@@ -131,9 +132,9 @@ class OnChannels(Attack):
             finally:
                 reading.cancel()
 
+    @abstractmethod
     async def act(self, peer: RawPeer) -> None:
         """Do it once."""
-        raise NotImplementedError
 
 
 class OversizedFrames(OnChannels):

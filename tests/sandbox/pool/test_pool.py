@@ -459,7 +459,7 @@ async def test_when_every_worker_is_busy_another_is_refused() -> None:
         spinning = asyncio.create_task(_failure(module.call("spin", deadline=1)))
         await asyncio.sleep(0)
         failure = await _failure(sandbox.load("other", REQUESTER, origin="rules"))
-        assert (failure.outcome, failure.limit) == ("error", 1)
+        assert (failure.outcome, failure.limit) == ("busy", 1)
         assert (await spinning).outcome == "timeout"
         await sandbox.load("other", REQUESTER, origin="rules")
     finally:
