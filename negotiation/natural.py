@@ -7,7 +7,6 @@ fence. Texts of people or models are read as far as possible.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Set
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Final
 
 from negotiation.document.markdown import MarkdownSection, read_outline
 from negotiation.errors import JsonError
+from negotiation.exact_numbers import write_json
 from negotiation.need import Capability
 from negotiation.schema.values import types_of
 from negotiation.strict_json import Json, parse_json
@@ -165,7 +165,7 @@ def _values(value: Json) -> str:
         )
     ):
         return "\n".join(f"- {name}: {_plain(item)}" for name, item in value.items())
-    text = json.dumps(value, ensure_ascii=False, indent=2)
+    text = write_json(value, ensure_ascii=False, indent=2)
     return f"```json\n{text}\n```"
 
 
@@ -176,4 +176,4 @@ def _is_plain(value: Json) -> bool:
 
 
 def _plain(value: Json) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else write_json(value)

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from anp.cli.output import Settings
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.home.home import Home, find_home
+from negotiation.exact_numbers import read_number, write_json
 
 if TYPE_CHECKING:
     import httpx
@@ -90,7 +91,7 @@ class Client:
 
     def get(self, path: str, **params: str) -> Any:
         """Return the JSON at `path`."""
-        return self._ask("GET", path, params=params).json()
+        return _read(self._ask("GET", path, params=params))
 
     def get_bytes(self, path: str, **params: str) -> bytes:
         """Return the bytes at `path`."""
@@ -101,7 +102,7 @@ class Client:
     ) -> Any:
         """Post JSON and return the answer."""
         data = body if body is not None else {}
-        return self._ask("POST", path, json=data, headers=headers).json()
+        return _read(self._ask("POST", path, json=data, headers=headers))
 
     def call(self, body: dict[str, Any]) -> Any:
         """Call a peer and return the result.
@@ -119,7 +120,7 @@ class Client:
             raise CallError(
                 ErrorKind.INTERRUPTED, "interrupted", may_have_run=True
             ) from None
-        found = answer.json()
+        found = _read(answer)
         if answer.status_code != 202:
             return found
         return self.take_back(found)
@@ -152,20 +153,27 @@ class Client:
                 yield {}
                 for line in answer.iter_lines():
                     if line.startswith("data: "):
-                        yield json.loads(line.removeprefix("data: "))
+                        yield json.loads(
+                            line.removeprefix("data: "), parse_float=read_number
+                        )
         except httpx.HTTPError as exc:
             raise self._unreachable(exc) from exc
 
     def post_bytes(self, path: str, body: bytes, **params: str) -> Any:
         """Post the bytes of a JSON file as they are, and return the answer."""
         headers = {"content-type": "application/json"}
-        return self._ask(
-            "POST", path, content=body, headers=headers, params=params
-        ).json()
+        return _read(
+            self._ask("POST", path, content=body, headers=headers, params=params)
+        )
 
     def _ask(self, method: str, path: str, **options: Any) -> httpx.Response:
         import httpx
 
+        if "json" in options:
+            # The library would round a number such as 12345678901234567.89.
+            options["content"] = write_json(options.pop("json"), ensure_ascii=False)
+            headers = {"content-type": "application/json"}
+            options["headers"] = headers | options.get("headers", {})
         try:
             answer = self._http.request(method, path, **options)
         except httpx.HTTPError as exc:
@@ -193,6 +201,10 @@ class Client:
             f"with: anpd --home {self._home.path} up",
             may_have_run=may_have_run,
         )
+
+
+def _read(answer: httpx.Response) -> Any:
+    return answer.json(parse_float=read_number)
 
 
 def problem_error(problem: Any, *, status: int | None = None) -> CallError:

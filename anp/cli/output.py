@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anp.errors import EXIT_CODES, AnpError, CallError, ConfigError, ErrorKind
+from negotiation.exact_numbers import write_json
 
 __all__ = [
     "Settings",
@@ -99,7 +100,7 @@ def fail(settings: Settings, kind: ErrorKind, detail: str, /, **more: Any) -> in
 
 def print_json(value: Any) -> None:
     """Print one JSON document, with what a terminal would act on as escapes."""
-    print(_escaped(json.dumps(value, ensure_ascii=False, indent=2)))
+    print(_escaped(write_json(value, ensure_ascii=False, indent=2)))
 
 
 def print_bytes(data: bytes) -> None:

@@ -9,7 +9,6 @@ documents are fetched, by hash, from the list's place.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from negotiation.consensus.registry import (
     check_uri,
 )
 from negotiation.errors import JsonError, NegotiationError, SchemaError
+from negotiation.exact_numbers import write_json
 from negotiation.need import Capability
 from negotiation.schema.intake import check_limits
 from negotiation.strict_json import parse_json
@@ -202,7 +202,7 @@ def read_listing(data: bytes) -> ProtocolListing:
 
 
 def _dump(value: Any) -> bytes:
-    return json.dumps(value, sort_keys=True, allow_nan=False).encode("ascii")
+    return write_json(value, sort_keys=True, allow_nan=False).encode("ascii")
 
 
 def _entry_size(protocol: ConsensusProtocol, reached: Sequence[Capability]) -> int:

@@ -21,7 +21,7 @@ from negotiation.rules.names import short_name
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import cut, keywords_of
 from negotiation.schema.mapping import Drop, MappingProof, compare, normal_name
-from negotiation.schema.plan import Mismatch, Plan, PlanError, Reason, values_of
+from negotiation.schema.plan import KEEP, Mismatch, Plan, PlanError, Reason, values_of
 from negotiation.schema.values import contradiction
 from negotiation.strict_json import canonical_json
 
@@ -89,7 +89,7 @@ def fit_requester(document: Document, demand: Demand) -> Fit | Mismatch:
     request = _first(
         layout,
         [
-            (place, _sending(source, place, demand, proof, inferred))
+            (place, _sending(document, source, place, demand, proof))
             for place in layout.request.places
         ],
         source,
@@ -193,10 +193,22 @@ def closed(schema: Schema) -> Schema:
 
 
 def _sending(
-    source: Schema, place: Place, demand: Demand, proof: MappingProof, inferred: bool
+    document: Document,
+    source: Schema,
+    place: Place,
+    demand: Demand,
+    proof: MappingProof,
 ) -> Plan | Mismatch:
     plan = compare(source, place.schema, drop=Drop.NONE, proof=proof)
-    if not inferred or isinstance(plan, Mismatch):
+    if demand.need.input_schema is not None:
+        return plan
+    if isinstance(plan, Mismatch):
+        # A provider that writes a document by rules takes what its capability takes,
+        # also arguments that the schema allows without naming them. Another document
+        # promises no more than the names it has.
+        by_rules = document.input_schema is not None
+        if by_rules and not contradiction(place.schema, demand.arguments):
+            return Plan(KEEP)
         return plan
     try:
         reason = contradiction(place.schema, plan.apply(demand.arguments))

@@ -15,6 +15,7 @@ from typing import Any, Final
 from negotiation.document.fields import Fixed, Mark, Message, Slot
 from negotiation.document.shape import Document, document_hash
 from negotiation.errors import HalfError
+from negotiation.exact_numbers import ExactFloat
 from negotiation.mind import Demand, HalfSource, Side
 from negotiation.need import Schema
 from negotiation.rules.choice import Chain, NoChoice, choose
@@ -119,6 +120,9 @@ def literal(value: Json) -> str:
         return repr(value)
     if isinstance(value, float) and kind is float and math.isfinite(value):
         return repr(value)
+    if isinstance(value, ExactFloat):
+        # A number in source text would be rounded.
+        return f"json.loads({str(value)!r})"
     if isinstance(value, list) and kind is list:
         return "[" + ", ".join(map(literal, value)) + "]"
     names_are_plain = isinstance(value, dict) and all(type(key) is str for key in value)

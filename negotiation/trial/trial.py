@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from negotiation.document.fields import Slot, build_message
 from negotiation.document.message_judge import MessageJudge, says_good
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import HalfError
+from negotiation.exact_numbers import write_json
 from negotiation.mind import HalfRunner, HalfSource, Side, Validator
 from negotiation.need import Schema
 from negotiation.schema.keywords import cut
@@ -266,4 +266,4 @@ def slots() -> dict[Slot, Json]:
 
 def dumped(value: Json) -> bytes:
     """Return `value` as the bytes of a message."""
-    return json.dumps(value, ensure_ascii=False).encode("utf-8")
+    return write_json(value, ensure_ascii=False).encode("utf-8")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import math
 import socket
 from collections import OrderedDict
 from typing import Any
@@ -21,6 +20,7 @@ from jsonschema.exceptions import SchemaError, ValidationError
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from sandbox.exact_numbers import read_number
 from sandbox.patterns.engine import compiled, matches
 from sandbox.patterns.schemas import pattern_faults
 from sandbox.patterns.translation import PatternError
@@ -127,7 +127,7 @@ def _parse(data: bytes) -> Any:
         data.decode("utf-8"),
         object_pairs_hook=_no_repeats,
         parse_constant=_no_constant,
-        parse_float=_finite,
+        parse_float=read_number,
     )
 
 
@@ -140,13 +140,6 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError("a number is out of range")
-    return number
 
 
 def _words(error: ValidationError | SchemaError) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import string
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -94,22 +94,28 @@ def _daemon(home: Home, folder: Path, settings: dict[str, Any]) -> Daemon:
 
 @asynccontextmanager
 async def house_in(
-    folder: Path, *, talks: bool = False, documents: bool = False, **flags: Any
+    folder: Path,
+    *,
+    talks: bool = False,
+    documents: bool = False,
+    more: Mapping[str, str] | None = None,
+    **flags: Any,
 ) -> AsyncIterator[House]:
     """Run both in homes of their own.
 
     Args:
         talks: Whether `chat` of the provider is conversational.
+        more: Further functions of the provider: their sources by name.
         documents: Whether the provider publishes the documents of its capabilities.
         flags: Settings of both by dotted name, with `__` for a dot.
     """
     settings = {name.replace("__", "."): value for name, value in flags.items()}
     name = "made_" + "".join(random.choices(string.ascii_lowercase, k=8))
-    (folder / f"{name}.py").write_text(SOURCE)
+    (folder / f"{name}.py").write_text("\n\n".join([SOURCE, *(more or {}).values()]))
     homes = Home(folder / "caller"), Home(folder / "provider")
     for home in homes:
         home.create()
-    for function in ("twice", "odd", "huge", "count", "chat"):
+    for function in ("twice", "odd", "huge", "count", "chat", *(more or {})):
         save_attachment(
             homes[1].attachments,
             AttachmentSpec(

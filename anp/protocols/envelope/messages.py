@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from calendar import isleap
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from negotiation.errors import JsonError
+from negotiation.exact_numbers import write_json
 from negotiation.strict_json import Json, parse_json
 
 __all__ = [
@@ -330,7 +330,7 @@ def build_message(envelope: EnvelopeMessage, *, max_size: int) -> bytes:
     if metadata:
         value["metadata"] = metadata
     try:
-        text = json.dumps(
+        text = write_json(
             value, ensure_ascii=False, allow_nan=False, separators=(",", ":")
         )
         data = text.encode("utf-8")

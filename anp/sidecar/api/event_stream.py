@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from anp.sidecar.api.answers import fields_of
 from anp.sidecar.api.problems import problem_of
 from anp.sidecar.api.table import Media
 from anp.sidecar.calls.events import Event
+from negotiation.exact_numbers import write_json
 
 __all__ = ["EVENT_STREAM", "event_stream", "frame_of"]
 
@@ -30,7 +30,7 @@ HEARTBEAT: Final = 15.0
 
 def frame_of(event: Event) -> bytes:
     """Return the bytes of an event in a stream."""
-    text = json.dumps(
+    text = write_json(
         event,
         ensure_ascii=True,
         separators=(",", ":"),

@@ -11,7 +11,6 @@ import asyncio
 import base64
 import hashlib
 import hmac
-import json
 import time
 from binascii import Error as Base64Error
 from functools import partial
@@ -32,6 +31,7 @@ from anp.sidecar.attachments.http.service import error_of
 from anp.sidecar.attachments.listing import ToolListing, read_tools
 from anp.sidecar.attachments.spec import AttachmentSpec, read_secret
 from negotiation.errors import JsonError
+from negotiation.exact_numbers import write_json
 
 __all__ = ["CallbackService", "sign"]
 
@@ -88,7 +88,7 @@ class CallbackService(Service):
             "caller": {"did": context.caller},
             "deadline": deadline_text(context),
         }
-        content = json.dumps(body, ensure_ascii=False).encode(errors="replace")
+        content = write_json(body, ensure_ascii=False).encode(errors="replace")
         answer = await self._endpoint.ask(
             "POST",
             self._url,
