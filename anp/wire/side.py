@@ -430,6 +430,11 @@ class Handshake(ABC):
         name = type(message).__name__
         return PeerError(ErrorCode.NOT_ALLOWED, f"{name} in {self._state.name}")
 
+    def end(self, error: PeerError, *, now: Moment) -> None:
+        """End badly without a word: the peer's message could not be read."""
+        if self._goes_on(now):
+            self._fail(error.code, error.detail, silent=True)
+
     def _fail(
         self,
         code: ErrorCode,
@@ -438,6 +443,7 @@ class Handshake(ABC):
         answered: Message | None = None,
         told: str | None = None,
         timed_out: bool = False,
+        silent: bool = False,
     ) -> None:
         """End badly, and answer the message that is at fault, else the peer's hello."""
         self._state = HandshakeState.FAILED
@@ -446,7 +452,7 @@ class Handshake(ABC):
         answered = answered or self._peer_hello
         # A response is never answered, or two sides could go on for ever; and with
         # nothing received there is nothing to answer.
-        if answered is None or isinstance(answered, Response):
+        if silent or answered is None or isinstance(answered, Response):
             return
         self._outgoing.append(
             make_response(

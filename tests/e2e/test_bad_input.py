@@ -100,6 +100,7 @@ async def test_what_is_no_message_is_one_line(
 ) -> None:
     async with house.peer() as peer:
         await peer.say(text)
+        await refused(peer, 403)
         await alive(peer)
         assert len(faults(caplog)) == 1
         await house.others_are_served()

@@ -33,6 +33,7 @@ from anp.wire.messages import (
     MetaProtocol,
     Response,
     SourceHello,
+    UnreadableMessage,
 )
 from anp.wire.moment import Moment
 from anp.wire.replay import HelloMemory
@@ -241,6 +242,28 @@ class Handshakes:
             raise PeerError(ErrorCode.NOT_ALLOWED, "message of an unknown session")
         handshake.receive(message, now=now)
         self._pump(message.session_id, now=now)
+
+    def answer_unreadable(self, error: UnreadableMessage, *, now: Moment) -> None:
+        """Tell the sender of a text that is no message, so that it need not wait.
+
+        A response is never answered, or two sides could go on for ever.
+        """
+        kind, session_id = error.text("type"), error.text("sessionId")
+        if kind == "response":
+            return
+        handshake = self._handshake(session_id)
+        if kind in {"destinationHello", "finished"} and handshake is not None:
+            handshake.end(error, now=now)
+            self._pump(session_id, now=now)
+        self._output.respond(
+            error.code,
+            error.detail,
+            source_did=error.text("destinationDid"),
+            destination_did=error.text("sourceDid"),
+            original_type=kind,
+            original_id=error.text("messageId"),
+            now=now,
+        )
 
     def hold(self, envelope: Envelope, size: int) -> bool:
         """Keep an envelope that overtook the requester's `finished`; False if not."""

@@ -10,7 +10,12 @@ from negotiation.document.reader import read_document
 from negotiation.mind import Accept, Counter, Demand, Offer
 from negotiation.need import Capability, Need
 from negotiation.rules.fit import fit_provider, fit_requester
-from negotiation.rules.rules import judge_offer, judge_reply, propose, published_document
+from negotiation.rules.rules import (
+    judge_offer,
+    judge_reply,
+    propose,
+    published_document,
+)
 from negotiation.schema.plan import Mismatch
 
 NAMED: dict[str, Any] = {

@@ -30,6 +30,7 @@ from anp.sidecar.attachments.http.remote import Service
 from anp.sidecar.attachments.http.service import error_of
 from anp.sidecar.attachments.listing import ToolListing, read_tools
 from anp.sidecar.attachments.spec import AttachmentSpec, read_secret
+from anp.sidecar.attachments.tool_errors import status_in
 from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
 
@@ -148,7 +149,7 @@ def _refused(said: Any) -> ToolError | None:
     error = said.get("error") if isinstance(said, dict) else None
     if not isinstance(error, dict):
         return None
-    code, message = error.get("code"), error.get("message")
-    if not isinstance(code, int) or isinstance(code, bool) or not 400 <= code <= 599:
+    code = status_in(error.get("code"))
+    if code is None:
         return None
-    return ToolError(code, str(message or "the agent gave no reason"))
+    return ToolError(code, str(error.get("message") or "the agent gave no reason"))

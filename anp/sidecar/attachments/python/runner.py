@@ -765,10 +765,13 @@ class Runner:
         words go to the caller, and no others do unless the owner says so.
         """
         code = getattr(error, "code", None)
-        if not isinstance(code, int) or isinstance(code, bool):
-            code = 500
         words = getattr(error, "caller_message", None)
         meant = isinstance(words, str)
+        if not isinstance(code, int) or isinstance(code, bool):
+            # Most documents have no place for a code in words: it precedes the words.
+            if meant and isinstance(code, str) and code and code not in words:
+                words = f"{code}: {words}"
+            code = 500
         if not isinstance(words, str):
             words = f"{type(error).__name__}: {error}"
         ran = not isinstance(error, Failure) or error.ran
