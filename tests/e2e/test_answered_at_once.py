@@ -59,7 +59,19 @@ NEEDED = ["sourceDid", "destinationDid", "verificationMethod", "random", "keySha
 NEEDED += ["cipherSuites", "proof", "sessionId"]
 
 
-UNBAD_KEYS: dict[str, Change] = {
+UNSIGNED: dict[str, Change] = {
+    **{f"no {name}": leave_out(name) for name in NEEDED},
+    **{f"{name} is 7": put(name, 7) for name in NEEDED},
+    **{f"{name} is null": put(name, None) for name in NEEDED},
+    **{f"{name} is a list of lists": put(name, [[]]) for name in NEEDED},
+    "bad signature": put("random", "0" * 64),
+    "no signature": put("proof.proofValue", ""),
+    "a signature that is no base64": put("proof.proofValue", "!" * 86),
+    "a long signature": put("proof.proofValue", "A" * 20_000),
+}
+"Changes that break the signature, or of it: the answer is 403."
+
+BAD_KEYS: dict[str, Change] = {
     "an unknown version": put("supportedVersions", ["9.9"]),
     "no versions": put("supportedVersions", []),
     "an unknown cipher suite": put("cipherSuites", ["TLS_NONE"]),
