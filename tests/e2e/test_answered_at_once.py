@@ -112,7 +112,7 @@ TAKEN: dict[str, Change] = {
 
 TIMES = {"an hour ago": -3600, "in an hour": 3600}
 
-TEXTS = {
+TEXTS: dict[str, str | bytes] = {
     "no JSON": "no JSON",
     "cut": '{"type": "sourceHello", "sourceDid": ',
     "a list": "[]",

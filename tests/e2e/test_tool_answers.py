@@ -12,8 +12,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from anp.sidecar.home.home import Home
 from tests.e2e.daemons import Anpd
-from tests.e2e.owner import owner_client
+from tests.e2e.owner import owner_client, owner_headers
 
 SHOP = """
 def same(value):
@@ -54,7 +55,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Anpd, Anpd]
             *("attach", "python", "--expose", "*", f"answers_shop:{name}"), cwd=folder
         )
     provider.ok(
-        *("attach", "mcp", "tool", "--expose", "*", "--"),
+        *("attach", "mcp", "--name", "tool", "--expose", "*", "--"),
         *(sys.executable, str(SERVER), str(state)),
     )
     with provider.up(), Anpd(folder / "caller").up() as caller:
@@ -64,7 +65,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Anpd, Anpd]
 def test_the_command_line_keeps_numbers(pair: tuple[Anpd, Anpd]) -> None:
     caller, provider = pair
     data = f'{{"value": {NUMBERS}}}'
-    ended = caller.ok("--json", "call", provider.address, "same", "-d", data)
+    ended = caller.ok("call", provider.address, "same", "-d", data, "--json")
     shown = "".join(ended.stdout.split())
     assert NUMBERS in shown
 
@@ -111,18 +112,15 @@ def test_a_tools_own_code_reaches_the_caller(
 
 
 def test_loopback_answers_nearly_as_fast_as_the_socket(tmp_path: Path) -> None:
-    daemon = Anpd(tmp_path / "home", ANPD_LISTEN_API_PORT="0")
+    daemon = Anpd(tmp_path / "home", listen__api_port="0")
     with daemon.up():
-        known = json.loads((daemon.home / "run" / "api.json").read_text())
-        token = Path(known["token_file"]).read_text().strip()
-        headers = {"authorization": f"Bearer {token}"}
-        by_socket = httpx.HTTPTransport(uds=known["socket"])
+        url = Home(daemon.home).read_api().api_url
+        assert url is not None
+        over_tcp = httpx.Client(base_url=url, headers=owner_headers(daemon.home))
         seconds = []
-        for transport, url in ((by_socket, "http://anpd"), (None, known["api_url"])):
-            with httpx.Client(
-                transport=transport, base_url=url, headers=headers, trust_env=False
-            ) as api:
-                taken = []
+        for client in (owner_client(daemon.home), over_tcp):
+            taken = []
+            with client as api:
                 for _ in range(100):
                     start = time.perf_counter()
                     assert api.get("/v1/peers").status_code == 200

@@ -249,7 +249,7 @@ class Handshakes:
         A response is never answered, or two sides could go on for ever.
         """
         kind, session_id = error.text("type"), error.text("sessionId")
-        if kind == "response":
+        if kind == "response" or self._output.closing:
             return
         handshake = self._handshake(session_id)
         if kind in {"destinationHello", "finished"} and handshake is not None:

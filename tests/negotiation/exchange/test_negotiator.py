@@ -542,7 +542,7 @@ async def test_noise_is_logged_and_does_not_disturb(
 ) -> None:
     peer, end = pipe()
     task = start(Role.PROVIDER, end, ScriptedMind(Accept()))
-    await peer.send(b"\xff")
+    await peer.send(b"")
     await peer.say({"action": "secretAction"})
     await peer.say(turn(1, "negotiating", TEXT))
     assert (await peer.hear())["sequenceId"] == 2

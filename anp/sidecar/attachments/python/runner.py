@@ -769,7 +769,7 @@ class Runner:
         meant = isinstance(words, str)
         if not isinstance(code, int) or isinstance(code, bool):
             # Most documents have no place for a code in words: it precedes the words.
-            if meant and isinstance(code, str) and code and code not in words:
+            if isinstance(words, str) and isinstance(code, str) and code not in words:
                 words = f"{code}: {words}"
             code = 500
         if not isinstance(words, str):
