@@ -264,6 +264,7 @@ class CandidateFinder:
         key = target.did, need_key(demand.need), shape
         known = self._picks.get(key)
         documents: list[Listed] = []
+        meant: Capability | None = None
         if known is not None and known[0] is listing:
             generic = known[1]
         else:
@@ -281,7 +282,7 @@ class CandidateFinder:
             if not self.is_misfit(target, one.uri, demand):
                 made = await self._document(target, one.uri, one.hash, demand)
                 if made is not None:
-                    found[one.uri] = made
+                    found[one.uri] = _told(made, one)
         if not found:
             # The next call with such data need not think about it again.
             _keep(self._picks, key, (listing, generic))
@@ -337,7 +338,7 @@ class CandidateFinder:
                 f"there is no code here for {uri[:200]!r} and this need: its protocol "
                 "text does not fit the need, is revoked, or cannot be fetched",
             )
-        return made
+        return made if listed is None else _told(made, listed)
 
     # Halves.
 
@@ -403,6 +404,13 @@ class CandidateFinder:
             logger.info("bundle does not serve uri=%s reason=%r", uri, problems[0])
             return None
         return DocumentCandidate(uri, text, replace(half, samples=found.samples))
+
+
+def _told(made: DocumentCandidate, listed: Listed) -> DocumentCandidate:
+    """Return a protocol with the one capability that its peer says it calls."""
+    if len(listed.capabilities) != 1 or listed.hash != document_hash(made.text):
+        return made
+    return replace(made, capability=listed.capabilities[0].name)
 
 
 def _keep(kept: OrderedDict[_Key, _Found], key: _Key, value: _Found) -> None:
