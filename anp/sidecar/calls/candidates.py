@@ -177,8 +177,10 @@ class CandidateFinder:
             self._store.is_revoked, published.hash, target.did
         ):
             return None
-        if demand.need.input_schema is None:
-            await self._check_data(published.capability, demand.arguments)
+        if demand.need.input_schema is None and not await self._takes(
+            published.capability, demand.arguments
+        ):
+            return None
         try:
             half = await self._workshop.prepare(
                 text, wanted, mind=RulesMind(), name=_occasion()
@@ -192,17 +194,20 @@ class CandidateFinder:
             return None
         return DocumentCandidate(None, text, half, published.capability.name)
 
-    async def _check_data(self, capability: Capability, arguments: Json) -> None:
-        """Refuse data that surely is not what a capability takes.
+    async def _takes(self, capability: Capability, arguments: Json) -> bool:
+        """Return whether a capability takes data as it is.
 
         Data with names that the capability does not know may mean the same in other
         words, which only a negotiation finds out.
+
+        Raises:
+            CallError: `usage`, the data surely is not what the capability takes.
         """
         findings = await self._workshop.validator.validate(
             capability.input_schema, arguments
         )
         if not findings:
-            return
+            return True
         taken = keywords_of(capability.input_schema).get("properties", {})
         missing = set(keywords_of(capability.input_schema).get("required", ()))
         given = set(arguments) if isinstance(arguments, dict) else set()
@@ -211,6 +216,7 @@ class CandidateFinder:
                 ErrorKind.USAGE,
                 f"{capability.name} does not take this input: {'; '.join(findings)}",
             )
+        return False
 
     def does_not_serve(self, target: LinkTarget, uri: str, demand: Demand) -> None:
         """Remember that a protocol does not know what a need asks for at a peer."""
