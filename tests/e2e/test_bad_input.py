@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from websockets.exceptions import ConnectionClosed
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.calls.caller import CallRequest
@@ -123,6 +124,9 @@ async def test_many_faults_close_the_link_and_fill_no_log(
 ) -> None:
     async with house.peer() as peer:
         await peer.say(*["no JSON"] * 40)
+        with pytest.raises(ConnectionClosed):
+            while True:
+                await refused(peer, 403)
         assert await closed(peer) == 1008
     await house.others_are_served()
     assert len(faults(caplog)) == 8
