@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from anp.channel.core.memory import Memory
 from anp.channel.core.pace import Pace
 from anp.channel.core.shares import NoPlace, Place, ShareLimits, Shares, address_key
 from anp.channel.stranger_work import StrangerWork
@@ -23,8 +24,12 @@ __all__ = ["Admission", "DoorSocket", "Guest", "Occupancy"]
 
 logger = logging.getLogger(__name__)
 
-DOOR_PATIENCE = 1.0
-"Seconds that a connection has for its handshake when others wait for its place."
+DOOR_PATIENCE = 0.5
+"""Seconds that a connection has for its handshake when others wait for its place, and
+all the places at the door that its address had for nothing of late count as well."""
+
+DOOR_MEMORY = 60.0
+"Seconds after which what an address had for nothing counts for half as much."
 
 CONNECTIONS = 50.0, 200
 "Connections that one address may open in a second, and at once."
@@ -178,9 +183,11 @@ class Admission:
     ) -> None:
         self._clock = clock
         door, links = _shares(max_connections)
+        self._wasted = Memory(DOOR_MEMORY)
         self._door = Shares[Guest](
             door,
             silence=lambda guest: self._clock() - guest.began,
+            debt=lambda address: self._wasted.of(address, now=self._clock()),
         )
         self._links = Shares[Guest](
             links,
@@ -208,6 +215,7 @@ class Admission:
         except NoPlace:
             return False
         if gone is not None:
+            self._blame(gone)
             gone.place = None
             gone.hang_up()
         self._guests[peername[:2]] = guest
@@ -248,8 +256,15 @@ class Admission:
         """Take back the place of a connection that has ended."""
         guest = self._guests.pop(peername[:2], None)
         if guest is not None and guest.place is not None:
+            if not guest.proved:
+                self._blame(guest)
             (self._links if guest.proved else self._door).leave(guest.place)
             guest.place = None
+
+    def _blame(self, guest: Guest) -> None:
+        """Count the time of a connection that ends without a handshake."""
+        now = self._clock()
+        self._wasted.add(guest.address, now - guest.began, now=now)
 
     @property
     def occupancy(self) -> Occupancy:
