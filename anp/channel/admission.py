@@ -37,11 +37,8 @@ CONNECTIONS = 50.0, 200
 HANDSHAKES = 50.0, 400
 "Handshakes that one address may begin in a second, and at once."
 
-BYTES = 8.0 * 1024 * 1024, 128 * 1024 * 1024
-"Bytes of messages that unlisted peers at one address may send in a second, at once."
-
-MESSAGE_OVERHEAD = 4096
-"Bytes that every message counts for beside its own: a small one costs work, too."
+BYTE_COST = 0.00000001
+"Seconds that a byte of a message counts for what the WebSocket did with it."
 
 TASK_COST = 0.0002
 "Seconds that a turn of a task counts beside its work: the rounds that wake it up."
@@ -134,12 +131,9 @@ class Guest:
         """Count a handshake; return the seconds for which it has to wait."""
         return self.admission.handshake_wait(self)
 
-    def message_wait(self, size: int) -> float:
-        """Count a message; return the seconds for which nothing more is read.
-
-        Only strangers wait, so that none of them has all of the daemon's time.
-        """
-        return self.admission.message_wait(self, size)
+    def read(self, size: int) -> None:
+        """Count a message of `size` bytes; those of strangers wait for their turn."""
+        self.worked(size * BYTE_COST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +190,6 @@ class Admission:
         self._guests: dict[tuple[Any, ...], Guest] = {}
         self._connections = Pace(*CONNECTIONS)
         self._handshakes = Pace(*HANDSHAKES)
-        self._bytes = Pace(*BYTES)
         self.work = StrangerWork()
 
     def limit(self, max_connections: int) -> None:
@@ -244,13 +237,6 @@ class Admission:
     def handshake_wait(self, guest: Guest) -> float:
         """See `Guest.handshake_wait`."""
         return self._handshakes.reserve(guest.address, now=self._clock())
-
-    def message_wait(self, guest: Guest, size: int) -> float:
-        """See `Guest.message_wait`."""
-        if guest.place is not None and guest.place.listed:
-            return 0.0
-        count = size + MESSAGE_OVERHEAD
-        return self._bytes.reserve(guest.address, now=self._clock(), count=count)
 
     def left(self, peername: tuple[Any, ...]) -> None:
         """Take back the place of a connection that has ended."""
