@@ -12,10 +12,10 @@ from typer.exceptions import Abort, TyperException
 
 from anp.cli.commands import (
     attachments,
+    calls,
     configuration,
     daemon,
     identity,
-    live,
     negotiations,
     operation,
     peers,
@@ -79,7 +79,7 @@ for group in (
     attachments,
     identity,
     negotiations,
-    live,
+    calls,
     servers,
     protocol_actions,
     peers,

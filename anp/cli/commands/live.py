@@ -1,4 +1,4 @@
-"""tap, negotiations watch, and the progress of a call: live events as lines."""
+"""negotiations watch, and the progress of a call: live events as lines."""
 
 from __future__ import annotations
 
@@ -12,20 +12,9 @@ from anp.cli.client import Client, client_of, problem_error, segment
 from anp.cli.commands.negotiations import negotiations_app
 from anp.cli.output import progress, visible, when
 
-__all__ = ["follow_call", "line_of", "register"]
+__all__ = ["event_line", "follow_call", "line_of"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file; `negotiations watch` is there on import."""
-    app.command("tap")(tap)
-
-
-def tap(context: typer.Context, as_json: Json = False) -> None:
-    """Print the events of the daemon as they happen, until Ctrl-C."""
-    client = client_of(context)
-    _print(client.events("/v1/events"), as_json=as_json)
 
 
 @negotiations_app.command("watch")
@@ -120,14 +109,15 @@ def _negotiations(
 
 def _print(events: Iterable[dict[str, Any]], *, as_json: bool) -> None:
     for event in events:
-        if not event:
-            continue
-        if as_json:
-            print(json.dumps(event), flush=True)
-            continue
-        data = {name: value for name, value in event["data"].items() if value != ""}
-        about = " ".join(f"{name}={_short(value)}" for name, value in data.items())
-        print(f"{when(event['at'])}  {event['type']:<20} {about}", flush=True)
+        if event:
+            print(json.dumps(event) if as_json else event_line(event), flush=True)
+
+
+def event_line(event: dict[str, Any]) -> str:
+    """Return any event on one line, for people."""
+    data = {name: value for name, value in event["data"].items() if value != ""}
+    about = " ".join(f"{name}={_short(value)}" for name, value in data.items())
+    return f"{when(event['at'])}  {event['type']:<20} {about}"
 
 
 def _short(value: object) -> str:

@@ -1,0 +1,165 @@
+"""calls list, tap: the calls that were made and served, and those that end now."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import Annotated, Any
+
+import typer
+
+from anp.cli.client import client_of
+from anp.cli.commands.live import event_line
+from anp.cli.options import Json
+from anp.cli.output import Column, print_list, visible, when
+from anp.errors import CallError, ErrorKind
+
+__all__ = ["call_line", "calls_app", "register"]
+
+UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+"Seconds of each unit of a duration."
+
+calls_app = typer.Typer(
+    no_args_is_help=True, help="Calls that your agent made and served."
+)
+
+Lines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.add_typer(calls_app, name="calls")
+    app.command("tap")(tap)
+
+
+@calls_app.command("list")
+def list_calls(
+    context: typer.Context,
+    made: Annotated[
+        bool, typer.Option("--made", help="Only calls that your agent made.")
+    ] = False,
+    served: Annotated[
+        bool, typer.Option("--served", help="Only calls of peers, refused ones too.")
+    ] = False,
+    peer: Annotated[str, typer.Option(help="Only with this peer.")] = "",
+    capability: Annotated[str, typer.Option(help="Only of this capability.")] = "",
+    protocol: Annotated[
+        str,
+        typer.Option(help="Only through this one: URI, hash or its beginning."),
+    ] = "",
+    outcome: Annotated[
+        str, typer.Option(help="Only with this outcome; failed is all but good ones.")
+    ] = "",
+    since: Annotated[str, typer.Option(help="Only the last 90s, 30m, 12h or 7d.")] = "",
+    limit: Annotated[
+        int, typer.Option(min=1, max=1000, help="Most calls in a page.")
+    ] = 50,
+    after: Annotated[
+        str,
+        typer.Option(
+            help="Start after this place, which the page before printed at its end."
+        ),
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """List calls in both directions, the latest first, a page at a time."""
+    if made and served:
+        made = served = False
+    client = client_of(context)
+    options = {
+        "direction": "made" if made else "served" if served else "",
+        "peer": peer,
+        "capability": capability,
+        "protocol": protocol,
+        "outcome": outcome,
+        "since": _since(since),
+    }
+    found: list[dict[str, Any]] = []
+    more: str | None = after
+    while more is not None and len(found) < limit:
+        wanted = {**options, "limit": str(limit - len(found)), "after": more}
+        page = client.get(
+            "/v1/calls", **{name: value for name, value in wanted.items() if value}
+        )
+        found += page["calls"]
+        more = page["next"]
+    columns: dict[str, Column] = {
+        "TIME": lambda one: when(one["at"]),
+        "DIRECTION": "direction",
+        "OUTCOME": _outcome,
+        "MS": lambda one: f"{one['ms']:.0f}",
+        "CAPABILITY": lambda one: one["capability"] or one["need"] or "-",
+        "PROTOCOL": _protocol,
+        "SOURCE": "source",
+        "MODEL CALLS": _model_calls,
+        "PEER": lambda one: one["peer"] or one["asked"] or "-",
+        "REASON": lambda one: one["reason"] or "-",
+    }
+    notes = [] if more is None else [f"next page: the same command with --after {more}"]
+    answer = {"calls": found, "next": more}
+    print_list(answer, found, columns, as_json=as_json, notes=notes)
+
+
+def tap(
+    context: typer.Context,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All events, not only calls that end.")
+    ] = False,
+    as_json: Lines = False,
+) -> None:
+    """Print each call as it ends, made or served, until Ctrl-C."""
+    for event in client_of(context).events("/v1/events"):
+        if not event:
+            continue
+        is_call = event["type"] in {"call.made", "call.served"}
+        if is_call and not everything:
+            told = {name: one for name, one in event["data"].items() if name != "call"}
+            print(json.dumps(told) if as_json else call_line(told), flush=True)
+        elif everything:
+            print(json.dumps(event) if as_json else event_line(event), flush=True)
+
+
+def call_line(one: dict[str, Any]) -> str:
+    """Return a call on one line, for people."""
+    arrow = "->" if one["direction"] == "made" else "<-"
+    words = [
+        when(one["at"]),
+        f"{one['direction']:<6}",
+        f"{_outcome(one):<17}",
+        f"{one['ms']:7.0f} ms",
+        one["capability"] or one["need"] or "-",
+        arrow,
+        one["peer"] or one["asked"] or "-",
+        f"{one['source']} {_protocol(one)}",
+    ]
+    if one["reason"]:
+        words.append(one["reason"])
+    return visible("  ".join(words))
+
+
+def _outcome(one: dict[str, Any]) -> str:
+    times = f" x{one['count']}" if one["count"] > 1 else ""
+    return f"{one['outcome']}{times}"
+
+
+def _protocol(one: dict[str, Any]) -> str:
+    return str(one["uri"] or (one["protocol"] or "-")[:12])
+
+
+def _model_calls(one: dict[str, Any]) -> str:
+    """Return our model calls, and the peer's where it told them."""
+    peers = one["peer_llm_calls"]
+    return f"{one['llm_calls']}" if peers is None else f"{one['llm_calls']}+{peers}"
+
+
+def _since(text: str) -> str:
+    """Return the time that lies a duration back, as the API reads it."""
+    if not text:
+        return ""
+    found = re.fullmatch(r"(\d{1,9})([smhd])", text)
+    if found is None:
+        raise CallError(
+            ErrorKind.USAGE, f"--since {text}: give a duration such as 90s, 30m or 7d"
+        )
+    return str(max(0, int(time.time()) - int(found[1]) * UNITS[found[2]]))
