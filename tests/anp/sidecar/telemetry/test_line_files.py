@@ -77,8 +77,8 @@ def test_old_lines_go_and_newer_ones_stay_also_after_a_restart(tmp_path: Path) -
     files.prune()
     files.append(lines(clock, 2))
     assert read(files) == [2, 1]
-    _age(tmp_path, clock, days=(9.0, 7.0))
     clock.now += 7 * DAY
+    _age(tmp_path, clock, days=(9.0, 7.0))
     again = series(tmp_path, clock)
     again.prune()
     assert read(again) == [2]
