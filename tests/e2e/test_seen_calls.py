@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,11 +17,11 @@ import pytest
 from anp.errors import CallError
 from anp.protocols.envelope import ENVELOPE_URI
 from anp.sidecar.calls.caller import CallRequest, Mode
-from anp.sidecar.config.settings import AccessLogConfig
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.telemetry.call_entry import CallEntry
 from negotiation.need import Need
 from tests.e2e.daemons import Anpd
+from tests.e2e.forks import fork
 from tests.e2e.house import House, house_in
 from tests.e2e.owner import owner_api
 
@@ -105,3 +106,123 @@ async def test_both_sides_log_the_same_calls(tmp_path: Path) -> None:
             )
             assert SECRET.encode() not in written
             assert written.count(b"\n") == len(await listed(daemon))
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Anpd, Anpd]]:
+    """Two fresh daemons with default settings, one of them with one attachment."""
+    folder = tmp_path_factory.mktemp("fresh")
+    (folder / "seen_shop.py").write_text(
+        "def get_product(product_id: str) -> dict[str, str]:\n"
+        "    if product_id == 'none':\n"
+        "        raise ValueError(product_id)\n"
+        "    return {'title': 'Tea'}\n"
+    )
+    provider = Anpd(folder / "provider", consensus__use="true")
+    provider.ok(
+        *("attach", "python", "--name", "shop", "--expose", "*"),
+        "seen_shop:get_product",
+        cwd=folder,
+    )
+    with provider.up(), Anpd(folder / "caller", consensus__use="true").up() as caller:
+        yield caller, provider
+
+
+@contextlib.contextmanager
+def tapped(anpd: Anpd, place: Path, *args: str) -> Iterator[Iterator[str]]:
+    """Run `anpd tap` for a block, and give its lines as they come."""
+    printed, complained = place.with_suffix(".out"), place.with_suffix(".err")
+    with (
+        Path(os.devnull).open("rb") as nothing,
+        printed.open("wb") as out,
+        complained.open("wb") as err,
+    ):
+        process = fork(
+            ["--home", str(anpd.home), "tap", *args],
+            env=dict(os.environ),
+            streams=(nothing, out, err),
+        )
+    try:
+        next(lines_of(complained))
+        yield lines_of(printed)
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 130
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """Give the lines of a file that grows."""
+    limit = time.monotonic() + 30
+    with path.open() as stream:
+        while time.monotonic() < limit:
+            line = stream.readline()
+            if line.endswith("\n"):
+                yield line
+            else:
+                time.sleep(0.02)
+    raise AssertionError(f"no line in {path}")
+
+
+def said(ended: Any) -> list[list[str]]:
+    """Return the rows of a list that a command printed, without its head."""
+    return [line.split() for line in ended.stdout.splitlines()[1:]]
+
+
+def test_first_sight_after_one_call(fresh: tuple[Anpd, Anpd]) -> None:
+    caller, provider = fresh
+    caller.ok("call", provider.address, "get_product", "-d", '{"product_id": "7"}')
+    for one, role, direction in (
+        (caller, "requester", "made"),
+        (provider, "provider", "served"),
+    ):
+        peer = (provider if one is caller else caller).did
+        protocols = one.ok("protocols", "list")
+        row = next(row for row in said(protocols) if row[1] == role)
+        assert row[2:4] == ["active", "shop.get_product"]
+        shown = one.ok("protocols", "show", row[0]).stdout
+        assert "shop.get_product" in shown
+        assert "latest calls:" in shown
+        calls = one.ok("calls", "list")
+        (call,) = [row for row in said(calls) if direction in row]
+        assert {"ok", "shop.get_product", row[0], "published", peer} <= set(call)
+        peers = one.ok("peers", "list")
+        assert peer in peers.stdout
+        for name, ended in (
+            ("protocols list", protocols.stdout),
+            ("protocols show", shown),
+            ("calls list", calls.stdout),
+            ("peers list", peers.stdout),
+        ):
+            print(f"--- {role}: anpd {name}\n{ended}")
+
+
+def test_tap_follows_both_directions(fresh: tuple[Anpd, Anpd], tmp_path: Path) -> None:
+    caller, provider = fresh
+    good = ("call", provider.address, "get_product", "-d", '{"product_id": "7"}')
+    bad = ("call", provider.address, "get_product", "-d", '{"product_id": "none"}')
+    with (
+        tapped(caller, tmp_path / "ours", "--json") as ours,
+        tapped(provider, tmp_path / "theirs", "--json") as theirs,
+        tapped(provider, tmp_path / "lines") as lines,
+    ):
+        caller.ok(*good)
+        assert caller.run(*bad).code == 10
+        made = [json.loads(next(ours)) for _ in range(2)]
+        served = [json.loads(next(theirs)) for _ in range(2)]
+        told = [next(lines) for _ in range(2)]
+    assert [one["outcome"] for one in made] == ["ok", "application_error"]
+    assert [one["outcome"] for one in served] == ["ok", "application_error"]
+    assert [one["direction"] for one in made + served] == [
+        *["made"] * 2,
+        *["served"] * 2,
+    ]
+    assert {one["capability"] for one in made + served} == {"shop.get_product"}
+    assert all("shop.get_product  <-  " in line for line in told)
+    # The list has what `tap` printed.
+    kept = provider.ok("calls", "list", "--served", "--limit", "2", "--json").json()
+    assert kept["calls"] == served[::-1]
+    failed = provider.ok("calls", "list", "--outcome", "failed", "--json").json()
+    assert [one["id"] for one in failed["calls"]] == [served[1]["id"]]
+    assert failed["calls"][0]["reason"] == "the capability answered 500"
+    for wrong in ("1y", "x"):
+        assert provider.run("calls", "list", "--since", wrong).code == 2

@@ -10,12 +10,20 @@ from typing import Annotated, Any
 import typer
 
 from anp.cli.client import client_of
-from anp.cli.commands.live import event_line
 from anp.cli.options import Json
-from anp.cli.output import Column, print_list, visible, when
+from anp.cli.output import (
+    Column,
+    call_line,
+    event_line,
+    outcome_of,
+    print_list,
+    progress,
+    protocol_of,
+    when,
+)
 from anp.errors import CallError, ErrorKind
 
-__all__ = ["call_line", "calls_app", "register"]
+__all__ = ["calls_app", "register"]
 
 UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 "Seconds of each unit of a duration."
@@ -87,10 +95,10 @@ def list_calls(
     columns: dict[str, Column] = {
         "TIME": lambda one: when(one["at"]),
         "DIRECTION": "direction",
-        "OUTCOME": _outcome,
+        "OUTCOME": outcome_of,
         "MS": lambda one: f"{one['ms']:.0f}",
         "CAPABILITY": lambda one: one["capability"] or one["need"] or "-",
-        "PROTOCOL": _protocol,
+        "PROTOCOL": protocol_of,
         "SOURCE": "source",
         "MODEL CALLS": _model_calls,
         "PEER": lambda one: one["peer"] or one["asked"] or "-",
@@ -111,6 +119,7 @@ def tap(
     """Print each call as it ends, made or served, until Ctrl-C."""
     for event in client_of(context).events("/v1/events"):
         if not event:
+            progress("following calls; Ctrl-C ends")
             continue
         is_call = event["type"] in {"call.made", "call.served"}
         if is_call and not everything:
@@ -118,33 +127,6 @@ def tap(
             print(json.dumps(told) if as_json else call_line(told), flush=True)
         elif everything:
             print(json.dumps(event) if as_json else event_line(event), flush=True)
-
-
-def call_line(one: dict[str, Any]) -> str:
-    """Return a call on one line, for people."""
-    arrow = "->" if one["direction"] == "made" else "<-"
-    words = [
-        when(one["at"]),
-        f"{one['direction']:<6}",
-        f"{_outcome(one):<17}",
-        f"{one['ms']:7.0f} ms",
-        one["capability"] or one["need"] or "-",
-        arrow,
-        one["peer"] or one["asked"] or "-",
-        f"{one['source']} {_protocol(one)}",
-    ]
-    if one["reason"]:
-        words.append(one["reason"])
-    return visible("  ".join(words))
-
-
-def _outcome(one: dict[str, Any]) -> str:
-    times = f" x{one['count']}" if one["count"] > 1 else ""
-    return f"{one['outcome']}{times}"
-
-
-def _protocol(one: dict[str, Any]) -> str:
-    return str(one["uri"] or (one["protocol"] or "-")[:12])
 
 
 def _model_calls(one: dict[str, Any]) -> str:

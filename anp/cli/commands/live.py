@@ -10,14 +10,18 @@ import typer
 
 from anp.cli.client import Client, client_of, problem_error, segment
 from anp.cli.commands.negotiations import negotiations_app
-from anp.cli.output import progress, visible, when
+from anp.cli.output import event_line, progress
 
-__all__ = ["event_line", "follow_call", "line_of"]
+__all__ = ["follow_call", "line_of", "register"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
 
 
-@negotiations_app.command("watch")
+def register(app: typer.Typer) -> None:
+    """Add the command of this file to its group, which `app` has already."""
+    negotiations_app.command("watch")(watch_negotiations)
+
+
 def watch_negotiations(
     context: typer.Context,
     negotiation: Annotated[
@@ -111,15 +115,3 @@ def _print(events: Iterable[dict[str, Any]], *, as_json: bool) -> None:
     for event in events:
         if event:
             print(json.dumps(event) if as_json else event_line(event), flush=True)
-
-
-def event_line(event: dict[str, Any]) -> str:
-    """Return any event on one line, for people."""
-    data = {name: value for name, value in event["data"].items() if value != ""}
-    about = " ".join(f"{name}={_short(value)}" for name, value in data.items())
-    return f"{when(event['at'])}  {event['type']:<20} {about}"
-
-
-def _short(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return visible(text if len(text) <= 80 else f"{text[:77]}...")
