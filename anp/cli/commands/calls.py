@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from typing import Annotated, Any
 
 import typer
 
 from anp.cli.client import client_of
+from anp.cli.commands.protocol_actions import seconds_of
 from anp.cli.options import Json
 from anp.cli.output import (
     Column,
@@ -21,12 +21,8 @@ from anp.cli.output import (
     protocol_of,
     when,
 )
-from anp.errors import CallError, ErrorKind
 
 __all__ = ["calls_app", "register"]
-
-UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-"Seconds of each unit of a duration."
 
 calls_app = typer.Typer(
     no_args_is_help=True, help="Calls that your agent made and served."
@@ -135,13 +131,6 @@ def _model_calls(one: dict[str, Any]) -> str:
     return f"{one['llm_calls']}" if peers is None else f"{one['llm_calls']}+{peers}"
 
 
-def _since(text: str) -> str:
-    """Return the time that lies a duration back, as the API reads it."""
-    if not text:
-        return ""
-    found = re.fullmatch(r"(\d{1,9})([smhd])", text)
-    if found is None:
-        raise CallError(
-            ErrorKind.USAGE, f"--since {text}: give a duration such as 90s, 30m or 7d"
-        )
-    return str(max(0, int(time.time()) - int(found[1]) * UNITS[found[2]]))
+def _since(age: str) -> str:
+    """Return the time that lies an age back, as the API reads it."""
+    return str(max(0, int(time.time() - seconds_of(age)))) if age else ""
