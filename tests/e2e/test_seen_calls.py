@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,17 @@ import pytest
 
 from anp.errors import CallError
 from anp.protocols.envelope import ENVELOPE_URI
-from anp.sidecar.calls.caller import CallRequest, Mode
+from anp.sidecar.calls.caller import CallRequest, CallResult, Mode
 from anp.sidecar.daemon import Daemon
+from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.telemetry.call_entry import CallEntry
+from cache.records.peers import PeerState
 from negotiation.need import Need
 from tests.e2e.daemons import Anpd
 from tests.e2e.forks import fork
 from tests.e2e.house import House, house_in
 from tests.e2e.owner import owner_api
+from tests.e2e.test_gate import Shop, shop_in
 
 SECRET = "the-secret-word"
 
@@ -226,3 +230,58 @@ def test_tap_follows_both_directions(fresh: tuple[Anpd, Anpd], tmp_path: Path) -
     assert failed["calls"][0]["reason"] == "the capability answered 500"
     for wrong in ("1y", "x"):
         assert provider.run("calls", "list", "--since", wrong).code == 2
+
+
+async def seen_at(shop: Shop, number: int) -> tuple[str, str | None]:
+    """Return outcome and capability of the call number `number` at the provider."""
+    async with asyncio.timeout(10):
+        # A provider ends a negotiation a moment after its peer knows the end.
+        found = await listed(shop.provider, direction="served")
+        while len(found) < number:
+            await asyncio.sleep(0.02)
+            found = await listed(shop.provider, direction="served")
+    assert len(found) == number
+    return found[0]["outcome"], found[0]["capability"]
+
+
+async def test_the_provider_sees_what_it_refuses(tmp_path: Path) -> None:
+    async with shop_in(tmp_path, expose=("look",), callers=1) as shop:
+        caller = shop.callers[0]
+        await shop.refused(WayIn.AGREEMENT, "buy")
+        assert await seen_at(shop, 1) == ("negotiation_rejected", None)
+        made = await listed(caller)
+        assert made[0]["outcome"] == "negotiation_rejected"
+        assert made[0]["peer"] == shop.provider.identities.canonical
+        await shop.refused(WayIn.NATURAL_LANGUAGE, "buy")
+        assert await seen_at(shop, 2) == ("application_error", None)
+        # The gate refuses what was agreed before; the caller gets the peer's error.
+        await shop.call(WayIn.ENVELOPE, "look")
+        await shop.provider.policy.rule(caller.did, PeerState.BLOCKED)
+        await shop.provider.enforcer.recheck()
+        failed = await outcome(shop.call(WayIn.AGREEMENT, "look"))
+        assert failed == "identity_refused"
+        assert (await seen_at(shop, 4))[0] == "identity_refused"
+        ours = await listed(caller, outcome="failed")
+        assert ours[0]["outcome"] == "identity_refused"
+
+
+async def test_the_provider_sees_what_waits_for_its_owner(tmp_path: Path) -> None:
+    async with shop_in(tmp_path, approve="always", callers=1) as shop:
+        ways: tuple[tuple[WayIn, str | None], ...] = (
+            (WayIn.AGREEMENT, None),
+            (WayIn.ENVELOPE, "shop.buy"),
+            (WayIn.NATURAL_LANGUAGE, "shop.buy"),
+        )
+        for number, (way, name) in enumerate(ways, start=1):
+            assert await outcome(shop.call(way, "buy")) == "approval_pending"
+            assert await seen_at(shop, number) == ("approval_pending", name)
+            assert (await listed(shop.callers[0]))[0]["outcome"] == "approval_pending"
+
+
+async def outcome(call: Awaitable[CallResult]) -> str:
+    """Return the outcome of a call as its caller gets it."""
+    try:
+        await call
+    except CallError as exc:
+        return exc.kind.value
+    return "ok"
