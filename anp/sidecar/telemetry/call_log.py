@@ -9,6 +9,7 @@ calls of peers push out none of our agent's.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import heapq
 import logging
 import secrets
@@ -29,8 +30,8 @@ logger = logging.getLogger(__name__)
 
 DIRECTIONS: Final[tuple[Direction, ...]] = ("made", "served")
 
-FLUSH_INTERVAL: Final = 0.5
-"Seconds that entries wait in memory to be written together."
+FLUSH_INTERVAL: Final = 0.25
+"Seconds that entries wait to be told and written together, after their calls."
 
 MAX_WAITING: Final = 10_000
 "Entries that wait for a disk that does not take them; later ones are lost."
@@ -96,10 +97,14 @@ class CallLog:
         self._waiting: list[tuple[Direction, bytes]] = []
         self._lost = 0
         self._writing = asyncio.Lock()
-        self._woken = asyncio.Event()
+        self._flushing: asyncio.Task[None] | None = None
+        self.ended: asyncio.Queue[CallEntry] = asyncio.Queue()
+        "Takes the entries of calls that have ended; `run` looks at them later."
+        self._first: CallEntry | None = None
+        "The entry that `run` took off and that still comes before those."
 
     def add(self, entry: CallEntry) -> None:
-        """Take the entry of a call that has ended."""
+        """Take the entry of a call that has ended, at once."""
         entry = entry.cleaned()
         if entry.direction == "served" and entry.outcome != "ok":
             now = self._monotonic()
@@ -113,21 +118,23 @@ class CallLog:
         """Write entries soon after they came, and prune; never ends by itself."""
         pruned = -self._limit.interval
         while True:
-            try:
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._limit.interval):
-                    await self._woken.wait()
+                    self._first = await self.ended.get()
+                # No call waits for this, and many are written at once.
                 await asyncio.sleep(FLUSH_INTERVAL)
-            except TimeoutError:
-                logger.debug("no calls to write")
-            self._woken.clear()
+            self._drain()
             self._count_suppressed(self._monotonic())
-            await self.flush()
+            if self._flushing is None or self._flushing.done():
+                # Beside, since entries come on while a disk does not answer.
+                self._flushing = asyncio.create_task(self.flush())
             if self._monotonic() - pruned >= self._limit.interval:
                 pruned = self._monotonic()
                 await self._in_thread(self._prune)
 
     async def close(self) -> None:
         """Write what waits, the counts of what has no line among it."""
+        self._drain()
         self._count_suppressed(float("inf"))
         await self.flush()
 
@@ -157,6 +164,7 @@ class CallLog:
             direction: Only calls in this direction; None is both.
             after: `next` of the page before; see `page_start`.
         """
+        self._drain()
         await self.flush()
         directions = DIRECTIONS if direction is None else (direction,)
         places = page_start(after)
@@ -202,7 +210,13 @@ class CallLog:
             self._lost += 1
             return
         self._waiting.append((entry.direction, entry.line()))
-        self._woken.set()
+
+    def _drain(self) -> None:
+        first, self._first = self._first, None
+        if first is not None:
+            self.add(first)
+        while not self.ended.empty():
+            self.add(self.ended.get_nowait())
 
     def _count_suppressed(self, now: float) -> None:
         """Take an entry for the failed calls of each interval that is over."""
