@@ -173,8 +173,8 @@ async def test_reloads_and_attaches_under_load_lose_no_call(tmp_path: Path) -> N
                 await asyncio.sleep(0.8)
                 if step % 2:
                     # As `anpd attach` does again.
-                    more = {"env": {"ROUND": str(step)}} if step == 1 else {}
-                    save_attachment(folder, replace(entry, **more))
+                    env = {"ROUND": str(step)} if step == 1 else {}
+                    save_attachment(folder, replace(entry, env=env))
                 await reload_daemon(house.provider)
             await asyncio.sleep(0.5)
 

@@ -56,12 +56,14 @@ def multiply(number: int) -> int:
 class Calling:
     """A call under way in a process of its own."""
 
-    def __init__(self, daemon: Anpd, address: str, schema: Path, number: int) -> None:
+    def __init__(
+        self, daemon: Anpd, address: str, need: str, number: int, *options: str
+    ) -> None:
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "anp", "--home", str(daemon.home), "call"),
-                *(address, "multiply", "-d", json.dumps({"number": number}), "--json"),
-                *("--input-schema", str(schema)),
+                *(address, need, "-d", json.dumps({"number": number}), "--json"),
+                *options,
             ],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -115,9 +117,10 @@ def test_a_killed_daemon_harms_neither_the_other_nor_its_own_cache(
             # A need of its own, so that the call negotiates.
             schema = tmp_path / f"{count}.json"
             schema.write_text(json.dumps(number_up_to(1_000 + count)))
+            wanted = ("multiply", count, "--input-schema", str(schema))
             cut(proxy, caller)
             reach(state, proxy, tmp_path)
-            calling = Calling(caller, address, schema, count)
+            calling = Calling(caller, address, *wanted)
             wait_for(state, proxy, tmp_path)
             hit[state] += 1
             victim = caller if side == CALLER else provider
@@ -130,7 +133,7 @@ def test_a_killed_daemon_harms_neither_the_other_nor_its_own_cache(
             victim.start(port=port)
             assert provider.ok("protocols", "list", "--json").json() is not None
             assert caller.ok("protocols", "list", "--json").json() is not None
-            again = Calling(caller, address, schema, count).ended()
+            again = Calling(caller, address, *wanted).ended()
             assert again.code == 0, f"{state}: {again.stderr}\n{victim.log()}"
             assert json.loads(again.stdout)["output"] == {"result": count * 7}
             check_logs(caller, provider)
