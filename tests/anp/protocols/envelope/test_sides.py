@@ -16,6 +16,7 @@ from negotiation.consensus.written import (
     CallAnswered,
     CallCapability,
     CallRefused,
+    Declined,
     Deliver,
     Parties,
     PeerAnnouncement,
@@ -163,7 +164,9 @@ def test_an_action_that_is_not_offered_to_this_peer_is_unknown() -> None:
     two = bob(offered=(LOOKUP,))
     two.receive(message(payload={"action": "shop.order", "parameters": {}}))
     # The owner is told of it, as of every call.
-    assert [one.name for one in two.told()] == ["shop.order"]
+    (told,) = two.told()
+    assert isinstance(told, Declined)
+    assert told.name == "shop.order"
     (error,) = two.said()
     assert error["payload"]["code"] == "unknown_action"
     assert error["payload"]["details"] == {"actions": ["shop.lookup"]}
