@@ -12,6 +12,7 @@ from typer.exceptions import Abort, TyperException
 
 from anp.cli.commands import (
     attachments,
+    calls,
     configuration,
     daemon,
     identity,
@@ -80,6 +81,7 @@ for group in (
     identity,
     negotiations,
     live,
+    calls,
     servers,
     protocol_actions,
     peers,

@@ -13,14 +13,18 @@ from negotiation.exact_numbers import write_json
 
 __all__ = [
     "Settings",
+    "call_line",
     "describe",
+    "event_line",
     "fail",
     "guarded",
+    "outcome_of",
     "print_bytes",
     "print_json",
     "print_list",
     "print_one",
     "progress",
+    "protocol_of",
     "table",
     "visible",
     "when",
@@ -177,6 +181,47 @@ def when(seconds: float | None) -> str:
 def visible(text: str) -> str:
     """Return a peer's text with what a terminal would act on made visible."""
     return "".join(c if c.isprintable() else f"<{ord(c):x}>" for c in text)
+
+
+def call_line(one: dict[str, Any]) -> str:
+    """Return a call on one line, for people."""
+    arrow = "->" if one["direction"] == "made" else "<-"
+    words = [
+        when(one["at"]),
+        f"{one['direction']:<6}",
+        f"{outcome_of(one):<17}",
+        f"{one['ms']:7.0f} ms",
+        one["capability"] or one["need"] or "-",
+        arrow,
+        one["peer"] or one["asked"] or "-",
+        f"{one['source']} {protocol_of(one)}",
+    ]
+    if one["reason"]:
+        words.append(one["reason"])
+    return visible("  ".join(words))
+
+
+def outcome_of(one: dict[str, Any]) -> str:
+    """Return the outcome of a call, with the number of calls it stands for."""
+    times = f" x{one['count']}" if one["count"] > 1 else ""
+    return f"{one['outcome']}{times}"
+
+
+def protocol_of(one: dict[str, Any]) -> str:
+    """Return the URI of a call's protocol, or the beginning of its hash."""
+    return str(one["uri"] or (one["protocol"] or "-")[:12])
+
+
+def event_line(event: dict[str, Any]) -> str:
+    """Return any event on one line, for people."""
+    data = {name: value for name, value in event["data"].items() if value != ""}
+    about = " ".join(f"{name}={_short(value)}" for name, value in data.items())
+    return f"{when(event['at'])}  {event['type']:<20} {about}"
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return visible(text if len(text) <= 80 else f"{text[:77]}...")
 
 
 def _escaped(text: str) -> str:

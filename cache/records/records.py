@@ -315,11 +315,14 @@ class UsageRecord(Record, kind="usage"):
     "When the last counted call ended, in seconds since 1970."
 
     @property
+    def calls(self) -> int:
+        """Our calls that went through protocols."""
+        return self.agreement + self.consensus + self.published + self.negotiated
+
+    @property
     def hit_rate(self) -> float | None:
         """Share of our calls through protocols that needed no negotiation, or None."""
-        hits = self.agreement + self.consensus + self.published
-        calls = hits + self.negotiated
-        return hits / calls if calls else None
+        return 1 - self.negotiated / self.calls if self.calls else None
 
     def plus(self, other: UsageRecord) -> UsageRecord:
         """Return the sum of both records, under the hash of this one."""

@@ -8,7 +8,8 @@
 * `negotiations`: `negotiations` and `approvals`: the way to protocols.
 * `protocols`: `protocols list`, `show`, `usage` and `published`.
 * `protocol_actions`: `protocols revoke`, `test`, `export`, `publish` and the like.
-* `live`: `tap`, `negotiations watch`: live events as lines.
+* `calls`: `calls list` and `tap`: the calls made and served, past and live.
+* `live`: `negotiations watch` and the progress of a call: live events as lines.
 * `servers`: `mcp` and `run`: the daemon for MCP clients and beside a command.
 * `spend`: `spend`: the cost of models.
 * `operation`: `reload`, `health`, `doctor` and `dashboard`.

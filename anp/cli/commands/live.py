@@ -1,4 +1,4 @@
-"""tap, negotiations watch, and the progress of a call: live events as lines."""
+"""negotiations watch, and the progress of a call: live events as lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from anp.cli.client import Client, client_of, problem_error, segment
 from anp.cli.commands.negotiations import negotiations_app
-from anp.cli.output import progress, visible, when
+from anp.cli.output import event_line, progress
 
 __all__ = ["follow_call", "line_of", "register"]
 
@@ -18,17 +18,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands of this file; `negotiations watch` is there on import."""
-    app.command("tap")(tap)
+    """Add the command of this file to its group, which `app` has already."""
+    negotiations_app.command("watch")(watch_negotiations)
 
 
-def tap(context: typer.Context, as_json: Json = False) -> None:
-    """Print the events of the daemon as they happen, until Ctrl-C."""
-    client = client_of(context)
-    _print(client.events("/v1/events"), as_json=as_json)
-
-
-@negotiations_app.command("watch")
 def watch_negotiations(
     context: typer.Context,
     negotiation: Annotated[
@@ -120,16 +113,5 @@ def _negotiations(
 
 def _print(events: Iterable[dict[str, Any]], *, as_json: bool) -> None:
     for event in events:
-        if not event:
-            continue
-        if as_json:
-            print(json.dumps(event), flush=True)
-            continue
-        data = {name: value for name, value in event["data"].items() if value != ""}
-        about = " ".join(f"{name}={_short(value)}" for name, value in data.items())
-        print(f"{when(event['at'])}  {event['type']:<20} {about}", flush=True)
-
-
-def _short(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return visible(text if len(text) <= 80 else f"{text[:77]}...")
+        if event:
+            print(json.dumps(event) if as_json else event_line(event), flush=True)

@@ -97,6 +97,11 @@ class BoundChannel(Answers):
         channel.in_use = lambda: self.busy or self.dialogue.busy
 
     @property
+    def peer(self) -> str:
+        """The peer's DID in its canonical form."""
+        return self._peer
+
+    @property
     @abstractmethod
     def busy(self) -> bool:
         """True while a call is under way."""

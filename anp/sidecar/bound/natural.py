@@ -18,9 +18,10 @@ from anp.channel.stranger_work import counted
 from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
 from anp.sidecar.minds.minds import Think
-from anp.sidecar.offer.capability_calls import CapabilityCalls
+from anp.sidecar.offer.capability_calls import CapabilityCalls, told_of
 from anp.sidecar.offer.gate import ApprovalPending
 from anp.sidecar.offer.ways import WayIn
+from anp.sidecar.telemetry.observer import CallSeen
 from anp.wire.frames import ProtocolType
 from anp.wire.meta_protocol import MAX_PAYLOAD
 from negotiation.errors import CapabilityFailed, MindError
@@ -84,21 +85,29 @@ class Spokesman:
         request = read_natural_request(text)
         chosen = choose_for_prose(request.requirement, offered)
         if isinstance(chosen, NoChoice):
+            self._refused("no capability was chosen for these words")
             return f"# Output\nThis agent cannot serve that: {chosen.reason}\n"
         arguments = arguments_for(request, chosen)
         said = request.values is not None or bool(request.items)
         # A name that is only mentioned must not set anything off.
         if arguments is None or not (said or chosen.read_only):
             needed = ", ".join(_required(chosen.input_schema)) or "an input"
+            self.observer.current().capability = chosen.name
+            self._refused("the words have no input for the capability")
             return (
                 f"# Output\n`{chosen.name}` needs {needed}; write them under a "
                 "heading `Input`, as list items `- name: value` or as JSON.\n"
             )
         return await self._call(chosen.name, arguments, peer_did, canonical)
 
+    def _refused(self, reason: str) -> None:
+        outcome = ErrorKind.APPLICATION_ERROR.value
+        self.observer.current().refused(outcome, reason)
+
     async def _call(
         self, name: str, arguments: dict[str, Any], peer_did: str, canonical: str
     ) -> str:
+        self.observer.current().capability = name
         try:
             output = await self._capabilities.run(
                 name,
@@ -109,9 +118,11 @@ class Spokesman:
                 max_payload=MAX_PAYLOAD,
             )
         except ApprovalPending as exc:
+            self.observer.current().refused(*told_of(exc))
             # The first line is what another daemon looks for.
             return f"{exc.code}\n# Output\n{exc.message}\n"
         except CapabilityFailed as exc:
+            self.observer.current().refused(*told_of(exc))
             return f"# Output\n`{name}` failed: {exc.code} {exc.told}\n"
         texts = list(output.values()) if isinstance(output, dict) else [output]
         if len(texts) == 1 and isinstance(texts[0], str):
@@ -159,29 +170,27 @@ class Listener:
             await asyncio.gather(self._open, return_exceptions=True)
 
     async def _answer(self, text: str) -> None:
-        peer, observer = self._channel.peer_did, self._spokesman.observer
+        channel, observer = self._channel, self._spokesman.observer
+        peer = canonical_did(channel.peer_did, channel.peer_key)
         with observer.call_in(peer, source="natural_language") as seen:
-            seen.outcome = await self._respond(text)
+            await self._respond(text, peer, seen)
 
-    async def _respond(self, text: str) -> str:
-        """Answer a text; return the outcome for the metrics."""
+    async def _respond(self, text: str, peer: str, seen: CallSeen) -> None:
+        """Answer a text."""
         try:
             words = await self._spokesman.answer(
-                text,
-                peer_did=self._channel.peer_did,
-                canonical=canonical_did(self._channel.peer_did, self._channel.peer_key),
+                text, peer_did=self._channel.peer_did, canonical=peer
             )
             data = cut_text(words, MAX_ANSWER).encode()
             await self._channel.send(ProtocolType.NATURAL_LANGUAGE, data)
         except ChannelClosed:
             logger.info("answer lost with its channel peer=%s", self._channel.peer_did)
-            return "unanswered"
-        except Exception:
+            seen.refused("unanswered", "the channel ended before the answer")
+        except Exception as exc:
             # A bug of ours or of an attachment must not leave the peer waiting.
             logger.exception("question not answered peer=%s", self._channel.peer_did)
+            seen.failed(exc)
             await self._channel.close("the question could not be answered")
-            return "unexpected"
-        return "ok"
 
 
 class Asker:

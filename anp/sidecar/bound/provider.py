@@ -20,8 +20,9 @@ from anp.sidecar.bound.dialogue import ReportEnd
 from anp.sidecar.bound.exchanges import Exchange, RecordedCall
 from anp.sidecar.bound.natural import Listener
 from anp.sidecar.halves.protocol import Protocol
-from anp.sidecar.offer.capability_calls import CapabilityCalls
+from anp.sidecar.offer.capability_calls import CapabilityCalls, told_of
 from anp.sidecar.offer.ways import WayIn
+from anp.sidecar.telemetry.observer import CallSeen
 from anp.sidecar.telemetry.usage import Way
 from anp.wire.frames import ProtocolType
 from cache.records.records import AgreementRecord, AgreementState, HalfRecord
@@ -86,8 +87,8 @@ class BoundProvider(BoundChannel):
         self._parts = parts
         self._cases = ProviderCases(self, self._side)
         self._listener = listener
-        by_uri = channel.own_meta.selected_protocol is not None
-        self._way = WayIn.URI if by_uri else WayIn.AGREEMENT
+        self._uri = channel.own_meta.selected_protocol
+        self._way = WayIn.AGREEMENT if self._uri is None else WayIn.URI
         self._free = asyncio.Semaphore(parts.max_calls)
         self._group = asyncio.TaskGroup()
         self._calls: set[asyncio.Task[None]] = set()
@@ -152,9 +153,33 @@ class BoundProvider(BoundChannel):
 
     async def _request(self, event: FrameReceived, *, verification: bool) -> None:
         observer = self._parts.capabilities.observer
-        with observer.call_in(self._peer, source="agreement") as seen:
+        with observer.call_in(self._peer, source=self._source) as seen:
+            seen.protocol, seen.uri = self.half.hash, self._uri
+            seen.is_trial = verification
+            if len(self.half.capabilities) == 1:
+                seen.capability = next(iter(self.half.capabilities))
             exchange = await self._respond(event, verification=verification)
-            seen.outcome = "unanswered" if exchange.response is None else "ok"
+            self._note(seen, exchange)
+
+    @property
+    def _source(self) -> str:
+        if self._uri is not None:
+            return "consensus"
+        return "published" if self.agreement is None else "agreement"
+
+    def _note(self, seen: CallSeen, exchange: Exchange) -> None:
+        """Note the capability that ran for a request, and how that ended."""
+        if exchange.calls:
+            seen.capability = exchange.calls[-1].name
+            failure = exchange.calls[-1].failure
+            if failure is not None:
+                seen.refused(*told_of(failure))
+        if exchange.response is None:
+            seen.refused("unanswered", seen.reason or exchange.problem)
+        if self.agreement is not None:
+            seen.negotiation_id = self.agreement.negotiation_id
+        spent = self.bill.take()
+        seen.llm_calls, seen.cost = spent.model_calls, spent.money
 
     async def _respond(self, event: FrameReceived, *, verification: bool) -> Exchange:
         """Answer one request; what cannot be answered is reported or refused."""
@@ -187,6 +212,7 @@ class BoundProvider(BoundChannel):
         try:
             await self._answer(exchange, on_call)
         except ChannelClosed:
+            exchange.problem = "the channel ended before the answer"
             logger.info("answer lost with its channel peer=%s", self._peer)
         except (NegotiationError, FrameTooLarge) as exc:
             faulty = isinstance(exc, HalfError) and exc.outcome != "busy"
@@ -260,6 +286,7 @@ class BoundProvider(BoundChannel):
 
     async def _report(self, exchange: Exchange, findings: list[str]) -> None:
         """Tell the peer that its request breaks the protocol (ANP-56)."""
+        exchange.problem = "the request breaks the protocol"
         detail = "; ".join(findings)[:200]
         logger.warning(
             "request breaks the protocol peer=%s reason=%r", self._peer, detail
@@ -276,6 +303,8 @@ class BoundProvider(BoundChannel):
 
     async def _cannot(self, exchange: Exchange, reason: str) -> None:
         """Tell the peer that a good request gets no answer."""
+        # What follows the first colon may quote the data.
+        exchange.problem = exchange.problem or reason.partition(": ")[0]
         logger.warning(
             "request not answered peer=%s reason=%r", self._peer, reason[:200]
         )

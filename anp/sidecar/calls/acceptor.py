@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived, NeedHelloAnswer
-from anp.errors import CallError, ErrorCode, PeerError
+from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from anp.identity.dids import canonical_did
 from anp.sidecar.agreement.agreement import Agreer
 from anp.sidecar.bound.natural import Listener, Spokesman
@@ -150,6 +150,10 @@ class Acceptor:
         except CallError as exc:
             # Of the channel itself when it ended; otherwise the peer learns why.
             kind = getattr(exc, "kind", "")
+            if not isinstance(exc, ChannelClosed):
+                self._parts.capabilities.observer.call_refused(
+                    peer, outcome=exc.kind.value, reason=exc.detail
+                )
             await channel.close(f"no agreement: {kind}")
         except NegotiationError as exc:
             logger.warning("channel not served peer=%s reason=%r", peer, str(exc)[:200])
@@ -287,6 +291,8 @@ class Acceptor:
             self._written,
             capabilities=self._parts.capabilities,
             offered=partial(self._gate.offered, WayIn.ENVELOPE, peer),
+            digest=entry.protocol.hash,
+            used=self._parts.used,
         )
         await served.run()
 
@@ -338,8 +344,13 @@ class LateAcceptor:
             await asyncio.Event().wait()
         try:
             return await self.acceptor.answer_hello(hello)
-        except PeerError:
+        except PeerError as exc:
             self.observer.handshake("provider", "refused")
+            self.observer.call_refused(
+                canonical_did(hello.peer_did, hello.public_key),
+                outcome=ErrorKind.IDENTITY_REFUSED.value,
+                reason=exc.detail,
+            )
             raise
 
     async def serve_channel(self, channel: Channel) -> None:

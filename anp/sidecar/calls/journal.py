@@ -25,6 +25,7 @@ from anp.errors import (
 from anp.sidecar.calls.caller import CallRequest, CallResult
 from anp.sidecar.calls.events import Event, EventHub, Subscription
 from anp.sidecar.calls.keys import CallKeys, Outcome
+from anp.sidecar.telemetry.observer import CallOrigin, call_origin
 from cache.errors import CacheError
 from negotiation.errors import NegotiationError
 from negotiation.need import Role
@@ -282,6 +283,7 @@ class CallDesk:
 
     async def _run(self, call: KeptCall) -> None:
         CURRENT.set(call.id)
+        call_origin.set(CallOrigin(call.id, call.by_owner))
         try:
             call.result = await self._attempts(call)
             call.state = CallState.DONE

@@ -7,13 +7,17 @@ from collections.abc import Callable, Sequence
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived
+from anp.errors import ErrorKind
 from anp.sidecar.bound.natural import Listener
 from anp.sidecar.consensus.written.base import WrittenChannel, WrittenParts
-from anp.sidecar.offer.capability_calls import CapabilityCalls
+from anp.sidecar.offer.capability_calls import CapabilityCalls, told_of
 from anp.sidecar.offer.ways import WayIn
+from anp.sidecar.telemetry.observer import CallSeen
+from anp.sidecar.telemetry.usage import Way
 from anp.wire.frames import ProtocolType
 from negotiation.consensus.written import (
     CallCapability,
+    Declined,
     WrittenCode,
     WrittenEvent,
 )
@@ -39,10 +43,14 @@ class WrittenProvider(WrittenChannel):
         capabilities: CapabilityCalls,
         offered: Callable[[], Sequence[Capability]],
         listener: Listener | None = None,
+        digest: str = "",
+        used: Callable[[Way, str, None], None] = lambda way, digest, none: None,
     ) -> None:
         """Begin on a channel that is bound to the protocol; `run` does the work.
 
         Args:
+            digest: Hash of the protocol's document.
+            used: Counts a call that was answered.
             capabilities: Calls our agent, judged by the schemas on both sides.
             offered: Returns the capabilities that this peer may use now; asked for each
                 message, and again before each call.
@@ -52,6 +60,8 @@ class WrittenProvider(WrittenChannel):
         self._capabilities = capabilities
         self._offered = offered
         self._listener = listener
+        self._digest = digest
+        self._used = used
 
     async def run(self, first: Sequence[FrameReceived] = ()) -> None:
         """Serve until the channel ends.
@@ -104,32 +114,46 @@ class WrittenProvider(WrittenChannel):
         match event:
             case CallCapability():
                 self._driver.spawn(self._call(event))
+            case Declined(name, reason):
+                self._capabilities.observer.call_refused(
+                    self._peer,
+                    outcome=ErrorKind.APPLICATION_ERROR.value,
+                    reason=reason,
+                    source="consensus",
+                    capability=name,
+                    protocol=self._digest or None,
+                    uri=self.uri,
+                )
             case _:
                 super()._act(event)
 
     async def _call(self, event: CallCapability) -> None:
         observer = self._capabilities.observer
         with observer.call_in(self._peer, source="consensus") as seen:
-            seen.outcome = await self._answer(event)
+            seen.uri, seen.protocol = self.uri, self._digest or None
+            seen.capability = event.name
+            await self._answer(event, seen)
 
-    async def _answer(self, event: CallCapability) -> str:
-        """Call a capability for the protocol; return the outcome for the metrics."""
+    async def _answer(self, event: CallCapability, seen: CallSeen) -> None:
+        """Call a capability for the protocol."""
         try:
             output = await self._output(event)
         except CapabilityFailed as exc:
+            seen.refused(*told_of(exc))
             self._failed(event, exc)
-            return "application_error"
-        except Exception:
+            return
+        except Exception as exc:
             # A bug of ours or of an attachment must not leave the peer waiting.
             logger.exception("capability call failed peer=%s", self._peer)
+            seen.failed(exc)
             self._failed(event, CapabilityFailed("500", "the call failed"))
-            return "unexpected"
+            return
         self._driver.feed(
             lambda now, wall_now: self._machine.capability_answered(
                 event.call_id, output, now=now, wall_now=wall_now
             )
         )
-        return "ok"
+        self._used(Way.SERVED, self._digest, None)
 
     async def _output(self, event: CallCapability) -> Json:
         if event.name not in {capability.name for capability in self._offered()}:

@@ -16,6 +16,7 @@ from negotiation.consensus.written import (
     CallAnswered,
     CallCapability,
     CallRefused,
+    Declined,
     Deliver,
     Parties,
     PeerAnnouncement,
@@ -162,7 +163,10 @@ def test_what_was_not_processed_is_an_error(code: str, word: str) -> None:
 def test_an_action_that_is_not_offered_to_this_peer_is_unknown() -> None:
     two = bob(offered=(LOOKUP,))
     two.receive(message(payload={"action": "shop.order", "parameters": {}}))
-    assert two.told() == []
+    # The owner is told of it, as of every call.
+    (told,) = two.told()
+    assert isinstance(told, Declined)
+    assert told.name == "shop.order"
     (error,) = two.said()
     assert error["payload"]["code"] == "unknown_action"
     assert error["payload"]["details"] == {"actions": ["shop.lookup"]}

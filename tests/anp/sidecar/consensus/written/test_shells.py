@@ -35,6 +35,7 @@ from anp.sidecar.consensus.written import (
 )
 from anp.sidecar.halves.protocol import Answer
 from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.telemetry.call_entry import CallEntry
 from anp.wire.frames import ProtocolType
 from anp.wire.meta_protocol import CAPABILITIES
 from negotiation.consensus.written import (
@@ -84,6 +85,7 @@ class Talk:
     link: MemoryLink | None
     said: list[PeerSaid] = field(default_factory=list)
     ended: list[WrittenRequester] = field(default_factory=list)
+    seen: list[CallEntry] = field(default_factory=list)
 
     async def called(self, count: int) -> None:
         """Wait until the attachment was called so often."""
@@ -105,6 +107,8 @@ async def on(
     )
     fake = Fake(more.get("run", twice), [TWICE, HIDDEN])
     calls, exposure = capability_calls(fake, expose=more.get("expose", ("twice",)))
+    seen: list[CallEntry] = []
+    calls.observer.on_call = seen.append
     served = WrittenProvider(
         theirs,
         ENVELOPE_URI,
@@ -119,7 +123,7 @@ async def on(
     async with asyncio.timeout(DEADLINE):
         running = asyncio.create_task(served.run())
         try:
-            yield Talk(requester, served, fake, exposure, link, said, ended)
+            yield Talk(requester, served, fake, exposure, link, said, ended, seen)
         finally:
             await requester.channel.close("done")
             await running
@@ -216,6 +220,10 @@ async def test_what_is_not_exposed_is_not_served(action: str) -> None:
         assert caught.value.kind is ErrorKind.NEGOTIATION_REJECTED
         assert not caught.value.may_have_run
         assert one.fake.calls == []
+        # The owner sees who asked for what.
+        (seen,) = one.seen
+        assert (seen.outcome, seen.capability) == ("application_error", action)
+        assert (seen.direction, seen.uri) == ("served", ENVELOPE_URI)
         # The channel goes on.
         assert (await one.requester.call("shop.twice", {"n": 1})).result == {"n": 2}
 

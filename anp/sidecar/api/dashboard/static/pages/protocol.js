@@ -2,10 +2,12 @@
 import { get, getText } from "../api.js";
 import { chip, facts, h, page, section, table } from "../dom.js";
 import { copyable, number, peer, short, when } from "../format.js";
+import { callRow } from "./calls.js";
 import { block, untrusted, words } from "../peertext.js";
 
 export async function show(hash) {
   const found = await get(`/v1/protocols/${hash}`);
+  const { calls } = await get(`/v1/calls?limit=20&protocol=${found.hash}`);
   const text = await getText(`/v1/protocols/${found.hash}/text`);
   const quarantined = found.quarantined;
   const origins = [...new Set(found.agreements.map((one) => one.negotiation_id).filter(Boolean))];
@@ -17,17 +19,19 @@ export async function show(hash) {
     quarantined ? h("p", { class: "wrong" }, "Its code failed and is not run any more. Reason: ", words(String(quarantined), 400)) : null,
     facts([
       ["Hash", h("span", { class: "copyline" }, h("code", { class: "wrap" }, found.hash), copyable(found.hash))],
+      ["URI", found.uris.length ? found.uris.map((one) => h("div", null, h("code", { class: "wrap" }, words(one, 400)))) : null],
       ["Origin", origins.length ? origins.map((id, at) => [at ? ", " : "", h("a", { href: `#/negotiations/${id}` }, "negotiation ", short(id, 8))]) : "an import, or code of the owner"],
     ]),
     section(
       "Agreements",
       table(
         "Agreements",
-        ["Peer", "Our role", "State", "Revision", "Samples", "Calls", "Last used", "Agreed"],
-        found.agreements.map((one) => [peer(one.peer), one.role, chip(one.state), number(one.revision), one.samples ?? "–", number(one.uses), when(one.last_used), when(one.created)]),
+        ["Peer", "Our role", "Capability", "State", "Revision", "Samples", "Calls", "Last used", "Agreed"],
+        found.agreements.map((one) => [one.peer ? peer(one.peer) : "any peer", one.role, one.capability ? words(one.capability, 80) : "–", chip(one.state), number(one.revision), one.samples ?? "–", number(one.uses), when(one.last_used), when(one.created)]),
         "There is no agreement about it yet.",
       ),
     ),
+    section("Latest calls", table("Latest calls", ["Direction", "Capability", "Outcome", "Peer", "Protocol", "Took", "Model calls", "Began", "Answer"], calls.map(callRow), "No calls through it are kept.")),
     section("Protocol text", h("p", { class: "note" }, untrusted("agreed with a peer"), " Both sides have this text, byte for byte."), block(text, { label: "Protocol text", numbered: true })),
     section("Our code", found.code.length
       ? found.code.map(half)
