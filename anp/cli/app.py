@@ -14,6 +14,7 @@ from anp.cli.commands import (
     attachments,
     configuration,
     daemon,
+    exposure,
     identity,
     live,
     negotiations,
@@ -77,6 +78,7 @@ def _root(
 for group in (
     daemon,
     attachments,
+    exposure,
     identity,
     negotiations,
     live,

@@ -25,7 +25,7 @@ function called(one) {
 function row(one) {
   const result = one.result;
   return [
-    words(one.need, 100),
+    h("a", { class: "first", href: `#/calls/${one.id}` }, words(one.need, 100)),
     chip(one.state),
     called(one),
     [result ? (result.protocol ? h("a", { href: `#/protocols/${result.protocol}` }, result.source.replaceAll("_", " "), " ", short(result.protocol, 8)) : result.source.replaceAll("_", " ")) : "–",
