@@ -6,7 +6,7 @@ from typing import Literal
 
 from playwright.async_api import ViewportSize
 
-__all__ = ["NAMELESS", "PALE", "SIZES", "THEMES", "Theme", "viewport"]
+__all__ = ["NAMELESS", "PALE", "SIZES", "THEMES", "WIDE", "Theme", "viewport"]
 
 Theme = Literal["light", "dark"]
 "What the person set their system to."
@@ -53,6 +53,13 @@ PALE = """() => {
   return [...new Set(pale)];
 }"""
 "Texts whose contrast is below 4.5 to 1 (WCAG 2.2, 1.4.3)."
+
+
+WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? []
+  : [...document.querySelectorAll("main *")]
+    .filter((one) => one.getBoundingClientRect().right > innerWidth)
+    .map((one) => one.outerHTML.slice(0, 120))"""
+"Elements that make the page wider than its window: only wide things may scroll."
 
 
 def viewport(name: str) -> ViewportSize:

@@ -26,31 +26,35 @@ ORDER: dict[str, Any] = {
     "$defs": {"Address": {"type": "object", "description": "Street and city."}},
 }
 
-server: Server[Any] = Server("shop")
 
-
-@server.list_tools()  # type: ignore[no-untyped-call, untyped-decorator]  # the library's
-async def list_tools() -> list[types.Tool]:
+async def list_tools(context: Any, request: Any) -> types.ListToolsResult:
     """Return the tools; `odd` has the words that the test gives."""
     words = sys.argv[1] if len(sys.argv) > 1 else "odd"
+    any_object = {"type": "object"}
     odd = {"type": "object", "properties": {words: {"type": "string"}}}
-    return [
-        types.Tool(name="order", description="Place an order.", inputSchema=ORDER),
-        types.Tool(name="broken", description="Fails.", inputSchema={"type": "object"}),
-        types.Tool(name="odd", description=words, inputSchema=odd),
+    tools = [
+        types.Tool(name="order", description="Place an order.", input_schema=ORDER),
+        types.Tool(name="broken", description="Fails.", input_schema=any_object),
+        types.Tool(name="odd", description=words, input_schema=odd),
     ]
+    return types.ListToolsResult(tools=tools)
 
 
-@server.call_tool(validate_input=False)  # type: ignore[untyped-decorator]
-async def call_tool(name: str, arguments: dict[str, Any]) -> list[types.TextContent]:
+async def call_tool(
+    context: Any, request: types.CallToolRequestParams
+) -> types.CallToolResult:
     """Give the arguments back, or fail."""
-    if name == "broken":
-        raise ValueError("the oven is cold")
-    return [types.TextContent(type="text", text=f"{name} {json.dumps(arguments)}")]
+    broken = request.name == "broken"
+    words = f"{request.name} {json.dumps(request.arguments)}"
+    text = types.TextContent(type="text", text="the oven is cold" if broken else words)
+    return types.CallToolResult(content=[text], is_error=broken)
 
 
 async def main() -> None:
     """Serve on stdin and stdout until they close."""
+    server: Server[Any] = Server(
+        "shop", on_list_tools=list_tools, on_call_tool=call_tool
+    )
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 

@@ -20,7 +20,7 @@ from playwright.async_api import BrowserContext, Locator, Page, expect
 from anp.sidecar.home.home import Home
 from cache.records.records import AgreementState
 from cache.store import Store
-from tests.browser.looks import NAMELESS, PALE, SIZES, THEMES, viewport
+from tests.browser.looks import NAMELESS, PALE, SIZES, THEMES, WIDE, viewport
 from tests.browser.stage import EVIL, Seen, open_browser
 from tests.browser.test_dashboard import enter, heading, nothing_else_happened
 from tests.e2e.daemons import Anpd
@@ -357,8 +357,7 @@ async def test_the_acting_pages_are_readable_on_a_phone_and_in_the_dark(
                         await expect(card(page, "shop.order")).to_be_visible()
                     for closed in await page.locator(".try > summary").all():
                         await closed.click()
-                    wide = "document.documentElement.scrollWidth <= innerWidth"
-                    assert await page.evaluate(wide), (where, size)
+                    assert await page.evaluate(WIDE) == [], (where, size)
                     assert await page.evaluate(PALE) == [], (where, theme)
                     assert await page.evaluate(NAMELESS) == [], where
 

@@ -17,7 +17,7 @@ pytest.importorskip("playwright", reason="needs a browser (run by `make test-bro
 
 from playwright.async_api import Page, expect
 
-from tests.browser.looks import NAMELESS, PALE, SIZES, THEMES, viewport
+from tests.browser.looks import NAMELESS, PALE, SIZES, THEMES, WIDE, viewport
 from tests.browser.stage import open_browser
 from tests.browser.test_actions import SERVER
 from tests.browser.test_dashboard import enter, heading
@@ -87,8 +87,7 @@ async def visit(page: Page, where: str) -> None:
 
 async def check(page: Page, name: str) -> None:
     """Check what a program can see of the looks of a page."""
-    wide = "document.documentElement.scrollWidth <= innerWidth"
-    assert await page.evaluate(wide), name
+    assert await page.evaluate(WIDE) == [], name
     assert await page.evaluate(PALE) == [], name
     assert await page.evaluate(NAMELESS) == [], name
     if name in {"protocols", "peers", "calls", "overview"}:

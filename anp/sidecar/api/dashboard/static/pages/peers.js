@@ -2,7 +2,7 @@
 import { allow, block } from "../actions.js";
 import { get } from "../api.js";
 import { chip, facts, h, page, section, table } from "../dom.js";
-import { copyable, learnNames, number, peer, short, when } from "../format.js";
+import { copyable, learnNames, nameOf, number, peer, short, when } from "../format.js";
 import { offers } from "../offers.js";
 import { words } from "../peertext.js";
 
@@ -36,7 +36,7 @@ export async function showOne(did, tools) {
   if (!found) return page("Peer", h("p", { class: "empty" }, "The daemon knows no peer ", short(did, 40), "."));
   return [
     h("p", { class: "crumb" }, h("a", { href: "#/peers" }, "Peers")),
-    h("div", { class: "title" }, h("h1", { tabindex: "-1" }, found.names.length ? words(found.names[0]) : "Peer"), chip(found.state)),
+    h("div", { class: "title" }, h("h1", { tabindex: "-1" }, words(nameOf(found) ?? "Unnamed peer")), chip(found.state)),
     found.changed_keys.length
       ? h("p", { class: "wrong" }, "This peer has other keys than before and is refused until you trust them. Ask its owner first, then type: ", h("code", { class: "wrap" }, `anpd peers trust ${found.did}`))
       : null,
