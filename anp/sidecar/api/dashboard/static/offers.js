@@ -34,7 +34,7 @@ function none(found, only) {
   return found.publishes ? "The peer offers no capability to us." : "The peer publishes no list of its capabilities. You can still call it by name: anpd call PEER NEED";
 }
 
-// The need is the name itself, so no other capability is chosen in its place.
 function request(did, name, input) {
-  return `{"peer": ${JSON.stringify(did)}, "need": {"requirement": ${JSON.stringify(name)}}, "input": ${input}}`;
+  const [peer, capability] = [JSON.stringify(did), JSON.stringify(name)];
+  return `{"peer": ${peer}, "need": {"requirement": ${capability}}, "capability": ${capability}, "input": ${input}}`;
 }

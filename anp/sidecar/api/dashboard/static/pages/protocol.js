@@ -18,7 +18,7 @@ export async function show(hash, tools) {
     quarantined ? h("p", { class: "wrong" }, "Its code failed and is not run any more. Reason: ", words(String(quarantined), 400)) : null,
     facts([
       ["Hash", h("span", { class: "copyline" }, h("code", { class: "wrap" }, found.hash), copyable(found.hash))],
-      ["Origin", origins.length ? origins.map((id, at) => [at ? ", " : "", h("a", { href: `#/negotiations/${id}` }, "negotiation ", short(id, 8))]) : "an import, or code of the owner"],
+      ["Origin", origins.length ? origins.map((id, at) => [at ? ", " : "", h("a", { href: `#/negotiations/${id}` }, "negotiation ", short(id, 8))]) : origin(found)],
     ]),
     h("p", { class: "actions" }, actions(found, tools)),
     section(
@@ -27,7 +27,7 @@ export async function show(hash, tools) {
         "Agreements",
         ["Peer", "Our role", "State", "Revision", "Samples", "Calls", "Last used", "Agreed", "Actions"],
         found.agreements.map((one, at) => [peer(one.peer), one.role, chip(one.state), number(one.revision), one.samples ?? "–", number(one.uses), when(one.last_used), when(one.created), ofPeer(found, one, at, tools)]),
-        "There is no agreement about it yet.",
+        found.code.some((one) => one.role === "provider") ? "Any peer that may use the capability may use this protocol; there is no agreement with one peer alone." : "There is no agreement about it yet.",
       ),
     ),
     section("Protocol text", h("p", { class: "note" }, untrusted("agreed with a peer"), " Both sides have this text, byte for byte."), block(text, { label: "Protocol text", numbered: true })),
@@ -37,6 +37,13 @@ export async function show(hash, tools) {
     section("Tests", tests(found)),
     section("Runs since the daemon started", runs(found.runs, "Calls"), runs(found.trials, "Trials", "Trials are checks with broken messages; errors among them are expected.")),
   ];
+}
+
+function origin(found) {
+  const tests = found.tests.filter((one) => one.consensus || one.capability);
+  if (found.uris.length) return ["known under ", found.uris.map((uri, at) => [at ? ", " : "", words(uri, 200)])];
+  if (tests.length || found.code.every((one) => one.origin === "rules")) return "published for a capability by its provider; nothing was negotiated";
+  return "an import, or code of the owner";
 }
 
 function actions(found, tools) {
@@ -59,8 +66,8 @@ function ofPeer(found, one, at, tools) {
   const revoked = found.revocations.some((other) => other.peer === one.peer);
   const forAll = found.revocations.some((other) => other.peer === null);
   return h("span", { class: "row-actions" },
-    one.role === "requester" ? action("Test with it", { id: `test-${at}`, about, kind: "quiet", path: `${path}/test`, body, done: tested }, tools) : null,
-    revoked ? action("Approve", { id: `revoke-${at}`, about, kind: "quiet", path: `${path}/approve`, body, done: "The protocol is approved for this peer." }, tools) : null,
+    one.role === "requester" ? action("Test with it", { id: `test-${at}`, about, path: `${path}/test`, body, done: tested }, tools) : null,
+    revoked ? action("Approve", { id: `revoke-${at}`, about, path: `${path}/approve`, body, done: "The protocol is approved for this peer." }, tools) : null,
     revoked || forAll ? null : revoke(found.hash, tools, { peer: one.peer, label: "Revoke", id: `revoke-${at}`, about }),
     one.role === "requester" ? h("a", { href: `#/peers/${encodeURIComponent(one.peer)}`, "aria-label": `Call ${one.peer}` }, "Call") : null);
 }
