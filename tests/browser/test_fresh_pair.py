@@ -70,7 +70,32 @@ async def test_a_fresh_pair_shows_itself_after_one_call(tmp_path: Path) -> None:
                             shot = SHOTS / f"{side}-{name}-{size}-{theme}.png"
                             await page.screenshot(path=shot, full_page=True)
                             await check(page, name)
+                        shot = SHOTS / f"{side}-{{}}-{size}-{theme}.png"
+                        await act(page, own, str(shot))
                         assert seen.complaints == []
+
+
+async def act(page: Page, own: dict[str, str], shot: str) -> None:
+    """Take pictures of a form with its answer, and of a question before an action."""
+    await visit(page, own.get("attachment", own["peer"]))
+    order = page.get_by_role("article", name="shop.order")
+    if await order.count():
+        await page.get_by_label("Try shop.order").click()
+        send = page.get_by_role("button", name="Call shop.order")
+        await send.click()
+        await expect(order.get_by_text("It is required").first).to_be_visible()
+        await page.screenshot(path=shot.format("form-wrong"), full_page=True)
+        await page.get_by_label("sku").fill("A-17")
+        await page.get_by_label("amount").fill("3")
+        await send.click()
+        await expect(order.get_by_role("region", name="Answer")).to_be_visible()
+        await page.screenshot(path=shot.format("form"), full_page=True)
+        await check(page, "form")
+    await visit(page, own["protocol"])
+    await page.get_by_role("button", name="Revoke", exact=True).click()
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    await page.screenshot(path=shot.format("question"))
+    await page.keyboard.press("Escape")
 
 
 async def visit(page: Page, where: str) -> None:

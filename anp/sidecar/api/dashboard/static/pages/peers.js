@@ -52,7 +52,7 @@ export async function showOne(did, tools) {
       found.state === "blocked" ? null : block(found.did, tools)),
     section("Capabilities", h("p", { class: "note" }, "You can call what the peer offers with a form. The daemon asks the peer for its list when you say so."), offers(found.did)),
     section("Agreements", table("Agreements", ["Protocol", "Need", "State", "Our role", "Calls"],
-      protocols.filter((one) => one.peer === found.did).map((one) => [h("a", { href: `#/protocols/${one.hash}` }, short(one.hash)), one.need ? words(one.need, 80) : "–", chip(one.state), one.role, number(one.uses)]), "There are no agreements with this peer.")),
+      protocols.filter((one) => one.peer === found.did).map((one) => [h("a", { href: `#/protocols/${one.hash}` }, short(one.hash)), words(one.capability ?? one.need ?? "–", 80), chip(one.state), one.role, number(one.uses)]), "There are no agreements with this peer.")),
     section("Negotiations", table("Negotiations", ["Negotiation", "Outcome", "Our role", "Proposals", "Started"],
       negotiations.filter((one) => one.peer === found.did).slice(0, 50).map((one) => [h("a", { href: `#/negotiations/${one.id}` }, one.about ? words(one.about, 80) : short(one.id, 10)), chip(one.waiting ? "waiting" : one.outcome), one.role, number(one.proposals), when(one.started)]), "There are no negotiations with this peer.")),
   ];

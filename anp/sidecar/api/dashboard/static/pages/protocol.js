@@ -42,7 +42,7 @@ export async function show(hash, tools) {
 function origin(found) {
   const tests = found.tests.filter((one) => one.consensus || one.capability);
   if (found.uris.length) return ["known under ", found.uris.map((uri, at) => [at ? ", " : "", words(uri, 200)])];
-  if (tests.length || found.code.every((one) => one.origin === "rules")) return "published for a capability by its provider; nothing was negotiated";
+  if (tests.length || (found.code.length && found.code.every((one) => one.origin === "rules"))) return "published for a capability by its provider; nothing was negotiated";
   return "an import, or code of the owner";
 }
 

@@ -15,7 +15,7 @@ export async function show(_, { watch, put }) {
         ["Protocol", "Need", "State", "Peer", "Our role", "Calls", "Last used", "Agreed"],
         protocols.map((one) => [
           h("a", { class: "first", href: `#/protocols/${one.hash}` }, short(one.hash)),
-          one.need ? words(one.need, 80) : "–",
+          words(one.capability ?? one.need ?? "–", 80),
           one.quarantined ? chip("quarantined") : chip(one.state),
           one.peer ? peer(one.peer) : "any peer",
           `${one.role}${one.origin ? `, by ${one.origin}` : ""}`,
