@@ -1,4 +1,4 @@
-"""A small MCP server on stdio: an order with every kind of field, and two bad tools."""
+"""A small MCP server on stdio: one tool with every kind of field, and three bad ones."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ async def list_tools(context: Any, request: Any) -> types.ListToolsResult:
     tools = [
         types.Tool(name="order", description="Place an order.", input_schema=ORDER),
         types.Tool(name="broken", description="Fails.", input_schema=any_object),
+        types.Tool(name="slow", description="Waits.", input_schema=any_object),
         types.Tool(name="odd", description=words, input_schema=odd),
     ]
     return types.ListToolsResult(tools=tools)
@@ -43,7 +44,9 @@ async def list_tools(context: Any, request: Any) -> types.ListToolsResult:
 async def call_tool(
     context: Any, request: types.CallToolRequestParams
 ) -> types.CallToolResult:
-    """Give the arguments back, or fail."""
+    """Give the arguments back, wait, or fail."""
+    if request.name == "slow":
+        await asyncio.sleep(60)
     broken = request.name == "broken"
     words = f"{request.name} {json.dumps(request.arguments)}"
     text = types.TextContent(type="text", text="the oven is cold" if broken else words)

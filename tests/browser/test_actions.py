@@ -24,6 +24,7 @@ from tests.browser.looks import NAMELESS, PALE, SIZES, THEMES, WIDE, viewport
 from tests.browser.stage import EVIL, Seen, open_browser
 from tests.browser.test_dashboard import enter, heading, nothing_else_happened
 from tests.e2e.daemons import Anpd
+from tests.e2e.owner import owner_client
 
 SERVER = Path(__file__).with_name("shop_server.py")
 "The attached MCP server."
@@ -54,7 +55,8 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         Anpd(folder / "caller", **default), Anpd(folder / "provider", **default)
     )
     command = (sys.executable, str(SERVER), EVIL)
-    exposed = ("--expose", "broken", "--expose", "odd")
+    names = ("broken", "slow", "odd")
+    exposed = [word for name in names for word in ("--expose", name)]
     found.provider.ok(
         *("attach", "mcp", "--name", "shop", *exposed, "--", *command), cwd=folder
     )
@@ -129,6 +131,7 @@ async def test_a_capability_is_exposed_tried_and_hidden(
     assert {one["name"]: one["exposed"] for one in listed["capabilities"]} == {
         "shop.order": True,
         "shop.broken": True,
+        "shop.slow": True,
         "shop.odd": True,
     }
     # A form of its schema: required, enum, default, nested; wrong values are named.
@@ -288,6 +291,53 @@ async def test_a_peer_is_blocked_and_allowed(
     nothing_else_happened(seen, pair.provider)
 
 
+async def test_a_call_is_cancelled(
+    pair: Pair, browser: tuple[BrowserContext, Seen]
+) -> None:
+    context, _ = browser
+    exposed(pair)
+    pair.call("shop.order", sku="A", amount=1)
+    page = await enter(context, link_to(pair.caller), "#/peers")
+    await press(page, page.locator("tbody a").first)
+    await press(page, button(page, "Ask the peer for its capabilities"))
+    await press(page, page.get_by_label("Try shop.slow"), "Space")
+    await press(page, button(page, "Call shop.slow"))
+    slow = card(page, "shop.slow")
+    await expect(slow.get_by_role("status")).to_have_text("Calling…")
+    await press(page, button(page, "Cancel"))
+    await expect(slow.get_by_role("alert")).to_contain_text("You cancelled it.")
+    await expect(button(page, "Call shop.slow")).to_be_focused()
+    # One that another program of ours began, on its own page.
+    body = {"peer": pair.provider.address, "need": "shop.slow", "input": {}}
+    with owner_client(pair.caller.home) as owner:
+        wait = {"Prefer": "respond-async"}
+        begun = owner.post("/v1/calls", json=body, headers=wait).json()["id"]
+    await page.goto(f"{page.url.partition('#')[0]}#/calls/{begun}")
+    await press(page, button(page, "Cancel the call"))
+    await expect(announced(page)).to_have_text("The call is cancelled.")
+    await expect(page.locator(".title .chip")).to_have_text("cancelled")
+
+
+async def test_the_cookie_alone_acts_on_nothing(
+    pair: Pair, browser: tuple[BrowserContext, Seen]
+) -> None:
+    context, _ = browser
+    exposed(pair)
+    page = await enter(context, link_to(pair.provider))
+    path = f"{page.url.partition('/#')[0]}/v1/capabilities/shop.order/hide"
+    for headers, status in (
+        ({}, 401),
+        ({"Sec-Fetch-Site": "same-site", "X-Anpd-Page": "1"}, 401),
+        ({"Origin": "http://127.0.0.1:9", "X-Anpd-Page": "1"}, 403),
+    ):
+        answer = await context.request.post(path, headers=headers, data={})
+        assert answer.status == status
+    answer = await context.request.get(path, headers={"X-Anpd-Page": "1"})
+    assert answer.status == 405
+    listed = pair.provider.ok("capabilities", "list", "--json").json()
+    assert all(one["exposed"] for one in listed["capabilities"])
+
+
 async def test_an_action_that_fails_says_so_in_words(
     pair: Pair, browser: tuple[BrowserContext, Seen]
 ) -> None:
@@ -312,7 +362,7 @@ async def test_hostile_words_of_a_peer_are_only_shown(
     context, seen = browser
     exposed(pair)
     pair.call("shop.order", sku=EVIL, amount=1)
-    places = [(pair.provider, "#/daemon/shop", None)]
+    places = [(pair.provider, "#/daemon/shop", "")]
     known = pair.caller.ok("peers", "list", "--json").json()["peers"]
     places.append((pair.caller, f"#/peers/{known[0]['did']}", "Ask the peer"))
     for daemon, where, ask in places:
@@ -366,6 +416,6 @@ def exposed(pair: Pair) -> None:
     """Expose everything, whatever a test before did."""
     file = pair.provider.home / "attachments" / "shop.json"
     content = json.loads(file.read_text())
-    if "order" not in content["expose"]:
-        file.write_text(json.dumps({**content, "expose": ["order", "broken", "odd"]}))
+    if content["expose"] != ["*"]:
+        file.write_text(json.dumps({**content, "expose": ["*"]}))
         pair.provider.ok("reload")

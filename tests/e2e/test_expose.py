@@ -103,12 +103,9 @@ def test_what_the_owner_wrote_by_hand_is_left_to_the_owner(
     folder = daemon.home / "attachments"
     shop = json.loads((folder / "shop.json").read_text())
     written = folder / "hand.toml"
-    written.write_text(
-        f'kind = "python"\ntarget = "shop"\ncwd = "{shop["cwd"]}"\n'
-        f'python = "{shop["python"]}"\n'
-        if "python" in shop
-        else f'kind = "python"\ntarget = "shop"\ncwd = "{shop["cwd"]}"\n'
-    )
+    lines = {"kind": "python", "target": "shop", "cwd": shop["cwd"]}
+    lines |= {"python": shop["python"]} if "python" in shop else {}
+    written.write_text("".join(f'{key} = "{text}"\n' for key, text in lines.items()))
     daemon.ok("reload")
     before = written.read_text()
     answer = say(owner, "hand.twice", "expose")
@@ -117,3 +114,30 @@ def test_what_the_owner_wrote_by_hand_is_left_to_the_owner(
     assert written.read_text() == before
     unknown = say(owner, "hand.nothing", "hide")
     assert unknown.status_code == 404
+
+
+def test_the_commands_say_what_they_did(daemon: Anpd, owner: httpx.Client) -> None:
+    hidden = daemon.ok("hide", "shop.twice", "shop.thrice")
+    assert hidden.stdout == "shop.twice is hidden\nshop.thrice is hidden\n"
+    assert exposed(owner) == {"shop.pid"}
+    shown = daemon.ok("expose", "shop.thrice", "--json").json()
+    assert [one["name"] for one in shown["capabilities"]] == ["shop.thrice"]
+    assert exposed(owner) == {"shop.pid", "shop.thrice"}
+    wrong = daemon.run("expose", "shop.twise")
+    assert wrong.code == 2
+    assert "no capability is called shop.twise" in wrong.stderr
+
+
+def test_a_peer_loses_a_capability_that_is_hidden_at_once(
+    daemon: Anpd, tmp_path: Path
+) -> None:
+    daemon.ok("expose", "shop.twice")
+    caller = Anpd(tmp_path / "caller", consensus__use="true")
+    call = ("call", daemon.address, "shop.twice", "-d", '{"number": 2}', "--json")
+    with caller.up():
+        assert caller.ok(*call).json()["output"] == {"twice": 4}
+        daemon.ok("hide", "shop.twice")
+        refused = caller.run(*call)
+        assert refused.code != 0
+        daemon.ok("expose", "shop.twice")
+        assert caller.ok(*call).json()["output"] == {"twice": 4}

@@ -12,17 +12,19 @@ export function fieldsOf(schema, id) {
   const area = h("div");
   const root = plain(schema, schema);
   const required = new Set(listed(root.required));
-  const parts = Object.entries(object(root.properties)).map(([name, part], at) => field(name, plain(part, schema), `${id}-${at}`, required.has(name)));
+  // Required ones first; else in the order of the schema.
+  const entries = Object.entries(object(root.properties)).sort(([a], [b]) => required.has(b) - required.has(a));
+  const parts = entries.map(([name, part], at) => field(name, plain(part, schema), `${id}-${at}`, required.has(name)));
   const open = parts.length === 0 && root.additionalProperties !== false;
   let whole = null;
   const asJson = () => {
     const text = joined(parts.map((part) => [part.name, quiet(part)]));
     whole = field("All arguments", { type: "object", description: "One JSON object." }, `${id}-json`, true, text === "{}" ? text : pretty(text));
-    replace(area, whole.element, parts.length ? button("Back to single fields", asFields, "quiet") : null);
+    replace(area, whole.element, parts.length ? button("Back to single fields", asFields, "quiet inline") : null);
   };
   const asFields = () => {
     whole = null;
-    replace(area, parts.map((part) => part.element), parts.length ? button("Write all as JSON", () => (asJson(), whole.focus()), "quiet") : h("p", { class: "note" }, "It takes no arguments."));
+    replace(area, parts.map((part) => part.element), parts.length ? button("Write all as JSON", () => (asJson(), whole.focus()), "quiet inline") : h("p", { class: "note" }, "It takes no arguments."));
   };
   if (open) asJson();
   else asFields();
@@ -81,20 +83,20 @@ function field(name, schema, id, required, start) {
 function widget(schema, required, start) {
   if (schema.const !== undefined) return chosen([schema.const], true, schema.const);
   if (Array.isArray(schema.enum)) return chosen(schema.enum, required, schema.default);
-  if (schema.type === "boolean") return chosen([true, false], required, schema.default);
+  if (schema.type === "boolean") return chosen([true, false], required, schema.default, "true or false");
   if (schema.type === "integer" || schema.type === "number") return figure(schema);
   if (schema.type === "string") return sentence(schema);
   return json(schema, start);
 }
 
-function chosen(values, required, initial) {
+function chosen(values, required, initial, kind = "one of these") {
   const texts = values.map((value) => JSON.stringify(value));
   const none = required ? "Choose one" : "(left out)";
   const control = h("select", null, initial === undefined || !required ? h("option", { value: "" }, none) : null,
     values.map((value, at) => h("option", { value: String(at) }, shownPlain(typeof value === "string" ? value : texts[at]))));
   const at = initial === undefined ? -1 : texts.indexOf(JSON.stringify(initial));
   if (at >= 0) control.value = String(at);
-  return [control, () => (control.value === "" ? "" : texts[Number(control.value)]), "one of these"];
+  return [control, () => (control.value === "" ? "" : texts[Number(control.value)]), kind];
 }
 
 // An option holds text only, so what could mislead in it is made visible as text.
