@@ -1,4 +1,4 @@
-"""A small MCP server on stdio: one tool with every kind of field, and three bad ones."""
+"""A small MCP server on stdio: one tool with every kind of field, three bad ones."""
 
 from __future__ import annotations
 
