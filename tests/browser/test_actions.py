@@ -158,6 +158,15 @@ async def test_a_capability_is_exposed_tried_and_hidden(
     for part in ('sku\\": \\"A-17', 'amount\\": 3', 'tone\\": \\"dry', "gift", "Paris"):
         await expect(answer).to_contain_text(part)
     await expect(answer).not_to_contain_text("note")
+    # The same as one JSON text, for what single fields do not say.
+    await press(page, button(page, "Write all as JSON"))
+    whole = shop.get_by_label(re.compile("^All arguments"))
+    await expect(whole).to_be_focused()
+    await expect(whole).to_have_value(re.compile('"price": 12345678901234567.89'))
+    await page.keyboard.press("Control+A")
+    await page.keyboard.type('{"sku": "C", "amount": 5}')
+    await press(page, send)
+    await expect(answer).to_contain_text('amount\\": 5')
     # Errors of the tool stand in words below the form.
     await press(page, page.get_by_label("Try shop.broken"), "Space")
     await press(page, button(page, "Call shop.broken"))
@@ -383,6 +392,56 @@ async def test_hostile_words_of_a_peer_are_only_shown(
         assert await page.evaluate(NAMELESS) == []
     assert seen.dialogs == []
     nothing_else_happened(seen, pair.caller)
+
+
+async def test_hostile_names_are_only_shown(
+    pair: Pair, browser: tuple[BrowserContext, Seen]
+) -> None:
+    context, seen = browser
+    exposed(pair)
+    pair.call("shop.order", sku="A", amount=1)
+    [known] = pair.caller.ok("peers", "list", "--json").json()["peers"]
+    page = await enter(context, link_to(pair.caller))
+    # Worse than what any daemon lets through: the page does not rely on that.
+    schema = {
+        "type": "object",
+        "properties": {
+            EVIL: {"enum": [EVIL], "default": EVIL, "description": EVIL},
+            "__proto__": {"$ref": "#/properties/__proto__"},
+            "odd": {"type": 7, "anyOf": EVIL, "default": EVIL},
+        },
+        "required": EVIL,
+    }
+    offered = {
+        "name": EVIL,
+        "description": EVIL,
+        "input_schema": schema,
+        "output_schema": {},
+        "read_only": False,
+        "idempotent": False,
+    }
+    offers = {"capabilities": [offered], "protocols": [], "publishes": True}
+    peers = {"peers": [{**known, "names": [EVIL], "urls": [f"ws://{EVIL}"]}]}
+    await page.route("**/v1/peers/offers*", lambda route: route.fulfill(json=offers))
+    await page.route("**/v1/peers", lambda route: route.fulfill(json=peers))
+    base = page.url.partition("#")[0]
+    for where in ("peers", f"peers/{known['did']}"):
+        await page.goto(f"{base}#/{where}")
+        await expect(page.locator("main .mark", has_text="RLO").first).to_be_visible()
+    await button(page, "Ask the peer for its capabilities").click()
+    await page.locator(".try > summary").click()
+    await expect(page.locator(".field select")).to_be_visible()
+    await page.locator("form button[type=submit]").click()
+    await expect(page.locator("form [role=alert]")).not_to_be_empty()
+    for control in ("#block-peer", "#allow-peer"):
+        await expect(page.locator(control)).to_be_visible()
+    assert await page.evaluate("window.pwned") is None
+    assert await page.locator("main img, main script, main svg").count() == 0
+    assert await page.locator("a[href^='javascript']").count() == 0
+    assert await page.evaluate(WIDE) == []
+    assert await page.evaluate(NAMELESS) == []
+    assert [one for one in seen.complaints if "status of 4" not in one] == []
+    assert seen.dialogs == []
 
 
 async def test_the_acting_pages_are_readable_on_a_phone_and_in_the_dark(

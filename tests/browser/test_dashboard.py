@@ -132,7 +132,9 @@ async def test_an_approval_is_decided_and_the_protocol_can_be_read(
     call = stage.call("place_order", amount=7, label="chairs")
     need = page.locator(".needs li", has_text="waits for your decision now")
     await need.get_by_role("link", name="Open").click()
-    await expect(page.get_by_text("Waits for your decision")).to_be_visible()
+    await expect(
+        page.get_by_role("heading", name="Waits for your decision")
+    ).to_be_visible()
     await expect(
         page.get_by_text("Our code for it may call these capabilities:")
     ).to_contain_text("place.place_order")

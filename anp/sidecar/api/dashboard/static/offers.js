@@ -15,8 +15,7 @@ export function offers(did, { label, only } = {}) {
     replace(said, "Asking…");
     try {
       const found = await get(`/v1/peers/offers?peer=${encodeURIComponent(did)}`);
-      const all = new Map(found.protocols.flatMap((one) => one.capabilities).map((one) => [one.name, one]));
-      const named = [...all.values()].filter((one) => !only || one.name === only);
+      const named = found.capabilities.filter((one) => !only || one.name === only);
       replace(area, named.map((one, at) => capability(one, `call-${at}`, { path: "/v1/calls", body: (input) => request(did, one.name, input), whose: "peer" })));
       replace(said, named.length ? `The peer offers ${named.length === 1 ? "one capability" : `${named.length} capabilities`} here.` : none(found, only));
       if (only) area.querySelector("details.try")?.setAttribute("open", "");
