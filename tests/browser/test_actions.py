@@ -325,6 +325,8 @@ async def test_a_call_is_cancelled(
     await press(page, button(page, "Cancel the call"))
     await expect(announced(page)).to_have_text("The call is cancelled.")
     await expect(page.locator(".title .chip")).to_have_text("cancelled")
+    await page.goto(f"{page.url.partition('#')[0]}#/calls/0123")
+    await expect(page.locator("#main")).to_contain_text("does not keep this call")
 
 
 async def test_the_cookie_alone_acts_on_nothing(

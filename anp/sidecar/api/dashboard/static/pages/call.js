@@ -7,7 +7,14 @@ import { offers } from "../offers.js";
 import { block, untrusted, words } from "../peertext.js";
 
 export async function show(id, tools) {
-  const draw = async () => view(await get(`/v1/calls/${encodeURIComponent(id)}`), tools);
+  const draw = async () => {
+    try {
+      return view(await get(`/v1/calls/${encodeURIComponent(id)}`), tools);
+    } catch (problem) {
+      if (problem.status !== 404) throw problem;
+      return [crumb(id), h("h1", { tabindex: "-1" }, "Call"), h("p", { class: "empty" }, "The daemon does not keep this call any more. A result is kept in memory for an hour.")];
+    }
+  };
   let ended = false;
   tools.watch(["call"], async () => {
     // Nothing of an ended call changes, and a form below it may be in use.
@@ -17,12 +24,16 @@ export async function show(id, tools) {
   return draw();
 }
 
+function crumb(id) {
+  return h("p", { class: "crumb" }, h("a", { href: "#/calls" }, "Calls"), " / ", short(id, 16));
+}
+
 function view(one, tools) {
   const result = one.result;
   const did = result?.peer_did ?? /(?:^|#)(did:\S+)$/.exec(one.peer)?.[1];
   const over = one.ended !== null;
   return [
-    h("p", { class: "crumb" }, h("a", { href: "#/calls" }, "Calls"), " / ", short(one.id, 16)),
+    crumb(one.id),
     h("div", { class: "title", "data-ended": over }, h("h1", { tabindex: "-1" }, words(one.need, 120)), chip(one.state)),
     one.problem ? h("p", { class: "wrong" }, words(one.problem.detail, 600)) : null,
     facts([

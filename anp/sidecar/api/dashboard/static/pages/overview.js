@@ -85,10 +85,13 @@ function asked(one) {
 }
 
 function latestCalls(found) {
-  return h("ul", { class: "rows" }, found.map((one) =>
-    h("li", null,
-      h("a", { href: `#/calls/${one.id}` }, words(one.result?.capability ?? one.need, 80)),
-      chip(one.state), one.result ? h("span", { class: "who" }, "with ", peer(one.result.peer_did)) : null, h("span", { class: "at" }, when(one.created)))));
+  return h("ul", { class: "rows" }, found.map((one) => {
+    const did = one.result?.peer_did ?? one.peer;
+    const name = words(one.capability ?? one.result?.capability ?? one.need ?? "a call", 80);
+    return h("li", null,
+      h("a", { href: one.direction === "served" ? "#/calls" : `#/calls/${one.id}` }, name),
+      chip(one.outcome ?? one.state), h("span", { class: "who" }, one.direction === "served" ? "from " : "with ", did?.startsWith("did:") ? peer(did) : words(did ?? "–", 60)), h("span", { class: "at" }, when(one.at ?? one.created)));
+  }));
 }
 
 function latest(found, uses) {
