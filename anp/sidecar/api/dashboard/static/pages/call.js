@@ -7,19 +7,20 @@ import { offers } from "../offers.js";
 import { block, untrusted, words } from "../peertext.js";
 
 export async function show(id, tools) {
+  let over = true;
   const draw = async () => {
     try {
-      return view(await get(`/v1/calls/${encodeURIComponent(id)}`), tools);
+      const found = await get(`/v1/calls/${encodeURIComponent(id)}`);
+      over = found.ended !== null;
+      return view(found, tools);
     } catch (problem) {
       if (problem.status !== 404) throw problem;
       return [crumb(id), h("h1", { tabindex: "-1" }, "Call"), h("p", { class: "empty" }, "The daemon does not keep this call any more. A result is kept in memory for an hour.")];
     }
   };
-  let ended = false;
   tools.watch(["call"], async () => {
-    // Nothing of an ended call changes, and a form below it may be in use.
-    if (!ended) tools.put(await draw());
-    ended = document.querySelector("[data-ended]") !== null;
+    // Nothing of an ended call changes, and the form below it may be in use.
+    if (!over) tools.put(await draw());
   });
   return draw();
 }
@@ -34,7 +35,7 @@ function view(one, tools) {
   const over = one.ended !== null;
   return [
     crumb(one.id),
-    h("div", { class: "title", "data-ended": over }, h("h1", { tabindex: "-1" }, words(one.need, 120)), chip(one.state)),
+    h("div", { class: "title" }, h("h1", { tabindex: "-1" }, words(one.need, 120)), chip(one.state)),
     one.problem ? h("p", { class: "wrong" }, words(one.problem.detail, 600)) : null,
     facts([
       ["Peer", did ? peer(did) : words(one.peer, 200)],
