@@ -236,7 +236,7 @@ function hintForm(found, kept, tools) {
   const field = h("input", { type: "text", id: "hint-text", maxlength: "4000", value: kept.hint, oninput: (event) => (kept.hint = event.target.value) });
   return h(
     "details",
-    { class: "hint", open: Boolean(kept.hint) },
+    { class: "hint", open: kept.asksHint || Boolean(kept.hint), ontoggle: (event) => (kept.asksHint = event.target.open) },
     h("summary", null, "Give a hint to our side"),
     h(
       "form",
