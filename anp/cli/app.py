@@ -15,6 +15,7 @@ from anp.cli.commands import (
     calls,
     configuration,
     daemon,
+    exposure,
     identity,
     live,
     negotiations,
@@ -78,6 +79,7 @@ def _root(
 for group in (
     daemon,
     attachments,
+    exposure,
     identity,
     negotiations,
     live,

@@ -2,6 +2,7 @@
 
 * `daemon`: `init`, `up`, `call`, `demo`.
 * `attachments`: `attach`, `attachments` and `capabilities`: the agent's abilities.
+* `exposure`: `expose` and `hide`: the capabilities that peers may call.
 * `configuration`: `config`: settings, shown and checked.
 * `identity`: `identity`: our DID and its document.
 * `peers`: `peers`: known, allowed, blocked.

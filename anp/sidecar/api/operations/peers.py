@@ -111,6 +111,9 @@ class Offers:
     publishes: bool
     "False when the peer has no list of protocols."
 
+    capabilities: Sequence[Capability]
+    "Every capability that its list describes to us."
+
     protocols: Sequence[OfferedProtocol]
     agreements: Sequence[Agreement]
     "Agreements in which we are the requester."
@@ -207,6 +210,7 @@ class PeerOperations:
             peer_did=target.did,
             url=target.url,
             publishes=listing is not None,
+            capabilities=() if listing is None else listing.capabilities,
             protocols=[view_of(OfferedProtocol, one) for one in listed],
             agreements=agreements,
         )

@@ -30,7 +30,7 @@ export async function show(_, { watch, put }) {
 export function callRow(one) {
   return [
     chip(one.direction),
-    one.capability ? words(one.capability, 100) : one.need ? words(one.need, 100) : "–",
+    one.direction === "made" ? h("a", { class: "first", href: `#/calls/${one.id}` }, words(one.capability || one.need || "a call", 100)) : words(one.capability || one.need || "–", 100),
     [chip(one.outcome, one.outcome === "ok" ? "good" : one.outcome === "running" ? "live" : one.outcome.endsWith("waiting") || one.outcome.endsWith("pending") ? "ask" : "bad"), one.count > 1 ? ` × ${number(one.count)}` : ""],
     one.peer ? peer(one.peer) : one.asked ? words(one.asked, 60) : "–",
     [
