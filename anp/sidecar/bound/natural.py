@@ -17,6 +17,7 @@ from anp.channel.core.link_core import FrameTooLarge
 from anp.channel.stranger_work import counted
 from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
+from anp.phases import waits_for
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.offer.gate import ApprovalPending
@@ -207,6 +208,7 @@ class Asker:
                 ErrorKind.USAGE,
                 f"the text has {len(data)} bytes, at most {MAX_NATURAL_SIZE} are sent",
             )
+        waits_for("the peer's answer in words")
         async with self._turn:
             try:
                 await self.channel.send(ProtocolType.NATURAL_LANGUAGE, data)
