@@ -75,7 +75,7 @@ def describe(exc: Exception) -> tuple[ErrorKind, str]:
     if isinstance(exc, OSError):
         place = f"{exc.filename}: " if exc.filename else ""
         return ErrorKind.LOCAL_RESOURCE, f"{place}{exc.strerror or exc}"
-    return ErrorKind.UNEXPECTED, f"{type(exc).__name__}: {exc} (--debug shows where)"
+    return ErrorKind.UNEXPECTED, "unexpected error; the same with --debug shows where"
 
 
 def fail(settings: Settings, kind: ErrorKind, detail: str, /, **more: Any) -> int:

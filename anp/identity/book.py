@@ -19,8 +19,8 @@ from anp.identity.address import (
     PeerAddress,
     is_encrypted,
     is_loopback,
+    is_name,
     normalise_url,
-    parse_peer,
     url_of_did_all,
 )
 from anp.identity.dids import agent_of, check_did, same_agent
@@ -141,11 +141,11 @@ class AddressBook:
                 neither a DID nor a URL; IDENTITY_REFUSED, another DID is pinned at the
                 URL.
         """
-        if parse_peer(name) != PeerAddress(name=name):
+        if not is_name(name):
             raise CallError(
                 ErrorKind.USAGE,
-                f"{name[:64]!r} cannot be a name: it has to be of letters, digits, dots, "
-                "underscores and hyphens, at most 64, and begin with one of the first two",
+                f"{name[:64]!r} cannot be a name: a name has at most 64 letters, digits, "
+                "dots, underscores and hyphens, and begins with a letter or digit",
             )
         if address.did is None and address.url is None:
             raise CallError(
@@ -172,8 +172,8 @@ class AddressBook:
                 "`anpd peers remove NAME` makes room",
             )
         if entry.did is not None and entry.url is not None:
-            # So the DID alone leads to the URL, too.
-            self.confirm(entry.url, entry.did, named=True)
+            pinned = self._pins.get_pin(normalise_url(entry.url))
+            self._refuse_other(entry.url, pinned, entry.did)
         self._pins.put_name(entry)
         return entry
 
@@ -272,7 +272,8 @@ class AddressBook:
 
     def _url_of(self, did: str) -> str:
         agent = _agent(did)
-        known = self._urls.get(agent) or self._pins.url_of(agent)
+        known = self._urls.get(agent) or self._added_url(agent)
+        known = known or self._pins.url_of(agent)
         if known is not None:
             return normalise_url(known)
         try:
@@ -283,11 +284,15 @@ class AddressBook:
             return own
         raise CallError(ErrorKind.USAGE, f"no address is known for {did}; {WAYS}")
 
+    def _added_url(self, agent: str) -> str | None:
+        added = (one for one in self._pins.names() if one.did and one.url)
+        return next((one.url for one in added if _agent(one.did or "") == agent), None)
+
     def _refuse_other(self, url: str, pinned: str | None, did: str) -> None:
         if pinned is not None and not _is_same(pinned, did):
             raise CallError(
                 ErrorKind.IDENTITY_REFUSED,
-                f"{url} was {pinned} and now says it is {did}; if that is right, run "
+                f"at {url} is {pinned}, not {did}; if that has changed, run "
                 f"`anpd peers forget {pinned}` and call again",
             )
 

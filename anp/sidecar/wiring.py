@@ -410,6 +410,7 @@ def make_calls(
         has_link=links.has_link,
         on_problem=peers.contacts.note_url,
     )
+    binder.requesters.on_proved = finder.proved
     caller = Caller(
         finder=finder,
         binder=binder,

@@ -157,7 +157,10 @@ async def negotiate(
         raise
     except BaseException as exc:
         # Cancelled, or a bug of a mind: in both cases the peer should not have to wait.
-        await shell.say_farewell(f"cancelled by {type(exc).__name__}")
+        taken_back = isinstance(exc, asyncio.CancelledError)
+        await shell.say_farewell(
+            "the negotiation was cancelled" if taken_back else "an unexpected fault"
+        )
         raise
     finally:
         await shell.stop()

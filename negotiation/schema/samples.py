@@ -129,7 +129,8 @@ def example_of(schema: Schema) -> dict[str, Json]:
     for name in schema.get("required", ()):
         samples = make_samples(properties.get(name, True)).values
         made = {one.kind: one.value for one in samples}
-        example[name] = made.get(SampleKind.FULL, made.get(SampleKind.MINIMAL, "…"))
+        value = made.get(SampleKind.FULL, made.get(SampleKind.MINIMAL, "…"))
+        example[name] = TEXT.strip() if value == TEXT else value
     return example
 
 

@@ -69,7 +69,7 @@ def add_peer(
     told: list[Line] = [
         *((key, found[key]) for key in ("name", "did", "url")),
         "",
-        f"see what it offers: anpd peers describe {name}",
+        f"its capabilities: {shlex.join([*_anpd(context), 'peers', 'describe', name])}",
     ]
     print_one(found, told, as_json=as_json)
 
@@ -85,9 +85,8 @@ def remove_peer(context: typer.Context, name: str, as_json: Json = False) -> Non
 def describe_peer(context: typer.Context, peer: str, as_json: Json = False) -> None:
     """Ask a peer for its capabilities, and show a command that calls each."""
     found = client_of(context).get("/v1/peers/describe", peer=peer)
-    settings: Settings = context.obj
-    start = ["anpd", *(["--home", settings.home] if settings.home else []), "call"]
-    print_one(found, _described(found, [*start, peer]), as_json=as_json)
+    command = [*_anpd(context), "call", peer]
+    print_one(found, _described(found, command), as_json=as_json)
 
 
 @peers_app.command("show")
@@ -156,6 +155,12 @@ def ask_peer(
     body = {"peer": peer, "question": question}
     found = client_of(context).post("/v1/peers/ask", body)
     print_one(found, [found["answer"]], as_json=as_json)
+
+
+def _anpd(context: typer.Context) -> list[str]:
+    """Return the first words of a command that asks this daemon."""
+    settings: Settings = context.obj
+    return ["anpd", *(["--home", settings.home] if settings.home else [])]
 
 
 def _warnings(peer: dict[str, Any]) -> Iterator[str]:

@@ -424,7 +424,7 @@ def _kind_of(exc: BaseException) -> str:
 def _given_up(exc: BaseException) -> str:
     if isinstance(exc, asyncio.CancelledError):
         return "the call was given up, its time was over, or the daemon stopped"
-    return f"unexpected {type(exc).__name__}; see the log"
+    return "unexpected error; see the log"
 
 
 def _why(exc: NegotiationEnded) -> str:

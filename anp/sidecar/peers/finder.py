@@ -16,6 +16,7 @@ from anp.identity.book import AddressBook
 from anp.identity.dids import is_web_did
 from anp.identity.well_known import MAX_WELL_KNOWN, parse_well_known, well_known_url
 from anp.phases import waits_for
+from cache.errors import CacheError
 
 __all__ = ["PeerFinder", "WebAddresses"]
 
@@ -83,24 +84,36 @@ class PeerFinder:
                 await self._refuse_blocked(linked)
                 return LinkTarget(linked, None)
             return await self._by_document(address, exc)
-        try:
-            did = destination.did
-            if did is None:
-                did = await _ask_who(destination.url, self._tls)
-            first = await asyncio.to_thread(
-                self._book.confirm,
-                destination.url,
-                did,
-                named=destination.named,
-                trust_first_use=trust_first_use,
-            )
-        except CallError as exc:
-            self._on_problem(destination.url, exc)
-            raise
-        if first:
-            logger.info("peer pinned at first use url=%s did=%s", destination.url, did)
+        did = destination.did
+        if not destination.named:
+            # A DID that the owner named is pinned when it was proved there.
+            try:
+                did = did or await _ask_who(destination.url, self._tls)
+                await self._confirm(destination.url, did, trust=trust_first_use)
+            except CallError as exc:
+                self._on_problem(destination.url, exc)
+                raise
+        assert did is not None, "a destination that is named has one"
         await self._refuse_blocked(did)
         return LinkTarget(did, destination.url)
+
+    async def proved(self, target: LinkTarget) -> None:
+        """Pin a peer that proved its DID at an address that the owner named."""
+        if target.url is None or target.guarded:
+            return
+        try:
+            await self._confirm(target.url, target.did, named=True)
+        except (CallError, CacheError) as exc:
+            logger.warning("peer not pinned did=%s reason=%s", target.did, exc)
+
+    async def _confirm(
+        self, url: str, did: str, *, named: bool = False, trust: bool = False
+    ) -> None:
+        first = await asyncio.to_thread(
+            self._book.confirm, url, did, named=named, trust_first_use=trust
+        )
+        if first:
+            logger.info("peer pinned at first use url=%s did=%s", url, did)
 
     async def refuse_blocked(self, peer: str) -> None:
         """Raise if a peer is blocked, as far as that is known without asking anybody.
