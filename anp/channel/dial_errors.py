@@ -50,8 +50,8 @@ def dial_problem(exc: BaseException, url: str, *, waited: float | None = None) -
         for number in _ERRNO.findall(str(one)) if isinstance(one, OSError) else ():
             if int(number) in _BY_ERRNO:
                 return _BY_ERRNO[int(number)]
-    system = next((one.strerror for one in chain if _has_words(one)), None)
-    return str(system).lower() if system else "the connection failed"
+    words = [one.strerror for one in chain if isinstance(one, OSError) and one.strerror]
+    return words[0].lower() if words else "the connection failed"
 
 
 def _words(exc: BaseException, url: str) -> str | None:
@@ -91,7 +91,3 @@ def _causes(exc: BaseException) -> Iterator[BaseException]:
             following = following.exceptions[0]
         else:
             following = following.__cause__ or following.__context__
-
-
-def _has_words(exc: BaseException) -> bool:
-    return isinstance(exc, OSError) and bool(exc.strerror)

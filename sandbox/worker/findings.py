@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from jsonschema import _utils
-from jsonschema.exceptions import SchemaError, ValidationError
 
 __all__ = ["words_of"]
 
 MAX_VALUE: Final = 80
 "Longest quoted value, in characters."
 
-Fault = ValidationError | SchemaError
+Fault = Any
+"An error of the library, which has no types: of a value, or of a schema."
 
 _TYPES: Final = {
     "array": "a list",

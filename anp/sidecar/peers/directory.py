@@ -84,12 +84,13 @@ class Directory:
             for peer in known.values()
             for did in (peer.did, *peer.aliases)
         }
-        for did, keys in changed.items():
-            seen = keys.changed or keys.seen
-            known.setdefault(did, _unmet(did, keys.seen, seen))
-        for did in (entry.did or self._pinned(entry) for entry in self._book.entries()):
-            if did is not None and agent_name(did) not in met | known.keys():
-                known[did] = _unmet(did)
+        for did, seen in changed.items():
+            last = seen.changed or seen.seen
+            known.setdefault(did, _unmet(did, seen.seen, last))
+        for entry in self._book.entries():
+            named = entry.did or self._pinned(entry)
+            if named is not None and agent_name(named) not in met:
+                known.setdefault(named, _unmet(named))
         found = []
         for peer in known.values():
             dids = {agent_name(did) for did in (peer.did, *peer.aliases)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
 from starlette.requests import Request
@@ -265,7 +265,7 @@ class DaemonOperations:
         """Make a link that signs one browser in to the dashboard, once."""
         return DashboardLink(*await self._dashboard.link())
 
-    async def _events(self, request: Request) -> AsyncIterator[Event]:
+    async def _events(self, request: Request) -> AsyncGenerator[Event, None]:
         with self._daemon.events.subscribe() as watcher:
             while True:
                 event = await watcher.next()
