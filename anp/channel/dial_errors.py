@@ -16,7 +16,7 @@ __all__ = ["dial_problem"]
 _ERRNO = re.compile(r"\[Errno (-?\d+)\]")
 
 _BY_ERRNO = {
-    errno.ECONNREFUSED: "nothing listens there (connection refused); is its anpd up?",
+    errno.ECONNREFUSED: "nothing listens there (connection refused)",
     errno.ECONNRESET: "the connection was cut while it was being opened",
     errno.EHOSTUNREACH: "there is no route to that machine",
     errno.ENETUNREACH: "there is no route to that network",
@@ -29,13 +29,26 @@ _BY_ERRNO = {
 }
 
 
-def dial_problem(exc: BaseException, url: str, *, waited: float | None = None) -> str:
+def dial_problem(
+    exc: BaseException,
+    url: str,
+    *,
+    waited: float | None = None,
+    service: str = "its anpd",
+) -> str:
     """Return why a connection to `url` failed, in words for people.
 
     Args:
         exc: Exception of the attempt; those that caused it are looked at, too.
         waited: Seconds that the attempt was given.
+        service: The program that should listen there.
     """
+    words = _reason(exc, url, waited)
+    refused = words == _BY_ERRNO[errno.ECONNREFUSED]
+    return f"{words}; is {service} up?" if refused else words
+
+
+def _reason(exc: BaseException, url: str, waited: float | None) -> str:
     chain = list(_causes(exc))
     for one in chain:
         found = _words(one, url)

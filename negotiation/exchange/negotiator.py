@@ -17,6 +17,7 @@ from negotiation.errors import (
     MisuseError,
     NegotiationError,
     TransportClosed,
+    told_of,
 )
 from negotiation.exchange.events import (
     CodeGenerationSlow,
@@ -403,7 +404,7 @@ class _Negotiation:
         except MindError as exc:
             self._machine.mind_failed(str(exc), now=now)
         except HalfError as exc:
-            self._machine.module_failed(str(exc), now=now)
+            self._machine.module_failed(told_of(exc), now=now)
         except _NotApproved as exc:
             self._machine.cancel(str(exc), now=now)
 

@@ -92,6 +92,10 @@ def _limit(words: str) -> Callable[[Fault], str]:
     return said
 
 
+def _value(words: str) -> Callable[[Fault], str]:
+    return lambda error: f"{words}: {_quoted(error.instance)}"
+
+
 def _plain(words: str) -> Callable[[Fault], str]:
     return lambda error: words
 
@@ -114,8 +118,8 @@ _SAYINGS: Final[Mapping[str, Callable[[Fault], str]]] = {
     "uniqueItems": _plain("has equal items, which it may not"),
     "minProperties": _limit("has to have at least {} properties"),
     "maxProperties": _limit("may have at most {} properties"),
-    "anyOf": _plain("fits none of the forms that the schema allows"),
-    "oneOf": _plain("does not fit exactly one of the forms that the schema allows"),
+    "anyOf": _value("fits none of the forms that the schema allows"),
+    "oneOf": _value("does not fit exactly one of the forms that the schema allows"),
     "not": _plain("has a form that the schema rules out"),
     "contains": _plain("lacks an item that it has to contain"),
     "dependentRequired": _plain("lacks a property that goes with another of its own"),

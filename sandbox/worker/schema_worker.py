@@ -95,7 +95,7 @@ def _judge(request: dict[str, Any]) -> list[str]:
         try:
             value = _parse(request["data"])
         except RecursionError:
-            return ["not JSON that can be read: it is nested too deeply"]
+            return ["not JSON: it is nested too deeply"]
         except UnicodeDecodeError:
             return ["not JSON: the bytes are not UTF-8"]
         except ValueError as exc:

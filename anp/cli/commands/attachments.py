@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -378,6 +379,9 @@ def _attach(
     spec = AttachmentSpec(**{**fields, "name": name, "cwd": cwd})
     home, _ = home_of(settings)
     home.create()
+    if not settings.debug:
+        # What the log of a daemon would say is told below, in one line.
+        logging.getLogger("anp").setLevel(logging.ERROR)
     spec, listing, problem = asyncio.run(_try(spec, named=bool(fields["name"])))
     if not named:
         _check_free(home, spec)
@@ -440,8 +444,14 @@ async def _try(
     except AttachmentError as exc:
         reason = str(exc)
         if not named:
-            title = _name_of_host(spec.url)
             reason = reason.replace(f"attachment {spec.name}: ", "")
+            try:
+                title = _name_of_host(spec.url)
+            except CallError as unnamed:
+                raise CallError(
+                    ErrorKind.CONFIGURATION,
+                    f"it does not start, so it was not saved: {reason}",
+                ) from unnamed
             spec = replace(spec, name=title)
         return spec, ToolListing(), reason
     finally:

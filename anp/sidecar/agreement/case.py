@@ -348,7 +348,7 @@ class Case:
         self.record = replace(self.record, pending=pending)
         self._asked = asked = asyncio.get_running_loop().create_future()
         self._on_waiting(self.record)
-        waits_for(f"your approval: anpd approvals show {self.record.id}")
+        waits_for(f"waiting for your approval: anpd approvals show {self.record.id}")
         try:
             async with asyncio.timeout(seconds):
                 decision = await asked

@@ -215,7 +215,7 @@ class Asker:
                 ErrorKind.USAGE,
                 f"the text has {len(data)} bytes, at most {MAX_NATURAL_SIZE} are sent",
             )
-        waits_for("the peer's answer in words")
+        waits_for("waiting for the peer's answer in words")
         async with self._turn:
             try:
                 await self.channel.send(ProtocolType.NATURAL_LANGUAGE, data)

@@ -30,6 +30,7 @@ from negotiation.errors import (
     CapabilityFailed,
     HalfError,
     NegotiationError,
+    told_of,
 )
 from negotiation.exchange.dialogue.reports import describe_error
 from negotiation.exchange.events import CasesAgreed, CasesSkipped, CasesVerdict
@@ -167,7 +168,7 @@ class BoundProvider(BoundChannel):
         try:
             findings = await self.protocol.judge("request", exchange.request)
         except NegotiationError as exc:
-            await self._cannot(exchange, str(exc))
+            await self._cannot(exchange, exc)
             return exchange
         if findings:
             await self._report(exchange, findings)
@@ -186,7 +187,7 @@ class BoundProvider(BoundChannel):
             faulty = isinstance(exc, HalfError) and exc.outcome != "busy"
             if exchange.verification and faulty:
                 await self._case_failed(exchange, str(exc))
-            await self._cannot(exchange, str(exc))
+            await self._cannot(exchange, exc)
             problem = self._common.workshop.quarantined(self.half, self._peer)
             if problem is not None:
                 # Nothing more is decoded on it (DESIGN.md, Links and channels).
@@ -268,11 +269,12 @@ class BoundProvider(BoundChannel):
         if report.end is not ReportEnd.REPAIRED:
             logger.info("request stays unanswered reason=%r", report.reason[:200])
 
-    async def _cannot(self, exchange: Exchange, reason: str) -> None:
+    async def _cannot(self, exchange: Exchange, error: Exception) -> None:
         """Tell the peer that a good request gets no answer."""
         logger.warning(
-            "request not answered peer=%s reason=%r", self._peer, reason[:200]
+            "request not answered peer=%s reason=%r", self._peer, str(error)[:200]
         )
+        reason = told_of(error)
         if not exchange.ran:
             reason = NOT_RUN + reason
         if self.dialogue.can_report:

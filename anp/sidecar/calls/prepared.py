@@ -147,7 +147,7 @@ class BoundRequest(Prepared):
 
     async def send(self) -> Answer:
         """See `Prepared.send`."""
-        waits_for("the peer's answer")
+        waits_for("waiting for the peer's answer")
         return await self._bound.exchange(self._message_id, self._data, self._arguments)
 
     def take_cost(self) -> Cost:
@@ -201,7 +201,7 @@ class WrittenRequest(Prepared):
 
     async def send(self) -> Answer:
         """See `Prepared.send`."""
-        waits_for("the peer's answer")
+        waits_for("waiting for the peer's answer")
         pick, call = self._pick, self._bound.call
         if pick is None:
             answer = await call(self._action, self._arguments)

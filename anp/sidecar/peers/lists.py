@@ -217,7 +217,7 @@ class PeerLists:
         return self._guarded_get if target.guarded else self._get
 
     async def _ask(self, target: LinkTarget, url: str, before: _Kept | None) -> _Kept:
-        waits_for("the peer's list of protocols")
+        waits_for("reading the peer's list of protocols")
         etag = before.etag if before is not None else ""
         now = self._clock()
         try:

@@ -41,16 +41,16 @@ async def test_findings_name_path_and_problem(validator: SchemaValidator) -> Non
         "n has to be at least 1, and is 0",
     ]
     [finding] = await validator.check_schema({"type": "strnig"})
-    assert finding.startswith("type: ")
+    assert finding.startswith("type fits none of the forms")
+    assert "strnig" in finding
 
 
 async def test_at_most_ten_findings_of_300_characters(
     validator: SchemaValidator,
 ) -> None:
-    schema: dict[str, Any] = {"items": {"type": "string", "const": "x" * 400}}
-    found = await validator.validate(schema, list(range(10)))
-    assert len(found) == 10
-    assert max(map(len, found)) == 300
+    schema: dict[str, Any] = {"additionalProperties": {"type": "string"}}
+    [found] = await validator.validate(schema, {"x" * 400: 1})
+    assert len(found) == 300
     schema = {"items": {"type": "string"}}
     assert len(await validator.validate(schema, list(range(9)))) == 9
     assert len(await validator.validate(schema, list(range(11)))) == 10
@@ -61,7 +61,7 @@ async def test_a_catastrophic_pattern_takes_no_time_at_all(
 ) -> None:
     async with asyncio.timeout(0.9):
         [found] = await validator.validate(CATASTROPHE, "a" * 50_000 + "!")
-    assert found.startswith("value: 'aaa")
+    assert found.startswith("the value has to match the pattern")
     assert await validator.validate(CATASTROPHE, "aa") == []
 
 
