@@ -406,6 +406,7 @@ class _Negotiation:
         except MindError as exc:
             self._machine.mind_failed(str(exc), now=now)
         except HalfError as exc:
+            logger.info("half failed reason=%r", str(exc)[:200])
             self._machine.module_failed(told_of(exc), now=now)
         except _NotApproved as exc:
             self._machine.cancel(str(exc), now=now)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import logging
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -379,10 +380,8 @@ def _attach(
     spec = AttachmentSpec(**{**fields, "name": name, "cwd": cwd})
     home, _ = home_of(settings)
     home.create()
-    if not settings.debug:
-        # What the log of a daemon would say is told below, in one line.
-        logging.getLogger("anp").setLevel(logging.ERROR)
-    spec, listing, problem = asyncio.run(_try(spec, named=bool(fields["name"])))
+    with _quiet(unless=settings.debug):
+        spec, listing, problem = asyncio.run(_try(spec, named=bool(fields["name"])))
     if not named:
         _check_free(home, spec)
     wrong = [] if problem else check_names(spec, listing)
@@ -424,6 +423,19 @@ def _attach(
     for reason in () if as_json else (*wrong, *listing.skipped):
         progress(f"anpd: left out: {reason[:200]}")
     print_one(answer, told, as_json=as_json)
+
+
+@contextlib.contextmanager
+def _quiet(*, unless: bool) -> Iterator[None]:
+    """Log no warnings meanwhile; the command says the same in one line."""
+    logger = logging.getLogger("anp")
+    before = logger.level
+    if not unless:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 async def _try(
