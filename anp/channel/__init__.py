@@ -5,6 +5,7 @@
 * `link`: one WebSocket, its core, and the channels on it.
 * `links`: all links: dialled, accepted, found again and kept.
 * `dialler`: connects to the WebSocket of a peer, at a checked address.
+* `dial_errors`: says in words why a connection to a peer could not be opened.
 * `listener`: the port for peers: WebSocket upgrades and plain GET.
 * `keeper`: keeps short-term keys in the store and takes them up again.
 * `link_keys`: keeps and takes up the keys of one link's channels.

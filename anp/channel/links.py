@@ -28,6 +28,7 @@ from anp.channel.room import LinkFull
 from anp.errors import AnpError, CallError, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity, canonical_did
 from anp.identity.resolver import Resolver
+from anp.phases import waits_for
 from anp.wire.messages import MetaProtocol
 from anp.wire.meta_protocol import text_size
 from anp.wire.replay import HelloMemory
@@ -103,6 +104,7 @@ class Links:
         dialler: Dialler | None = None,
         server_tls: ssl.SSLContext | None = None,
         on_handshake: Callable[[str], None] | None = None,
+        on_contact: Callable[[LinkTarget, CallError | None], None] | None = None,
         is_listed: Callable[[str], bool] = lambda did: False,
     ) -> None:
         """Make the links' house; `listen` opens its door.
@@ -111,6 +113,8 @@ class Links:
             is_listed: Tells whether the owner listed a canonical DID; it may block.
             on_handshake: Told how each handshake of ours as requester ended: `ok`,
                 `refused`, `unreachable` or `failed`.
+            on_contact: Told of each peer that we reached, and of each that we could
+                not reach, with the reason.
         """
         self._config = config
         self._dialler = dialler or Dialler()
@@ -130,6 +134,7 @@ class Links:
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: PeerServers | None = None
         self._on_handshake = on_handshake
+        self._on_contact = on_contact or (lambda target, problem: None)
         self.on_opened: Callable[[Channel], None] = lambda channel: None
         "Told of every channel that opens, in either direction."
 
@@ -354,22 +359,27 @@ class Links:
         meta: MetaProtocol,
     ) -> Channel:
         outcome = "failed"
+        waits_for("handshake: the peer proves its identity")
         try:
             async with asyncio.timeout(self._config.handshake_timeout):
                 channel = await link.open_channel(identity, target.did, meta)
             outcome = "ok"
+            self._on_contact(target, None)
             return channel
         except CallError as exc:
             refused = exc.kind is ErrorKind.IDENTITY_REFUSED
             outcome = "refused" if refused else "unreachable"
+            self._on_contact(target, exc)
             raise
         except TimeoutError:
             outcome = "unreachable"
-            raise CallError(
+            late = CallError(
                 ErrorKind.PEER_UNREACHABLE,
                 f"{target.did} did not answer the handshake in "
                 f"{self._config.handshake_timeout:g} s",
-            ) from None
+            )
+            self._on_contact(target, late)
+            raise late from None
         finally:
             if self._on_handshake is not None:
                 self._on_handshake(outcome)
@@ -381,13 +391,18 @@ class Links:
                 f"no address is known for {target.did} and it has no connection to us; "
                 "give one as ws://host:port/#did",
             )
-        connection = await self._dialler.dial(
-            target.url,
-            guarded=target.guarded,
-            open_timeout=self._config.connect_timeout,
-            ping_interval=self._config.ping_interval,
-            max_size=self._config.link.max_first_message,
-        )
+        waits_for(f"connecting to {target.url}")
+        try:
+            connection = await self._dialler.dial(
+                target.url,
+                guarded=target.guarded,
+                open_timeout=self._config.connect_timeout,
+                ping_interval=self._config.ping_interval,
+                max_size=self._config.link.max_first_message,
+            )
+        except CallError as exc:
+            self._on_contact(target, exc)
+            raise
         link = self._link(connection)
         self._start(self._run(link))
         return link

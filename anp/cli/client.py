@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -137,8 +137,13 @@ class Client:
         ran = (ended["problem"] or {}).get("may_have_run")
         raise problem_error(ended["problem"] if ran else waiting["problem"])
 
-    def events(self, path: str) -> Iterator[dict[str, Any]]:
+    def events(
+        self, path: str, body: dict[str, Any] | None = None
+    ) -> Generator[dict[str, Any], None, None]:
         """Give server-sent events as they come; first an empty one: the stream is open.
+
+        Args:
+            body: JSON to post; without it the stream is asked for with GET.
 
         Raises:
             CallError: The daemon does not answer, or refuses.
@@ -146,7 +151,8 @@ class Client:
         import httpx
 
         try:
-            with self._http.stream("GET", path) as answer:
+            method = "GET" if body is None else "POST"
+            with self._http.stream(method, path, json=body) as answer:
                 if not answer.is_success:
                     answer.read()
                     raise self._refusal(answer)

@@ -80,7 +80,11 @@ def read_data(text: str) -> Any:
     try:
         # Python would take NaN and Infinity, which are no JSON.
         return json.loads(text, parse_constant=_no_constant, parse_float=read_number)
-    except (ValueError, RecursionError) as exc:
+    except RecursionError:
+        raise CallError(
+            ErrorKind.USAGE, "the data cannot be used: it is nested too deeply"
+        ) from None
+    except ValueError as exc:
         raise CallError(
             ErrorKind.USAGE, f"the data is not JSON: {exc}; give -d '{{\"key\": 1}}'"
         ) from exc

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ __all__ = [
     "progress",
     "protocol_of",
     "table",
+    "transient",
     "visible",
     "when",
 ]
@@ -78,7 +80,7 @@ def describe(exc: Exception) -> tuple[ErrorKind, str]:
     if isinstance(exc, OSError):
         place = f"{exc.filename}: " if exc.filename else ""
         return ErrorKind.LOCAL_RESOURCE, f"{place}{exc.strerror or exc}"
-    return ErrorKind.UNEXPECTED, f"{type(exc).__name__}: {exc} (--debug shows where)"
+    return ErrorKind.UNEXPECTED, "unexpected error; the same with --debug shows where"
 
 
 def fail(settings: Settings, kind: ErrorKind, detail: str, /, **more: Any) -> int:
@@ -156,6 +158,16 @@ def print_one(answer: Any, told: Iterable[Line], *, as_json: bool) -> None:
 def progress(line: str) -> None:
     """Say something beside the result, on standard error."""
     print(visible(line), file=sys.stderr, flush=True)
+
+
+def transient(line: str) -> None:
+    """Show a line on a terminal in place of the last one; an empty line clears it.
+
+    It is cut to the width of the terminal, as only one line can be replaced.
+    """
+    width = shutil.get_terminal_size().columns - 1
+    sys.stderr.write(f"\r{visible(line)[:width]}\x1b[K")
+    sys.stderr.flush()
 
 
 def table(rows: Iterable[Any], columns: Mapping[str, Column]) -> list[str]:

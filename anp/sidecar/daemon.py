@@ -19,6 +19,7 @@ from anp.sidecar.config.settings import Config
 from anp.sidecar.gauges import watch_daemon
 from anp.sidecar.home.home import Home
 from anp.sidecar.library.housekeeper import Housekeeper, configured_dids
+from anp.sidecar.peers.directory import Directory
 from anp.sidecar.peers.lists import LIST_PATH
 from anp.sidecar.telemetry.call_entry import CallEntry
 from anp.sidecar.telemetry.call_log import CallLog
@@ -84,6 +85,14 @@ class Daemon:
         self.uses = UseCounter(self.store)
         self.housekeeper = Housekeeper(self.store, lambda: configured_dids(self.config))
         calls = make_calls(config, peers, code, minds, offer, self.observer, self.uses)
+        self.directory = Directory(
+            store=self.store,
+            book=self.book,
+            policy=self.policy,
+            did_keys=self.did_keys,
+            contacts=peers.contacts,
+            connected=lambda: calls.links.peers,
+        )
         self.links, self.provider, self.binder = (
             calls.links,
             calls.acceptor,

@@ -49,9 +49,10 @@ from anp.sidecar.offer.attached import Attaching
 from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.exposure import Exposure
 from anp.sidecar.offer.gate import Gate
+from anp.sidecar.peers.contacts import Contacts
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.lists import PeerLists, guarded_getter, peer_getter
-from anp.sidecar.peers.pins import DidKeys, UrlPins
+from anp.sidecar.peers.pins import DidKeys, StoredBook
 from anp.sidecar.peers.policy import PeerPolicy, PeerRules
 from anp.sidecar.peers.web_identity import (
     OwnWeb,
@@ -103,6 +104,7 @@ class PeerParts:
     web: WebResolver
     policy: PeerPolicy
     book: AddressBook
+    contacts: Contacts
 
 
 def make_peers(home: Home, config: Config) -> PeerParts:
@@ -131,8 +133,9 @@ def make_peers(home: Home, config: Config) -> PeerParts:
         web=WebResolver(fetcher, pins=did_keys),
         policy=PeerPolicy(store, PeerRules.of(config)),
         book=AddressBook(
-            [PeerAddress(p.name, p.did, p.url) for p in config.peer], UrlPins(store)
+            [PeerAddress(p.name, p.did, p.url) for p in config.peer], StoredBook(store)
         ),
+        contacts=Contacts(),
     )
 
 
@@ -317,6 +320,7 @@ def make_calls(
         server_tls=server_tls(config),
         acceptor=gate,
         on_handshake=partial(observer.handshake, "requester"),
+        on_contact=peers.contacts.note,
         is_listed=peers.policy.is_listed,
         keeper=KeyKeeper(
             store,
@@ -404,7 +408,9 @@ def make_calls(
         web=peers.web,
         tls=peers.fetcher.tls,
         has_link=links.has_link,
+        on_problem=peers.contacts.note_url,
     )
+    binder.requesters.on_proved = finder.proved
     caller = Caller(
         finder=finder,
         binder=binder,

@@ -23,6 +23,7 @@ from cache.records.peers import (
     AliasRecord,
     DidKeysRecord,
     KeyRecord,
+    NameRecord,
     PeerRecord,
     PinRecord,
     RulingRecord,
@@ -106,6 +107,8 @@ def key_of(record: Record) -> str:
             return f"pin/{record.url}"
         case AddressRecord():
             return f"address/{record.agent}/{record.url}"
+        case NameRecord():
+            return f"name/{record.name}"
         case DidKeysRecord():
             return f"did_keys/{record.did}"
         case SpendRecord():

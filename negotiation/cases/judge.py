@@ -10,7 +10,7 @@ from negotiation.cases.run import decoded
 from negotiation.document.layout import Layout
 from negotiation.document.message_judge import MessageJudge, says_good
 from negotiation.document.shape import Document, MessageKind
-from negotiation.errors import HalfError, SchemaError
+from negotiation.errors import HalfError, SchemaError, told_of
 from negotiation.mind import Demand, HalfRunner, MessageParser, Validator
 from negotiation.need import Schema
 from negotiation.schema.intake import prepared
@@ -117,7 +117,7 @@ async def judge_cases(
         try:
             problem = await judging.problem(case)
         except HalfError as exc:
-            problem = f"our half fails: {exc}"
+            problem = f"our half fails: {told_of(exc)}"
         if problem is None and any(one.request == case.request for one in good):
             problem = "it has the request of another case"
         if problem is None:

@@ -26,6 +26,7 @@ from negotiation.errors import (
     CasesError,
     HalfError,
     JsonError,
+    told_of,
 )
 from negotiation.mind import HalfRunner
 from negotiation.schema.keywords import cut, pointer
@@ -301,7 +302,7 @@ async def _result(case: TestCase, run: Awaitable[str | None]) -> CaseResult:
     try:
         problem = await run
     except (HalfError, CasesError) as exc:
-        problem = f"our half fails: {exc}"
+        problem = f"our half fails: {told_of(exc)}"
     return CaseResult(case.title, problem is None, (problem or "")[:MAX_DETAIL])
 
 

@@ -18,7 +18,7 @@ from negotiation.need import Schema
 from negotiation.schema.values import alternatives, contradiction, types_of
 from negotiation.strict_json import Json, canonical_json
 
-__all__ = ["Sample", "SampleKind", "Samples", "make_samples"]
+__all__ = ["Sample", "SampleKind", "Samples", "example_of", "make_samples"]
 
 MAX_VALUES: Final = 4_000
 "Largest number of JSON values in all samples of one schema together."
@@ -112,6 +112,26 @@ def make_samples(schema: Schema, given: Sequence[Json] = ()) -> Samples:
         else:
             partial = True
     return Samples(tuple(found.values()), partial)
+
+
+def example_of(schema: Schema) -> dict[str, Json]:
+    """Return data for people to start from: an object with what is required.
+
+    A value that cannot be made is shown as "…".
+
+    Args:
+        schema: As for `make_samples`.
+    """
+    if not isinstance(schema, dict):
+        return {}
+    properties: dict[str, Schema] = schema.get("properties", {})
+    example: dict[str, Json] = {}
+    for name in schema.get("required", ()):
+        samples = make_samples(properties.get(name, True)).values
+        made = {one.kind: one.value for one in samples}
+        value = made.get(SampleKind.FULL, made.get(SampleKind.MINIMAL, "…"))
+        example[name] = TEXT.strip() if value == TEXT else value
+    return example
 
 
 class _CannotMakeError(Exception):

@@ -16,6 +16,7 @@ from cache.records.peers import (
     AliasRecord,
     DidKeysRecord,
     KeyRecord,
+    NameRecord,
     PeerRecord,
     PeerState,
     PinRecord,
@@ -132,6 +133,7 @@ DID_KEYS = DidKeysRecord(
     waiting=("zDnaeB", "z6MkC"),
     changed=1500.5,
 )
+NAME = NameRecord("shop", 1000.0, did=PEER, url="ws://127.0.0.1:8765/")
 KEY = KeyRecord(
     id="0123456789abcdef",
     role=AgreementRole.PROVIDER,
@@ -163,7 +165,7 @@ CALL = CallRecord(
 RECORDS = (
     *(DOCUMENT, HALF, AGREEMENT, NEGOTIATION, STANDING),
     *(PROVIDER_HALF, PROVIDER_AGREEMENT),
-    *(KNOWN_PEER, ALIAS, PIN, ADDRESS, DID_KEYS, RulingRecord(900.0)),
+    *(KNOWN_PEER, ALIAS, PIN, ADDRESS, DID_KEYS, NAME, RulingRecord(900.0)),
     *(SPEND, MODEL_CALL, KEY, REVOCATION, USAGE, CALL),
 )
 

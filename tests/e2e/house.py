@@ -15,7 +15,7 @@ from anp.sidecar.calls.caller import CallRequest, CallResult, Mode
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import Home
-from negotiation.need import Need
+from negotiation.need import Capability, Need
 from tests.e2e.raw_peer import raw_peer
 
 __all__ = ["EVIL", "House", "house_in"]
@@ -85,6 +85,10 @@ class House:
         return raw_peer(self.provider.url, self.provider.did)
 
 
+def _nothing(peer: str | None = None) -> list[tuple[Capability, str]]:
+    return []
+
+
 def _daemon(home: Home, folder: Path, settings: dict[str, Any]) -> Daemon:
     # Calls negotiate unless a test says otherwise.
     flags = {"listen.port": 0, "consensus.use": False, **settings}
@@ -129,6 +133,6 @@ async def house_in(
         )
     caller, provider = (_daemon(home, folder, settings) for home in homes)
     if not documents:
-        provider.consensus.published.all = list  # type: ignore[method-assign]
+        provider.consensus.published.all = _nothing  # type: ignore[method-assign]
     async with asyncio.timeout(120), caller.running(), provider.running():
         yield House(caller, provider)

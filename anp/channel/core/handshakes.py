@@ -38,7 +38,10 @@ from anp.wire.messages import (
 from anp.wire.moment import Moment
 from anp.wire.replay import HelloMemory
 
-__all__ = ["TOO_MANY_CHANNELS", "Handshakes"]
+__all__ = ["NOT_HERE", "TOO_MANY_CHANNELS", "Handshakes"]
+
+NOT_HERE = "does not live at this address"
+"End of our words to a peer that wants an agent with another DID."
 
 TOO_MANY_CHANNELS = "too many channels on this link"
 "Our words to a peer that opens one more channel than we allow."
@@ -189,7 +192,7 @@ class Handshakes:
         if identity is None:
             refusal = PeerError(
                 ErrorCode.NOT_ALLOWED,
-                f"{hello.destination_did[:200]!r} does not live at this address",
+                f"{hello.destination_did[:200]!r} {NOT_HERE}",
             )
         elif hello.session_id in self._dialing or hello.session_id in self._accepting:
             refusal = PeerError(ErrorCode.NOT_ALLOWED, "session id is in use")

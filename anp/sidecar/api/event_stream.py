@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, Final
 
 from starlette.responses import Response, StreamingResponse
@@ -44,7 +44,7 @@ def _jsonable(value: Any) -> dict[str, Any]:
 
 
 def event_stream(
-    events: AsyncIterator[Event], *, heartbeat: float = HEARTBEAT
+    events: AsyncGenerator[Event, None], *, heartbeat: float = HEARTBEAT
 ) -> Response:
     """Return a response that sends events as they come.
 
@@ -59,7 +59,7 @@ def event_stream(
 
 
 async def _frames(
-    events: AsyncIterator[Event], heartbeat: float
+    events: AsyncGenerator[Event, None], heartbeat: float
 ) -> AsyncIterator[bytes]:
     # At once, so that the watcher knows that it watches.
     yield b": anpd\n\n"
@@ -83,3 +83,4 @@ async def _frames(
             waiting.cancel()
             with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
                 await waiting
+        await events.aclose()

@@ -180,7 +180,7 @@ class BoundChannel(Answers):
             try:
                 await self._repair(fault.findings, by_words=by_words)
             except HalfError as exc:
-                reason = f"the fault is ours, but it cannot be repaired: {exc}"
+                reason = f"the fault is ours, but it cannot be repaired: {exc.told}"
                 await self._not_repaired(exchange, exc, reason, differences)
                 return PeerFault(reason)
         # Otherwise code that is repaired by now made it: only the message comes anew.

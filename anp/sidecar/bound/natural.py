@@ -17,21 +17,24 @@ from anp.channel.core.link_core import FrameTooLarge
 from anp.channel.stranger_work import counted
 from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
+from anp.phases import waits_for
 from anp.sidecar.minds.minds import Think
-from anp.sidecar.offer.capability_calls import CapabilityCalls, told_of
+from anp.sidecar.offer.capability_calls import CapabilityCalls, outcome_of
 from anp.sidecar.offer.gate import ApprovalPending
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.telemetry.observer import CallSeen
 from anp.wire.frames import ProtocolType
 from anp.wire.meta_protocol import MAX_PAYLOAD
-from negotiation.errors import CapabilityFailed, MindError
+from negotiation.errors import NOT_RUN, CapabilityFailed, MindError
 from negotiation.messages import cut_text
 from negotiation.mind import Offer
 from negotiation.natural import (
     MAX_NATURAL_SIZE,
     arguments_for,
+    natural_refusal,
     read_natural_request,
     render_natural_answer,
+    render_natural_refusal,
     text_argument,
 )
 from negotiation.rules.choice import NoChoice, choose_for_prose
@@ -86,7 +89,8 @@ class Spokesman:
         chosen = choose_for_prose(request.requirement, offered)
         if isinstance(chosen, NoChoice):
             self._refused("no capability was chosen for these words")
-            return f"# Output\nThis agent cannot serve that: {chosen.reason}\n"
+            reason = f"this agent cannot serve that: {chosen.reason}"
+            return render_natural_refusal(reason, ran=False)
         arguments = arguments_for(request, chosen)
         said = request.values is not None or bool(request.items)
         # A name that is only mentioned must not set anything off.
@@ -94,9 +98,10 @@ class Spokesman:
             needed = ", ".join(_required(chosen.input_schema)) or "an input"
             self.observer.current().capability = chosen.name
             self._refused("the words have no input for the capability")
-            return (
-                f"# Output\n`{chosen.name}` needs {needed}; write them under a "
-                "heading `Input`, as list items `- name: value` or as JSON.\n"
+            return render_natural_refusal(
+                f"`{chosen.name}` needs {needed}; write them under a heading `Input`, "
+                "as list items `- name: value` or as JSON",
+                ran=False,
             )
         return await self._call(chosen.name, arguments, peer_did, canonical)
 
@@ -118,12 +123,14 @@ class Spokesman:
                 max_payload=MAX_PAYLOAD,
             )
         except ApprovalPending as exc:
-            self.observer.current().refused(*told_of(exc))
+            self.observer.current().refused(*outcome_of(exc))
             # The first line is what another daemon looks for.
             return f"{exc.code}\n# Output\n{exc.message}\n"
         except CapabilityFailed as exc:
-            self.observer.current().refused(*told_of(exc))
-            return f"# Output\n`{name}` failed: {exc.code} {exc.told}\n"
+            self.observer.current().refused(*outcome_of(exc))
+            told = exc.told.removeprefix(NOT_RUN) if not exc.ran else exc.told
+            reason = f"`{name}` failed: {exc.code} {told}"
+            return render_natural_refusal(reason, ran=exc.ran)
         texts = list(output.values()) if isinstance(output, dict) else [output]
         if len(texts) == 1 and isinstance(texts[0], str):
             # The words of a tool or a conversation, without a label of ours.
@@ -207,8 +214,9 @@ class Asker:
 
         Raises:
             ChannelClosed: Nothing was sent.
-            CallError: `usage` for a text too large; `timeout`; `peer_unreachable` when
-                the channel ended. The last two may have had an effect.
+            CallError: `usage` for a text too large; `application_error` for an answer
+                that refuses; `timeout`; `peer_unreachable` when the channel ended. The
+                last two may have had an effect.
         """
         data = text.encode()
         if len(data) > MAX_NATURAL_SIZE:
@@ -216,6 +224,7 @@ class Asker:
                 ErrorKind.USAGE,
                 f"the text has {len(data)} bytes, at most {MAX_NATURAL_SIZE} are sent",
             )
+        waits_for("waiting for the peer's answer in words")
         async with self._turn:
             try:
                 await self.channel.send(ProtocolType.NATURAL_LANGUAGE, data)
@@ -223,7 +232,7 @@ class Asker:
                 raise CallError(ErrorKind.USAGE, str(exc)) from exc
             try:
                 async with asyncio.timeout(self._timeout):
-                    return await self._receive()
+                    answer = await self._receive()
             except TimeoutError:
                 # A late answer must never meet a later question.
                 await self.channel.close("no answer in time")
@@ -234,6 +243,14 @@ class Asker:
                 ) from None
             except ChannelClosed as exc:
                 raise call_cut_off(exc) from exc
+        refused = natural_refusal(answer)
+        if refused is not None:
+            raise CallError(
+                ErrorKind.APPLICATION_ERROR,
+                f"the peer answered: {refused}",
+                may_have_run=not refused.startswith(NOT_RUN),
+            )
+        return answer
 
     async def _receive(self) -> str:
         while True:

@@ -20,7 +20,7 @@ from anp.sidecar.bound.dialogue import ReportEnd
 from anp.sidecar.bound.exchanges import Exchange, RecordedCall
 from anp.sidecar.bound.natural import Listener
 from anp.sidecar.halves.protocol import Protocol
-from anp.sidecar.offer.capability_calls import CapabilityCalls, told_of
+from anp.sidecar.offer.capability_calls import CapabilityCalls, outcome_of
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.telemetry.observer import CallSeen
 from anp.sidecar.telemetry.usage import Way
@@ -31,6 +31,7 @@ from negotiation.errors import (
     CapabilityFailed,
     HalfError,
     NegotiationError,
+    told_of,
 )
 from negotiation.exchange.dialogue.reports import describe_error
 from negotiation.exchange.events import CasesAgreed, CasesSkipped, CasesVerdict
@@ -173,7 +174,7 @@ class BoundProvider(BoundChannel):
             seen.capability = exchange.calls[-1].name
             failure = exchange.calls[-1].failure
             if failure is not None:
-                seen.refused(*told_of(failure))
+                seen.refused(*outcome_of(failure))
         if exchange.response is None:
             seen.refused("unanswered", seen.reason or exchange.problem)
         if self.agreement is not None:
@@ -198,7 +199,7 @@ class BoundProvider(BoundChannel):
         try:
             findings = await self.protocol.judge("request", exchange.request)
         except NegotiationError as exc:
-            await self._cannot(exchange, str(exc))
+            await self._cannot(exchange, exc)
             return exchange
         if findings:
             await self._report(exchange, findings)
@@ -218,7 +219,7 @@ class BoundProvider(BoundChannel):
             faulty = isinstance(exc, HalfError) and exc.outcome != "busy"
             if exchange.verification and faulty:
                 await self._case_failed(exchange, str(exc))
-            await self._cannot(exchange, str(exc))
+            await self._cannot(exchange, exc)
             problem = self._common.workshop.quarantined(self.half, self._peer)
             if problem is not None:
                 # Nothing more is decoded on it (DESIGN.md, Links and channels).
@@ -301,13 +302,14 @@ class BoundProvider(BoundChannel):
         if report.end is not ReportEnd.REPAIRED:
             logger.info("request stays unanswered reason=%r", report.reason[:200])
 
-    async def _cannot(self, exchange: Exchange, reason: str) -> None:
+    async def _cannot(self, exchange: Exchange, error: Exception) -> None:
         """Tell the peer that a good request gets no answer."""
+        logger.warning(
+            "request not answered peer=%s reason=%r", self._peer, str(error)[:200]
+        )
+        reason = told_of(error)
         # What follows the first colon may quote the data.
         exchange.problem = exchange.problem or reason.partition(": ")[0]
-        logger.warning(
-            "request not answered peer=%s reason=%r", self._peer, reason[:200]
-        )
         if not exchange.ran:
             reason = NOT_RUN + reason
         if self.dialogue.can_report:

@@ -27,9 +27,15 @@ from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.telemetry.observer import Observer
 from anp.wire.frames import ProtocolType
 from anp.wire.messages import MetaProtocol
+from anp.wire.meta_protocol import EXTENSION_LIST
 from anp.wire.proof import MAX_PROOF_AGE
 from cache.records.records import AgreementRecord, HalfRecord, hash_text
 from cache.store import Store
+from negotiation.consensus.listing import (
+    MAX_LIST,
+    is_list_request,
+    render_list_answer,
+)
 from negotiation.errors import NegotiationError
 from negotiation.mind import Offer
 from sandbox.pool.shares import current_share
@@ -210,6 +216,9 @@ class Acceptor:
         try:
             async with asyncio.timeout(self._parts.common.limits.message_timeout):
                 first = await channel.receive()
+                if _asks_for_list(channel, first):
+                    await self._send_list(channel, peer)
+                    first = await channel.receive()
         except TimeoutError:
             logger.warning("channel closed peer=%s: nothing was said on it", peer)
             await channel.close("nothing was said")
@@ -236,6 +245,12 @@ class Acceptor:
             await listener.close()
         await channel.keep(agreed.half.hash)
         return _Bound(agreed.half, agreed.document, agreed.agreement, agreed.held)
+
+    async def _send_list(self, channel: Channel, peer: str) -> None:
+        """Tell a peer what it may call (extension `list`); once on a channel."""
+        most = min(MAX_LIST, channel.max_payload) - len(render_list_answer(b""))
+        listing = await self._consensus.list_for(peer, max_size=most)
+        await channel.send(ProtocolType.META, render_list_answer(listing))
 
     async def _talk(self, channel: Channel, first: FrameReceived) -> None:
         listener = Listener(channel, self._spokesman)
@@ -327,6 +342,14 @@ class Acceptor:
         task = asyncio.create_task(closing)
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
+
+
+def _asks_for_list(channel: Channel, first: FrameReceived) -> bool:
+    return (
+        EXTENSION_LIST in channel.extensions
+        and first.frame.protocol_type is ProtocolType.META
+        and is_list_request(first.frame.data)
+    )
 
 
 @dataclass(slots=True)

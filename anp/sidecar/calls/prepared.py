@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from anp.errors import CallError, ErrorKind
+from anp.phases import waits_for
 from anp.sidecar.bound.requester import BoundRequester
 from anp.sidecar.calls.candidates import WrittenCandidate
 from anp.sidecar.consensus.written import InputRefused, ResultUnfit, WrittenRequester
@@ -165,6 +166,7 @@ class BoundRequest(Prepared):
 
     async def send(self) -> Answer:
         """See `Prepared.send`."""
+        waits_for("waiting for the peer's answer")
         return await self._bound.exchange(self._message_id, self._data, self._arguments)
 
     def take_cost(self) -> Cost:
@@ -218,6 +220,7 @@ class WrittenRequest(Prepared):
 
     async def send(self) -> Answer:
         """See `Prepared.send`."""
+        waits_for("waiting for the peer's answer")
         pick, call = self._pick, self._bound.call
         if pick is None:
             answer = await call(self._action, self._arguments)

@@ -20,7 +20,7 @@ from cache.records.records import HalfRecord
 from negotiation.errors import APPROVAL_PENDING, CapabilityFailed
 from negotiation.mind import Validator
 
-__all__ = ["MAX_VALUES", "CapabilityCalls", "max_output", "told_of"]
+__all__ = ["MAX_VALUES", "CapabilityCalls", "max_output", "outcome_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ def max_output(max_payload: int) -> int:
     return most - min(ROOM_FOR_FIELDS, most // 8)
 
 
-def told_of(failure: CapabilityFailed) -> tuple[str, str]:
+def outcome_of(failure: CapabilityFailed) -> tuple[str, str]:
     """Return the outcome and the reason of a failed call for the access log.
 
     The words of a tool, and findings about data, are part of what a call carried; only

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -118,6 +118,9 @@ class Call:
     next_attempt: float | None
     "Time of the next attempt, in seconds since 1970."
 
+    waits_for: str
+    "The thing that it waits for at the moment, in words; empty once it is over."
+
     negotiations: Sequence[str]
     "Ids of its negotiations."
 
@@ -132,6 +135,7 @@ class Call:
             call,
             peer=call.request.peer,
             need=call.request.need.requirement,
+            waits_for="" if call.is_over else call.waits_for,
             problem=None if call.error is None else problem_of(call.error),
         )
 
@@ -319,13 +323,7 @@ class CallOperations:
     )
     async def call(self, request: Request, body: CallBody) -> CallResult | Response:
         """Call a peer."""
-        if body.trust_first_use:
-            check_scope(request, LocalScope.OWNER, what="trust_first_use")
-        call = await self._desk.start(
-            self._request(body),
-            key=body.idempotency_key,
-            by_owner=scope_of(request) is LocalScope.OWNER,
-        )
+        call = await self._start(request, body)
         if _wants_async(request):
             return _accepted(call)
         ended = asyncio.ensure_future(call.settled.wait())
@@ -348,6 +346,20 @@ class CallOperations:
             ErrorKind.INTERRUPTED, f"the call {call.id} still runs", may_have_run=True
         )
 
+    @post(
+        "/v1/calls/follow",
+        EVENT_STREAM,
+        body=CallBody,
+        problems=(409, 429),
+        scope=LocalScope.AGENT,
+    )
+    async def follow_call(self, request: Request, body: CallBody) -> Response:
+        """Call a peer and stream the events; closing the connection cancels the call.
+
+        The result is at `/v1/calls/{id}`, with the `call` of the first event.
+        """
+        return event_stream(self._followed(await self._start(request, body)))
+
     @get("/v1/calls/{id}", Call, scope=LocalScope.AGENT)
     async def get_call(self, request: Request) -> Call:
         """Give the state of a call, with its result or problem."""
@@ -364,6 +376,24 @@ class CallOperations:
         call = self._find(request)
         await self._desk.cancel(call)
         return Call.of(call)
+
+    async def _start(self, request: Request, body: CallBody) -> KeptCall:
+        if body.trust_first_use:
+            check_scope(request, LocalScope.OWNER, what="trust_first_use")
+        return await self._desk.start(
+            self._request(body),
+            key=body.idempotency_key,
+            by_owner=scope_of(request) is LocalScope.OWNER,
+        )
+
+    async def _followed(self, call: KeptCall) -> AsyncGenerator[Event, None]:
+        """Give the events of a call, which ends with the one who watches it."""
+        try:
+            async for event in self._desk.watch(call):
+                yield event
+        finally:
+            if not call.is_over and call.key is None:
+                await self._desk.cancel(call)
 
     def _find(self, request: Request) -> KeptCall:
         call = self._desk.find(request.path_params["id"])

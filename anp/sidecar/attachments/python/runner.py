@@ -755,7 +755,10 @@ class Runner:
     def answer(self, number: int, function: Function, value: Any) -> None:
         try:
             self.send(number, {"output": function.result(value)})
-        except (ValueError, TypeError, RecursionError) as exc:
+        except RecursionError:
+            words = "the result is nested too deeply"
+            self.fail(number, Failure(500, words, ran=True))
+        except (ValueError, TypeError) as exc:
             self.fail(number, exc)
 
     def fail(self, number: int, error: BaseException) -> None:

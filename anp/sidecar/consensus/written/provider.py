@@ -10,7 +10,7 @@ from anp.channel.core.events import FrameReceived
 from anp.errors import ErrorKind
 from anp.sidecar.bound.natural import Listener
 from anp.sidecar.consensus.written.base import WrittenChannel, WrittenParts
-from anp.sidecar.offer.capability_calls import CapabilityCalls, told_of
+from anp.sidecar.offer.capability_calls import CapabilityCalls, outcome_of
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.telemetry.observer import CallSeen
 from anp.sidecar.telemetry.usage import Way
@@ -139,7 +139,7 @@ class WrittenProvider(WrittenChannel):
         try:
             output = await self._output(event)
         except CapabilityFailed as exc:
-            seen.refused(*told_of(exc))
+            seen.refused(*outcome_of(exc))
             self._failed(event, exc)
             return
         except Exception as exc:
