@@ -21,6 +21,7 @@ from negotiation.strict_json import parse_json
 
 __all__ = [
     "Action",
+    "CallSignal",
     "ChannelClose",
     "CodeGeneration",
     "CodeStatus",
@@ -32,6 +33,7 @@ __all__ = [
     "NaturalLanguageNegotiation",
     "NaturalLanguageType",
     "ProtocolNegotiation",
+    "SignalKind",
     "Status",
     "TestCasesNegotiation",
     "candidate_problem",
@@ -57,8 +59,12 @@ JSON escapes may make 256 KiB grow six times, and a frame to a peer without
 """
 
 
+MAX_SIGNAL_ID = 1024
+"Longest id of a message that a `callSignal` names, in characters."
+
+
 class Action(StrEnum):
-    """The five actions of the seed (ANP-19), and our own that closes a channel."""
+    """The five actions of the seed (ANP-19), and our own extensions' two."""
 
     PROTOCOL_NEGOTIATION = "protocolNegotiation"
     CODE_GENERATION = "codeGeneration"
@@ -66,6 +72,7 @@ class Action(StrEnum):
     FIX_ERROR_NEGOTIATION = "fixErrorNegotiation"
     NATURAL_LANGUAGE_NEGOTIATION = "naturalLanguageNegotiation"
     CHANNEL_CLOSE = "channelClose"
+    CALL_SIGNAL = "callSignal"
 
 
 class Status(StrEnum):
@@ -81,6 +88,29 @@ class CodeStatus(StrEnum):
 
     GENERATED = "generated"
     ERROR = "error"
+
+
+class SignalKind(StrEnum):
+    """Kinds of `callSignal`, our extension `work` (WIRE)."""
+
+    DEADLINE = "deadline"
+    "The requester waits for so long; `data` is `{milliseconds}` that remain."
+
+    WORKING = "working"
+    "The provider is still at work."
+
+    PROGRESS = "progress"
+    "The provider's tool reports `{progress, total?, message?}`."
+
+    CANCEL = "cancel"
+    "Nobody waits for the answer any more."
+
+    SPENT = "spent"
+    "The provider's model calls and their cost."
+
+    FETCH = "fetch"
+    """The requester wants the answer on this channel; in the other direction `data` is
+    `{state: "unknown"}`, there is none and nothing is being done for it."""
 
 
 class NaturalLanguageType(StrEnum):
@@ -207,6 +237,24 @@ class ChannelClose:
     reason: _Text
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSignal:
+    """Something about one call. Not in the seed: our extension `work` (WIRE)."""
+
+    action: ClassVar[Action] = Action.CALL_SIGNAL
+
+    message_id: Annotated[
+        str, Field(alias="messageId", min_length=1, max_length=MAX_SIGNAL_ID)
+    ]
+    "Id of the envelope that carried, or will carry, the request."
+
+    kind: SignalKind
+    "The kind."
+
+    data: dict[str, Any] | None = None
+    "Values of the kind; left out where it has none."
+
+
 MetaMessage = (
     ProtocolNegotiation
     | CodeGeneration
@@ -214,6 +262,7 @@ MetaMessage = (
     | FixErrorNegotiation
     | NaturalLanguageNegotiation
     | ChannelClose
+    | CallSignal
 )
 "All messages that PT=00 may carry."
 
@@ -224,6 +273,7 @@ _CLASSES: tuple[type[MetaMessage], ...] = (
     FixErrorNegotiation,
     NaturalLanguageNegotiation,
     ChannelClose,
+    CallSignal,
 )
 _READERS: dict[str, TypeAdapter[MetaMessage]] = {
     kind.action.value: TypeAdapter(kind) for kind in _CLASSES
@@ -272,7 +322,7 @@ def render_meta(message: MetaMessage) -> bytes:
     content: dict[str, Any] = {"action": message.action.value}
     for field, name in _WIRE_NAMES[type(message)]:
         value = getattr(message, field)
-        if name != "modificationSummary" or value:
+        if value is not None and (name != "modificationSummary" or value):
             content[name] = value
     try:
         text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))

@@ -123,6 +123,9 @@ class Ask:
 
     arguments: dict[str, Any]
 
+    timeout: float | None = None
+    "Seconds in which the peer has to answer, in place of `WrittenLimits`."
+
     to_all: bool = False
     "True when every member of the group is asked; the answers are then collected."
 

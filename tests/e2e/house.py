@@ -94,13 +94,19 @@ def _daemon(home: Home, folder: Path, settings: dict[str, Any]) -> Daemon:
 
 @asynccontextmanager
 async def house_in(
-    folder: Path, *, talks: bool = False, documents: bool = False, **flags: Any
+    folder: Path,
+    *,
+    talks: bool = False,
+    documents: bool = False,
+    seconds: float = 120,
+    **flags: Any,
 ) -> AsyncIterator[House]:
     """Run both in homes of their own.
 
     Args:
         talks: Whether `chat` of the provider is conversational.
         documents: Whether the provider publishes the documents of its capabilities.
+        seconds: Time for all.
         flags: Settings of both by dotted name, with `__` for a dot.
     """
     settings = {name.replace("__", "."): value for name, value in flags.items()}
@@ -124,5 +130,5 @@ async def house_in(
     caller, provider = (_daemon(home, folder, settings) for home in homes)
     if not documents:
         provider.consensus.published.all = list  # type: ignore[method-assign]
-    async with asyncio.timeout(120), caller.running(), provider.running():
+    async with asyncio.timeout(seconds), caller.running(), provider.running():
         yield House(caller, provider)

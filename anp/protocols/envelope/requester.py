@@ -108,16 +108,14 @@ class EnvelopeRequester(Side):
         except JsonError as exc:
             self._refused(call, Refusal.NOT_JSON, str(exc))
         else:
+            silent, total = self._limits.answer_timeout, self._limits.total_timeout
+            if call.timeout is not None:
+                silent = total = call.timeout
             self._waiting[self._last_id] = _Waiting(
                 call,
-                silent_until=now + self._limits.answer_timeout,
+                silent_until=now + silent,
                 # A request to all stays open for its whole time (ENV-Q6).
-                ends_at=now
-                + (
-                    self._limits.answer_timeout
-                    if call.to_all
-                    else self._limits.total_timeout
-                ),
+                ends_at=now + (silent if call.to_all else total),
             )
 
     def abandon(self, call_id: str) -> None:
@@ -205,7 +203,7 @@ class EnvelopeRequester(Side):
             )
         else:
             # Every other word says how far the work is: only two words end a call.
-            one.silent_until = now + self._limits.answer_timeout
+            one.silent_until = max(one.silent_until, now + self._limits.answer_timeout)
             self._events.append(
                 Progress(one.call.call_id, payload.status, payload.result)
             )

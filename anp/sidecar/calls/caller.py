@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,12 +17,14 @@ from anp.channel.channel import ChannelClosed
 from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.rulings import is_pending, peer_pending
-from anp.sidecar.bound.requester import BoundRequester
+from anp.sidecar.bound.requester import BoundRequester, CutOff
+from anp.sidecar.bound.work import MAX_WORDS, CallTerms, works
 from anp.sidecar.calls.binder import Binder
 from anp.sidecar.calls.prepared import BoundRequest, Outdated, Prepared
 from anp.sidecar.consensus.written import NotServed
 from anp.sidecar.halves.protocol import Answer
 from anp.sidecar.minds.cost import NO_COST, Cost
+from anp.sidecar.offer.call_times import CallTimes
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.usage import UseCounter, Way
@@ -29,11 +32,12 @@ from cache.errors import CacheError
 from cache.records.records import Count, Hash
 from cache.store import Store
 from negotiation.errors import NegotiationError
+from negotiation.messages import CallSignal
 from negotiation.mind import Demand, Validator
 from negotiation.natural import render_natural_request
 from negotiation.need import Need, need_key
 
-__all__ = ["CallRequest", "CallResult", "Caller", "Mode"]
+__all__ = ["CallRequest", "CallResult", "CallSign", "Caller", "Mode"]
 
 GRACE = 5.0
 "Seconds beyond a negotiation's own time that a call waits for how it ended."
@@ -41,6 +45,9 @@ GRACE = 5.0
 
 SOURCES = ("agreement", "published", "consensus", "negotiated", "natural_language")
 "The ways by which a call can come to its protocol."
+
+MAX_FETCH_WAIT = 5.0
+"Longest wait between two tries to reach a peer whose link was lost, in seconds."
 
 MAX_ROUTES = 1_024
 "Ways of calls that are remembered; the one not used for longest goes."
@@ -59,6 +66,33 @@ class Mode(StrEnum):
     "In words, without a protocol (ANP-72)."
 
 
+@dataclass(frozen=True, slots=True)
+class CallSign:
+    """A sign of the peer's that it works on a call; hostile, as all that it says."""
+
+    ms: float
+    "Milliseconds since the call began."
+
+    progress: float | None = None
+    "Work that is done, in the tool's own unit."
+
+    total: float | None = None
+    "All the work in that unit."
+
+    message: str = ""
+    "The tool's words."
+
+    @property
+    def what(self) -> str:
+        """The sign in one line."""
+        if self.progress is None and not self.message:
+            return "the peer is at work"
+        numbers = "" if self.progress is None else f"{self.progress:g}"
+        if numbers and self.total is not None:
+            numbers += f" of {self.total:g}"
+        return ": ".join(one for one in (numbers, self.message) if one)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRequest:
     """A call as the local agent asks for it."""
@@ -72,7 +106,8 @@ class CallRequest:
     "The data, a JSON object."
 
     timeout: float | None = None
-    "Seconds for everything together, or None for the configured limits."
+    """Seconds for everything together, at most `call.max_timeout`; None for the
+    configured limits, of which `call.timeout` holds for the call itself."""
 
     trust_first_use: bool = False
     "The owner allows a first use over an unencrypted connection."
@@ -85,6 +120,9 @@ class CallRequest:
 
     on_progress: Callable[[str, float], None] | None = None
     "Called after each step, with the step and the milliseconds until then."
+
+    on_sign: Callable[[CallSign], None] | None = None
+    "Called for each sign of the peer's that the call is worked on."
 
     on_send: Callable[[bool], Awaitable[None]] | None = None
     """Awaited before the first byte of a request to the peer leaves; what it raises
@@ -185,8 +223,10 @@ class Caller:
         negotiation_timeout: float,
         uses: UseCounter,
         store: Store,
+        times: CallTimes,
         observer: Observer | None = None,
     ) -> None:
+        self._times = times
         self._observer = observer or Observer()
         self._finder = finder
         self._binder = binder
@@ -240,7 +280,7 @@ class Caller:
         try:
             async with asyncio.timeout(request.timeout):
                 await self._check_need(request.need, request.arguments)
-                result = await self._carried(request, mark)
+                result = await self._carried(request, started, mark)
         except TimeoutError:
             late = "no result in time; --timeout gives more"
             if sent:
@@ -256,12 +296,12 @@ class Caller:
         )
 
     async def _carried(
-        self, request: CallRequest, mark: Callable[[str], None]
+        self, request: CallRequest, started: float, mark: Callable[[str], None]
     ) -> CallResult:
         try:
             if request.mode is Mode.NATURAL_LANGUAGE:
-                return await self._in_words(request, mark)
-            return await self._through_protocol(request, mark)
+                return await self._in_words(request, started, mark)
+            return await self._through_protocol(request, started, mark)
         except CallError as exc:
             if exc.kind is not ErrorKind.PEER_UNREACHABLE:
                 raise
@@ -288,12 +328,38 @@ class Caller:
             request.peer, trust_first_use=request.trust_first_use
         )
 
+    def _terms(
+        self, request: CallRequest, target: LinkTarget, started: float
+    ) -> CallTerms:
+        """Return the time of a call, and who learns how it goes.
+
+        Raises:
+            CallError: `usage`, it is given more than the owner allows.
+        """
+        heard = request.on_sign
+
+        def on_sign(signal: CallSignal) -> None:
+            if heard is not None:
+                ms = round((time.monotonic() - started) * 1000, 1)
+                heard(_sign_of(signal, ms))
+
+        if request.timeout is None:
+            return CallTerms(on_sign=on_sign)
+        most = self._times.of_ours(request.peer, target.did)
+        if request.timeout > most.seconds:
+            raise CallError(
+                ErrorKind.USAGE,
+                f"a timeout of {request.timeout:g} s is over the limit of {most}",
+            )
+        return CallTerms(started + request.timeout, given=True, on_sign=on_sign)
+
     async def _through_protocol(
-        self, request: CallRequest, mark: Callable[[str], None]
+        self, request: CallRequest, started: float, mark: Callable[[str], None]
     ) -> CallResult:
         demand, writes = Demand(request.need, request.arguments), self._store.writes
         key = request.peer, need_key(request.need)
         target, prepared = await self._by_route(key, request, demand)
+        terms = self._terms(request, target, started)
         try:
             if prepared is None:
                 # The negotiation's own limit is shorter, and ends it with a reason.
@@ -302,7 +368,7 @@ class Caller:
                         target, demand, mark, named=request.protocol
                     )
             prepared, answer, cost = await self._exchange(
-                prepared, target, demand, request, mark
+                prepared, target, demand, request, terms, mark
             )
         except BaseException:
             self._uses.count(Way.FAILED, None)
@@ -367,17 +433,18 @@ class Caller:
         self._routes[key] = _Route(target, bound, writes)
 
     async def _in_words(
-        self, request: CallRequest, mark: Callable[[str], None]
+        self, request: CallRequest, started: float, mark: Callable[[str], None]
     ) -> CallResult:
         """Ask in natural language, without a protocol (ANP-71, ANP-72)."""
         target = await self._target(request)
+        terms = self._terms(request, target, started)
         text = render_natural_request(request.need.requirement, request.arguments)
         for last in (False, True):
             asker = await self._binder.requesters.open_asker(target, mark)
             if request.on_send is not None:
                 await request.on_send(False)
             try:
-                answer = await asker.ask(text)
+                answer = await asker.ask(text, terms)
                 break
             except ChannelClosed:
                 # Nothing was sent, so it may be tried once more.
@@ -402,6 +469,7 @@ class Caller:
         target: LinkTarget,
         demand: Demand,
         request: CallRequest,
+        terms: CallTerms,
         mark: Callable[[str], None],
     ) -> tuple[Prepared, Answer, Cost]:
         """Send a request; again when that can do no harm, each reason once.
@@ -417,7 +485,9 @@ class Caller:
                 await request.on_send(prepared.repeatable)
             try:
                 try:
-                    answer = await prepared.send()
+                    if terms.given and not works(prepared.channel):
+                        mark("the peer does not learn the timeout: no `work` there")
+                    answer = await self._answer(prepared, target, demand, terms, mark)
                 except CacheError as exc:
                     raise CallError(
                         ErrorKind.LOCAL_RESOURCE, str(exc), may_have_run=True
@@ -459,6 +529,60 @@ class Caller:
             if outdated and outdated.may_have_run and not prepared.repeatable:
                 raise outdated
 
+    async def _answer(
+        self,
+        prepared: Prepared,
+        target: LinkTarget,
+        demand: Demand,
+        terms: CallTerms,
+        mark: Callable[[str], None],
+    ) -> Answer:
+        """Send a request and return its answer, over several links if it must be."""
+        try:
+            return await prepared.send(terms)
+        except CutOff as exc:
+            cut = exc
+        assert isinstance(prepared, BoundRequest), "only it is ever cut off"
+        waits = 0
+        while True:
+            mark(f"{cut.detail}; the answer is fetched")
+            try:
+                bound = await self._reopened(prepared, target, demand, cut, terms)
+                prepared.continued(bound)
+                mark("connected again")
+                return await bound.fetch(cut.exchange, terms)
+            except CutOff as exc:
+                cut = exc
+            except ChannelClosed:
+                # Lost before the peer was asked.
+                waits += 1
+                await asyncio.sleep(_wait_of(waits))
+
+    async def _reopened(
+        self,
+        prepared: BoundRequest,
+        target: LinkTarget,
+        demand: Demand,
+        cut: CutOff,
+        terms: CallTerms,
+    ) -> BoundRequester:
+        """Return a channel over which an answer can be fetched.
+
+        Raises:
+            CutOff: There is none before the call's deadline, or never will be.
+        """
+        tries = 0
+        while True:
+            try:
+                return await self._binder.reopen(target, prepared.bound, demand)
+            except CallError as exc:
+                gone = exc.kind is not ErrorKind.PEER_UNREACHABLE
+                wait = _wait_of(tries)
+                if gone or terms.remaining(0.0) <= wait:
+                    raise CallError(cut.kind, cut.detail, may_have_run=True) from exc
+            tries += 1
+            await asyncio.sleep(wait)
+
     # Checks against the caller's own schemas.
 
     async def _check_need(self, need: Need, arguments: dict[str, Any]) -> None:
@@ -498,3 +622,28 @@ class Caller:
                 f"the result does not fit the need's schema: {'; '.join(findings)}",
                 may_have_run=True,
             )
+
+
+def _wait_of(tries: int) -> float:
+    return float(min(0.1 * 2**tries, MAX_FETCH_WAIT))
+
+
+def _sign_of(signal: CallSignal, ms: float) -> CallSign:
+    """Return a peer's signal as a sign, without what is not as it should be."""
+    data = signal.data or {}
+    message = data.get("message")
+    return CallSign(
+        ms,
+        _number(data.get("progress")),
+        _number(data.get("total")),
+        message[:MAX_WORDS] if isinstance(message, str) else "",
+    )
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import asdict, replace
 from enum import StrEnum
 from functools import partial
 from typing import Any, Final
@@ -22,7 +22,7 @@ from anp.errors import (
     ErrorKind,
     UnknownError,
 )
-from anp.sidecar.calls.caller import CallRequest, CallResult
+from anp.sidecar.calls.caller import CallRequest, CallResult, CallSign
 from anp.sidecar.calls.events import Event, EventHub, Subscription
 from anp.sidecar.calls.keys import CallKeys, Outcome
 from cache.errors import CacheError
@@ -252,6 +252,13 @@ class CallDesk:
         if call is not None:
             self._tell(call, "call.progress", {"what": what, "ms": ms})
 
+    def sign(self, sign: CallSign) -> None:
+        """Report a sign of the peer's about the call at hand."""
+        call = self._current()
+        if call is not None:
+            said = {"what": sign.what, **asdict(sign)}
+            self._tell(call, "call.progress", said)
+
     def negotiation(self, event_type: str, data: dict[str, Any]) -> None:
         """Report an event of a negotiation, also to watchers of the call it is for."""
         call = self._current()
@@ -346,6 +353,7 @@ class CallDesk:
         request = replace(
             call.request,
             on_progress=self.progress,
+            on_sign=self.sign,
             on_send=partial(self._sending, call),
         )
         for wait in (*self._again_after, None):

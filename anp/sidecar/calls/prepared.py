@@ -6,10 +6,12 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.bound.requester import BoundRequester
+from anp.sidecar.bound.work import CallTerms
 from anp.sidecar.calls.candidates import WrittenCandidate
 from anp.sidecar.consensus.written import InputRefused, ResultUnfit, WrittenRequester
 from anp.sidecar.halves.protocol import Answer
@@ -71,11 +73,15 @@ class Prepared(ABC):
         return None
 
     @abstractmethod
-    async def send(self) -> Answer:
+    async def send(self, terms: CallTerms) -> Answer:
         """Send the request and return its answer.
+
+        Args:
+            terms: Its deadline, and who learns how it goes.
 
         Raises:
             ChannelClosed: Nothing was sent.
+            CutOff: The link was lost, and the answer may be fetched.
             NotServed: The peer does not serve this through the protocol.
             Outdated: The peer published other data than it takes or gives.
             CallError: Any other failure; see `may_have_run`.
@@ -144,9 +150,17 @@ class BoundRequest(Prepared):
         known = self.agreement.tests.get("capability")
         return known if isinstance(known, str) else None
 
-    async def send(self) -> Answer:
+    async def send(self, terms: CallTerms) -> Answer:
         """See `Prepared.send`."""
-        return await self._bound.exchange(self._message_id, self._data, self._arguments)
+        return await self._bound.exchange(
+            self._message_id, self._data, self._arguments, terms
+        )
+
+    def continued(self, bound: BoundRequester) -> None:
+        """Go on with another channel of the same agreement, as after a lost link."""
+        self._cost = self.take_cost()
+        self._bound, self.channel = bound, bound.channel
+        self._dialogue, self._counted = bound.dialogue, bound.dialogue.messages
 
     def take_cost(self) -> Cost:
         """See `Prepared`; of calls at once the first to end pays for the model."""
@@ -197,9 +211,9 @@ class WrittenRequest(Prepared):
         """See `Prepared.capability`."""
         return None if self._pick is None else self._pick.capability.name
 
-    async def send(self) -> Answer:
+    async def send(self, terms: CallTerms) -> Answer:
         """See `Prepared.send`."""
-        pick, call = self._pick, self._bound.call
+        pick, call = self._pick, partial(self._bound.call, terms=terms)
         if pick is None:
             answer = await call(self._action, self._arguments)
             if answer.error is not None:

@@ -10,7 +10,11 @@ from anp.channel.links import LinksConfig
 from anp.sidecar.config.settings import Config
 from anp.wire.handshake import HandshakeConfig
 from anp.wire.messages import MetaProtocol
-from anp.wire.meta_protocol import EXTENSION_MAX_MESSAGE, EXTENSION_RESUME
+from anp.wire.meta_protocol import (
+    EXTENSION_MAX_MESSAGE,
+    EXTENSION_RESUME,
+    EXTENSION_WORK,
+)
 from anp.wire.replay import EXTENSION_COUNTER
 from negotiation.exchange.limits import ANSWER_TIMEOUT, NegotiationLimits
 
@@ -20,7 +24,13 @@ __all__ = ["extensions", "links_config", "negotiation_limits", "our_meta"]
 def extensions(config: Config) -> tuple[str, ...]:
     """Return the extensions of the channel that we list in a hello (WIRE)."""
     resume = (EXTENSION_RESUME,) if config.channels.resumption else ()
-    return (EXTENSION_CLOSE, EXTENSION_COUNTER, EXTENSION_MAX_MESSAGE, *resume)
+    return (
+        EXTENSION_CLOSE,
+        EXTENSION_COUNTER,
+        EXTENSION_MAX_MESSAGE,
+        EXTENSION_WORK,
+        *resume,
+    )
 
 
 def our_meta(

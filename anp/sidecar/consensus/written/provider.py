@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived
+from anp.sidecar.attachments.attachment import report_progress
 from anp.sidecar.bound.natural import Listener
+from anp.sidecar.bound.work import ServedCall, ServedWork, WorkDesk, works
 from anp.sidecar.consensus.written.base import WrittenChannel, WrittenParts
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.offer.ways import WayIn
@@ -38,6 +41,7 @@ class WrittenProvider(WrittenChannel):
         *,
         capabilities: CapabilityCalls,
         offered: Callable[[], Sequence[Capability]],
+        work: WorkDesk,
         listener: Listener | None = None,
     ) -> None:
         """Begin on a channel that is bound to the protocol; `run` does the work.
@@ -46,12 +50,19 @@ class WrittenProvider(WrittenChannel):
             capabilities: Calls our agent, judged by the schemas on both sides.
             offered: Returns the capabilities that this peer may use now; asked for each
                 message, and again before each call.
+            work: Keeps the calls of peers with the extension `work`.
             listener: Answers texts that come beside the protocol, if any may.
         """
         super().__init__(channel, uri, code, Role.PROVIDER, parts)
         self._capabilities = capabilities
         self._offered = offered
         self._listener = listener
+        # Id of the envelope whose message is being taken in.
+        self._request_id = ""
+        self._work: ServedWork | None = None
+        if works(channel):
+            self._work = ServedWork(channel, uri, work, self.dialogue)
+            self.dialogue.on_signal = self._work.receive
 
     async def run(self, first: Sequence[FrameReceived] = ()) -> None:
         """Serve until the channel ends.
@@ -92,6 +103,7 @@ class WrittenProvider(WrittenChannel):
                 # The peer is read no faster than it is served and takes answers.
                 await self._driver.wait_room()
                 self.update_offered()
+                self._request_id = event.message_id
                 self._driver.receive(event.frame.data)
             case ProtocolType.META:
                 await self.dialogue.receive(event.frame.data)
@@ -103,19 +115,31 @@ class WrittenProvider(WrittenChannel):
     def _act(self, event: WrittenEvent) -> None:
         match event:
             case CallCapability():
-                self._driver.spawn(self._call(event))
+                call = None
+                if self._work is not None:
+                    call = self._work.begin(self._request_id)
+                task = self._driver.spawn(self._call(event, call))
+                if call is not None:
+                    call.task = task
+                    task.add_done_callback(call.close)
             case _:
                 super()._act(event)
 
-    async def _call(self, event: CallCapability) -> None:
+    async def _call(self, event: CallCapability, call: ServedCall | None) -> None:
         observer = self._capabilities.observer
+        if call is not None:
+            report_progress.set(call.progress)
         with observer.call_in(self._peer, source="consensus") as seen:
-            seen.outcome = await self._answer(event)
+            seen.outcome = await self._answer(event, call)
 
-    async def _answer(self, event: CallCapability) -> str:
+    async def _answer(self, event: CallCapability, call: ServedCall | None) -> str:
         """Call a capability for the protocol; return the outcome for the metrics."""
         try:
-            output = await self._output(event)
+            output = await self._output(event, call)
+        except asyncio.CancelledError:
+            # The protocol's place for the call is free again.
+            self._failed(event, CapabilityFailed("499", "the call was cancelled"))
+            raise
         except CapabilityFailed as exc:
             self._failed(event, exc)
             return "application_error"
@@ -131,7 +155,7 @@ class WrittenProvider(WrittenChannel):
         )
         return "ok"
 
-    async def _output(self, event: CallCapability) -> Json:
+    async def _output(self, event: CallCapability, call: ServedCall | None) -> Json:
         if event.name not in {capability.name for capability in self._offered()}:
             raise CapabilityFailed("503", "the capability is not available", ran=False)
         output: Json = await self._capabilities.run(
@@ -141,6 +165,7 @@ class WrittenProvider(WrittenChannel):
             peer=self._peer,
             peer_did=self.channel.peer_did,
             max_payload=self.channel.max_payload,
+            asked=None if call is None else call.asked,
         )
         return output
 

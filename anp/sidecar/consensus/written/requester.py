@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import secrets
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -12,6 +14,7 @@ from anp.errors import CallError, ErrorKind
 from anp.protocols.envelope.discovery import read_page
 from anp.protocols.envelope.messages import EnvelopeAction
 from anp.sidecar.agreement.rulings import peer_pending
+from anp.sidecar.bound.work import CallTerms, render_signal, send_signal, works
 from anp.sidecar.consensus.written.base import WrittenChannel, WrittenParts
 from anp.sidecar.halves.protocol import Answer
 from anp.wire.frames import ProtocolType
@@ -27,6 +30,7 @@ from negotiation.consensus.written import (
     WrittenEvent,
 )
 from negotiation.errors import APPROVAL_PENDING
+from negotiation.messages import CallSignal, SignalKind
 from negotiation.need import Role, Schema
 from negotiation.strict_json import Json
 
@@ -84,6 +88,10 @@ class WrittenRequester(WrittenChannel):
         self._on_end = on_end
         self._pending: dict[str, asyncio.Future[Answer]] = {}
         self._calls = 0
+        self._signalled: dict[str, CallTerms] = {}
+        "Calls in flight by the id of their envelope, where signals are common."
+        if works(channel):
+            self.dialogue.on_signal = self._heard
         self._driver.start()
         self._reader = asyncio.create_task(self._read())
 
@@ -113,13 +121,13 @@ class WrittenRequester(WrittenChannel):
         arguments: dict[str, Any],
         *,
         output_schema: Schema | None = None,
-        timeout: float | None = None,
+        terms: CallTerms | None = None,
     ) -> Answer:
         """Ask the peer for something and return its answer; many may be in flight.
 
         Args:
             output_schema: Schema of the result, as the peer published it.
-            timeout: Seconds for everything, below the limits of the protocol.
+            terms: Its deadline; without it the limits of the protocol hold.
 
         Raises:
             ChannelClosed: Nothing was sent.
@@ -130,13 +138,7 @@ class WrittenRequester(WrittenChannel):
                 `peer_unreachable`, `application_error` for an answer that breaks the
                 protocol or the schema; see `may_have_run`.
         """
-        try:
-            async with asyncio.timeout(timeout):
-                answer = await self._ask(action, arguments)
-        except TimeoutError:
-            raise CallError(
-                ErrorKind.TIMEOUT, f"no answer in {timeout:g} s", may_have_run=True
-            ) from None
+        answer = await self._ask(action, arguments, terms or CallTerms())
         if output_schema is not None and answer.error is None:
             findings = await self._parts.validator.validate(
                 output_schema, answer.result
@@ -176,17 +178,32 @@ class WrittenRequester(WrittenChannel):
                 break
         return entries[:MAX_LISTED]
 
-    async def _ask(self, action: str, arguments: dict[str, Any]) -> Answer:
+    async def _ask(
+        self, action: str, arguments: dict[str, Any], terms: CallTerms
+    ) -> Answer:
         self._check_open()
         self._calls += 1
-        call = Ask(call_id=str(self._calls), action=action, arguments=arguments)
+        left = terms.remaining(self._parts.limits.answer_timeout)
+        call = Ask(
+            call_id=str(self._calls),
+            action=action,
+            arguments=arguments,
+            timeout=left if terms.given else None,
+        )
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._pending[call.call_id] = answer
+        announced, request_id = None, secrets.token_hex(16)
+        if works(self.channel):
+            # Told always: without the id of its envelope no signal finds the call.
+            self._signalled[request_id] = terms
+            data = {"milliseconds": round(left * 1000)}
+            announced = request_id, render_signal(request_id, SignalKind.DEADLINE, data)
         try:
             sent = self._driver.feed(
                 lambda now, wall_now: self._machine.ask(
                     call, now=now, wall_now=wall_now
-                )
+                ),
+                announced=announced,
             )
             if sent is not None:
                 await sent
@@ -194,8 +211,24 @@ class WrittenRequester(WrittenChannel):
         finally:
             self._pending.pop(call.call_id, None)
             self._driver.feed(lambda now, wall_now: self._machine.abandon(call.call_id))
+            known = self._signalled.pop(request_id, None)
             if answer.done() and not answer.cancelled():
                 answer.exception()
+            elif known is not None and self.alive:
+                self._driver.spawn(self._tell_cancel(request_id))
+
+    async def _tell_cancel(self, request_id: str) -> None:
+        with contextlib.suppress(ChannelClosed):
+            await send_signal(self.channel, request_id, SignalKind.CANCEL)
+
+    async def _heard(self, signal: CallSignal) -> None:
+        """Take a signal of the peer's about a call of ours."""
+        terms = self._signalled.get(signal.message_id)
+        if terms is not None and signal.kind in {
+            SignalKind.WORKING,
+            SignalKind.PROGRESS,
+        }:
+            terms.sign(signal)
 
     async def _read(self) -> None:
         """Take in what the peer sends, until the channel ends."""
