@@ -252,13 +252,6 @@ class CallDesk:
         if call is not None:
             self._tell(call, "call.progress", {"what": what, "ms": ms})
 
-    def sign(self, sign: CallSign) -> None:
-        """Report a sign of the peer's about the call at hand."""
-        call = self._current()
-        if call is not None:
-            said = {"what": sign.what, **asdict(sign)}
-            self._tell(call, "call.progress", said)
-
     def negotiation(self, event_type: str, data: dict[str, Any]) -> None:
         """Report an event of a negotiation, also to watchers of the call it is for."""
         call = self._current()
@@ -329,6 +322,11 @@ class CallDesk:
             await self._keys.begin(call.key, call.request, repeatable=repeatable)
         call.sent = True
 
+    def _heard(self, call: KeptCall, sign: CallSign) -> None:
+        """Pass on a sign of the peer's; it comes in a task of the channel's."""
+        if not call.is_over:
+            self._tell(call, "call.progress", {"what": sign.what, **asdict(sign)})
+
     async def _keep_outcome(self, call: KeptCall) -> None:
         """Store the outcome of a key before anybody learns it."""
         if call.key is None or self._keys is None:
@@ -353,7 +351,7 @@ class CallDesk:
         request = replace(
             call.request,
             on_progress=self.progress,
-            on_sign=self.sign,
+            on_sign=partial(self._heard, call),
             on_send=partial(self._sending, call),
         )
         for wait in (*self._again_after, None):

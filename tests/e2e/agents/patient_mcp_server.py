@@ -47,7 +47,8 @@ async def call_tool(
     note("begun")
     try:
         while (done := time.monotonic() - began) < seconds:
-            await context.session.report_progress(done, seconds, f"{done:.1f} s done")
+            told = round(done, 1)
+            await context.session.report_progress(told, seconds, f"{told:g} s done")
             await asyncio.sleep(min(STEP, seconds - done))
     except asyncio.CancelledError:
         note("cancelled")
