@@ -179,6 +179,9 @@ corpus-control: venv
 kill: venv
 	ANPD_KILLS=50 $(BIN)/pytest -s tests/e2e/test_kill.py
 
+long-call: venv
+	ANPD_LONG_CALL=600 $(BIN)/pytest -s tests/e2e/test_long_calls.py -k three_times
+
 # ATTACKS="--only NAME" measures some; "--list" prints them all.
 attacks: venv
 	$(BIN)/python -m tests.attacks $(ATTACKS)
