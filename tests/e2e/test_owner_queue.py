@@ -279,7 +279,7 @@ def test_always_asks_for_each_agreement_and_never_for_a_call_under_one(
     _, provider = pair
     configure(provider, approve="always", approval_wait=0.0)
     start(pair, tmp_path)
-    for need in ("place_order one", "place_order two"):
+    for need in ("place_order", "shop.place_order"):
         assert call(pair, need, amount=1, label="x").code == 7
         [waiting] = listed(provider, "--open")
         provider.ok("negotiations", "decide", waiting["id"], "accept")

@@ -119,9 +119,12 @@ class BoundProvider(BoundChannel):
     async def retire(self, reason: str) -> None:
         """Close the channel when the calls in flight on it have ended.
 
-        Requests that come meanwhile are served too, for `MAX_DRAIN` seconds in all: a
+        Requests that come meanwhile are served too, for `MAX_DRAIN` seconds more: a
         peer that goes on for ever would never come to the new code.
         """
+        if self._calls:
+            # Each has a deadline of its own.
+            await asyncio.wait({*self._calls})
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(MAX_DRAIN):
                 while self._calls:

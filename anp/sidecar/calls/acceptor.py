@@ -306,7 +306,10 @@ class Acceptor:
             listener=Listener(channel, self._spokesman),
         )
         if not await self._enforcer.admits(
-            channel, hash=bound.half.hash, capabilities=bound.half.capabilities
+            channel,
+            hash=bound.half.hash,
+            capabilities=bound.half.capabilities,
+            retire=served.retire,
         ):
             # Taken back since the peer was told that it is served.
             return
