@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from anp.errors import CallError, ErrorKind
+from anp.protocols.envelope import ENVELOPE_URI
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.calls.caller import CallRequest, CallResult, CallSign
 from anp.sidecar.home.home import Home
@@ -84,12 +85,19 @@ async def yard_in(folder: Path, **flags: Any) -> AsyncIterator[Yard]:
             yield Yard(house, proxy, notes)
 
 
+@pytest.mark.parametrize("protocol", [None, ENVELOPE_URI])
 async def test_a_long_call_over_a_link_that_is_cut_three_times_gets_its_answer(
-    tmp_path: Path,
+    tmp_path: Path, protocol: str | None
 ) -> None:
-    async with yard_in(tmp_path, call__max_timeout_unlisted=3_600.0) as yard:
+    flags = {
+        "call__max_timeout_unlisted": 3_600.0,
+        "consensus__use": protocol is not None,
+    }
+    async with yard_in(tmp_path, **flags) as yard:
         began = time.monotonic()
-        task = asyncio.create_task(yard.work(WORK, timeout=WORK + 60))
+        task = asyncio.create_task(
+            yard.work(WORK, timeout=WORK + 60, protocol=protocol)
+        )
         await until(lambda: bool(yard.noted("begun")))
         for _ in range(CUTS):
             await asyncio.sleep(WORK / (CUTS + 1))
@@ -97,6 +105,7 @@ async def test_a_long_call_over_a_link_that_is_cut_three_times_gets_its_answer(
         result = await task
         took = time.monotonic() - began
     assert result.output == {"text": f"worked for {WORK:g} s"}
+    assert result.uri == protocol
     # Once: what was fetched was not run again.
     assert len(yard.noted("begun")) == len(yard.noted("done")) == 1
     assert yard.steps.count("connected again") == CUTS
@@ -111,15 +120,16 @@ async def test_a_long_call_over_a_link_that_is_cut_three_times_gets_its_answer(
     )
 
 
+@pytest.mark.parametrize("protocol", [None, ENVELOPE_URI])
 async def test_a_call_that_is_cancelled_ends_the_tool_within_a_second(
-    tmp_path: Path,
+    tmp_path: Path, protocol: str | None
 ) -> None:
-    async with yard_in(tmp_path) as yard:
+    async with yard_in(tmp_path, consensus__use=protocol is not None) as yard:
         # The first call binds a channel, so that the rest are at the tool at once.
-        await yard.work(0.01)
+        await yard.work(0.01, protocol=protocol)
         late = []
         for count in range(1, 6):
-            task = asyncio.create_task(yard.work(30))
+            task = asyncio.create_task(yard.work(30, protocol=protocol))
             await until(lambda: len(yard.noted("begun")) > count)  # noqa: B023 - now
             await asyncio.sleep(random.uniform(0, 1.5))
             task.cancel()

@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.link_core import FrameTooLarge
+from anp.errors import CallError
 from anp.identity.dids import canonical_did
 from anp.sidecar.attachments.attachment import Progress
 from anp.sidecar.bound.kept_answers import (
@@ -36,7 +37,9 @@ from sandbox.pool.shares import Rank, current_share
 
 __all__ = [
     "MAX_WORDS",
+    "LOST_FOR_GOOD",
     "CallTerms",
+    "CutOff",
     "Refuser",
     "ServedCall",
     "ServedWork",
@@ -64,6 +67,10 @@ KEPT_AFTER: Final = 10.0
 
 UNKNOWN: Final = {"state": "unknown"}
 "The answer to a `fetch` for which there is nothing."
+
+
+LOST_FOR_GOOD: Final = "link_lost: the peer has no answer to the call any more"
+"Our words for that answer, to our own caller."
 
 
 def works(channel: Channel) -> bool:
@@ -104,6 +111,19 @@ async def send_signal(
 
 
 # The requester's side.
+
+
+class CutOff(CallError):
+    """The link of a call was lost; its answer may be fetched over the next one.
+
+    Args:
+        error: The meaning of the loss, if it is not fetched.
+        call: The call, as the channel that asks for its answer has to know it.
+    """
+
+    def __init__(self, error: CallError, call: object) -> None:
+        super().__init__(error.kind, error.detail, may_have_run=True)
+        self.call = call
 
 
 @dataclass(slots=True)

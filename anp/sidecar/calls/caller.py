@@ -17,8 +17,8 @@ from anp.channel.channel import ChannelClosed
 from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.rulings import is_pending, peer_pending
-from anp.sidecar.bound.requester import BoundRequester, CutOff
-from anp.sidecar.bound.work import MAX_WORDS, CallTerms, works
+from anp.sidecar.bound.requester import BoundRequester
+from anp.sidecar.bound.work import MAX_WORDS, CallTerms, CutOff, works
 from anp.sidecar.calls.binder import Binder
 from anp.sidecar.calls.prepared import BoundRequest, Outdated, Prepared
 from anp.sidecar.consensus.written import NotServed
@@ -542,15 +542,13 @@ class Caller:
             return await prepared.send(terms)
         except CutOff as exc:
             cut = exc
-        assert isinstance(prepared, BoundRequest), "only it is ever cut off"
         waits = 0
         while True:
             mark(f"{cut.detail}; the answer is fetched")
             try:
-                bound = await self._reopened(prepared, target, demand, cut, terms)
-                prepared.continued(bound)
+                await self._reopen(prepared, target, demand, cut, terms)
                 mark("connected again")
-                return await bound.fetch(cut.exchange, terms)
+                return await prepared.fetch(cut, terms)
             except CutOff as exc:
                 cut = exc
             except ChannelClosed:
@@ -558,23 +556,24 @@ class Caller:
                 waits += 1
                 await asyncio.sleep(_wait_of(waits))
 
-    async def _reopened(
+    async def _reopen(
         self,
-        prepared: BoundRequest,
+        prepared: Prepared,
         target: LinkTarget,
         demand: Demand,
         cut: CutOff,
         terms: CallTerms,
-    ) -> BoundRequester:
-        """Return a channel over which an answer can be fetched.
+    ) -> None:
+        """Open a channel over which an answer can be fetched.
 
         Raises:
-            CutOff: There is none before the call's deadline, or never will be.
+            CallError: There is none before the call's deadline, or never will be.
         """
         tries = 0
         while True:
             try:
-                return await self._binder.reopen(target, prepared.bound, demand)
+                await prepared.reopen(self._binder.requesters, target, demand)
+                return
             except CallError as exc:
                 gone = exc.kind is not ErrorKind.PEER_UNREACHABLE
                 wait = _wait_of(tries)

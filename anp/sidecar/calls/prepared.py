@@ -7,20 +7,29 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
+from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.bound.requester import BoundRequester
-from anp.sidecar.bound.work import CallTerms
+from anp.sidecar.bound.work import CallTerms, CutOff
 from anp.sidecar.calls.candidates import WrittenCandidate
+from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.consensus.written import InputRefused, ResultUnfit, WrittenRequester
 from anp.sidecar.halves.protocol import Answer
 from anp.sidecar.minds.cost import NO_COST, Cost
 from cache.records.records import AgreementRecord
 from negotiation.mind import Demand
+from negotiation.need import Schema
 from negotiation.schema.plan import PlanError
 
 __all__ = ["BoundRequest", "Outdated", "Prepared", "WrittenRequest"]
+
+
+class _Call(Protocol):
+    """Calls a peer through a written protocol."""
+
+    async def __call__(self, *, output_schema: Schema | None = None) -> Answer: ...
 
 
 class Outdated(CallError):
@@ -86,6 +95,26 @@ class Prepared(ABC):
             Outdated: The peer published other data than it takes or gives.
             CallError: Any other failure; see `may_have_run`.
         """
+
+    @abstractmethod
+    async def reopen(
+        self, requesters: Requesters, target: LinkTarget, demand: Demand
+    ) -> None:
+        """Go on with another channel of the same protocol, as after a lost link.
+
+        Raises:
+            CallError: `peer_unreachable`; `negotiation_rejected`, the peer does not
+                serve the protocol any more.
+        """
+
+    @abstractmethod
+    async def fetch(self, cut: CutOff, terms: CallTerms) -> Answer:
+        """Return the answer of this request, which was cut off; raises as `send`."""
+
+    def _continue(self, bound: BoundRequester | WrittenRequester) -> None:
+        self._cost = Prepared.take_cost(self)
+        self.channel = bound.channel
+        self._dialogue, self._counted = bound.dialogue, bound.dialogue.messages
 
     def take_cost(self) -> Cost:
         """Return the cost so far, repairs and questions meanwhile included."""
@@ -156,11 +185,16 @@ class BoundRequest(Prepared):
             self._message_id, self._data, self._arguments, terms
         )
 
-    def continued(self, bound: BoundRequester) -> None:
-        """Go on with another channel of the same agreement, as after a lost link."""
-        self._cost = self.take_cost()
-        self._bound, self.channel = bound, bound.channel
-        self._dialogue, self._counted = bound.dialogue, bound.dialogue.messages
+    async def reopen(
+        self, requesters: Requesters, target: LinkTarget, demand: Demand
+    ) -> None:
+        """See `Prepared.reopen`."""
+        self._bound = await requesters.reopen(target, self._bound, demand)
+        self._continue(self._bound)
+
+    async def fetch(self, cut: CutOff, terms: CallTerms) -> Answer:
+        """See `Prepared.fetch`."""
+        return await self._bound.fetch(cut, terms)
 
     def take_cost(self) -> Cost:
         """See `Prepared`; of calls at once the first to end pays for the model."""
@@ -192,6 +226,7 @@ class WrittenRequest(Prepared):
             uri=candidate.uri,
         )
         self._bound = bound
+        self._code = candidate.entry.code
         self._action = candidate.action
         self._pick = pick = candidate.pick
         self._outdated = outdated
@@ -213,15 +248,34 @@ class WrittenRequest(Prepared):
 
     async def send(self, terms: CallTerms) -> Answer:
         """See `Prepared.send`."""
-        pick, call = self._pick, partial(self._bound.call, terms=terms)
+        return await self._settled(
+            partial(self._bound.call, self._action, self._arguments, terms=terms)
+        )
+
+    async def reopen(
+        self, requesters: Requesters, target: LinkTarget, demand: Demand
+    ) -> None:
+        """See `Prepared.reopen`."""
+        self._bound = await requesters.reopen_written(
+            target, self._bound.uri, self._code
+        )
+        self._continue(self._bound)
+
+    async def fetch(self, cut: CutOff, terms: CallTerms) -> Answer:
+        """See `Prepared.fetch`."""
+        return await self._settled(partial(self._bound.fetch, cut, terms))
+
+    async def _settled(self, call: _Call) -> Answer:
+        """Return the answer in the terms of the need."""
+        pick = self._pick
         if pick is None:
-            answer = await call(self._action, self._arguments)
+            answer = await call()
             if answer.error is not None:
                 self._outdated()
             return answer
         schema = pick.capability.output_schema
         try:
-            answer = await call(self._action, self._arguments, output_schema=schema)
+            answer = await call(output_schema=schema)
             if answer.error is None:
                 return replace(answer, result=pick.result.apply(answer.result))
         except InputRefused as exc:
