@@ -23,6 +23,7 @@ from anp.protocols.envelope import ENVELOPE_URI
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.calls.caller import CallRequest, CallResult, CallSign
 from anp.sidecar.home.home import Home
+from cache.records.peers import PeerState
 from negotiation.need import Need
 from tests.e2e.house import House, house_in
 from tests.e2e.proxy import Proxy
@@ -171,3 +172,42 @@ async def test_a_timeout_over_our_own_limit_is_an_error(tmp_path: Path) -> None:
         limit = "3601 s is over the limit of 3600 s (call.max_timeout)"
         assert limit in caught.value.detail
         assert not yard.noted("begun")
+
+
+@pytest.mark.parametrize("protocol", [None, ENVELOPE_URI])
+async def test_a_call_that_is_cancelled_while_the_link_is_down_ends_the_tool(
+    tmp_path: Path, protocol: str | None
+) -> None:
+    async with yard_in(tmp_path, consensus__use=protocol is not None) as yard:
+        task = asyncio.create_task(yard.work(50, protocol=protocol))
+        await until(lambda: bool(yard.noted("begun")))
+        reached, yard.proxy.target = yard.proxy.target, "ws://127.0.0.1:9/"
+        yard.proxy.cut()
+        await until(lambda: any("is fetched" in step for step in yard.steps))
+        await asyncio.sleep(0.3)
+        task.cancel()
+        await asyncio.wait([task])
+        assert not yard.noted("cancelled")
+        yard.proxy.target = reached
+        at = time.time()
+        await until(lambda: bool(yard.noted("cancelled")))
+        # As soon as the next try comes through.
+        assert yard.noted("cancelled")[0] - at < 6
+
+
+async def test_a_call_without_a_link_ends_when_its_peer_is_blocked(
+    tmp_path: Path,
+) -> None:
+    async with yard_in(tmp_path) as yard:
+        task = asyncio.create_task(yard.work(50))
+        await until(lambda: bool(yard.noted("begun")))
+        yard.proxy.target = "ws://127.0.0.1:9/"
+        yard.proxy.cut()
+        provider = yard.house.provider
+        await until(lambda: provider.links.open_links == 0)
+        assert not yard.noted("cancelled")
+        await provider.policy.rule(yard.house.caller.did, PeerState.BLOCKED)
+        await provider.enforcer.recheck()
+        await until(lambda: bool(yard.noted("cancelled")))
+        task.cancel()
+        await asyncio.wait([task])

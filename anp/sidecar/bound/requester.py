@@ -163,6 +163,15 @@ class BoundRequester(BoundChannel):
         assert isinstance(cut.call, Exchange)
         return await self._exchange(cut.call, terms, self._send_fetch)
 
+    async def forget(self, cut: CutOff) -> None:
+        """Tell the peer that nobody waits for a call that was cut off.
+
+        Raises:
+            ChannelClosed: Nothing was sent.
+        """
+        assert isinstance(cut.call, Exchange)
+        await send_signal(self.channel, cut.call.request_id, SignalKind.CANCEL)
+
     async def _exchange(
         self, exchange: Exchange, terms: CallTerms, send: _Send
     ) -> Answer:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -9,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
+from anp.channel.channel import ChannelClosed
 from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.bound.requester import BoundRequester
@@ -24,6 +27,10 @@ from negotiation.need import Schema
 from negotiation.schema.plan import PlanError
 
 __all__ = ["BoundRequest", "Outdated", "Prepared", "WrittenRequest"]
+
+
+MAX_FETCH_WAIT = 5.0
+"Longest wait between two tries to reach a peer whose link was lost, in seconds."
 
 
 class _Call(Protocol):
@@ -81,6 +88,81 @@ class Prepared(ABC):
         """Full name of the capability that it calls, if the peer published that."""
         return None
 
+    async def answer(
+        self,
+        requesters: Requesters,
+        target: LinkTarget,
+        demand: Demand,
+        terms: CallTerms,
+        mark: Callable[[str], None],
+    ) -> Answer:
+        """Send the request and return its answer, over several links if it must be.
+
+        Raises:
+            ChannelClosed: Nothing was sent.
+            CallError: As `send`.
+        """
+        try:
+            return await self.send(terms)
+        except CutOff as exc:
+            cut = exc
+        tries = 0
+        try:
+            while True:
+                mark(f"{cut.detail}; the answer is fetched")
+                try:
+                    await self._reopen(requesters, target, demand, cut, terms)
+                    mark("connected again")
+                    return await self.fetch(cut, terms)
+                except CutOff as exc:
+                    cut = exc
+                except ChannelClosed:
+                    # Lost before the peer was asked.
+                    tries += 1
+                    await asyncio.sleep(_wait_of(tries))
+        except asyncio.CancelledError:
+            requesters.later(self._forsake(requesters, target, demand, cut, terms))
+            raise
+
+    async def _reopen(
+        self,
+        requesters: Requesters,
+        target: LinkTarget,
+        demand: Demand,
+        cut: CutOff,
+        terms: CallTerms,
+    ) -> None:
+        """Open a channel over which an answer can be fetched.
+
+        Raises:
+            CallError: There is none before the call's deadline, or never will be.
+        """
+        tries = 0
+        while True:
+            try:
+                await self.reopen(requesters, target, demand)
+                return
+            except CallError as exc:
+                gone = exc.kind is not ErrorKind.PEER_UNREACHABLE
+                wait = _wait_of(tries)
+                if gone or terms.remaining(0.0) <= wait:
+                    raise CallError(cut.kind, cut.detail, may_have_run=True) from exc
+            tries += 1
+            await asyncio.sleep(wait)
+
+    async def _forsake(
+        self,
+        requesters: Requesters,
+        target: LinkTarget,
+        demand: Demand,
+        cut: CutOff,
+        terms: CallTerms,
+    ) -> None:
+        """Tell the peer over its next link that nobody waits for the answer."""
+        with contextlib.suppress(CallError):
+            await self._reopen(requesters, target, demand, cut, terms)
+            await self.forget(cut)
+
     @abstractmethod
     async def send(self, terms: CallTerms) -> Answer:
         """Send the request and return its answer.
@@ -110,6 +192,14 @@ class Prepared(ABC):
     @abstractmethod
     async def fetch(self, cut: CutOff, terms: CallTerms) -> Answer:
         """Return the answer of this request, which was cut off; raises as `send`."""
+
+    @abstractmethod
+    async def forget(self, cut: CutOff) -> None:
+        """Tell the peer that nobody waits for the answer to this request.
+
+        Raises:
+            ChannelClosed: Nothing was sent.
+        """
 
     def _continue(self, bound: BoundRequester | WrittenRequester) -> None:
         self._cost = Prepared.take_cost(self)
@@ -196,6 +286,10 @@ class BoundRequest(Prepared):
         """See `Prepared.fetch`."""
         return await self._bound.fetch(cut, terms)
 
+    async def forget(self, cut: CutOff) -> None:
+        """See `Prepared.forget`."""
+        await self._bound.forget(cut)
+
     def take_cost(self) -> Cost:
         """See `Prepared`; of calls at once the first to end pays for the model."""
         return super().take_cost() + self._bound.bill.take()
@@ -265,6 +359,10 @@ class WrittenRequest(Prepared):
         """See `Prepared.fetch`."""
         return await self._settled(partial(self._bound.fetch, cut, terms))
 
+    async def forget(self, cut: CutOff) -> None:
+        """See `Prepared.forget`."""
+        await self._bound.forget(cut)
+
     async def _settled(self, call: _Call) -> Answer:
         """Return the answer in the terms of the need."""
         pick = self._pick
@@ -294,6 +392,10 @@ class WrittenRequest(Prepared):
         self._outdated()
         raised = Outdated if self.repeatable else CallError
         return raised(kind, detail, may_have_run=True)
+
+
+def _wait_of(tries: int) -> float:
+    return float(min(0.1 * 2**tries, MAX_FETCH_WAIT))
 
 
 def _object(value: object) -> dict[str, Any]:

@@ -244,6 +244,10 @@ class Requesters:
             self._askers[target.did] = asker
             return asker
 
+    def later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something beside, as for a call that nobody waits for any more."""
+        self._end_soon(work)
+
     def _end_soon(self, ending: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(ending)
         self._retiring.add(task)

@@ -184,6 +184,15 @@ class WrittenRequester(WrittenChannel):
         answer = await self._ask(cut.call, terms)
         return await self._fitting(answer, output_schema)
 
+    async def forget(self, cut: CutOff) -> None:
+        """Tell the peer that nobody waits for a call that was cut off.
+
+        Raises:
+            ChannelClosed: Nothing was sent.
+        """
+        assert isinstance(cut.call, _Request)
+        await send_signal(self.channel, cut.call.id, SignalKind.CANCEL)
+
     async def _fitting(self, answer: Answer, output_schema: Schema | None) -> Answer:
         """Return an answer that fits its schema."""
         if output_schema is not None and answer.error is None:
