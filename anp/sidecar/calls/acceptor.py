@@ -310,7 +310,7 @@ class Acceptor:
             channel,
             hash=bound.half.hash,
             capabilities=bound.half.capabilities,
-            retire=served.retire,
+            retire=partial(served.retire, patient=True),
         ):
             # Taken back since the peer was told that it is served.
             return
