@@ -33,6 +33,8 @@ from tests.e2e.house import House, house_in
 from tests.e2e.proxy import Proxy
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 SERVER = Path(__file__).parent / "agents" / "patient_mcp_server.py"
 WORK = float(os.environ.get("ANPD_LONG_CALL", "12"))
 "Seconds that the tool works."
