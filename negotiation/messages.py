@@ -22,6 +22,7 @@ from negotiation.strict_json import parse_json
 
 __all__ = [
     "Action",
+    "CallSignal",
     "ChannelClose",
     "CodeGeneration",
     "CodeStatus",
@@ -33,6 +34,7 @@ __all__ = [
     "NaturalLanguageNegotiation",
     "NaturalLanguageType",
     "ProtocolNegotiation",
+    "SignalKind",
     "Status",
     "TestCasesNegotiation",
     "candidate_problem",
@@ -58,8 +60,12 @@ JSON escapes may make 256 KiB grow six times, and a frame to a peer without
 """
 
 
+MAX_SIGNAL_ID = 1024
+"Longest id of a message that a `callSignal` names, in characters."
+
+
 class Action(StrEnum):
-    """The five actions of the seed (ANP-19), and our own that closes a channel."""
+    """The five actions of the seed (ANP-19), and our own extensions' two."""
 
     PROTOCOL_NEGOTIATION = "protocolNegotiation"
     CODE_GENERATION = "codeGeneration"
@@ -67,6 +73,7 @@ class Action(StrEnum):
     FIX_ERROR_NEGOTIATION = "fixErrorNegotiation"
     NATURAL_LANGUAGE_NEGOTIATION = "naturalLanguageNegotiation"
     CHANNEL_CLOSE = "channelClose"
+    CALL_SIGNAL = "callSignal"
 
 
 class Status(StrEnum):
@@ -82,6 +89,29 @@ class CodeStatus(StrEnum):
 
     GENERATED = "generated"
     ERROR = "error"
+
+
+class SignalKind(StrEnum):
+    """Kinds of `callSignal`, our extension `work` (WIRE)."""
+
+    DEADLINE = "deadline"
+    "The requester waits for so long; `data` is `{milliseconds}` that remain."
+
+    WORKING = "working"
+    "The provider is still at work."
+
+    PROGRESS = "progress"
+    "The provider's tool reports `{progress, total?, message?}`."
+
+    CANCEL = "cancel"
+    "Nobody waits for the answer any more."
+
+    SPENT = "spent"
+    "The provider's model calls and their cost."
+
+    FETCH = "fetch"
+    """The requester wants the answer on this channel; in the other direction `data` is
+    `{state: "unknown"}`, there is none and nothing is being done for it."""
 
 
 class NaturalLanguageType(StrEnum):
@@ -208,6 +238,24 @@ class ChannelClose:
     reason: _Text
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSignal:
+    """Something about one call. Not in the seed: our extension `work` (WIRE)."""
+
+    action: ClassVar[Action] = Action.CALL_SIGNAL
+
+    message_id: Annotated[
+        str, Field(alias="messageId", min_length=1, max_length=MAX_SIGNAL_ID)
+    ]
+    "Id of the envelope that carried, or will carry, the request."
+
+    kind: SignalKind
+    "The kind."
+
+    data: dict[str, Any] | None = None
+    "Values of the kind; left out where it has none."
+
+
 MetaMessage = (
     ProtocolNegotiation
     | CodeGeneration
@@ -215,6 +263,7 @@ MetaMessage = (
     | FixErrorNegotiation
     | NaturalLanguageNegotiation
     | ChannelClose
+    | CallSignal
 )
 "All messages that PT=00 may carry."
 
@@ -225,6 +274,7 @@ _CLASSES: tuple[type[MetaMessage], ...] = (
     FixErrorNegotiation,
     NaturalLanguageNegotiation,
     ChannelClose,
+    CallSignal,
 )
 _READERS: dict[str, TypeAdapter[MetaMessage]] = {
     kind.action.value: TypeAdapter(kind) for kind in _CLASSES
@@ -273,7 +323,7 @@ def render_meta(message: MetaMessage) -> bytes:
     content: dict[str, Any] = {"action": message.action.value}
     for field, name in _WIRE_NAMES[type(message)]:
         value = getattr(message, field)
-        if name != "modificationSummary" or value:
+        if value is not None and (name != "modificationSummary" or value):
             content[name] = value
     try:
         text = write_json(content, ensure_ascii=False, separators=(",", ":"))

@@ -45,10 +45,17 @@ class ChannelClosed(CallError):
     """The channel ended; `detail` says why."""
 
     def __init__(
-        self, reason: str, *, by_peer: bool, unprocessed: bool = False
+        self,
+        reason: str,
+        *,
+        by_peer: bool,
+        unprocessed: bool = False,
+        link_lost: bool = False,
     ) -> None:
         super().__init__(ErrorKind.PEER_UNREACHABLE, reason)
         self.by_peer = by_peer
+        # It ended with its link: neither side wanted it to.
+        self.link_lost = link_lost
         # The peer proved that it acted on nothing we sent, so it may be sent again.
         self.unprocessed = unprocessed
 
@@ -72,7 +79,9 @@ class _Link(Protocol):
 
     def max_payload(self, channel_id: str) -> int: ...
 
-    async def send_frame(self, channel_id: str, frame: Frame) -> str: ...
+    async def send_frame(
+        self, channel_id: str, frame: Frame, message_id: str | None = None
+    ) -> str: ...
 
     async def close_channel(
         self, channel_id: str, reason: str, *, code: ErrorCode
@@ -186,8 +195,13 @@ class Channel:
         """Why the channel ended, or None while it is open."""
         return self._ended
 
-    async def send(self, protocol_type: ProtocolType, data: bytes) -> str:
+    async def send(
+        self, protocol_type: ProtocolType, data: bytes, *, message_id: str | None = None
+    ) -> str:
         """Send one frame and return its envelope's message id.
+
+        Args:
+            message_id: The id it is to have, if it was announced before.
 
         Raises:
             ChannelClosed: The channel has ended.
@@ -198,7 +212,10 @@ class Channel:
         if self._ended is not None:
             raise self._ended
         self._used_at = monotonic()
-        return await self._link.send_frame(self.id, Frame(protocol_type, data))
+        frame = Frame(protocol_type, data)
+        if message_id is None:
+            return await self._link.send_frame(self.id, frame)
+        return await self._link.send_frame(self.id, frame, message_id)
 
     async def receive(self) -> FrameReceived:
         """Return the next frame; what came before the end is still handed out.
@@ -307,11 +324,18 @@ class Channel:
             self._frames.append(event)
             self._arrived.set()
 
-    def end(self, reason: str, *, by_peer: bool, unprocessed: bool = False) -> None:
+    def end(
+        self,
+        reason: str,
+        *,
+        by_peer: bool,
+        unprocessed: bool = False,
+        link_lost: bool = False,
+    ) -> None:
         """Mark the channel as ended; called by the link."""
         if self._ended is None:
             self._ended = ChannelClosed(
-                reason, by_peer=by_peer, unprocessed=unprocessed
+                reason, by_peer=by_peer, unprocessed=unprocessed, link_lost=link_lost
             )
             self._renewal.set()
             self._end.set()

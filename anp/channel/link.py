@@ -279,7 +279,9 @@ class Link:
             raise PeerError(ErrorCode.NOT_ALLOWED, "the connection was lost")
         return channel
 
-    async def send_frame(self, channel_id: str, frame: Frame) -> str:
+    async def send_frame(
+        self, channel_id: str, frame: Frame, message_id: str | None = None
+    ) -> str:
         """Send one frame; see `LinkCore.send_frame`."""
         while (before := self._core.may_send(channel_id, frame)) is not None:
             if before is Before.BLOCK:
@@ -290,9 +292,11 @@ class Link:
         ended = self._channels.get(channel_id)
         if ended is None:
             raise ChannelClosed("the channel ended", by_peer=False)
-        message_id = self._core.send_frame(channel_id, frame, now=read_clocks())
+        sent = self._core.send_frame(
+            channel_id, frame, now=read_clocks(), message_id=message_id
+        )
         await self._pump()
-        return message_id
+        return sent
 
     def max_payload(self, channel_id: str) -> int:
         """See `LinkCore.max_payload`."""
@@ -419,7 +423,12 @@ class Link:
         self._proved.set()
         if ended is None:
             return
-        ended.end(event.reason, by_peer=event.by_peer, unprocessed=event.unprocessed)
+        ended.end(
+            event.reason,
+            by_peer=event.by_peer,
+            unprocessed=event.unprocessed,
+            link_lost=self._lost is not None,
+        )
         self.keys.ended(event, ended)
 
     def _fault(self, code: str, detail: str) -> None:

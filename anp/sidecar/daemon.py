@@ -80,6 +80,7 @@ class Daemon:
             home, config, peers, code, minds, self.observer, in_use=self.use_imported
         )
         self.exposure, self.attaching = offer.exposure, offer.attaching
+        self.call_times = offer.call_times
         self.capability_calls, self.bundles = offer.capability_calls, offer.bundles
         self.consensus, self.heard = offer.consensus, offer.heard
         self.uses = UseCounter(self.store)
@@ -162,6 +163,8 @@ class Daemon:
             stack.push_async_callback(self.web.close)
             self.enforcer.start()
             stack.push_async_callback(self.enforcer.close)
+            # Links first: their end may leave calls behind.
+            stack.push_async_callback(self.provider.close)
             stack.push_async_callback(self.links.close)
             self.keep_links()
             for work in (self.housekeeper.run, self.call_log.run):

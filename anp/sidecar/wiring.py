@@ -27,6 +27,7 @@ from anp.sidecar.bound.natural import Spokesman
 from anp.sidecar.bound.provider import ProviderParts
 from anp.sidecar.bound.repairer import Repairer
 from anp.sidecar.bound.requester import RequesterParts
+from anp.sidecar.bound.work import WorkDesk
 from anp.sidecar.bundles.bundles import Bundles
 from anp.sidecar.calls.acceptor import Acceptor, LateAcceptor
 from anp.sidecar.calls.binder import Binder
@@ -46,6 +47,7 @@ from anp.sidecar.minds.afterwards import Afterwards
 from anp.sidecar.minds.minds import Minds
 from anp.sidecar.minds.models import make_endpoint, make_spending
 from anp.sidecar.offer.attached import Attaching
+from anp.sidecar.offer.call_times import CallTimes
 from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.exposure import Exposure
 from anp.sidecar.offer.gate import Gate
@@ -210,6 +212,7 @@ def make_minds(
 class OfferParts:
     """Our capabilities for peers, and the protocols that need no negotiation."""
 
+    call_times: CallTimes
     exposure: Exposure
     attaching: Attaching
     capability_calls: CapabilityCalls
@@ -272,11 +275,17 @@ def make_offer(
         mind=lambda: minds.minds.think(own_did, ours=True).mind,
     )
     minds.agreer.published = lambda: {one.hash for one in consensus.registry.all()}
+    call_times = CallTimes(config.call, config.peer)
     return OfferParts(
+        call_times=call_times,
         exposure=exposure,
         attaching=Attaching(home, exposure, max_calls=config.limits.max_calls),
         capability_calls=CapabilityCalls(
-            gate, code.validator, timeout=config.call.timeout, observer=observer
+            gate,
+            code.validator,
+            times=call_times,
+            timeout=config.call.timeout,
+            observer=observer,
         ),
         bundles=bundles,
         consensus=consensus,
@@ -363,6 +372,7 @@ def make_calls(
             capabilities=offer.capability_calls,
             offered=lambda peer: Offer(offer.exposure.offered(peer)),
             max_calls=config.limits.max_calls,
+            work=WorkDesk(offer.call_times, default=config.call.timeout),
             used=uses.count,
         ),
         spokesman=Spokesman(offer.capability_calls, think),
@@ -416,6 +426,7 @@ def make_calls(
         binder=binder,
         validator=code.validator,
         negotiation_timeout=config.negotiation.timeout,
+        times=offer.call_times,
         observer=observer,
         uses=uses,
         store=store,

@@ -18,6 +18,7 @@ __all__ = [
     "EXTENSION_LIST",
     "EXTENSION_MAX_MESSAGE",
     "EXTENSION_RESUME",
+    "EXTENSION_WORK",
     "LEAST_MAX_MESSAGE",
     "LostKey",
     "MAX_PAYLOAD",
@@ -91,6 +92,9 @@ EXTENSION_LIST = "list"
 
 EXTENSION_RESUME = "resume"
 "Name of our extension for keys that outlive their link (docs/decisions)."
+
+EXTENSION_WORK = "work"
+"Extension: signals about calls, and answers that are fetched after a lost link."
 
 _KEY_ID = re.compile(r"[0-9a-f]{16}")
 _MAX_NUMBER = 2**48

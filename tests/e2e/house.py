@@ -103,6 +103,7 @@ async def house_in(
     talks: bool = False,
     documents: bool = False,
     more: Mapping[str, str] | None = None,
+    seconds: float = 120,
     **flags: Any,
 ) -> AsyncIterator[House]:
     """Run both in homes of their own.
@@ -111,6 +112,7 @@ async def house_in(
         talks: Whether `chat` of the provider is conversational.
         more: Further functions of the provider: their sources by name.
         documents: Whether the provider publishes the documents of its capabilities.
+        seconds: Time for all.
         flags: Settings of both by dotted name, with `__` for a dot.
     """
     settings = {name.replace("__", "."): value for name, value in flags.items()}
@@ -134,5 +136,5 @@ async def house_in(
     caller, provider = (_daemon(home, folder, settings) for home in homes)
     if not documents:
         provider.consensus.published.all = _nothing  # type: ignore[method-assign]
-    async with asyncio.timeout(120), caller.running(), provider.running():
+    async with asyncio.timeout(seconds), caller.running(), provider.running():
         yield House(caller, provider)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,10 @@ from mcp_types import CallToolResult, TextContent
 from anp.sidecar.api.guard import load_token
 from anp.sidecar.home.home import Home
 from tests.e2e.daemons import Anpd
+from tests.waiting import until
 
 FOLDER = Path(__file__).parents[2]
+PATIENT = Path(__file__).parent / "agents" / "patient_mcp_server.py"
 SHOP = """
 import time
 
@@ -47,6 +50,18 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Anpd, Anpd]
             f"mcp_shop:{name}",
             cwd=folder,
         )
+    server = [str(PATIENT), str(folder / "notes")]
+    provider.ok(
+        "attach",
+        "mcp",
+        "--name",
+        "patient",
+        "--expose",
+        "*",
+        "--",
+        sys.executable,
+        *server,
+    )
     caller = Anpd(folder / "caller", listen__api_port="0")
     with provider.up(), caller.up():
         yield caller, provider
@@ -104,7 +119,7 @@ async def test_a_client_finds_describes_and_calls(
             assert hints.read_only_hint is read_only
         described = await client.call_tool("describe", {"peer": provider.address})
         names = [one["name"] for one in described.structured_content["capabilities"]]
-        assert names == ["slow.slow", "twice.twice"]
+        assert names == ["patient.work", "slow.slow", "twice.twice"]
         task = f"twice, over {way} in {mode}"
         called = await client.call_tool(
             "call",
@@ -119,6 +134,46 @@ async def test_a_client_finds_describes_and_calls(
         assert [one["peer"] for one in found.structured_content["agents"]] == [
             provider.did
         ]
+
+
+@pytest.mark.parametrize("way", ["stdio", "http"])
+async def test_progress_of_a_tool_comes_through_and_a_cancelled_call_ends_it(
+    pair: tuple[Anpd, Anpd], way: str
+) -> None:
+    caller, provider = pair
+    notes = provider.home.parent / "notes"
+    notes.unlink(missing_ok=True)
+    said: list[tuple[float, float | None, str | None]] = []
+
+    async def on_progress(
+        progress: float, total: float | None, message: str | None
+    ) -> None:
+        said.append((progress, total, message))
+
+    def noted(words: str) -> int:
+        return notes.read_text().count(words) if notes.exists() else 0
+
+    async with asyncio.timeout(60), connected(caller, way) as client:
+
+        async def work(seconds: float) -> CallToolResult:
+            data = {"seconds": seconds}
+            wanted = {"peer": provider.address, "need": "patient.work", "input": data}
+            return await client.call_tool("call", wanted, progress_callback=on_progress)
+
+        assert not (await work(1.2)).is_error
+        of_tool = [one for one in said if one[1] is not None]
+        assert of_tool, said
+        # Our own steps are counted first.
+        assert len({total for _, total, _ in of_tool}) == 1
+        assert of_tool[-1][2] == "1 of 1.2: 1 s done"
+        done = [one[0] for one in said]
+        assert done == sorted(set(done))
+        task = asyncio.create_task(work(50))
+        await until(lambda: noted("begun") == 2)
+        task.cancel()
+        at = time.monotonic()
+        await until(lambda: noted("cancelled") == 1)
+        assert time.monotonic() - at < 1
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])

@@ -191,8 +191,19 @@ class LinkCore:
         too_long = len(frame.data) > self._max_first_payload
         return Before.PROOF if too_long and not channel.proved else None
 
-    def send_frame(self, channel_id: str, frame: Frame, *, now: Moment) -> str:
+    def send_frame(
+        self,
+        channel_id: str,
+        frame: Frame,
+        *,
+        now: Moment,
+        message_id: str | None = None,
+    ) -> str:
         """Encrypt one frame for a channel and return the envelope's message id.
+
+        Args:
+            message_id: Id that the envelope is to have, never used before; None makes
+                one.
 
         Raises:
             LocalError: The channel is not open (any more), or not both sides listed
@@ -208,7 +219,7 @@ class LinkCore:
                 f"too_large: {len(frame.data)} bytes of protocol data, "
                 f"the peer takes {channel.max_payload}"
             )
-        message_id = self._random_bytes(16).hex()
+        message_id = message_id or self._random_bytes(16).hex()
         self._output.say([channel.seal(frame, message_id=message_id, now=now)])
         self._look_at_use(channel)
         return message_id

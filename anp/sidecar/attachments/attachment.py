@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,13 +14,36 @@ __all__ = [
     "Attachment",
     "AttachmentError",
     "AttachmentLimits",
+    "Progress",
     "SupervisorConfig",
     "ToolError",
+    "report_progress",
 ]
 
 
 MAX_MESSAGE = 500
 "Longest message of a tool that is passed on, in characters."
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The progress of a call, as its tool reports it."""
+
+    progress: float | None = None
+    "Work that is done, in the tool's own unit; None if it only says words."
+
+    total: float | None = None
+    "All the work in that unit, if the tool knows."
+
+    message: str = ""
+    "The tool's words."
+
+
+report_progress: ContextVar[Callable[[Progress], None] | None] = ContextVar(
+    "report_progress", default=None
+)
+"""Takes the progress of the call at hand, if anybody wants it. The task that makes the
+call sets it; the tasks that it starts inherit it."""
 
 
 class ToolError(AnpError):

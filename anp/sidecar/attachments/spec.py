@@ -153,6 +153,11 @@ are posted to; `a2a`: the agent card, or the agent's host."
     conversational: tuple[str, ...] = ()
     "Tools that answer a peer's natural language, by short name (ANP-71)."
 
+    max_timeout: Mapping[str, Annotated[float, Field(gt=0)]] = field(
+        default_factory=dict
+    )
+    "Capability by short name, or `*` → most seconds that a peer's call of it may take."
+
     rename: Mapping[str, str] = field(default_factory=dict)
     "A tool's own name → the name that its capability has in its place."
 
@@ -176,7 +181,9 @@ are posted to; `a2a`: the agent card, or the agent's host."
     @property
     def of_program(self) -> AttachmentSpec:
         """The same without what changes nothing in the program that runs."""
-        return replace(self, expose=(), conversational=(), show_errors=False)
+        return replace(
+            self, expose=(), conversational=(), show_errors=False, max_timeout={}
+        )
 
     @property
     def is_remote(self) -> bool:

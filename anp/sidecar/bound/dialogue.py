@@ -12,7 +12,7 @@ import secrets
 import string
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import copy_context
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -21,6 +21,7 @@ from typing import Any
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.stranger_work import counted
 from anp.identity.dids import canonical_did
+from anp.sidecar.bound.work import read_signal
 from anp.wire.frames import ProtocolType
 from negotiation.exchange.dialogue.machine import Dialogue
 from negotiation.exchange.events import (
@@ -45,6 +46,7 @@ from negotiation.exchange.events import (
     ReportRefused,
 )
 from negotiation.exchange.limits import DialogueLimits
+from negotiation.messages import CallSignal
 from negotiation.need import Role
 from sandbox.pool.shares import OWNER, Rank, Share, current_share
 
@@ -137,6 +139,8 @@ class DialogueShell:
         "True when errors may be reported to this peer (ANP-81)."
         self.messages = 0
         "Meta messages of this channel since it was bound, both directions."
+        self.on_signal: Callable[[CallSignal], Awaitable[None]] | None = None
+        "Takes signals about calls, where both sides listed the extension `work`."
         self._cases: asyncio.Future[CasesAgreed | CasesSkipped] | None = None
         self._reports: dict[str, asyncio.Future[Report]] = {}
         self._questions: dict[str, asyncio.Future[str]] = {}
@@ -153,6 +157,11 @@ class DialogueShell:
 
     async def receive(self, data: bytes) -> None:
         """Take the Protocol Data of one PT=00 frame."""
+        if self.on_signal is not None:
+            signal = read_signal(data)
+            if signal is not None:
+                await self.on_signal(signal)
+                return
         await self._step(lambda now: self._machine.receive_message(data, now=now))
 
     async def agree_cases(self, text: str) -> CasesAgreed | CasesSkipped:

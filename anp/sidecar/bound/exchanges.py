@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from anp.sidecar.bound.work import ServedCall
 from negotiation.errors import NOT_RUN, CapabilityFailed
 
 __all__ = ["Exchange", "Exchanges", "RecordedCall"]
@@ -74,6 +75,9 @@ class Exchange:
 
     ran: bool = False
     "True once a capability may have run for it, where we answered."
+
+    call: ServedCall | None = None
+    "The peer's call, where we answer and both sides listed the extension `work`."
 
     verification: bool = False
     "True when it went over PT=11, so that fixtures stood in for capabilities."

@@ -18,6 +18,7 @@ from anp.channel.stranger_work import counted
 from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
 from anp.phases import waits_for
+from anp.sidecar.bound.work import CallTerms
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.offer.capability_calls import CapabilityCalls, outcome_of
 from anp.sidecar.offer.gate import ApprovalPending
@@ -209,8 +210,11 @@ class Asker:
         self._turn = asyncio.Lock()
         channel.in_use = self._turn.locked
 
-    async def ask(self, text: str) -> str:
+    async def ask(self, text: str, terms: CallTerms | None = None) -> str:
         """Send a text and return the answer's.
+
+        Args:
+            terms: Its deadline; without it the usual one.
 
         Raises:
             ChannelClosed: Nothing was sent.
@@ -226,19 +230,20 @@ class Asker:
             )
         waits_for("waiting for the peer's answer in words")
         async with self._turn:
+            left = (terms or CallTerms()).remaining(self._timeout)
             try:
                 await self.channel.send(ProtocolType.NATURAL_LANGUAGE, data)
             except FrameTooLarge as exc:
                 raise CallError(ErrorKind.USAGE, str(exc)) from exc
             try:
-                async with asyncio.timeout(self._timeout):
+                async with asyncio.timeout(left):
                     answer = await self._receive()
             except TimeoutError:
                 # A late answer must never meet a later question.
                 await self.channel.close("no answer in time")
                 raise CallError(
                     ErrorKind.TIMEOUT,
-                    f"no answer in {self._timeout:g} s (call.timeout)",
+                    f"no answer in {left:g} s (call.timeout)",
                     may_have_run=True,
                 ) from None
             except ChannelClosed as exc:

@@ -14,11 +14,14 @@ from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived
 from anp.channel.core.link_core import FrameTooLarge
 from anp.channel.stranger_work import counted
+from anp.sidecar.attachments.attachment import report_progress
 from anp.sidecar.bound.base import BoundChannel, BoundParts
 from anp.sidecar.bound.cases import ProviderCases
 from anp.sidecar.bound.dialogue import ReportEnd
 from anp.sidecar.bound.exchanges import Exchange, RecordedCall
+from anp.sidecar.bound.kept_answers import KeptAnswer
 from anp.sidecar.bound.natural import Listener
+from anp.sidecar.bound.work import Refuser, ServedCall, ServedWork, WorkDesk, works
 from anp.sidecar.halves.protocol import Protocol
 from anp.sidecar.offer.capability_calls import CapabilityCalls, outcome_of
 from anp.sidecar.offer.ways import WayIn
@@ -64,6 +67,9 @@ class ProviderParts:
     max_calls: int
     "Requests of one channel that are worked on at a time."
 
+    work: WorkDesk
+    "Keeps the calls of peers that may fetch their answers."
+
     used: Callable[[Way, str, AgreementRecord | None], None]
     "Counts a call that was answered."
 
@@ -95,11 +101,22 @@ class BoundProvider(BoundChannel):
         self._calls: set[asyncio.Task[None]] = set()
         # Tells how our half failed an agreed case; nothing runs after that.
         self._failed: str | None = None
+        # Once the channel has ended, nothing tells it any more.
+        self._max_payload = channel.max_payload
+        self._work: ServedWork | None = None
+        if works(channel):
+            self._work = ServedWork(channel, half.hash, parts.work, self.dialogue)
+            self.dialogue.on_signal = self._work.receive
 
     @property
     def busy(self) -> bool:
         """True while a request or a question is being answered."""
-        return self._listener.busy or any(not call.done() for call in self._calls)
+        return self._listener.busy or self.working
+
+    @property
+    def working(self) -> bool:
+        """True while a request is being answered."""
+        return any(not call.done() for call in self._calls)
 
     async def retire(self, reason: str, *, patient: bool = False) -> None:
         """Close the channel when the calls in flight on it have ended.
@@ -127,7 +144,12 @@ class BoundProvider(BoundChannel):
         """
         try:
             async with self._group:
-                await self._read(first)
+                try:
+                    await self._read(first)
+                except ChannelClosed as exc:
+                    if not (exc.link_lost and self._work is not None):
+                        raise
+                    # The calls go on: their answers are fetched over the next link.
         except* ChannelClosed:
             logger.debug("served channel ended peer=%s", self.channel.peer_did)
         finally:
@@ -143,23 +165,33 @@ class BoundProvider(BoundChannel):
             case kind:
                 await self._free.acquire()
                 verification = kind is ProtocolType.VERIFICATION
+                call = None
+                if self._work is not None and not verification:
+                    call = self._work.begin(event.message_id)
                 task = self._group.create_task(
-                    counted(self._request(event, verification=verification))
+                    counted(self._request(event, call, verification=verification))
                 )
+                if call is not None:
+                    call.task = task
+                    task.add_done_callback(call.close)
                 self._calls.add(task)
                 task.add_done_callback(self._calls.discard)
                 task.add_done_callback(lambda _: self._free.release())
 
     # Requests.
 
-    async def _request(self, event: FrameReceived, *, verification: bool) -> None:
+    async def _request(
+        self, event: FrameReceived, call: ServedCall | None, *, verification: bool
+    ) -> None:
         observer = self._parts.capabilities.observer
+        if call is not None:
+            report_progress.set(call.progress)
         with observer.call_in(self._peer, source=self._source) as seen:
             seen.protocol, seen.uri = self.half.hash, self._uri
             seen.is_trial = verification
             if len(self.half.capabilities) == 1:
                 seen.capability = next(iter(self.half.capabilities))
-            exchange = await self._respond(event, verification=verification)
+            exchange = await self._respond(event, call, verification=verification)
             self._note(seen, exchange)
 
     @property
@@ -182,7 +214,9 @@ class BoundProvider(BoundChannel):
         spent = self.bill.take()
         seen.llm_calls, seen.cost = spent.model_calls, spent.money
 
-    async def _respond(self, event: FrameReceived, *, verification: bool) -> Exchange:
+    async def _respond(
+        self, event: FrameReceived, call: ServedCall | None, *, verification: bool
+    ) -> Exchange:
         """Answer one request; what cannot be answered is reported or refused."""
         await self.dialogue.free.wait()
         exchange = Exchange(
@@ -190,6 +224,7 @@ class BoundProvider(BoundChannel):
             time.monotonic(),
             request_id=event.message_id,
             revision=self.half.revision,
+            call=call,
             verification=verification,
         )
         if self._failed is not None:
@@ -247,7 +282,10 @@ class BoundProvider(BoundChannel):
             if exchange.verification
             else ProtocolType.APPLICATION
         )
-        exchange.response_id = await self.channel.send(kind, data)
+        channel = self.channel
+        if exchange.call is not None:
+            channel = (await exchange.call.end(KeptAnswer(data))).channel
+        exchange.response_id = await channel.send(kind, data)
         if not exchange.verification and on_call is None:
             self._parts.used(Way.SERVED, self.half.hash, self.agreement)
         self._keep(exchange)
@@ -273,7 +311,8 @@ class BoundProvider(BoundChannel):
                 way=way or self._way,
                 peer=self._peer,
                 peer_did=self.channel.peer_did,
-                max_payload=self.channel.max_payload,
+                max_payload=self._max_payload,
+                asked=None if exchange.call is None else exchange.call.asked,
             )
         except CapabilityFailed as exc:
             exchange.ran = ran or exc.ran
@@ -312,8 +351,12 @@ class BoundProvider(BoundChannel):
         exchange.problem = exchange.problem or reason.partition(": ")[0]
         if not exchange.ran:
             reason = NOT_RUN + reason
-        if self.dialogue.can_report:
-            await self.dialogue.refuse(exchange.request_id, reason[:300])
+        dialogue: Refuser = self.dialogue
+        if exchange.call is not None:
+            route = await exchange.call.end(KeptAnswer(refusal=reason[:300]))
+            dialogue = route.dialogue
+        if dialogue.can_report:
+            await dialogue.refuse(exchange.request_id, reason[:300])
         else:
             await self.channel.close(f"request not answered: {reason[:300]}")
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +19,7 @@ from anp.sidecar.bound.base import MAX_REPAIRS, BoundChannel, BoundParts
 from anp.sidecar.bound.cases import RequesterCases
 from anp.sidecar.bound.dialogue import ReportEnd
 from anp.sidecar.bound.exchanges import Exchange
+from anp.sidecar.bound.work import LOST_FOR_GOOD, CallTerms, CutOff, send_signal, works
 from anp.sidecar.halves.protocol import Answer, Protocol
 from anp.wire.frames import ProtocolType
 from cache.records.records import AgreementRecord, HalfRecord
@@ -24,6 +27,7 @@ from negotiation.errors import NOT_RUN, HalfError, NegotiationError, told_of
 from negotiation.exchange.dialogue.reports import describe_error
 from negotiation.exchange.events import CasesAgreed, CasesSkipped, CasesVerdict
 from negotiation.llm.asking.budget import BudgetExhausted
+from negotiation.messages import CallSignal, SignalKind
 from negotiation.mind import Demand
 from negotiation.need import Role
 
@@ -40,7 +44,7 @@ class RequesterParts:
     "Parts that either role needs."
 
     call_timeout: float
-    "Seconds to wait for an answer."
+    "Seconds to wait for an answer, for a call that was given no deadline."
 
 
 @dataclass(slots=True)
@@ -49,6 +53,11 @@ class _Waiting:
 
     answer: asyncio.Future[Answer]
     exchange: Exchange
+    terms: CallTerms
+
+
+_Send = Callable[[Exchange, CallTerms, float], Awaitable[None]]
+"Sends what a call has to say, given its exchange, its terms and the seconds left."
 
 
 class BoundRequester(BoundChannel):
@@ -76,7 +85,11 @@ class BoundRequester(BoundChannel):
         self._pending: dict[str, _Waiting] = {}
         # Held by the one call in flight of a protocol without message ids.
         self._single = asyncio.Lock()
+        self._end_later: asyncio.Task[None] | None = None
         self.cases = RequesterCases(self, demand)
+        self._works = works(channel)
+        if self._works:
+            self.dialogue.on_signal = self._heard
         self._reader = asyncio.create_task(self._run())
 
     @property
@@ -110,33 +123,23 @@ class BoundRequester(BoundChannel):
             await asyncio.wait([waiting.answer for waiting in self._pending.values()])
 
     async def exchange(
-        self, message_id: str, data: bytes, arguments: dict[str, Any]
+        self,
+        message_id: str,
+        data: bytes,
+        arguments: dict[str, Any],
+        terms: CallTerms | None = None,
     ) -> Answer:
         """Send one request and return its answer.
 
+        Args:
+            terms: Its deadline; without it the usual one.
+
         Raises:
             ChannelClosed: Nothing was sent.
+            CutOff: The link was lost; see `fetch`.
             CallError: `timeout`, `usage` for a request that is too large, or what the
                 channel ended with; see `may_have_run`.
         """
-        await self.dialogue.free.wait()
-        if self.protocol.has_message_ids:
-            return await self._wait_answer(message_id, data, arguments)
-        async with self._single:
-            try:
-                return await self._wait_answer(message_id, data, arguments)
-            except CallError as exc:
-                # A late answer must never meet a later call.
-                if exc.kind is ErrorKind.TIMEOUT:
-                    await self.channel.close("no answer in time")
-                raise
-
-    # Answers.
-
-    async def _wait_answer(
-        self, message_id: str, data: bytes, arguments: dict[str, Any]
-    ) -> Answer:
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         exchange = Exchange(
             data,
             time.monotonic(),
@@ -144,26 +147,134 @@ class BoundRequester(BoundChannel):
             arguments=arguments,
             revision=self.half.revision,
         )
-        self._pending[message_id] = _Waiting(answer, exchange)
+        return await self._exchange(exchange, terms or CallTerms(), self._send_request)
+
+    async def fetch(self, cut: CutOff, terms: CallTerms) -> Answer:
+        """Return the answer of a call that was cut off.
+
+        Args:
+            cut: The end of an earlier channel of this agreement.
+
+        Raises:
+            ChannelClosed: The peer was not asked.
+            CutOff: The link was lost again.
+            CallError: As `exchange`; also when the peer has nothing for it.
+        """
+        assert isinstance(cut.call, Exchange)
+        return await self._exchange(cut.call, terms, self._send_fetch)
+
+    async def forget(self, cut: CutOff) -> None:
+        """Tell the peer that nobody waits for a call that was cut off.
+
+        Raises:
+            ChannelClosed: Nothing was sent.
+        """
+        assert isinstance(cut.call, Exchange)
+        await send_signal(self.channel, cut.call.request_id, SignalKind.CANCEL)
+
+    async def _exchange(
+        self, exchange: Exchange, terms: CallTerms, send: _Send
+    ) -> Answer:
+        await self.dialogue.free.wait()
+        if self.protocol.has_message_ids:
+            return await self._wait_answer(exchange, terms, send)
+        async with self._single:
+            try:
+                return await self._wait_answer(exchange, terms, send)
+            except CallError as exc:
+                # A late answer must never meet a later call.
+                if exc.kind is ErrorKind.TIMEOUT:
+                    await self.channel.close("no answer in time")
+                raise
+            except asyncio.CancelledError:
+                self._end_later = asyncio.create_task(
+                    self.channel.close("the call was cancelled")
+                )
+                raise
+
+    # Answers.
+
+    async def _wait_answer(
+        self, exchange: Exchange, terms: CallTerms, send: _Send
+    ) -> Answer:
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        assert exchange.message_id is not None
+        self._pending[exchange.message_id] = _Waiting(answer, exchange, terms)
+        left = terms.remaining(self._call_timeout)
         try:
-            exchange.request_id = await self.channel.send(
-                ProtocolType.APPLICATION, data
-            )
+            await send(exchange, terms, left)
             self._keep(exchange)
-            async with asyncio.timeout(self._call_timeout):
+            async with asyncio.timeout(left):
                 return await answer
         except FrameTooLarge as exc:
             raise CallError(ErrorKind.USAGE, str(exc)) from exc
         except TimeoutError:
+            name = "the call's timeout" if terms.given else "call.timeout"
             raise CallError(
                 ErrorKind.TIMEOUT,
-                f"no answer in {self._call_timeout:g} s (call.timeout)",
+                f"no answer in {left:g} s ({name})",
                 may_have_run=True,
             ) from None
         finally:
-            self._pending.pop(message_id, None)
-            if answer.done() and not answer.cancelled():
+            self._pending.pop(exchange.message_id, None)
+            if not answer.done() or answer.cancelled():
+                # Nobody waits any more, so the peer need not go on.
+                self._tell(exchange, SignalKind.CANCEL)
+            else:
                 answer.exception()
+
+    async def _send_request(
+        self, exchange: Exchange, terms: CallTerms, left: float
+    ) -> None:
+        announced = None
+        if terms.given and self._works:
+            # Before the request, so that the peer knows when it begins.
+            announced = secrets.token_hex(16)
+            data = {"milliseconds": round(left * 1000)}
+            await send_signal(self.channel, announced, SignalKind.DEADLINE, data)
+        exchange.request_id = await self.channel.send(
+            ProtocolType.APPLICATION, exchange.request, message_id=announced
+        )
+
+    async def _send_fetch(
+        self, exchange: Exchange, terms: CallTerms, left: float
+    ) -> None:
+        await send_signal(self.channel, exchange.request_id, SignalKind.FETCH)
+
+    def _tell(self, exchange: Exchange, kind: SignalKind) -> None:
+        """Send a signal about a call beside, if the peer has the request."""
+        if not (self._works and exchange.request_id and self.alive):
+            return
+
+        async def send() -> None:
+            with contextlib.suppress(ChannelClosed):
+                await send_signal(self.channel, exchange.request_id, kind)
+
+        self.dialogue.spawn(send())
+
+    async def _heard(self, signal: CallSignal) -> None:
+        """Take a signal of the peer's about a call of ours."""
+        waiting = self._waiting_for(signal.message_id)
+        if waiting is None:
+            # About a call that has ended.
+            return
+        match signal.kind:
+            case SignalKind.WORKING | SignalKind.PROGRESS:
+                waiting.terms.sign(signal)
+            case SignalKind.FETCH:
+                kind = ErrorKind.PEER_UNREACHABLE
+                _fail(waiting, CallError(kind, LOST_FOR_GOOD, may_have_run=True))
+            case _:
+                pass
+
+    def _waiting_for(self, request_id: str) -> _Waiting | None:
+        found = self._pending.values()
+        return next((w for w in found if w.exchange.request_id == request_id), None)
+
+    def _find(self, reference: str | None) -> Exchange | None:
+        # A long call outlives what is kept of those that have ended.
+        waiting = self._waiting_for(reference) if reference else None
+        return super()._find(reference) if waiting is None else waiting.exchange
 
     async def _run(self) -> None:
         """Take in what the peer sends, until the channel ends."""
@@ -172,14 +283,20 @@ class BoundRequester(BoundChannel):
         except ChannelClosed as exc:
             self.cases.verification.take(exc)
             # A request that the peer proved not to have acted on may be sent again.
-            error: Exception = exc
-            if not exc.unprocessed:
-                error = call_cut_off(exc)
             for waiting in list(self._pending.values()):
-                _fail(waiting, error)
+                _fail(waiting, self._error_of(exc, waiting.exchange))
         finally:
             self._on_end(self)
             await self.dialogue.close()
+
+    def _error_of(self, ended: ChannelClosed, exchange: Exchange) -> CallError:
+        """Return the meaning of the channel's end for a call in flight."""
+        if ended.unprocessed:
+            return ended
+        error = call_cut_off(ended)
+        if self._works and ended.link_lost and exchange.request_id:
+            return CutOff(error, exchange)
+        return error
 
     async def _take(self, event: FrameReceived) -> None:
         match event.frame.protocol_type:

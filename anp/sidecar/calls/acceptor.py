@@ -17,6 +17,7 @@ from anp.identity.dids import canonical_did
 from anp.sidecar.agreement.agreement import Agreer
 from anp.sidecar.bound.natural import Listener, Spokesman
 from anp.sidecar.bound.provider import BoundProvider, ProviderParts
+from anp.sidecar.bound.work import works
 from anp.sidecar.calls.enforcer import Enforcer
 from anp.sidecar.calls.places import NegotiationPlaces
 from anp.sidecar.consensus.registry import ConsensusDesk, WrittenEntry
@@ -45,6 +46,9 @@ __all__ = ["Acceptor", "LateAcceptor", "MetaAnswer"]
 KEEP_HELLOS = 2 * MAX_PROOF_AGE + 60.0
 """Seconds for which a fleet remembers a hello: as long as its proof could be accepted
 again, and a minute for the clocks of its machines."""
+
+MAX_OUTLIVING = 256
+"Channels with lost links whose calls are still worked on."
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +100,10 @@ class Acceptor:
         self.negotiations = NegotiationPlaces(policy.is_listed)
         "The places of the negotiations that peers begin."
         self._served: dict[Channel, BoundProvider] = {}
+        self._written_served: dict[Channel, WrittenProvider] = {}
         self._closing: set[asyncio.Task[None]] = set()
+        self._outliving: set[asyncio.Task[None]] = set()
+        "Each works on the calls of a channel whose link is lost."
         self._enforcer = enforcer
         consensus.wire(self._half_for)
 
@@ -137,7 +144,47 @@ class Acceptor:
             raise PeerError(ErrorCode.NOT_ALLOWED, "this hello came before")
 
     async def serve_channel(self, channel: Channel) -> None:
-        """Bind the channel if it is not bound yet, then answer what comes on it."""
+        """Bind the channel if it is not bound yet, then answer what comes on it.
+
+        Calls whose link is lost are worked on after that, if the peer may fetch their
+        answers over its next link.
+        """
+        if not works(channel):
+            await self._serve_judged(channel)
+            return
+        task = asyncio.create_task(self._serve_judged(channel))
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if self._outlives(channel):
+                self._outliving.add(task)
+                task.add_done_callback(self._outlived)
+            else:
+                task.cancel()
+                await asyncio.wait({task})
+            raise
+
+    def _outlives(self, channel: Channel) -> bool:
+        """Return whether calls go on although the link of their channel is lost."""
+        served = self._served.get(channel) or self._written_served.get(channel)
+        ended = channel.ended
+        if served is None or ended is None or not ended.link_lost:
+            return False
+        return served.working and len(self._outliving) < MAX_OUTLIVING
+
+    def _outlived(self, task: asyncio.Task[None]) -> None:
+        self._outliving.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("calls without a link failed", exc_info=error)
+
+    async def close(self) -> None:
+        """End the calls whose links are lost; the daemon stops."""
+        outliving = set(self._outliving)
+        for task in outliving:
+            task.cancel()
+        await asyncio.gather(*outliving, return_exceptions=True)
+
+    async def _serve_judged(self, channel: Channel) -> None:
         peer = canonical_did(channel.peer_did, channel.peer_key)
         with self._enforcer.served(channel, peer):
             # The owner's word may have changed since the hello was answered.
@@ -308,8 +355,13 @@ class Acceptor:
             offered=partial(self._gate.offered, WayIn.ENVELOPE, peer),
             digest=entry.protocol.hash,
             used=self._parts.used,
+            work=self._parts.work,
         )
-        await served.run()
+        self._written_served[channel] = served
+        try:
+            await served.run()
+        finally:
+            del self._written_served[channel]
 
     async def _half_for(self, digest: str, peer: str | None) -> HalfRecord | None:
         """Return the half that can serve `digest` to `peer` now, or None.

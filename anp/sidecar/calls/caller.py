@@ -17,6 +17,7 @@ from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.rulings import is_pending, peer_pending
 from anp.sidecar.bound.requester import BoundRequester
+from anp.sidecar.bound.work import CallSign, CallTerms, works
 from anp.sidecar.calls.binder import Binder
 from anp.sidecar.calls.prepared import (
     BoundRequest,
@@ -28,6 +29,7 @@ from anp.sidecar.calls.prepared import (
 from anp.sidecar.consensus.written import NotServed
 from anp.sidecar.halves.protocol import Answer
 from anp.sidecar.minds.cost import NO_COST, Cost
+from anp.sidecar.offer.call_times import CallTimes
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.usage import UseCounter, Way
@@ -39,7 +41,7 @@ from negotiation.mind import Demand, Validator
 from negotiation.natural import render_natural_request
 from negotiation.need import Need, need_key
 
-__all__ = ["CallRequest", "CallResult", "Caller", "Mode"]
+__all__ = ["CallRequest", "CallResult", "CallSign", "Caller", "Mode"]
 
 GRACE = 5.0
 "Seconds beyond a negotiation's own time that a call waits for how it ended."
@@ -78,7 +80,8 @@ class CallRequest:
     "The data, a JSON object."
 
     timeout: float | None = None
-    "Seconds for everything together, or None for the configured limits."
+    """Seconds for everything together, at most `call.max_timeout`; None for the
+    configured limits, of which `call.timeout` holds for the call itself."""
 
     trust_first_use: bool = False
     "The owner allows a first use over an unencrypted connection."
@@ -91,6 +94,9 @@ class CallRequest:
 
     on_progress: Callable[[str, float], None] | None = None
     "Called after each step, with the step and the milliseconds until then."
+
+    on_sign: Callable[[CallSign], None] | None = None
+    "Called for each sign of the peer's that the call is worked on."
 
     on_send: Callable[[bool], Awaitable[None]] | None = None
     """Awaited before the first byte of a request to the peer leaves; what it raises
@@ -197,8 +203,10 @@ class Caller:
         negotiation_timeout: float,
         uses: UseCounter,
         store: Store,
+        times: CallTimes,
         observer: Observer | None = None,
     ) -> None:
+        self._times = times
         self._observer = observer or Observer()
         self._finder = finder
         self._binder = binder
@@ -250,7 +258,7 @@ class Caller:
         try:
             async with asyncio.timeout(request.timeout):
                 await check_need(self._validator, request.need, request.arguments)
-                result = await self._carried(request, mark)
+                result = await self._carried(request, started, mark)
         except TimeoutError:
             late = "no result in time; --timeout gives more"
             if sent:
@@ -266,12 +274,12 @@ class Caller:
         )
 
     async def _carried(
-        self, request: CallRequest, mark: Callable[[str], None]
+        self, request: CallRequest, started: float, mark: Callable[[str], None]
     ) -> CallResult:
         try:
             if request.mode is Mode.NATURAL_LANGUAGE:
-                return await self._in_words(request, mark)
-            return await self._through_protocol(request, mark)
+                return await self._in_words(request, started, mark)
+            return await self._through_protocol(request, started, mark)
         except CallError as exc:
             if exc.kind is not ErrorKind.PEER_UNREACHABLE:
                 raise
@@ -300,12 +308,32 @@ class Caller:
         self._observer.current().peer = target.did
         return target
 
+    def _terms(
+        self, request: CallRequest, target: LinkTarget, started: float
+    ) -> CallTerms:
+        """Return the time of a call, and who learns how it goes.
+
+        Raises:
+            CallError: `usage`, it is given more than the owner allows.
+        """
+        terms = CallTerms(started=started, on_sign=request.on_sign)
+        if request.timeout is None:
+            return terms
+        most = self._times.of_ours(request.peer, target.did)
+        if request.timeout > most.seconds:
+            raise CallError(
+                ErrorKind.USAGE,
+                f"a timeout of {request.timeout:g} s is over the limit of {most}",
+            )
+        return replace(terms, until=started + request.timeout, given=True)
+
     async def _through_protocol(
-        self, request: CallRequest, mark: Callable[[str], None]
+        self, request: CallRequest, started: float, mark: Callable[[str], None]
     ) -> CallResult:
         demand, writes = Demand(request.need, request.arguments), self._store.writes
         key = request.peer, need_key(request.need)
         target, prepared = await self._by_route(key, request, demand)
+        terms = self._terms(request, target, started)
         try:
             if prepared is None:
                 # The negotiation's own limit is shorter, and ends it with a reason.
@@ -315,7 +343,7 @@ class Caller:
                     )
             prepared.note(self._observer.current())
             prepared, answer, cost = await self._exchange(
-                prepared, target, demand, request, mark
+                prepared, target, demand, request, terms, mark
             )
             prepared.note(self._observer.current(), cost)
         except BaseException:
@@ -381,18 +409,19 @@ class Caller:
         self._routes[key] = _Route(target, bound, writes)
 
     async def _in_words(
-        self, request: CallRequest, mark: Callable[[str], None]
+        self, request: CallRequest, started: float, mark: Callable[[str], None]
     ) -> CallResult:
         """Ask in natural language, without a protocol (ANP-71, ANP-72)."""
         target = await self._target(request)
         self._observer.current().source = "natural_language"
+        terms = self._terms(request, target, started)
         text = render_natural_request(request.need.requirement, request.arguments)
         for last in (False, True):
             asker = await self._binder.requesters.open_asker(target, mark)
             if request.on_send is not None:
                 await request.on_send(False)
             try:
-                answer = await asker.ask(text)
+                answer = await asker.ask(text, terms)
                 break
             except ChannelClosed:
                 # Nothing was sent, so it may be tried once more.
@@ -417,6 +446,7 @@ class Caller:
         target: LinkTarget,
         demand: Demand,
         request: CallRequest,
+        terms: CallTerms,
         mark: Callable[[str], None],
     ) -> tuple[Prepared, Answer, Cost]:
         """Send a request; again when that can do no harm, each reason once.
@@ -432,7 +462,11 @@ class Caller:
                 await request.on_send(prepared.repeatable)
             try:
                 try:
-                    answer = await prepared.send()
+                    if terms.given and not works(prepared.channel):
+                        mark("the peer does not learn the timeout: no `work` there")
+                    answer = await prepared.answer(
+                        self._binder.requesters, target, demand, terms, mark
+                    )
                 except CacheError as exc:
                     raise CallError(
                         ErrorKind.LOCAL_RESOURCE, str(exc), may_have_run=True

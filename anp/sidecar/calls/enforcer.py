@@ -177,7 +177,9 @@ class Enforcer:
         Returns:
             The number of channels that ended.
         """
-        uses = [self._use_of(channel) for channel in self._links.channels]
+        # Calls may go on after the link of their channel was lost.
+        channels = {*self._links.channels, *self._uses}
+        uses = [self._use_of(channel) for channel in channels]
         ended = await self._judge(uses)
         blocked = await asyncio.to_thread(self._blocked, self._links.peers)
         await self._links.cut_off(blocked, "not allowed")
@@ -258,7 +260,8 @@ class Enforcer:
         found = [
             (use, problem)
             for use, ruled in zip(used, stored, strict=True)
-            if (problem := ruled or self._unfit(use)) is not None and use.channel.open
+            if (problem := ruled or self._unfit(use)) is not None
+            and (use.channel.open or use.task is not None)
         ]
         await asyncio.gather(*(self._end(use, problem) for use, problem in found))
         return len(found)

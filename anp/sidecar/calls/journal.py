@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import asdict, replace
 from enum import StrEnum
 from functools import partial
 from typing import Any, Final
@@ -23,7 +23,7 @@ from anp.errors import (
     UnknownError,
 )
 from anp.phases import ON_PHASE
-from anp.sidecar.calls.caller import CallRequest, CallResult
+from anp.sidecar.calls.caller import CallRequest, CallResult, CallSign
 from anp.sidecar.calls.events import Event, EventHub, Subscription
 from anp.sidecar.calls.keys import CallKeys, Outcome
 from anp.sidecar.telemetry.observer import CallOrigin, call_origin
@@ -339,6 +339,11 @@ class CallDesk:
             await self._keys.begin(call.key, call.request, repeatable=repeatable)
         call.sent = True
 
+    def _heard(self, call: KeptCall, sign: CallSign) -> None:
+        """Pass on a sign of the peer's; it comes in a task of the channel's."""
+        if not call.is_over:
+            self._tell(call, "call.progress", {"what": sign.what, **asdict(sign)})
+
     async def _keep_outcome(self, call: KeptCall) -> None:
         """Store the outcome of a key before anybody learns it."""
         if call.key is None or self._keys is None:
@@ -363,6 +368,7 @@ class CallDesk:
         request = replace(
             call.request,
             on_progress=self.progress,
+            on_sign=partial(self._heard, call),
             on_send=partial(self._sending, call),
         )
         for wait in (*self._again_after, None):

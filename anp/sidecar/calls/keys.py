@@ -215,7 +215,7 @@ class CallKeys:
 
 def fingerprint(request: CallRequest, secret: bytes) -> str:
     """Return what tells a request from another one with the same key."""
-    said = asdict(replace(request, on_progress=None, on_send=None))
+    said = asdict(replace(request, on_progress=None, on_sign=None, on_send=None))
     data = write_json(said, sort_keys=True, default=str).encode()
     return hmac.digest(secret, data, hashlib.sha256).hex()
 

@@ -10,7 +10,13 @@ from pydantic import Field
 
 from anp.errors import CallError, ConfigError, PeerError
 from anp.identity.address import known_did, normalise_url
-from anp.sidecar.config.setting_types import Name, ProtocolUri, Section, example
+from anp.sidecar.config.setting_types import (
+    Name,
+    ProtocolUri,
+    Seconds,
+    Section,
+    example,
+)
 
 __all__ = ["NeedEntry", "PeerEntry"]
 
@@ -56,6 +62,9 @@ class PeerEntry(Section):
 
     expose: Annotated[tuple[str, ...] | None, example(["*"])] = None
     "Capabilities that this peer may call, in place of those that all peers may call."
+
+    max_timeout: Annotated[Seconds | None, example(600.0)] = None
+    "Most seconds of a call to or from this peer, in place of `call.max_timeout`."
 
     def __post_init__(self) -> None:
         if self.expose is not None and self.did is None:

@@ -13,6 +13,8 @@ __all__ = ["LIVE", "Changes", "changes", "is_live"]
 LIVE: Final = frozenset(
     {
         "attach",
+        "call.max_timeout",
+        "call.max_timeout_unlisted",
         "limits.max_calls",
         "limits.max_channels",
         "limits.max_connections",

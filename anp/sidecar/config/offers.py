@@ -14,6 +14,7 @@ from anp.wire.meta_protocol import (
     EXTENSION_LIST,
     EXTENSION_MAX_MESSAGE,
     EXTENSION_RESUME,
+    EXTENSION_WORK,
 )
 from anp.wire.replay import EXTENSION_COUNTER
 from negotiation.exchange.limits import ANSWER_TIMEOUT, NegotiationLimits
@@ -25,7 +26,11 @@ def extensions(config: Config) -> tuple[str, ...]:
     """Return the extensions of the channel that we list in a hello (WIRE)."""
     resume = (EXTENSION_RESUME,) if config.channels.resumption else ()
     return (
-        *(EXTENSION_CLOSE, EXTENSION_COUNTER, EXTENSION_LIST, EXTENSION_MAX_MESSAGE),
+        EXTENSION_CLOSE,
+        EXTENSION_COUNTER,
+        EXTENSION_LIST,
+        EXTENSION_MAX_MESSAGE,
+        EXTENSION_WORK,
         *resume,
     )
 

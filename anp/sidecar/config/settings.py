@@ -280,7 +280,13 @@ class CallConfig(Section):
     """Calls out."""
 
     timeout: Seconds = 30.0
-    "Seconds for the call itself, from when the protocol is ready."
+    "Seconds for the call itself, from when the protocol is ready, if it is given none."
+
+    max_timeout: Seconds = 3_600.0
+    "Most seconds that a call may be given: ours to a peer, or that of a listed peer."
+
+    max_timeout_unlisted: Seconds = 60.0
+    "Most seconds that a call of a peer may take that the owner did not list."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -171,6 +171,34 @@ class _PeerTool:
     "The MCP tool that clients see."
 
 
+class _ProgressCount:
+    """Turns the events of a call into numbers that only grow, as MCP wants them.
+
+    Each step of our own is one; a tool's progress counts on from there.
+    """
+
+    def __init__(self) -> None:
+        self._steps = 0.0
+        self._last = 0.0
+        self._by_tool = False
+
+    def take(self, data: dict[str, Any]) -> tuple[float, float | None]:
+        """Return progress and total after an event with these data."""
+        done, total = data.get("progress"), data.get("total")
+        whole = None
+        if isinstance(done, int | float):
+            self._by_tool = True
+            value = self._steps + done
+            whole = self._steps + total if isinstance(total, int | float) else None
+        elif self._by_tool:
+            # Only a sign of work between two reports.
+            value = self._last
+        else:
+            value = self._steps = self._steps + 1
+        self._last = max(value, self._last + 0.001)
+        return self._last, whole
+
+
 class _Face:
     """Answers MCP clients."""
 
@@ -287,14 +315,13 @@ class _Face:
     async def _call(
         self, context: ServerRequestContext[Any, Any], body: dict[str, Any]
     ) -> types.CallToolResult:
-        steps = 0
+        count = _ProgressCount()
 
         async def on_event(event: dict[str, Any]) -> None:
-            nonlocal steps
             line = _progress_line(event)
             if line is not None:
-                steps += 1
-                await context.session.report_progress(float(steps), None, line)
+                progress, total = count.take(event["data"])
+                await context.session.report_progress(progress, total, line)
 
         found = await self._api.call(body, on_event)
         shown = {

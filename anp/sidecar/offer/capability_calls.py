@@ -12,6 +12,7 @@ from typing import Any
 
 from anp.errors import ErrorKind
 from anp.sidecar.attachments import AttachmentError, ToolError
+from anp.sidecar.offer.call_times import CallTimes, TimeLimit
 from anp.sidecar.offer.exposure import misfit
 from anp.sidecar.offer.gate import Gate
 from anp.sidecar.offer.ways import WayIn
@@ -19,6 +20,7 @@ from anp.sidecar.telemetry.observer import Observer
 from cache.records.records import HalfRecord
 from negotiation.errors import APPROVAL_PENDING, CapabilityFailed
 from negotiation.mind import Validator
+from sandbox.pool.shares import Rank, current_share
 
 __all__ = ["MAX_VALUES", "CapabilityCalls", "max_output", "outcome_of"]
 
@@ -29,6 +31,9 @@ MAX_VALUES = 4 * 1024 * 1024
 
 LOST = "the capability's program was lost before it answered; the call may have run"
 "The words for a call that had been handed over when its attachment died."
+
+TOO_LATE = 504
+"Code of a tool that was not ready in its time."
 
 ROOM_FOR_FIELDS = 64 * 1024
 "Bytes of a message for what a document adds to the output, where there is room."
@@ -80,12 +85,20 @@ class CapabilityCalls:
         gate: Gate,
         validator: Validator,
         *,
+        times: CallTimes,
         timeout: float,
         observer: Observer | None = None,
     ) -> None:
+        """Make calls possible.
+
+        Args:
+            times: The time that a peer's call may take.
+            timeout: Seconds of the owner's own calls.
+        """
         self.observer = observer or Observer()
         self.gate = gate
         self._validator = validator
+        self._times = times
         self._timeout = timeout
         self._running: dict[asyncio.Timeout, tuple[str, str]] = {}
         gate.exposure.watch(self._end_hidden)
@@ -107,6 +120,7 @@ class CapabilityCalls:
         peer: str,
         peer_did: str,
         max_payload: int,
+        asked: float | None = None,
     ) -> Any:
         """Call a capability that `half` was agreed with, for a peer; see `run`.
 
@@ -128,6 +142,7 @@ class CapabilityCalls:
             peer=peer,
             peer_did=peer_did,
             max_payload=max_payload,
+            asked=asked,
         )
 
     async def run(
@@ -139,6 +154,7 @@ class CapabilityCalls:
         peer: str,
         peer_did: str,
         max_payload: int,
+        asked: float | None = None,
     ) -> Any:
         """Call a capability that is exposed to a peer, if the gate lets it through.
 
@@ -148,6 +164,7 @@ class CapabilityCalls:
             peer_did: Its DID as it shows itself, for the agent.
             max_payload: Most bytes that one frame of the channel for the answer
                 may carry.
+            asked: Seconds for which the peer waits; None if it did not tell.
 
         Raises:
             CapabilityFailed: It is not available, is refused, failed, or the data does
@@ -169,14 +186,17 @@ class CapabilityCalls:
             await self.gate.give_back(way, peer, capability)
             raise CapabilityFailed("503", "the capability is not available", ran=False)
         whose = None if way is WayIn.OWNER else peer
+        limit = self._limit(name, whose, asked)
         try:
             with self.observer.tool(name), self.gate.exposure.in_use(attachment):
                 async with self._while_exposed(name, whose):
                     output = await attachment.call(
-                        name, arguments, caller=peer_did, timeout=self._timeout
+                        name, arguments, caller=peer_did, timeout=limit.seconds
                     )
         except ToolError as exc:
             words = exc.message
+            if exc.code == TOO_LATE:
+                words = f"{words} ({limit.name})"
             if exc.private and not attachment.show_errors:
                 words = _withheld(name, words)
             ran = exc.may_have_run
@@ -203,6 +223,21 @@ class CapabilityCalls:
             )
             raise CapabilityFailed("502", "the capability answered outside its schema")
         return output
+
+    def _limit(self, name: str, peer: str | None, asked: float | None) -> TimeLimit:
+        """Return the time that a call gets; see `run`.
+
+        Args:
+            peer: The peer for whom it is made; None for the owner's own calls.
+        """
+        if peer is None:
+            return TimeLimit(self._timeout, "call.timeout")
+        listed = current_share.get().rank is not Rank.COMMON
+        attachment, _, tool = name.partition(".")
+        known = self.gate.exposure.attachments.get(attachment)
+        of_tools = {} if known is None else known[0].max_timeout
+        most = self._times.of_peer(peer, listed=listed)
+        return self._times.granted(asked, most, of_tools, tool)
 
     @contextlib.asynccontextmanager
     async def _while_exposed(self, name: str, peer: str | None) -> AsyncIterator[None]:

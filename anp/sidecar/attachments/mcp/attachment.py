@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 from anp.sidecar.attachments.attachment import (
     AttachmentError,
     AttachmentLimits,
+    Progress,
     ToolError,
+    report_progress,
 )
 from anp.sidecar.attachments.http.endpoint import CallContext, deadline_text
 from anp.sidecar.attachments.listing import Tool, read_tools
@@ -95,6 +97,8 @@ class _Job:
     arguments: dict[str, Any]
     context: CallContext
     answer: asyncio.Future[CallToolResult]
+    report: Callable[[Progress], None] | None = None
+    "Takes the tool's progress, if anybody wants it."
     task: asyncio.Task[None] | None = None
 
 
@@ -137,7 +141,8 @@ class McpAttachment(SupervisedAttachment):
                 caller=caller,
                 deadline=time.time() + deadline - loop.time(),
             )
-            job = _Job(tool, arguments, context, loop.create_future())
+            report = report_progress.get()
+            job = _Job(tool, arguments, context, loop.create_future(), report)
             result = await self._result(job, deadline, timeout)
         finally:
             leave(None)
@@ -417,10 +422,21 @@ async def _run(client: Client, job: _Job, gone: Callable[[], None]) -> None:
             _meta=meta,
         )
     )
+
+    async def on_progress(
+        progress: float, total: float | None, message: str | None
+    ) -> None:
+        assert job.report is not None
+        job.report(Progress(progress, total, message or ""))
+
     try:
         # Not `call_tool`: that validates the result against the server's own schema in
         # this process, where a `pattern` could run for ever (DESIGN.md, "Trust").
-        result = await client.session.send_request(request, CallToolResult)
+        result = await client.session.send_request(
+            request,
+            CallToolResult,
+            progress_callback=None if job.report is None else on_progress,
+        )
     except MCPError as exc:
         error = _tool_error(exc.code, exc.message)
         if isinstance(error, AttachmentError):

@@ -7,6 +7,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -27,6 +28,20 @@ Feed = Callable[[float, datetime], None]
 "Gives the protocol one input, with the time on both clocks."
 
 
+@dataclass(slots=True)
+class _Unsent:
+    """A message that waits to be sent."""
+
+    data: bytes
+    sent: asyncio.Future[None]
+
+    message_id: str | None = None
+    "Id of its envelope, if it was announced."
+
+    before: bytes | None = None
+    "A meta message that goes before it."
+
+
 class Driver:
     """Owns the timer and the sender of one channel.
 
@@ -44,7 +59,7 @@ class Driver:
         self._channel = channel
         self._machine = machine
         self._act = act
-        self._unsent: deque[tuple[bytes, asyncio.Future[None]]] = deque()
+        self._unsent: deque[_Unsent] = deque()
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
@@ -64,8 +79,19 @@ class Driver:
         self._sender = asyncio.create_task(counted(self._send()))
         self.feed(lambda now, wall_now: self._machine.start(now=now, wall_now=wall_now))
 
-    def feed(self, feed: Feed) -> asyncio.Future[None] | None:
+    def feed(
+        self,
+        feed: Feed,
+        *,
+        announced: tuple[str, bytes | None] | None = None,
+        into: list[bytes] | None = None,
+    ) -> asyncio.Future[None] | None:
         """Give the protocol one input, and carry out the consequences.
+
+        Args:
+            announced: Id of the envelope for the last message, and a meta message about
+                it that goes before, or None.
+            into: Takes the messages as well, also when they cannot be sent any more.
 
         Returns:
             When its last message is sent, or None when there is none. `ChannelClosed`
@@ -77,8 +103,17 @@ class Driver:
         sent = None
         for data in self._machine.messages_to_send():
             sent = asyncio.get_running_loop().create_future()
-            self._unsent.append((data, sent))
+            if into is not None:
+                into.append(data)
+            if self._channel.ended is not None:
+                sent.set_exception(self._channel.ended)
+                # Not everybody waits for it.
+                sent.exception()
+                continue
+            self._unsent.append(_Unsent(data, sent))
             self._wake.set()
+        if announced is not None and sent is not None and not sent.done():
+            self._unsent[-1].message_id, self._unsent[-1].before = announced
         while (event := self._machine.next_event()) is not None:
             self._act(event)
         self._arm()
@@ -111,11 +146,22 @@ class Driver:
                 ended.cancel()
                 room.cancel()
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run `work` beside; it ends with the channel at the latest."""
         task = asyncio.create_task(counted(self._guarded(work)))
         self._work.add(task)
         task.add_done_callback(self._work.discard)
+        return task
+
+    @property
+    def working(self) -> bool:
+        """True while something is worked on."""
+        return bool(self._work)
+
+    async def wait_work(self) -> None:
+        """Wait until nothing is worked on."""
+        while self._work:
+            await asyncio.wait(self._work)
 
     async def close(self) -> None:
         """End everything; the channel has ended."""
@@ -128,9 +174,9 @@ class Driver:
         tasks = [*self._work] + ([self._sender] if self._sender is not None else [])
         for task in tasks:
             task.cancel()
-        if self._sending and not self._unsent[0][1].done():
+        if self._sending and not self._unsent[0].sent.done():
             # Nobody knows how far it got: who waits for it waits on, for an answer.
-            self._unsent.popleft()[1].set_result(None)
+            self._unsent.popleft().sent.set_result(None)
         await asyncio.gather(*tasks, return_exceptions=True)
         self._not_sent(self._channel.ended or ChannelClosed("given up", by_peer=False))
 
@@ -168,10 +214,14 @@ class Driver:
             while not self._unsent:
                 self._wake.clear()
                 await self._wake.wait()
-            data, sent = self._unsent[0]
+            first = self._unsent[0]
             try:
+                if first.before is not None:
+                    await self._channel.send(ProtocolType.META, first.before)
                 self._sending = True
-                await self._channel.send(ProtocolType.APPLICATION, data)
+                await self._channel.send(
+                    ProtocolType.APPLICATION, first.data, message_id=first.message_id
+                )
             except ChannelClosed as exc:
                 self._sending = False
                 self._not_sent(exc)
@@ -185,12 +235,12 @@ class Driver:
             self._sending = False
             self._unsent.popleft()
             self._room.set()
-            if not sent.done():
-                sent.set_result(None)
+            if not first.sent.done():
+                first.sent.set_result(None)
 
     def _not_sent(self, reason: ChannelClosed) -> None:
         while self._unsent:
-            _, sent = self._unsent.popleft()
+            sent = self._unsent.popleft().sent
             if not sent.done():
                 sent.set_exception(reason)
                 # Not everybody waits for it.

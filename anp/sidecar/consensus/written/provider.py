@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived
 from anp.errors import ErrorKind
+from anp.sidecar.attachments.attachment import report_progress
+from anp.sidecar.bound.kept_answers import KeptAnswer
 from anp.sidecar.bound.natural import Listener
+from anp.sidecar.bound.work import ServedCall, ServedWork, WorkDesk, works
 from anp.sidecar.consensus.written.base import WrittenChannel, WrittenParts
 from anp.sidecar.offer.capability_calls import CapabilityCalls, outcome_of
 from anp.sidecar.offer.ways import WayIn
@@ -42,6 +47,7 @@ class WrittenProvider(WrittenChannel):
         *,
         capabilities: CapabilityCalls,
         offered: Callable[[], Sequence[Capability]],
+        work: WorkDesk,
         listener: Listener | None = None,
         digest: str = "",
         used: Callable[[Way, str, None], None] = lambda way, digest, none: None,
@@ -54,6 +60,7 @@ class WrittenProvider(WrittenChannel):
             capabilities: Calls our agent, judged by the schemas on both sides.
             offered: Returns the capabilities that this peer may use now; asked for each
                 message, and again before each call.
+            work: Keeps the calls of peers with the extension `work`.
             listener: Answers texts that come beside the protocol, if any may.
         """
         super().__init__(channel, uri, code, Role.PROVIDER, parts)
@@ -62,6 +69,12 @@ class WrittenProvider(WrittenChannel):
         self._listener = listener
         self._digest = digest
         self._used = used
+        # Id of the envelope whose message is being taken in.
+        self._request_id = ""
+        self._work: ServedWork | None = None
+        if works(channel):
+            self._work = ServedWork(channel, uri, work, self.dialogue)
+            self.dialogue.on_signal = self._work.receive
 
     async def run(self, first: Sequence[FrameReceived] = ()) -> None:
         """Serve until the channel ends.
@@ -76,8 +89,11 @@ class WrittenProvider(WrittenChannel):
                 await self._take(event)
             while True:
                 await self._take(await self.channel.receive())
-        except ChannelClosed:
+        except ChannelClosed as exc:
             logger.debug("served channel ended peer=%s", self._peer)
+            if exc.link_lost and self._work is not None:
+                # The answers are fetched over the next link.
+                await self._driver.wait_work()
         except Exception:
             # A bug of ours costs this channel and nothing else.
             logger.exception("serving failed peer=%s", self._peer)
@@ -86,6 +102,11 @@ class WrittenProvider(WrittenChannel):
             if self._listener is not None:
                 await self._listener.close()
             await self._end()
+
+    @property
+    def working(self) -> bool:
+        """True while a request is being answered."""
+        return self._driver.working
 
     def update_offered(self) -> None:
         """Look again at what the peer may use, as when exposure has changed."""
@@ -102,6 +123,7 @@ class WrittenProvider(WrittenChannel):
                 # The peer is read no faster than it is served and takes answers.
                 await self._driver.wait_room()
                 self.update_offered()
+                self._request_id = event.message_id
                 self._driver.receive(event.frame.data)
             case ProtocolType.META:
                 await self.dialogue.receive(event.frame.data)
@@ -113,7 +135,13 @@ class WrittenProvider(WrittenChannel):
     def _act(self, event: WrittenEvent) -> None:
         match event:
             case CallCapability():
-                self._driver.spawn(self._call(event))
+                call = None
+                if self._work is not None:
+                    call = self._work.begin(self._request_id)
+                task = self._driver.spawn(self._call(event, call))
+                if call is not None:
+                    call.task = task
+                    task.add_done_callback(call.close)
             case Declined(name, reason):
                 self._capabilities.observer.call_refused(
                     self._peer,
@@ -127,35 +155,57 @@ class WrittenProvider(WrittenChannel):
             case _:
                 super()._act(event)
 
-    async def _call(self, event: CallCapability) -> None:
+    async def _call(self, event: CallCapability, call: ServedCall | None) -> None:
         observer = self._capabilities.observer
+        if call is not None:
+            report_progress.set(call.progress)
         with observer.call_in(self._peer, source="consensus") as seen:
             seen.uri, seen.protocol = self.uri, self._digest or None
             seen.capability = event.name
-            await self._answer(event, seen)
+            await self._answer(event, call, seen)
 
-    async def _answer(self, event: CallCapability, seen: CallSeen) -> None:
+    async def _answer(
+        self, event: CallCapability, call: ServedCall | None, seen: CallSeen
+    ) -> None:
         """Call a capability for the protocol."""
         try:
-            output = await self._output(event)
+            output = await self._output(event, call)
+        except asyncio.CancelledError:
+            # The protocol's place for the call is free again.
+            self._failed(event, CapabilityFailed("499", "the call was cancelled"))
+            raise
         except CapabilityFailed as exc:
             seen.refused(*outcome_of(exc))
-            self._failed(event, exc)
+            await self._keep(call, self._failed(event, exc))
             return
         except Exception as exc:
             # A bug of ours or of an attachment must not leave the peer waiting.
             logger.exception("capability call failed peer=%s", self._peer)
             seen.failed(exc)
-            self._failed(event, CapabilityFailed("500", "the call failed"))
+            failure = CapabilityFailed("500", "the call failed")
+            await self._keep(call, self._failed(event, failure))
             return
+        said: list[bytes] = []
         self._driver.feed(
             lambda now, wall_now: self._machine.capability_answered(
                 event.call_id, output, now=now, wall_now=wall_now
-            )
+            ),
+            into=said,
         )
         self._used(Way.SERVED, self._digest, None)
+        await self._keep(call, said)
 
-    async def _output(self, event: CallCapability) -> Json:
+    async def _keep(self, call: ServedCall | None, said: list[bytes]) -> None:
+        """Keep an answer that was said; say it where the peer waits for it."""
+        if call is None or not said:
+            return
+        answer = KeptAnswer(said[-1])
+        route = await call.end(answer)
+        if route is not self._work:
+            with contextlib.suppress(ChannelClosed):
+                await route.give(call.name.message_id, answer)
+
+    async def _output(self, event: CallCapability, call: ServedCall | None) -> Json:
         if event.name not in {capability.name for capability in self._offered()}:
             raise CapabilityFailed("503", "the capability is not available", ran=False)
         output: Json = await self._capabilities.run(
@@ -165,10 +215,13 @@ class WrittenProvider(WrittenChannel):
             peer=self._peer,
             peer_did=self.channel.peer_did,
             max_payload=self.channel.max_payload,
+            asked=None if call is None else call.asked,
         )
         return output
 
-    def _failed(self, event: CallCapability, failure: CapabilityFailed) -> None:
+    def _failed(self, event: CallCapability, failure: CapabilityFailed) -> list[bytes]:
+        """Tell of a failure; return what was said."""
+        said: list[bytes] = []
         self._driver.feed(
             lambda now, wall_now: self._machine.capability_failed(
                 event.call_id,
@@ -177,5 +230,7 @@ class WrittenProvider(WrittenChannel):
                 ran=failure.ran,
                 now=now,
                 wall_now=wall_now,
-            )
+            ),
+            into=said,
         )
+        return said

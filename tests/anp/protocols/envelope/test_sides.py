@@ -297,6 +297,29 @@ def test_an_answer_behind_the_deadline_is_late_even_if_no_timer_rang() -> None:
     assert [type(event) for event in one.told()] == [CallRefused]
 
 
+def test_a_call_that_was_asked_on_an_earlier_channel_only_waits() -> None:
+    first = alice()
+    request_id = asked(first)
+    assert first.machine.reference("c") == request_id
+    assert first.machine.reference("d") is None
+    one = alice()
+    one.ask("d", reference=request_id)
+    assert one.said() == []
+    assert one.machine.reference("d") == request_id
+    one.receive(answer(request_id, DONE))
+    assert [type(event) for event in one.told()] == [CallAnswered]
+
+
+def test_a_call_has_the_time_that_it_is_given() -> None:
+    limits = WrittenLimits()
+    one = alice()
+    asked(one, timeout=limits.total_timeout + 100)
+    one.wait(limits.total_timeout + 99)
+    assert one.told() == []
+    one.wait(2)
+    assert [type(event) for event in one.told()] == [CallRefused]
+
+
 def test_an_abandoned_call_says_nothing_more() -> None:
     one = alice()
     request_id = asked(one)

@@ -24,7 +24,9 @@ from anp.sidecar.agreement.queue import OwnerDesk
 from anp.sidecar.agreement.rulings import Decision
 from anp.sidecar.attachments import AttachmentError, AttachmentSpec
 from anp.sidecar.config.entries import PeerEntry
+from anp.sidecar.config.settings import CallConfig
 from anp.sidecar.offer import gate as gate_module
+from anp.sidecar.offer.call_times import CallTimes
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.offer.exposure import EVERYBODY, Exposure
 from anp.sidecar.offer.gate import ApprovalPending, Gate
@@ -136,7 +138,9 @@ def shop(
         words=desk.words_on_capabilities,
         quarantined=lambda half, peer: None,
     )
-    calls = CapabilityCalls(gate, JsonschemaValidator(), timeout=5.0)
+    calls = CapabilityCalls(
+        gate, JsonschemaValidator(), times=CallTimes(CallConfig()), timeout=5.0
+    )
     return Shop(gate, calls, desk, peers, fake, did)
 
 

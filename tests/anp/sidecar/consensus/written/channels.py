@@ -14,6 +14,8 @@ from anp.errors import ErrorCode
 from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey
 from anp.sidecar.attachments import AttachmentSpec
+from anp.sidecar.config.settings import CallConfig
+from anp.sidecar.offer.call_times import CallTimes
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.offer.exposure import Exposure
 from anp.wire.frames import FORMAT_1_0, Frame
@@ -23,7 +25,10 @@ from negotiation.need import Capability
 from tests.anp.sidecar.offer.gates import gate_over
 from tests.negotiation.inprocess import JsonschemaValidator
 
-__all__ = ["Fake", "MemoryLink", "capability_calls", "channel_pair"]
+__all__ = ["TIMES", "Fake", "MemoryLink", "capability_calls", "channel_pair"]
+
+TIMES = CallTimes(CallConfig())
+"The limits of calls as they are by default."
 
 META = MetaProtocol(supported_capabilities=CAPABILITIES, extensions=(EXTENSION_CLOSE,))
 
@@ -57,9 +62,11 @@ class _End:
     def max_payload(self, channel_id: str) -> int:
         return self.link.max_payload
 
-    async def send_frame(self, channel_id: str, frame: Frame) -> str:
+    async def send_frame(
+        self, channel_id: str, frame: Frame, message_id: str | None = None
+    ) -> str:
         await self.link.gate.wait()
-        number = f"e{len(self.link.sent)}"
+        number = message_id or f"e{len(self.link.sent)}"
         self.link.sent.append((self.index, frame))
         other = self.link.ends[1 - self.index]
         await other.deliver(FrameReceived(channel_id, frame, number))
@@ -141,5 +148,5 @@ def capability_calls(
     spec = AttachmentSpec(kind="python", name=fake.name, target="x:y", expose=expose)
     exposure.put(spec, fake)
     return CapabilityCalls(
-        gate_over(exposure), JsonschemaValidator(), timeout=5.0
+        gate_over(exposure), JsonschemaValidator(), times=TIMES, timeout=5.0
     ), exposure

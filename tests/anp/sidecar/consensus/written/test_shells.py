@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from anp.protocols.envelope import (
 )
 from anp.protocols.envelope.provider import EnvelopeProvider as EnvelopeProvider
 from anp.sidecar.attachments import ToolError
+from anp.sidecar.bound.work import CallTerms, WorkDesk
 from anp.sidecar.consensus.written import (
     InputRefused,
     NotServed,
@@ -48,6 +50,7 @@ from negotiation.exchange.limits import DialogueLimits
 from negotiation.need import Capability
 from tests.anp.channel.test_capabilities import House, says, up
 from tests.anp.sidecar.consensus.written.channels import (
+    TIMES,
     Fake,
     MemoryLink,
     capability_calls,
@@ -115,6 +118,7 @@ async def on(
         EnvelopeCode(announce=more.get("announce", False)),
         parts,
         capabilities=calls,
+        work=WorkDesk(TIMES, default=5.0),
         offered=lambda: exposure.offered(None),
     )
     requester = WrittenRequester(
@@ -257,10 +261,9 @@ async def never(name: str, arguments: dict[str, Any]) -> Any:
 async def test_a_call_without_an_answer_ends_by_time(own: bool) -> None:
     limits = WrittenLimits() if own else WrittenLimits(answer_timeout=0.05)
     async with talk(run=never, limits=limits) as one:
+        terms = CallTerms(time.monotonic() + 0.05, given=True) if own else None
         with pytest.raises(CallError) as caught:
-            await one.requester.call(
-                "shop.twice", {"n": 1}, timeout=0.05 if own else None
-            )
+            await one.requester.call("shop.twice", {"n": 1}, terms=terms)
         assert caught.value.kind is ErrorKind.TIMEOUT
         assert caught.value.may_have_run
         assert one.requester.idle

@@ -1,0 +1,92 @@
+"""The time that a call may take, by the settings of the owner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from anp.sidecar.config.entries import PeerEntry
+from anp.sidecar.config.settings import CallConfig
+from anp.sidecar.peers.policy import agent_name
+
+__all__ = ["CallTimes", "TimeLimit"]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimit:
+    """A number of seconds, and the name of what sets it."""
+
+    seconds: float
+
+    name: str
+    "For people, such as `call.max_timeout`."
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g} s ({self.name})"
+
+
+class CallTimes:
+    """Knows the limits of calls in both directions; `put` changes them."""
+
+    def __init__(self, call: CallConfig, peers: Sequence[PeerEntry] = ()) -> None:
+        self.put(call, peers)
+
+    def put(self, call: CallConfig, peers: Sequence[PeerEntry]) -> None:
+        """Take the owner's settings as they are now."""
+        self._call = call
+        self._peers = {
+            key: TimeLimit(peer.max_timeout, f"max_timeout of the peer {peer.name}")
+            for peer in peers
+            if peer.max_timeout is not None
+            for key in (peer.name, peer.url, peer.did and agent_name(peer.did))
+            if key
+        }
+
+    def of_ours(self, peer: str, did: str) -> TimeLimit:
+        """Return the most that a call of ours may be given.
+
+        Args:
+            peer: The peer as the caller named it.
+            did: Its DID.
+        """
+        known = self._peers.get(peer) or self._peers.get(agent_name(did))
+        return known or TimeLimit(self._call.max_timeout, "call.max_timeout")
+
+    def of_peer(self, peer: str, *, listed: bool) -> TimeLimit:
+        """Return the most that a call of a peer may take.
+
+        Args:
+            peer: Its DID.
+            listed: True if the owner listed it.
+        """
+        known = self._peers.get(agent_name(peer))
+        if known is not None:
+            return known
+        if listed:
+            return TimeLimit(self._call.max_timeout, "call.max_timeout")
+        return TimeLimit(self._call.max_timeout_unlisted, "call.max_timeout_unlisted")
+
+    def granted(
+        self,
+        asked: float | None,
+        most: TimeLimit,
+        of_tools: Mapping[str, float],
+        tool: str,
+    ) -> TimeLimit:
+        """Return the time that a peer's call of a tool gets.
+
+        Args:
+            asked: Seconds for which the peer says that it waits; None if it says none.
+            most: See `of_peer`.
+            of_tools: `AttachmentSpec.max_timeout`.
+            tool: Short name of the capability.
+        """
+        if asked is None:
+            wanted = TimeLimit(self._call.timeout, "call.timeout")
+        else:
+            wanted = TimeLimit(max(asked, 0.001), "the deadline of the caller")
+        found = [wanted, most]
+        seconds = of_tools.get(tool, of_tools.get("*"))
+        if seconds is not None:
+            found.append(TimeLimit(seconds, f"max_timeout of {tool}"))
+        return min(found, key=lambda one: one.seconds)
