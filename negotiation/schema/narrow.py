@@ -6,7 +6,7 @@ from typing import Any
 
 from negotiation.need import Schema
 from negotiation.schema.keywords import TYPES
-from negotiation.schema.values import types_of
+from negotiation.schema.values import alternatives, types_of
 
 __all__ = ["narrowed"]
 
@@ -25,6 +25,10 @@ def narrowed(source: Schema, target: Schema) -> Schema:
         return source
     if source is True or (isinstance(source, dict) and _says_nothing(source)):
         return target
+    if "null" not in types_of(target):
+        # Null means absent where the target has no null.
+        given = [one for one in alternatives(source) if types_of(one) != {"null"}]
+        source = given[0] if len(given) == 1 else source
     if not isinstance(source, dict):
         return source
     kinds = types_of(source)

@@ -25,6 +25,7 @@ __all__ = [
     "alternatives",
     "bare",
     "contradiction",
+    "default_of",
     "json_type",
     "overlapping",
     "same_json",
@@ -120,6 +121,14 @@ def contradiction(schema: Schema, value: Json) -> str | None:
         if reason := contradiction(branch, value):
             return reason
     return _contradiction_by_kind(schema, value)
+
+
+def default_of(schema: Schema) -> tuple[Json, ...]:
+    """Return the default of `schema`, one value; none if it has none that fits."""
+    if not isinstance(schema, dict) or "default" not in schema:
+        return ()
+    value = schema["default"]
+    return () if contradiction(schema, value) else (value,)
 
 
 def _contradiction_by_kind(schema: dict[str, Any], value: Json) -> str | None:

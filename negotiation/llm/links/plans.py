@@ -175,6 +175,9 @@ class PlannedCall:
     arguments: Node
     "Conversion from the request and earlier calls to its arguments."
 
+    judged: Schema | None = None
+    "Schema of the arguments, where their sources may lack what it requires."
+
 
 @dataclass(frozen=True, slots=True)
 class ProviderPlan:
@@ -193,6 +196,12 @@ class ProviderPlan:
 
     codec: str = ""
     "`read_message` and `write_message` when the bytes are not JSON; else empty."
+
+    judged: Schema | None = None
+    "Schema of the result, where the capabilities promise too little."
+
+    unused: tuple[str, ...] = ()
+    "Optional fields of the request that have no effect; a request with one is refused."
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,3 +224,6 @@ class RequesterPlan:
 
     codec: str = ""
     "See `ProviderPlan.codec`."
+
+    judged: Schema | None = None
+    "Schema of the result, where the response promises too little."
