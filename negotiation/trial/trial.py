@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from negotiation.document.fields import Slot, build_message
-from negotiation.document.message_judge import MessageJudge, says_good
+from negotiation.document.fields import Place, Slot, build_message
+from negotiation.document.message_judge import MessageJudge, find, says_good
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import HalfError
 from negotiation.mind import HalfRunner, HalfSource, Side, Validator
@@ -17,8 +17,10 @@ from negotiation.need import Schema
 from negotiation.schema.keywords import cut
 from negotiation.schema.samples import make_samples
 from negotiation.schema.values import json_type, types_of
+from negotiation.schema.variants import Path, leaves
 from negotiation.strict_json import Json, canonical_json
 from negotiation.trial.module_examples import examples_in, with_examples
+from negotiation.trial.variation import Crossing
 
 __all__ = [
     "HOSTILE",
@@ -27,6 +29,7 @@ __all__ = [
     "SamplesMade",
     "Trial",
     "dumped",
+    "fullest",
     "slots",
 ]
 
@@ -203,8 +206,12 @@ class Trial(ABC):
         target: Schema,
         what: str,
     ) -> None:
-        """Report a half that gives the same result for different values."""
-        if len(make_samples(target).values) < 2:
+        """Report a half that gives the same result for different values.
+
+        A place that had the same value in all of them may be the one that counts, and
+        is not held against the half.
+        """
+        if len(make_samples(target).values) < 2 or not _all_vary(sources):
             return
         pairs = {
             canonical_json(source): result
@@ -213,6 +220,26 @@ class Trial(ABC):
         }
         if len(pairs) > 1 and len(set(pairs.values())) == 1:
             self.problem(f"{what} gives the same for {len(pairs)} different values")
+
+    def _inside(
+        self, values: dict[str, Json], place: Place, taken: frozenset[str]
+    ) -> Json:
+        """Return the values at `place` of a message, without the protocol's fields."""
+        if place.path:
+            return find(values, place.path)
+        return {name: one for name, one in values.items() if name not in taken}
+
+    def _report_crossing(self, crossing: Crossing, *, every: bool = False) -> None:
+        """Record the faults of a crossing.
+
+        Args:
+            every: True if every field of the source has to have an effect.
+        """
+        for fault in [
+            *(crossing.ignored() if every else ()),
+            *crossing.misplaced(),
+        ]:
+            self.problem(fault)
 
     def _wrong_types(self, schema: Schema) -> list[tuple[str, bytes]]:
         """Return messages that are right except for the type of one important field."""
@@ -251,6 +278,21 @@ class Trial(ABC):
             return bool(await self._judge.findings(kind, schema, data))
         except HalfError:
             return True
+
+
+def fullest(values: Sequence[Json]) -> Json:
+    """Return the value with the most places; None if there is none."""
+    return max(values, key=lambda one: len(leaves(one)), default=None)
+
+
+def _all_vary(sources: Sequence[Json]) -> bool:
+    """Return whether every text in the values differs in at least two of them."""
+    seen: dict[Path, set[bytes]] = {}
+    for source in sources:
+        for path, leaf in leaves(source).items():
+            if isinstance(leaf, str):
+                seen.setdefault(path, set()).add(canonical_json(leaf))
+    return all(len(values) > 1 for values in seen.values())
 
 
 def slots() -> dict[Slot, Json]:
