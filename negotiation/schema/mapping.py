@@ -37,6 +37,7 @@ from negotiation.schema.values import (
     bare,
     contradiction,
     default_of,
+    defaults_of,
     overlapping,
     same_json,
     types_of,
@@ -148,7 +149,16 @@ class _Mapper:
     def step(self, source: Schema, target: Schema, path: str) -> _Found:
         """Return the conversion of `source` to `target`, or the reasons against it."""
         self._spend()
-        if self._equal(source, target) or self._form(target) in (b"{}", b"true"):
+        if self._equal(source, target):
+            found = self._different(source, target, path)
+            # Only what an absent property means differs; all values fit as they are.
+            return KEEP if isinstance(found, list) else found
+        if self._form(target) in (b"{}", b"true"):
+            return KEEP
+        return self._different(source, target, path)
+
+    def _different(self, source: Schema, target: Schema, path: str) -> _Found:
+        if self._equal(source, target) and not self._means_other(source, target):
             return KEEP
         sources = self._split(source)
         targets = self._split(target)
@@ -207,7 +217,8 @@ class _Mapper:
         return [Reason(path, need, words(source))]
 
     def _single(self, source: Schema, target: Schema, path: str) -> _Found:
-        if source is False or self._equal(source, target):
+        same = self._equal(source, target) and not self._means_other(source, target)
+        if source is False or same:
             return KEEP
         if target is True or not self._asserts(target):
             return KEEP
@@ -333,6 +344,12 @@ class _Mapper:
 
     def _equal(self, source: Schema, target: Schema) -> bool:
         return self._form(source) == self._form(target)
+
+    def _means_other(self, source: Schema, target: Schema) -> bool:
+        """Return whether an absent property may mean another value at the target."""
+        if self._drop is Drop.ALL:
+            return False
+        return defaults_of(source) != defaults_of(target) and bool(defaults_of(source))
 
     def _asserts(self, schema: Schema) -> bool:
         return self._form(schema) != b"{}"

@@ -6,6 +6,7 @@ from typing import Any
 
 from negotiation.need import Schema
 from negotiation.schema.keywords import TYPES
+from negotiation.schema.mapping import normal_name
 from negotiation.schema.values import alternatives, types_of
 
 __all__ = ["narrowed"]
@@ -46,16 +47,23 @@ def _says_nothing(schema: dict[str, Any]) -> bool:
     return types_of(schema) == TYPES and not schema.keys() & unions
 
 
+def _meant(name: str, have: dict[str, Any]) -> str:
+    """Return the property that `name` means, as `mapping` finds it; else `name`."""
+    alike = [one for one in have if normal_name(one) == normal_name(name)]
+    return alike[0] if name not in have and len(alike) == 1 else name
+
+
 def _object(source: dict[str, Any], target: dict[str, Any]) -> dict[str, Any]:
     have, wanted = source.get("properties", {}), target.get("properties", {})
     required = list(source.get("required", ()))
     properties = dict(have)
     is_open = not have and source.get("additionalProperties", True) is True
     for name, schema in wanted.items():
-        if name in have or is_open:
-            properties[name] = narrowed(have.get(name, True), schema)
-            if name in target.get("required", ()) and name not in required:
-                required.append(name)
+        ours = _meant(name, have)
+        if ours in have or is_open:
+            properties[ours] = narrowed(have.get(ours, True), schema)
+            if name in target.get("required", ()) and ours not in required:
+                required.append(ours)
     if not properties:
         return source
     return {**source, "properties": properties, "required": required}

@@ -26,6 +26,7 @@ __all__ = [
     "bare",
     "contradiction",
     "default_of",
+    "defaults_of",
     "json_type",
     "overlapping",
     "same_json",
@@ -129,6 +130,19 @@ def default_of(schema: Schema) -> tuple[Json, ...]:
         return ()
     value = schema["default"]
     return () if contradiction(schema, value) else (value,)
+
+
+def defaults_of(schema: Schema) -> dict[str, Json]:
+    """Return the defaults of the properties of an object, those inside included."""
+    found: dict[str, Json] = {}
+    if isinstance(schema, dict):
+        for name, inner in schema.get("properties", {}).items():
+            for value in default_of(inner):
+                found[name] = value
+            found |= {
+                f"{name}/{below}": one for below, one in defaults_of(inner).items()
+            }
+    return found
 
 
 def _contradiction_by_kind(schema: dict[str, Any], value: Json) -> str | None:

@@ -292,21 +292,21 @@ class ProviderTrial(Trial):
         to = keywords_of(self._layout.response.places[0].schema).get("properties", {})
         for capability in self._side.capabilities:
             output = best.get(capability.name)
-            gives = keywords_of(prepared(capability.output_schema))
             if not isinstance(output, dict) or not isinstance(base, dict):
                 continue
+            gives = keywords_of(prepared(capability.output_schema))
             for name in sorted(output.keys() - set(gives.get("required", ()))):
                 less = {key: one for key, one in output.items() if key != name}
                 given = {**best, capability.name: less}
                 _, result = await self._observed(request.data, given)
                 meant = default_of(gives.get("properties", {}).get(name, True))
-                for key in result if isinstance(result, dict) else ():
+                for key, made in (result if isinstance(result, dict) else {}).items():
                     same = normal_name(key) == normal_name(name) and key in base
                     told = meant or default_of(to.get(key, True))
-                    if same and not told and not same_json(result[key], base[key]):
+                    if same and not told and not same_json(made, base[key]):
                         self.problem(
-                            f"handle_request invents {cut(result[key])} for "
-                            f"{cut(key)}, which {capability.name} did not give"
+                            f"handle_request invents {cut(made)} for {cut(key)}, "
+                            f"which {capability.name} did not give"
                         )
 
     async def _vary_request(self, best: dict[str, Json]) -> None:
@@ -324,7 +324,9 @@ class ProviderTrial(Trial):
             if not await self._validator.validate(place.schema, one.value)
         ]
         inputs: dict[str, Schema] = {
-            one.name: prepared(one.input_schema) for one in self._side.capabilities
+            one.name: prepared(one.input_schema)
+            for one in self._side.capabilities
+            if one.name in best
         }
         assert isinstance(called, list)
         to = {

@@ -281,8 +281,11 @@ class Trial(ABC):
 
 
 def fullest(values: Sequence[Json]) -> Json:
-    """Return the value with the most places; None if there is none."""
-    return max(values, key=lambda one: len(leaves(one)), default=None)
+    """Return the value with the most places; None if there is none.
+
+    Of several it is the last, whose content is the least usual.
+    """
+    return max(reversed(values), key=lambda one: len(leaves(one)), default=None)
 
 
 def _all_vary(sources: Sequence[Json]) -> bool:

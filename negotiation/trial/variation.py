@@ -7,7 +7,7 @@ held against a half, nor is what a name or a unit does not say plainly.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Final
@@ -87,16 +87,32 @@ class Crossing:
         return isinstance(schema, dict) and bool(schema.get("deprecated"))
 
     def _same_named(self) -> dict[Path, Path]:
-        """Return the places of both sides that have one name and one type."""
-        targets: dict[Path, list[Path]] = {}
-        for path in self._before:
-            targets.setdefault(_normal(path[self.head :]), []).append(path)
-        found = {}
+        """Return the places of both sides that have one name and one type.
+
+        The whole path is the name; where that has no counterpart, its last step is, if
+        it is unique on both sides.
+        """
+        found: dict[Path, Path] = {}
         sources = leaves(self.source)
-        for path, leaf in sources.items():
-            alike = targets.get(_normal(path), [])
-            if len(alike) == 1 and _kind(leaf) == _kind(self._before[alike[0]]):
-                found[path] = alike[0]
+        for name_of in (_normal, _last):
+            mine = _by_name(
+                name_of, [one for one in sources if one not in found and _is_first(one)]
+            )
+            theirs = _by_name(
+                name_of,
+                [
+                    one
+                    for one in self._before
+                    if one not in found.values() and _is_first(one[self.head :])
+                ],
+                self.head,
+            )
+            for name, paths in mine.items():
+                alike = theirs.get(name, [])
+                if len(paths) != 1 or len(alike) != 1:
+                    continue
+                if _kind(sources[paths[0]]) == _kind(self._before[alike[0]]):
+                    found[paths[0]] = alike[0]
         return found
 
     def _swapped(self, same: dict[Path, Path]) -> list[str]:
@@ -187,9 +203,12 @@ class Crossing:
 
 def _offset(source: Schema, target: Schema) -> float:
     """Return the distance of the first numbers, if both sides tell theirs."""
-    firsts = [one.get("minimum") for one in (source, target) if isinstance(one, dict)]
-    told = all(one in (0, 1) for one in firsts) and len(firsts) == 2
-    return firsts[1] - firsts[0] if told else 0
+    firsts = [
+        one["minimum"]
+        for one in (source, target)
+        if isinstance(one, dict) and one.get("minimum") in (0, 1)
+    ]
+    return firsts[1] - firsts[0] if len(firsts) == 2 else 0
 
 
 def _counts(path: Path, schema: Schema) -> bool:
@@ -204,6 +223,26 @@ def _kind(leaf: Json) -> str:
 
 def _normal(path: Path) -> Path:
     return tuple(one if one.isdecimal() else normal_name(one) for one in path)
+
+
+def _is_first(path: Path) -> bool:
+    """Return whether a place is in the first item of each list above it."""
+    return all(one == "0" for one in path if one.isdecimal())
+
+
+def _last(path: Path) -> Path:
+    """Return the last name of a path, with the number of lists above it."""
+    numbers = [one for one in path if one.isdecimal()]
+    return (*("*" for _ in numbers), normal_name(path[-1]) if path else "")
+
+
+def _by_name(
+    name_of: Callable[[Path], Path], paths: Sequence[Path], head: int = 0
+) -> dict[Path, list[Path]]:
+    found: dict[Path, list[Path]] = {}
+    for path in paths:
+        found.setdefault(name_of(path[head:]), []).append(path)
+    return found
 
 
 def _shown(path: Path) -> str:

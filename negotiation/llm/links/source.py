@@ -217,7 +217,9 @@ class Source:
             roots: The variable of each root, by the root's name.
         """
         variables = list(dict.fromkeys(roots.values()))
-        known = {(root,): name for root, name in roots.items()}
+        known: dict[tuple[str, ...], str] = {
+            (root,): name for root, name in roots.items()
+        }
         lines: list[str] = []
         if node.needs and not isinstance(node, Tree):
             given = " and ".join(_given(spot, known) for spot in node.needs)

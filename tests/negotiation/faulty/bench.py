@@ -58,7 +58,12 @@ async def found_by(pair: Pair, one: Faulty) -> str:
     """Return `trial` or `cases`, which found the fault; empty if neither did."""
     if await problems_of(pair, one.role, one.source):
         return "trial"
-    changed = replace(pair, **{one.role: one.source})
+    provides = one.role == "provider"
+    changed = replace(
+        pair,
+        provider=one.source if provides else pair.provider,
+        requester=pair.requester if provides else one.source,
+    )
     try:
         await agree(changed)
     except (AssertionError, HalfError):

@@ -283,6 +283,22 @@ PLANNED = {
         ],
         [link("result:/temperature", "response:/temp_c", "scale", "9/5", "32")],
     ),
+    "parcels by the caller's plan": adapted(
+        TRACKED,
+        TRACK,
+        [link("request:/tracking_code", "arguments:/code")],
+        [
+            link("result:/steps/*/at", "response:/events/*/at"),
+            link("result:/steps/*/place", "response:/events/*/place"),
+            link(
+                "result:/steps/*/weight_lb",
+                "response:/events/*/weight_kg",
+                "scale",
+                "2.2046226218",
+                "0",
+            ),
+        ],
+    ),
 }
 CORPUS: dict[str, Pair] = {
     **{
@@ -295,6 +311,8 @@ CORPUS: dict[str, Pair] = {
             "the capability's terms inside",
             "a status in words",
             "no message id",
+            "inferred from the data",
+            "no object",
         )
     },
     "shop by rules": by_rules(propose(LISTED), LISTED, LIST),

@@ -146,16 +146,21 @@ def _changes(schema: Schema, where: str) -> Iterator[tuple[str, str, str]]:
         places.setdefault(star, (schema_at(schema, base, path), leaf))
     for path, (inner, leaf) in places.items():
         fixed = isinstance(inner, dict) and "const" in inner
-        if not path or leaf is None or fixed:
+        # A schema that names nothing has no place in which a half could be wrong.
+        if not path or leaf is None or fixed or path[0] in ("any", "extra1"):
             continue
         about = "/".join(path)
         kind = "ignores a field" if where == "inputs" else "constant output"
         yield kind, about, _body(path, repr(leaf))
+        if where == "inputs" and "*" not in path:
+            yield kind, f"{about} left out", _without(path)
         if json_type(leaf) in {"integer", "number"}:
             if unit_of(path, inner) is not None:
                 yield "loses a unit", about, _body(path, "one * 1.609344")
+                yield "loses a unit", f"{about} back", _body(path, "one * 0.45359237")
             if json_type(leaf) == "integer" and "page" in path[-1]:
                 yield "off by one page", about, _body(path, "one + 1")
+                yield "off by one page", f"{about} back", _body(path, "one - 1")
     for one, other in combinations(places, 2):
         alike = json_type(places[one][1]) == json_type(places[other][1])
         listed = [isinstance(places[at][0], dict) for at in (one, other)]
@@ -171,6 +176,16 @@ def _changes(schema: Schema, where: str) -> Iterator[tuple[str, str, str]]:
 def _body(path: Path, expression: str) -> str:
     change = f"lambda one: {expression}"
     return f"    return spoiled(value, {path!r}, {change})\n"
+
+
+def _without(path: Path) -> str:
+    inner = f"held(value, {path[:-1]!r})"
+    less = f"{{name: one[name] for name in one if name != {path[-1]!r}}}"
+    return (
+        f"    if not isinstance({inner}, dict):\n"
+        "        return value\n"
+        f"    return spoiled(value, {path[:-1]!r}, lambda one: {less})\n"
+    )
 
 
 def _swap(one: Path, other: Path) -> str:
