@@ -18,7 +18,7 @@ from negotiation.schema.mapping import normal_name
 from negotiation.schema.narrow import narrowed
 from negotiation.schema.samples import make_samples
 from negotiation.schema.values import default_of, same_json
-from negotiation.schema.variants import variants
+from negotiation.schema.variants import leaves, variants
 from negotiation.strict_json import Json
 from negotiation.trial.trial import (
     HOSTILE,
@@ -26,6 +26,7 @@ from negotiation.trial.trial import (
     Trial,
     dumped,
     fullest,
+    lacks,
     slots,
 )
 from negotiation.trial.variation import Crossing, Seen
@@ -85,8 +86,11 @@ class ProviderTrial(Trial):
         except SchemaError as exc:
             self.problem(f"a capability's schema cannot be used: {exc}")
             return
+        # The fullest first: less may be answered with an error that names the place.
         answers = {
-            name: await self._valid(schema, (), name)
+            name: sorted(
+                await self._valid(schema, (), name), key=lambda one: -len(leaves(one))
+            )
             for name, schema in outputs.items()
         }
         requests = await self._requests()
@@ -101,7 +105,7 @@ class ProviderTrial(Trial):
         if self._refusal is not None and not self._served:
             self.problem(
                 "handle_request says error to every sample request without calling "
-                f"anything: {self._refusal}"
+                f"anything, or to every sample of an output: {self._refusal}"
             )
         wrong = self._wrong_types(self._document.request_schema)
         for name, data in (*HOSTILE, *wrong):
@@ -172,7 +176,10 @@ class ProviderTrial(Trial):
         self._report(calls)
         if response is None or not all(map(answers.get, calls.names)):
             return None
-        if not calls.names and await self._is_refusal(request, response):
+        absent = any(
+            lacks(made[min(turn, len(made) - 1)], made) for made in answers.values()
+        )
+        if (absent or not calls.names) and await self._is_refusal(request, response):
             return None
         if not calls.names and not calls.faults:
             self.problem("handle_request answers without calling its capability")
@@ -192,7 +199,8 @@ class ProviderTrial(Trial):
         """Return whether the half reported the request itself as invalid.
 
         A schema may not express every condition: it may allow any text where a date is
-        meant. Such answers are accepted unless all answers are of this kind.
+        meant, or leave out what the document requires. Such answers are accepted
+        unless all answers are of this kind.
         """
         values = await self._values(MessageKind.RESPONSE, response)
         if self._says_good(values) is not False:

@@ -20,6 +20,7 @@ from negotiation.trial.trial import (
     Trial,
     dumped,
     fullest,
+    lacks,
     slots,
 )
 from negotiation.trial.variation import Crossing, Seen
@@ -160,18 +161,32 @@ class RequesterTrial(Trial):
                 self._partial = True
                 results.append(None)
                 continue
-            results.append(await self._decode(dumped(message), wanted))
+            results.append(
+                await self._decode(dumped(message), wanted, absent=lacks(value, values))
+            )
         self._constant(values, results, target=wanted, what="decode_response")
 
     async def _decode(
-        self, data: bytes, wanted: Schema, message_id: Json = MESSAGE_ID
+        self,
+        data: bytes,
+        wanted: Schema,
+        message_id: Json = MESSAGE_ID,
+        *,
+        absent: bool = False,
     ) -> bytes | None:
+        """Decode a good response, and check the result.
+
+        Args:
+            absent: True if it lacks something, which an error may name.
+        """
         self._checks += 1
         self._tried += 1
         try:
             answer = await self._runner.decode_response(data)
         except HalfError as exc:
             self.problem(f"decode_response fails for a good response: {exc}")
+            return None
+        if absent and "error" in answer and "result" not in answer:
             return None
         if "error" in answer or "result" not in answer:
             self.problem("decode_response gives no result for a good response")

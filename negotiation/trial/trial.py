@@ -30,6 +30,7 @@ __all__ = [
     "Trial",
     "dumped",
     "fullest",
+    "lacks",
     "slots",
 ]
 
@@ -286,6 +287,19 @@ def fullest(values: Sequence[Json]) -> Json:
     Of several it is the last, whose content is the least usual.
     """
     return max(reversed(values), key=lambda one: len(leaves(one)), default=None)
+
+
+def lacks(value: Json, values: Sequence[Json]) -> bool:
+    """Return whether `value` has no value in a place where another of `values` has."""
+
+    def given(one: Json) -> set[Path]:
+        return {
+            tuple("0" if step.isdecimal() else step for step in path)
+            for path, leaf in leaves(one).items()
+            if leaf is not None
+        }
+
+    return bool(given(fullest(values)) - given(value))
 
 
 def _all_vary(sources: Sequence[Json]) -> bool:
