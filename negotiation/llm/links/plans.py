@@ -65,8 +65,12 @@ class ShownValues:
 
         Args:
             place: The place of the values, if it is known by now. The result then
-                begins there, and is None for a place that is not among the values.
+                begins there, and is None for a place that is not among the values. The
+                values as a whole can always be named.
         """
+        if name == f"{self.root.name}:" and name not in self._by_name:
+            schema = self.root.schema if place is None else place.schema
+            return Spot(self.root.name, (), schema, True)
         spot = self._by_name.get(name)
         if spot is None or place is None or self._settled:
             return spot

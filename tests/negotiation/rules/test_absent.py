@@ -187,3 +187,44 @@ async def test_a_half_that_invents_a_value_fails_its_trial() -> None:
 async def test_a_half_that_ignores_a_field_fails_its_trial() -> None:
     found = await problems(IGNORING, WANTED)
     assert "handle_request ignores /sku: other values of it change nothing" in found
+
+
+KIND = """\
+import json
+
+
+def handle_request(data):
+    request = json.loads(data.decode("utf-8"))
+    if not isinstance(request["messageId"], str):
+        raise ValueError("no id")
+    message = {"messageId": request["messageId"]}
+    try:
+        output = yield call("shop.kind", {"sku": request["input"]["sku"]})
+    except CapabilityError as error:
+        text = str(error.code)
+        code = int(text) if text.isdecimal() else 500
+        message["status"] = {"code": code, "message": str(error.message)}
+        return json.dumps(message).encode("utf-8")
+    message["status"] = {"code": 200, "message": "OK"}
+    message["output"] = {"kind": output["code"].split("-")[0]}
+    return json.dumps(message).encode("utf-8")
+"""
+
+
+async def test_what_the_trial_cannot_vary_is_not_held_against_a_half() -> None:
+    # The trial knows one text of this pattern alone, so its kind is always A.
+    code = {"type": "string", "pattern": "^(A|B)-[0-9]+$", "examples": ["A-1"]}
+    gives = {
+        "type": "object",
+        "properties": {"code": code, "count": {"type": "integer"}},
+        "required": ["code"],
+    }
+    wanted = {"type": "object", "properties": {"kind": TEXT}, "required": ["kind"]}
+    found = await check_half(
+        HalfSource(KIND, "model", ("shop.kind",)),
+        read_document(render_document("shop.kind", TAKES, wanted)),
+        Offer((Capability("shop.kind", "", TAKES, gives),)),
+        runner=InProcessHalf(KIND),
+        validator=JsonschemaValidator(),
+    )
+    assert found.problems == ()

@@ -190,3 +190,34 @@ async def test_the_caller_is_told_what_an_answer_leaves_out() -> None:
     ):
         data = json.dumps({**message, "output": output}).encode()
         assert await half.decode_response(data) == {"message_id": "m", **answer}
+
+
+async def test_a_plan_can_copy_the_request_as_a_whole() -> None:
+    takes = obj({"filter": obj({"sku": TEXT, "unit": TEXT}, "sku")}, "filter")
+    tool = Capability("stock.query", "", takes, obj({"count": NUMBER}, "count"))
+    asked = obj({"sku": TEXT, "unit": TEXT}, "sku")
+    document = read_document(render_document("count", asked, tool.output_schema))
+    found = read_offer(
+        offer_form(document, Offer((tool,))),
+        {
+            "serves": True,
+            "missing": "",
+            "calls": [
+                {
+                    "capability": tool.name,
+                    "arguments": [link("stock.query:/filter", "request:")],
+                }
+            ],
+            "result": [],
+        },
+    )
+    assert isinstance(found, ProviderPlan), found
+    half = provider_half(found, "0" * 64)
+    tried = await check_half(
+        half,
+        document,
+        Offer((tool,)),
+        runner=InProcessHalf(half.text),
+        validator=JsonschemaValidator(),
+    )
+    assert tried.problems == ()
