@@ -11,7 +11,15 @@ from negotiation.schema.texts import text_of
 from negotiation.schema.values import alternatives, contradiction, same_json
 from negotiation.strict_json import Json
 
-__all__ = ["MAX_VARIANTS", "Path", "Variant", "leaves", "schema_at", "variants"]
+__all__ = [
+    "MAX_VARIANTS",
+    "Path",
+    "Variant",
+    "leaves",
+    "schema_at",
+    "variants",
+    "with_leaf",
+]
 
 MAX_VARIANTS: Final = 80
 "Largest number of variants of one value."
@@ -47,7 +55,7 @@ def variants(schema: Schema, value: Json) -> list[Variant]:
             break
         others = _others(schema_at(schema, value, path), leaf, len(found))
         for other in others[:PER_PLACE]:
-            whole = _put(value, path, other)
+            whole = with_leaf(value, path, other)
             if contradiction(schema, whole) is None:
                 found.append(Variant(path, whole, other))
     return found
@@ -136,14 +144,15 @@ def _texts(keywords: dict[str, Any], leaf: str, number: int) -> list[Json]:
     return [one for one in texts if one != leaf]
 
 
-def _put(value: Json, path: Path, leaf: Json) -> Json:
+def with_leaf(value: Json, path: Path, leaf: Json) -> Json:
+    """Return `value` with another leaf at one of its places."""
     if not path:
         return leaf
     if isinstance(value, dict):
-        return {**value, path[0]: _put(value[path[0]], path[1:], leaf)}
+        return {**value, path[0]: with_leaf(value[path[0]], path[1:], leaf)}
     assert isinstance(value, list)
     number = int(path[0])
     return [
-        _put(one, path[1:], leaf) if place == number else one
+        with_leaf(one, path[1:], leaf) if place == number else one
         for place, one in enumerate(value)
     ]

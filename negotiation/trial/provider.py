@@ -18,8 +18,8 @@ from negotiation.schema.mapping import normal_name
 from negotiation.schema.narrow import narrowed
 from negotiation.schema.samples import make_samples
 from negotiation.schema.values import default_of, same_json
-from negotiation.schema.variants import leaves, variants
-from negotiation.strict_json import Json
+from negotiation.schema.variants import leaves
+from negotiation.strict_json import Json, canonical_json
 from negotiation.trial.trial import (
     HOSTILE,
     MESSAGE_ID,
@@ -29,7 +29,6 @@ from negotiation.trial.trial import (
     lacks,
     slots,
 )
-from negotiation.trial.variation import Crossing, Seen
 
 __all__ = ["ProviderTrial", "SampleRequest"]
 
@@ -278,18 +277,14 @@ class ProviderTrial(Trial):
         _, base = await self._observed(request.data, best)
         if base is None:
             return
+        to = layout.response.places[0].schema
         for name, schema in outputs.items():
-            seen = []
-            for one in variants(schema, best[name]):
-                if not await self._validator.validate(schema, one.value):
-                    given = {**best, name: one.value}
-                    seen.append(
-                        Seen(one, (await self._observed(request.data, given))[1])
-                    )
-            to = layout.response.places[0].schema
-            self._report_crossing(
-                Crossing("handle_request", schema, to, best[name], base, seen)
-            )
+
+            async def result(output: Json, name: str = name) -> Json:
+                given = {**best, name: output}
+                return (await self._observed(request.data, given))[1]
+
+            await self._cross("handle_request", (schema, best[name]), to, result)
         await self._leave_out(request, best, base)
 
     async def _leave_out(
@@ -324,26 +319,24 @@ class ProviderTrial(Trial):
         place = layout.request.places[0]
         base = fullest(await self._valid(place.schema, (), "request"))
         called = None if base is None else await self._called(base, best)
-        if base is None or not called:
+        if base is None or not isinstance(called, list):
             return
-        seen = [
-            Seen(one, await self._called(one.value, best))
-            for one in variants(place.schema, base)
-            if not await self._validator.validate(place.schema, one.value)
-        ]
         inputs: dict[str, Schema] = {
             one.name: prepared(one.input_schema)
             for one in self._side.capabilities
             if one.name in best
         }
-        assert isinstance(called, list)
         to = {
-            "prefixItems": [{"prefixItems": [True, inputs[one[0]]]} for one in called]
+            "prefixItems": [
+                {"prefixItems": [True, inputs.get(name, True)]} for name, _ in called
+            ]
         }
-        crossing = Crossing(
-            "handle_request", place.schema, to, base, called, seen, head=2
-        )
-        self._report_crossing(crossing, every=True)
+
+        async def calls(value: Json) -> Json:
+            return await self._called(value, best)
+
+        source = place.schema, base
+        await self._cross("handle_request", source, to, calls, head=2, every=True)
 
     async def _called(self, value: Json, best: dict[str, Json]) -> Json:
         """Return the calls for a request with `value`; None if it is refused."""
@@ -358,7 +351,9 @@ class ProviderTrial(Trial):
         )
         calls, result = await self._observed(dumped(message), best)
         # A value that only the answer shows has an effect as well.
-        return None if result is None else [[name, given] for name, given in calls]
+        told = canonical_json(result).decode("utf-8")
+        made: list[Json] = [[name, given] for name, given in calls]
+        return None if result is None else [*made, ["", told]]
 
     async def _observed(
         self, data: bytes, outputs: dict[str, Json]

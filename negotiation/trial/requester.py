@@ -12,7 +12,6 @@ from negotiation.need import Schema, infer_schema
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import cut
 from negotiation.schema.narrow import narrowed
-from negotiation.schema.variants import variants
 from negotiation.strict_json import Json, canonical_json
 from negotiation.trial.trial import (
     HOSTILE,
@@ -23,7 +22,6 @@ from negotiation.trial.trial import (
     lacks,
     slots,
 )
-from negotiation.trial.variation import Crossing, Seen
 
 __all__ = ["RequesterTrial"]
 
@@ -85,17 +83,10 @@ class RequesterTrial(Trial):
     async def _vary_arguments(self, schema: Schema, arguments: Sequence[Json]) -> None:
         """Check that each argument has its effect on the request."""
         base = fullest(arguments)
-        target = None if base is None else await self._encoded(base)
-        if base is None or target is None or self.problems:
-            return
-        seen = [
-            Seen(one, await self._encoded(one.value))
-            for one in variants(schema, base)
-            if not await self._validator.validate(schema, one.value)
-        ]
-        to = self._layout.request.places[0].schema if self._layout else True
-        crossing = Crossing("encode_request", schema, to, base, target, seen)
-        self._report_crossing(crossing, every=True)
+        if base is not None and not self.problems:
+            to = self._layout.request.places[0].schema if self._layout else True
+            source = schema, base
+            await self._cross("encode_request", source, to, self._encoded, every=True)
 
     async def _encoded(self, arguments: Json) -> Json:
         """Return the values of the request for `arguments`; None if refused."""
@@ -117,16 +108,8 @@ class RequesterTrial(Trial):
         place = layout.response.places[0]
         given = narrowed(place.schema, wanted)
         base = fullest(await self._valid(given, (), "response"))
-        target = None if base is None else await self._result(base)
-        if base is None or target is None:
-            return
-        seen = [
-            Seen(one, await self._result(one.value))
-            for one in variants(given, base)
-            if not await self._validator.validate(given, one.value)
-        ]
-        crossing = Crossing("decode_response", given, wanted, base, target, seen)
-        self._report_crossing(crossing)
+        if base is not None:
+            await self._cross("decode_response", (given, base), wanted, self._result)
 
     async def _result(self, value: Json) -> Json:
         """Return the result of a good response with `value`; None if there is none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,11 +16,11 @@ from negotiation.mind import HalfRunner, HalfSource, Side, Validator
 from negotiation.need import Schema
 from negotiation.schema.keywords import cut
 from negotiation.schema.samples import make_samples
-from negotiation.schema.values import json_type, types_of
-from negotiation.schema.variants import Path, leaves
+from negotiation.schema.values import json_type, same_json, types_of
+from negotiation.schema.variants import Path, leaves, variants, with_leaf
 from negotiation.strict_json import Json, canonical_json
 from negotiation.trial.module_examples import examples_in, with_examples
-from negotiation.trial.variation import Crossing
+from negotiation.trial.variation import Crossing, Seen
 
 __all__ = [
     "HOSTILE",
@@ -230,16 +230,40 @@ class Trial(ABC):
             return find(values, place.path)
         return {name: one for name, one in values.items() if name not in taken}
 
-    def _report_crossing(self, crossing: Crossing, *, every: bool = False) -> None:
-        """Record the faults of a crossing.
+    async def _cross(
+        self,
+        what: str,
+        source: tuple[Schema, Json],
+        target: Schema,
+        run: Callable[[Json], Awaitable[Json]],
+        *,
+        head: int = 0,
+        every: bool = False,
+    ) -> None:
+        """Vary a value one place at a time, and record the faults that show.
 
         Args:
+            what: The function of the half, for the findings.
+            source: Schema and base of the value.
+            run: Makes the target of a value; None if the half refuses it.
+            head: Number of steps of the target's paths that are not names.
             every: True if every field of the source has to have an effect.
         """
-        for fault in [
-            *(crossing.ignored() if every else ()),
-            *crossing.misplaced(),
-        ]:
+        schema, base = source
+        made = await run(base)
+        if made is None:
+            return
+        seen = [
+            Seen(one, await run(one.value))
+            for one in variants(schema, base)
+            if not await self._validator.validate(schema, one.value)
+        ]
+        crossing = Crossing(what, schema, target, base, made, seen, head)
+        doubts = {**crossing.constant(), **(crossing.ignored() if every else {})}
+        for path, fault in doubts.items():
+            if not await _has_effect_in_pairs(path, seen, run):
+                self.problem(fault)
+        for fault in crossing.misplaced():
             self.problem(fault)
 
     def _wrong_types(self, schema: Schema) -> list[tuple[str, bytes]]:
@@ -279,6 +303,19 @@ class Trial(ABC):
             return bool(await self._judge.findings(kind, schema, data))
         except HalfError:
             return True
+
+
+async def _has_effect_in_pairs(
+    path: Path, seen: Sequence[Seen], run: Callable[[Json], Awaitable[Json]]
+) -> bool:
+    """Return whether a place has an effect when another one varies with it."""
+    leaf = next(one.variant.leaf for one in seen if one.variant.path == path)
+    for other in seen:
+        if other.variant.path != path and other.target is not None:
+            made = await run(with_leaf(other.variant.value, path, leaf))
+            if made is None or not same_json(made, other.target):
+                return True
+    return False
 
 
 def fullest(values: Sequence[Json]) -> Json:

@@ -69,18 +69,32 @@ class Crossing:
                 if not there or not same_json(self._before[path], after[path]):
                     moved.add(path)
 
-    def ignored(self) -> list[str]:
-        """Return the faults of fields that have no effect at all."""
-        return [
-            f"{self.what} ignores {_shown(path)}: other values of it change nothing"
+    def ignored(self) -> dict[Path, str]:
+        """Return the faults of fields that have no effect alone, by their places."""
+        return {
+            path: f"{self.what} ignores {_shown(path)}: other values of it change "
+            "nothing"
             for path, moved in self._moved.items()
             if not moved and not self._is_fixed(path)
-        ]
+        }
+
+    def constant(self) -> dict[Path, str]:
+        """Return the faults of places that never change, by the sources they name."""
+        moved = {path for paths in self._moved.values() for path in paths}
+        return {
+            path: f"{self.what} gives the same {_shown(target[self.head :])} whatever "
+            f"{_shown(path)} is"
+            for path, target in self._same_named().items()
+            if self._moved.get(path) is not None
+            and target not in moved
+            and ("",) not in self._moved[path]
+            and not self._is_single(target)
+        }
 
     def misplaced(self) -> list[str]:
-        """Return the faults of swapped fields, constants, lost units and shifts."""
+        """Return the faults of swapped fields, lost units and shifts."""
         same = self._same_named()
-        return [*self._swapped(same), *self._constant(same), *self._numbers(same)]
+        return [*self._swapped(same), *self._numbers(same)]
 
     def _is_fixed(self, path: Path) -> bool:
         schema = schema_at(self.source_schema, self.source, path)
@@ -127,18 +141,6 @@ class Crossing:
             ):
                 faults.append(f"{self.what} swaps {_shown(one)} and {_shown(other)}")
         return faults
-
-    def _constant(self, same: dict[Path, Path]) -> list[str]:
-        moved = {path for paths in self._moved.values() for path in paths}
-        return [
-            f"{self.what} gives the same {_shown(target[self.head :])} whatever "
-            f"{_shown(path)} is"
-            for path, target in same.items()
-            if self._moved.get(path) is not None
-            and target not in moved
-            and ("",) not in self._moved[path]
-            and not self._is_single(target)
-        ]
 
     def _is_single(self, path: Path) -> bool:
         schema = schema_at(self.target_schema, self.target, path)

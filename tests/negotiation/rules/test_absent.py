@@ -12,8 +12,14 @@ from negotiation.document.reader import read_document
 from negotiation.document.renderer import render_document
 from negotiation.mind import Accept, Demand, HalfSource, Offer
 from negotiation.need import Capability, Need
-from negotiation.rules.rules import judge_offer, write_from_text
+from negotiation.rules.rules import (
+    judge_offer,
+    own_terms,
+    propose,
+    write_from_text,
+)
 from negotiation.trial.acceptance import check_half
+from tests.negotiation.cases.table import agree, by_rules
 from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator
 
 VECTORS = Path(__file__).parent.parent.parent / "vectors" / "negotiation"
@@ -228,3 +234,17 @@ async def test_what_the_trial_cannot_vary_is_not_held_against_a_half() -> None:
         validator=JsonschemaValidator(),
     )
     assert found.problems == ()
+
+
+@pytest.mark.parametrize("text", [own_terms(FIND), None])
+async def test_both_sides_agree_on_cases_for_what_may_be_absent(
+    text: str | None,
+) -> None:
+    demand = Demand(Need("shop.find", TAKES, WANTED), {"sku": "P1"})
+    table = await agree(by_rules(text or propose(demand), demand, FIND))
+    assert [case.good for case in table.cases].count(True) > 0
+    for report in (
+        await table.provider_report(table.pair.provider),
+        await table.requester_report(table.pair.requester),
+    ):
+        assert report.passed
