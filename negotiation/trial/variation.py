@@ -84,7 +84,10 @@ class Crossing:
         return {
             path: f"{self.what} gives the same {_shown(target[self.head :])} whatever "
             f"{_shown(path)} is"
-            for path, target in self._same_named().items()
+            for path, target in {
+                **self._same_dimension(),
+                **self._same_named(),
+            }.items()
             if self._moved.get(path) is not None
             and target not in moved
             and ("",) not in self._moved[path]
@@ -128,6 +131,29 @@ class Crossing:
                 if _kind(sources[paths[0]]) == _kind(self._before[alike[0]]):
                     found[paths[0]] = alike[0]
         return found
+
+    def _same_dimension(self) -> dict[Path, Path]:
+        """Return the only places of both sides that have a unit of one dimension."""
+        found: list[dict[str, list[Path]]] = []
+        for whole, schema, head in (
+            (self.source, self.source_schema, 0),
+            (self.target, self.target_schema, self.head),
+        ):
+            of: dict[str, list[Path]] = {}
+            for path, leaf in leaves(whole).items():
+                unit = unit_of(path[head:], schema_at(schema, whole, path))
+                if (
+                    unit is not None
+                    and _kind(leaf) == "number"
+                    and _is_first(path[head:])
+                ):
+                    of.setdefault(unit[0], []).append(path)
+            found.append(of)
+        return {
+            paths[0]: found[1][name][0]
+            for name, paths in found[0].items()
+            if len(paths) == len(found[1].get(name, ())) == 1
+        }
 
     def _swapped(self, same: dict[Path, Path]) -> list[str]:
         faults = []
