@@ -1,1 +1,6 @@
-"""Sessions, tasks, messages, groups and triggers, all pure; nothing is here yet."""
+"""Sessions, tasks and messages of agents, without any protocol and without I/O.
+
+* `elements`: the objects that agents exchange, and the events of a session's log.
+* `states`: the states of a task: one table of changes, and who may make them.
+* `errors`: the error that refuses an operation.
+"""
