@@ -32,6 +32,7 @@ __all__ = [
     "SenderRole",
     "Session",
     "SessionEvent",
+    "SessionHead",
     "SessionState",
     "Task",
     "TaskChange",
@@ -123,6 +124,9 @@ class Part:
 
     sha256: str = ""
     "Hash of the content elsewhere, if it was announced: 64 hex characters."
+
+    continued: bool = False
+    "The content goes on in the first part of the next chunk of its message."
 
     metadata: Extra = field(default_factory=dict)
 
@@ -280,6 +284,9 @@ class TaskChange:
     reason: str = ""
     may_have_run: bool = False
 
+    at: datetime | None = None
+    "Time of the change by the clock of who made it, in UTC."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskProgress:
@@ -301,6 +308,26 @@ class CancelRequest:
     """The requester asks for the end of a task; the executor's next state counts."""
 
     task: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionHead:
+    """The state of a session on one side, besides its tasks; stored with each step."""
+
+    own: str
+    "Our id in the session."
+
+    session: Session
+
+    last: int
+    "Number of the newest event."
+
+    opened: Mapping[str, int] = field(default_factory=dict)
+    "Events with which the session was told to each peer."
+
+    unacknowledged: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Events that a peer has not acknowledged, as first and last number of each run of
+    them in turn: (3, 5, 9, 9) are 3, 4, 5 and 9."""
 
 
 EventContent = Session | Task | TaskChange | TaskProgress | CancelRequest | Message

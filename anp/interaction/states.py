@@ -20,6 +20,8 @@ __all__ = [
     "TaskState",
     "check_change",
     "is_legal",
+    "is_pause",
+    "is_started",
     "is_terminal",
     "next_states",
     "steps",
@@ -31,6 +33,9 @@ MAX_STATE: Final = 64
 
 class TaskState(StrEnum):
     """The states that have a meaning here; any other word begins with `x-`."""
+
+    HELD = "x-held"
+    "The requester waits for tasks that it depends on; the executor knows nothing yet."
 
     REQUESTED = "x-requested"
     "Created by the requester; the executor has not answered yet."
@@ -65,11 +70,15 @@ TERMINAL: Final = frozenset(
 "States that never change again."
 
 OTHER: Final = "x-"
-"Row of every state that begins with `x-` but `x-requested`: a pause in the work."
+"Row of every state that begins with `x-` and has no row of its own: a pause."
+
+UNREPORTED: Final = frozenset({TaskState.HELD, TaskState.REQUESTED})
+"States before the executor has said anything; nobody reports them."
 
 _ENDS: Final = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED})
 
 TRANSITIONS: Final[Mapping[str, frozenset[str]]] = {
+    TaskState.HELD: frozenset({TaskState.REQUESTED, TaskState.CANCELED}),
     TaskState.REQUESTED: frozenset(
         {
             TaskState.ACCEPTED,
@@ -97,6 +106,16 @@ def is_legal(word: str) -> bool:
     return word.startswith(OTHER) and len(OTHER) < len(word) <= MAX_STATE
 
 
+def is_pause(state: str) -> bool:
+    """Return whether a task in `state` is at work and waits for its requester."""
+    return _row(state) == OTHER
+
+
+def is_started(state: str) -> bool:
+    """Return whether the agent may have been asked to start a task in `state`."""
+    return state == TaskState.WORKING or is_pause(state)
+
+
 def is_terminal(state: str) -> bool:
     """Return whether a task in `state` has ended."""
     return state in TERMINAL
@@ -120,7 +139,7 @@ def check_change(
     Raises:
         InteractionError: The change is not allowed; the task keeps its state.
     """
-    if not is_legal(new) or new == TaskState.REQUESTED:
+    if not is_legal(new) or new in UNREPORTED:
         raise InteractionError(
             InteractionFault.INVALID, f"{new[:MAX_STATE]!r} is no state of a task"
         )

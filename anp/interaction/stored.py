@@ -7,6 +7,7 @@ default value is left out. Whoever stores them encrypts them.
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -27,6 +28,7 @@ from anp.interaction.elements import (
     SenderRole,
     Session,
     SessionEvent,
+    SessionHead,
     SessionState,
     Task,
     TaskChange,
@@ -35,11 +37,13 @@ from anp.interaction.elements import (
 
 __all__ = [
     "StoredFormError",
+    "element_size",
     "event_bytes",
+    "fingerprint",
+    "head_bytes",
     "read_event",
-    "read_session",
+    "read_head",
     "read_task",
-    "session_bytes",
     "task_bytes",
 ]
 
@@ -54,6 +58,8 @@ _KINDS: Final[dict[str, type[Any]]] = {
     "cancel": CancelRequest,
     "message": Message,
 }
+"Kinds of content that an event may have."
+
 _NAMES: Final = {kind: name for name, kind in _KINDS.items()}
 
 
@@ -86,14 +92,14 @@ def read_event(data: bytes) -> SessionEvent:
         raise StoredFormError(f"no event: {type(exc).__name__}") from None
 
 
-def session_bytes(session: Session) -> bytes:
-    """Return a session as bytes."""
-    return _bytes({"session": _plain(session)})
+def head_bytes(head: SessionHead) -> bytes:
+    """Return the head of a session as bytes."""
+    return _bytes({"head": _plain(head)})
 
 
-def read_session(data: bytes) -> Session:
-    """Return the session of `session_bytes`; StoredFormError if it is none."""
-    found: Session = _only(data, "session")
+def read_head(data: bytes) -> SessionHead:
+    """Return the head of `head_bytes`; StoredFormError if it is none."""
+    found: SessionHead = _only(data, "head", SessionHead)
     return found
 
 
@@ -104,14 +110,30 @@ def task_bytes(task: Task) -> bytes:
 
 def read_task(data: bytes) -> Task:
     """Return the task of `task_bytes`; StoredFormError if it is none."""
-    found: Task = _only(data, "task")
+    found: Task = _only(data, "task", Task)
     return found
 
 
-def _only(data: bytes, name: str) -> Any:
+def fingerprint(element: Any) -> bytes:
+    """Return 16 bytes that are the same for equal elements only, numbers included."""
+    return hashlib.blake2b(_canonical(element), digest_size=16).digest()
+
+
+def element_size(element: Any) -> int:
+    """Return the bytes of an element's stored form."""
+    return len(_canonical(element))
+
+
+def _canonical(element: Any) -> bytes:
+    # Sorted, since a peer may write the keys of an object in another order each time.
+    text = json.dumps(_plain(element), ensure_ascii=False, sort_keys=True)
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _only(data: bytes, name: str, kind: type[Any]) -> Any:
     value = _value(data)
     try:
-        return _read(_KINDS[name], value[name])
+        return _read(kind, value[name])
     except (KeyError, TypeError, ValueError, AttributeError) as exc:
         raise StoredFormError(f"no {name}: {type(exc).__name__}") from None
 
@@ -199,6 +221,13 @@ _CONVERSIONS: Final[dict[type[Any], dict[str, Any]]] = {
         "messages": _messages,
         "depends_on": tuple,
         "inputs": _either,
+    },
+    TaskChange: {"at": datetime.fromisoformat},
+    SessionHead: {
+        "session": lambda value: _read(Session, value),
+        "unacknowledged": lambda value: {
+            peer: tuple(numbers) for peer, numbers in value.items()
+        },
     },
     Session: {
         "requester": lambda value: _read(Party, value),
