@@ -339,9 +339,9 @@ class Conversation(Receiver):
         return step
 
     def progress(self, progress: TaskProgress, *, wall_now: datetime) -> Step:
-        """Tell how far a task at work is."""
+        """Tell how far a task at work is; one that waits for its requester is not."""
         task = self._own_task(progress.task)
-        if not is_started(task.state):
+        if task.state != TaskState.WORKING:
             raise InteractionError(
                 InteractionFault.STATE, f"a task that is {task.state} makes no progress"
             )

@@ -46,6 +46,9 @@ from anp.interaction.stored import fingerprint
 
 __all__ = ["Receiver", "check_session", "refusal"]
 
+MAX_TRIES = 8
+"Refusals of that kind after which an operation is refused for good."
+
 NOT_YET = frozenset({InteractionFault.UNKNOWN_SESSION, InteractionFault.UNKNOWN_TASK})
 "Refusals that end with the arrival of an operation that was lost before."
 
@@ -133,6 +136,7 @@ class Receiver(SessionRecord):
 
     def _acknowledged(self, peer: str, number: int) -> None:
         self._unacknowledged.get(peer, {}).pop(number, None)
+        self._tries.pop((peer, number), None)
 
     def _refused(
         self, step: Step, refusal: RefusedOperation, *, sender: str, wall_now: datetime
@@ -141,8 +145,9 @@ class Receiver(SessionRecord):
         number = refusal.ref
         if number not in waiting:
             return
-        if refusal.code in NOT_YET and min(waiting) < number:
-            # The one before was lost; this one is sent again behind it.
+        if refusal.code in NOT_YET and self._may_come(sender, number):
+            if min(waiting) == number:
+                step.resend.append((sender, number))
             return
         del waiting[number]
         step.refused.append(
@@ -153,6 +158,18 @@ class Receiver(SessionRecord):
         name = self._sent.get(number)
         if name is not None and self.tasks[name].state == TaskState.REQUESTED:
             self._hand_back(step, self.tasks[name], refusal, wall_now=wall_now)
+
+    def _may_come(self, peer: str, number: int) -> bool:
+        """Return whether a peer may yet know what an operation is about.
+
+        An operation before it was lost, and both are sent again; or it has come by now,
+        and this refusal is older.
+        """
+        if min(self._unacknowledged[peer]) < number:
+            return True
+        tries = self._tries.get((peer, number), 0) + 1
+        self._tries[peer, number] = tries
+        return tries < MAX_TRIES
 
     def _hand_back(
         self, step: Step, task: Task, refusal: RefusedOperation, *, wall_now: datetime
@@ -310,8 +327,8 @@ class Receiver(SessionRecord):
         if isinstance(content, TaskChange):
             passed = steps(task.state, content.state)[:-1]
         else:
-            is_begun = is_started(task.state)
-            passed = () if is_begun else steps(task.state, TaskState.WORKING)
+            is_at_work = task.state == TaskState.WORKING
+            passed = () if is_at_work else steps(task.state, TaskState.WORKING)
         for state in passed:
             change = TaskChange(task=task.id, state=state, at=update.at)
             self._add(step, change, by=sender, wall_now=wall_now)

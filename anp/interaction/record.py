@@ -116,6 +116,9 @@ class Step:
 
     refused: list[RefusedSend] = field(default_factory=list)
 
+    resend: list[tuple[str, int]] = field(default_factory=list)
+    "Peers, each with the number of an event whose operation it has to get again."
+
 
 class SessionRecord:
     """The state of a session on one side, and the way in which events change it."""
@@ -140,6 +143,7 @@ class SessionRecord:
         self._refs: dict[str, int] = {}
         "Highest number of a report on each task; a lower one is old."
 
+        self._tries: dict[tuple[str, int], int] = {}
         self._session_ref = 0
         self._sent: dict[int, str] = {}
         "Tasks by the number of the event that created them."
