@@ -138,7 +138,11 @@ class Walk:
         side, other = self.sides()
         side.kill()
         if side.machine is not None:
-            side.do(lambda one: one.recover(may_repeat=_never, wall_now=side.wall))
+            step = side.do(
+                lambda one: one.recover(may_repeat=_never, wall_now=side.wall)
+            )
+            for name in step.start:
+                self.started[name] += is_started(side.conversation.tasks[name].state)
         side.repeat(other.own)
         self.collect()
 
