@@ -10,6 +10,8 @@
 * `http`: services over HTTP, and callbacks.
 * `a2a`: A2A agents.
 * `python`: the owner's Python functions.
+* `requester`: The requester of a call at work, as the attachment sees it before its
+  answer.
 """
 
 from anp.sidecar.attachments.attachment import (
