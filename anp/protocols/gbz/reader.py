@@ -52,12 +52,14 @@ from anp.protocols.gbz.words import (
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
-__all__ = ["INTENT", "GbzError", "GbzFrame", "read_data", "read_frame"]
+__all__ = ["INTENT", "MAX_REF", "GbzError", "GbzFrame", "read_data", "read_frame"]
 
 INTENT: Final = "intent"
 "Entry of a data item's `metadata` that names the wanted capability."
 
 MAX_REF: Final = 2**53 - 1
+"Largest number of an operation."
+
 MAX_ITEMS: Final = 1024
 "Data items of a message, messages of a task, and inputs, each."
 
@@ -99,13 +101,11 @@ class GbzError(Exception):
         self.answerable = answerable
 
 
-def read_frame(data: bytes, *, max_size: int, sender: str, own: str) -> GbzFrame:
-    """Read one frame.
+def read_frame(data: bytes, *, max_size: int) -> GbzFrame:
+    """Read one frame; requester and executor of a task are not in it.
 
     Args:
         max_size: Most bytes.
-        sender: Id of the peer, as the channel proved it.
-        own: Our id towards this peer.
 
     Raises:
         GbzError: It is not valid.
@@ -129,18 +129,12 @@ def read_frame(data: bytes, *, max_size: int, sender: str, own: str) -> GbzFrame
             raise InteractionError(
                 InteractionFault.UNKNOWN_OPERATION, "no such operation in this version"
             )
-        operation = read(fields, _Sides(sender, own), ref)
+        operation = read(fields, ref)
     except InteractionError as exc:
         raise GbzError(
             exc, ref=ref or 0, session=session, answerable=not is_answer
         ) from None
     return GbzFrame(ref=ref, operation=operation, flags=tuple(fields.flags))
-
-
-@dataclass(frozen=True, slots=True)
-class _Sides:
-    sender: str
-    own: str
 
 
 def _readable_session(fields: Fields, op: object) -> str:
@@ -159,24 +153,23 @@ _OF_SESSION = (
 # Operations
 
 
-def _session_open(fields: Fields, sides: _Sides, ref: int) -> Operation:
+def _session_open(fields: Fields, ref: int) -> Operation:
     return SessionOpen(session=_session(fields))
 
 
-def _session_update(fields: Fields, sides: _Sides, ref: int) -> Operation:
+def _session_update(fields: Fields, ref: int) -> Operation:
     return SessionUpdate(session=_session(fields))
 
 
-def _session_close(fields: Fields, sides: _Sides, ref: int) -> Operation:
+def _session_close(fields: Fields, ref: int) -> Operation:
     return SessionClose(session=fields.text("id"))
 
 
-def _task_create(fields: Fields, sides: _Sides, ref: int) -> Operation:
-    task = _task(fields)
-    return TaskCreate(task=replace(task, requester=sides.sender, executor=sides.own))
+def _task_create(fields: Fields, ref: int) -> Operation:
+    return TaskCreate(task=_task(fields))
 
 
-def _task_update(fields: Fields, sides: _Sides, ref: int) -> Operation:
+def _task_update(fields: Fields, ref: int) -> Operation:
     progress = fields.mapping("progress")
     task = _task(fields)
     content: TaskChange | TaskProgress
@@ -205,19 +198,19 @@ def _task_update(fields: Fields, sides: _Sides, ref: int) -> Operation:
     )
 
 
-def _task_cancel(fields: Fields, sides: _Sides, ref: int) -> Operation:
+def _task_cancel(fields: Fields, ref: int) -> Operation:
     return TaskCancel(session=fields.text("sessionId"), task=fields.text("id"))
 
 
-def _task_get(fields: Fields, sides: _Sides, ref: int) -> Operation:
+def _task_get(fields: Fields, ref: int) -> Operation:
     return TaskGet(session=fields.text("sessionId"), task=fields.text("id"))
 
 
-def _message_send(fields: Fields, sides: _Sides, ref: int) -> Operation:
+def _message_send(fields: Fields, ref: int) -> Operation:
     return MessageSend(message=_message(fields))
 
 
-def _notify_register(fields: Fields, sides: _Sides, ref: int) -> Operation:
+def _notify_register(fields: Fields, ref: int) -> Operation:
     address = fields.address("address")
     if not address:
         raise invalid("a frame: address is empty")
@@ -229,13 +222,13 @@ def _notify_register(fields: Fields, sides: _Sides, ref: int) -> Operation:
     )
 
 
-def _notify_unregister(fields: Fields, sides: _Sides, ref: int) -> Operation:
+def _notify_unregister(fields: Fields, ref: int) -> Operation:
     return NotifyUnregister(
         session=fields.text("sessionId"), task=fields.optional_text("taskId")
     )
 
 
-def _ack(fields: Fields, sides: _Sides, ref: int) -> Operation:
+def _ack(fields: Fields, ref: int) -> Operation:
     task = fields.take("task")
     found = None if task is None else _as_state(_task(_inner(fields, task, "a task")))
     return Acknowledgement(
@@ -243,7 +236,7 @@ def _ack(fields: Fields, sides: _Sides, ref: int) -> Operation:
     )
 
 
-def _error(fields: Fields, sides: _Sides, ref: int) -> Operation:
+def _error(fields: Fields, ref: int) -> Operation:
     return RefusedOperation(
         session=fields.optional_text("sessionId"),
         ref=ref,
@@ -252,7 +245,7 @@ def _error(fields: Fields, sides: _Sides, ref: int) -> Operation:
     )
 
 
-_READERS: Final[dict[str, Callable[[Fields, _Sides, int], Operation]]] = {
+_READERS: Final[dict[str, Callable[[Fields, int], Operation]]] = {
     GbzOperation.SESSION_OPEN: _session_open,
     GbzOperation.SESSION_UPDATE: _session_update,
     GbzOperation.SESSION_CLOSE: _session_close,

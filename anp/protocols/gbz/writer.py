@@ -36,7 +36,11 @@ from anp.protocols.timestamps import write_timestamp
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
-__all__ = ["write_data", "write_frame"]
+__all__ = ["GbzTooLarge", "write_data", "write_frame"]
+
+
+class GbzTooLarge(JsonError):
+    """A frame of ours would be over the limit."""
 
 
 def write_frame(operation: Operation, ref: int, *, max_size: int) -> bytes:
@@ -47,7 +51,8 @@ def write_frame(operation: Operation, ref: int, *, max_size: int) -> bytes:
         max_size: Most bytes.
 
     Raises:
-        JsonError: It would be too large, or is nothing that a strict reader takes.
+        GbzTooLarge: It would have more.
+        JsonError: It is nothing that a strict reader takes.
     """
     op, value = _frame(operation)
     if isinstance(operation, Acknowledgement | RefusedOperation):
@@ -63,7 +68,7 @@ def write_frame(operation: Operation, ref: int, *, max_size: int) -> bytes:
     except (TypeError, ValueError, RecursionError) as exc:
         raise JsonError(f"cannot be written as JSON: {type(exc).__name__}") from None
     if len(data) > max_size:
-        raise JsonError(f"{len(data)} bytes, at most {max_size} are sent")
+        raise GbzTooLarge(f"{len(data)} bytes, at most {max_size} are sent")
     parse_json(data, max_size=max_size)
     return data
 

@@ -401,7 +401,7 @@ def test_what_depends_on_a_task_that_failed_never_begins(end: TaskState) -> None
     alice, bob = pair()
     for name, needed in (("a", ()), ("b", ("a",)), ("c", ("b",))):
         made = task(name, depends_on=needed)
-        alice.do(lambda one, made=made: one.create(made, wall_now=NOW))
+        alice.store(alice.conversation.create(made, wall_now=NOW))
     pump(alice, bob)
     bob.do(lambda one: one.report("a", end, wall_now=NOW))
     pump(alice, bob)
@@ -446,7 +446,7 @@ def test_a_refused_task_is_rejected_for_its_requester() -> None:
     alice, bob = Side(ALICE), Side(BOB, limits)
     alice.begin()
     for name in ("a", "b"):
-        alice.do(lambda one, name=name: one.create(task(name), wall_now=NOW))
+        alice.store(alice.conversation.create(task(name), wall_now=NOW))
     pump(alice, bob)
     found = alice.conversation.tasks["b"]
     assert (found.state, found.code) == (TaskState.REJECTED, InteractionFault.TOO_MANY)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anp.interaction.elements import Chunk, Message, TaskChange, TaskProgress
+from anp.interaction.elements import Chunk, Message, Task, TaskChange, TaskProgress
 from anp.interaction.errors import InteractionError
 from anp.interaction.operations import Acknowledgement, Send
 from anp.interaction.states import (
@@ -31,11 +32,20 @@ from tests.clauses import clause
 STATES = ["accepted", "working", "x-input-required", "x-auth-required", *TERMINAL]
 
 
+Carry = Callable[[Send], Send]
+"The way of an operation over the link, such as to bytes and back."
+
+
+def _as_it_is(send: Send) -> Send:
+    return send
+
+
 class Walk:
     """Two sides, the link between them, and what was acknowledged or started."""
 
-    def __init__(self, choose: random.Random) -> None:
+    def __init__(self, choose: random.Random, carry: Carry = _as_it_is) -> None:
         self.choose = choose
+        self.carry = carry
         self.alice, self.bob = Side(ALICE), Side(BOB)
         self.under_way: list[tuple[Side, Side, Send]] = []
         self.count = 0
@@ -70,7 +80,7 @@ class Walk:
         if fate != "lose":
             if isinstance(send.operation, Acknowledgement):
                 self.acknowledged.add((receiver.own, send.operation.ref))
-            receiver.receive(send, sender.own)
+            receiver.receive(self.carry(send), sender.own)
             if receiver.machine is not None:
                 self.follow(receiver)
         self.collect()
@@ -126,11 +136,11 @@ class Walk:
                 again = side.conversation.operation_of(log[number - 1], peer)
                 side.outgoing.append(again)
             for name in step.ready:
-                if side.conversation.tasks[name].state == TaskState.HELD:
-                    side.do(
-                        lambda one, name=name: one.release(
-                            task(name), inputs=(), wall_now=side.wall
-                        )
+                conversation = side.conversation
+                if conversation.tasks[name].state == TaskState.HELD:
+                    made = task(name)
+                    side.store(
+                        conversation.release(made, inputs=(), wall_now=side.wall)
                     )
         side.steps.clear()
 
@@ -170,7 +180,6 @@ def _never(_: object) -> bool:
 def check_log(side: Side) -> None:
     """Check the numbers and every change of state in a log."""
     now: dict[str, str] = {}
-    asked: set[str] = set()
     for number, event in enumerate(side.log, start=1):
         assert event.number == number
         content = event.content
@@ -182,13 +191,9 @@ def check_log(side: Side) -> None:
                 content.state.startswith("x-") and "x-" in row
             ), f"{old} -> {content.state}"
             now[content.task] = content.state
-        elif hasattr(content, "executor"):
+        elif isinstance(content, Task):
             assert now.get(content.id) in (None, TaskState.HELD)
             now[content.id] = content.state
-        elif hasattr(content, "task") and not isinstance(
-            content, Message | TaskProgress
-        ):
-            asked.add(content.task)
     assert now == {name: one.state for name, one in side.conversation.tasks.items()}
 
 
@@ -200,9 +205,9 @@ def messages(side: Side, by: str) -> list[str]:
     )
 
 
-def walk(seed: int, steps: int) -> int:
+def walk(seed: int, steps: int, carry: Carry = _as_it_is) -> int:
     """Walk once; return the number of events."""
-    one = Walk(random.Random(seed))
+    one = Walk(random.Random(seed), carry)
     one.collect()
     for _ in range(steps):
         what = one.choose.random()
@@ -241,7 +246,7 @@ def walk(seed: int, steps: int) -> int:
     assert set(messages(bob, BOB)) >= set(messages(alice, BOB))
     for name, task_of_bob in bob.conversation.tasks.items():
         assert alice.conversation.tasks[name].state == task_of_bob.state
-    assert all(count == 1 for count in one.started.values())
+    assert all(count <= 1 for count in one.started.values())
     for name, task_of_alice in alice.conversation.tasks.items():
         if name not in bob.conversation.tasks:
             assert task_of_alice.state == TaskState.HELD or is_terminal(
