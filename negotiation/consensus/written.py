@@ -126,6 +126,10 @@ class Ask:
     timeout: float | None = None
     "Seconds in which the peer has to answer, in place of `WrittenLimits`."
 
+    reference: str | None = None
+    """What `reference` gave for it on an earlier channel, whose link was lost: nothing
+    is sent, and its answer is waited for."""
+
     to_all: bool = False
     "True when every member of the group is asked; the answers are then collected."
 
@@ -340,6 +344,10 @@ class WrittenProtocol(Protocol):
 
         Messages to send afterwards, if any, are the request of this call.
         """
+        ...
+
+    def reference(self, call_id: str) -> str | None:
+        """Return what tells the answer to a call apart from others, if it waits."""
         ...
 
     def abandon(self, call_id: str) -> None:

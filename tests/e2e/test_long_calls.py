@@ -19,9 +19,11 @@ from typing import Any
 import pytest
 
 from anp.errors import CallError, ErrorKind
+from anp.protocols.envelope import ENVELOPE_URI
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.calls.caller import CallRequest, CallResult, CallSign
 from anp.sidecar.home.home import Home
+from cache.records.peers import PeerState
 from negotiation.need import Need
 from tests.e2e.house import House, house_in
 from tests.e2e.proxy import Proxy
@@ -84,12 +86,19 @@ async def yard_in(folder: Path, **flags: Any) -> AsyncIterator[Yard]:
             yield Yard(house, proxy, notes)
 
 
+@pytest.mark.parametrize("protocol", [None, ENVELOPE_URI])
 async def test_a_long_call_over_a_link_that_is_cut_three_times_gets_its_answer(
-    tmp_path: Path,
+    tmp_path: Path, protocol: str | None
 ) -> None:
-    async with yard_in(tmp_path, call__max_timeout_unlisted=3_600.0) as yard:
+    flags = {
+        "call__max_timeout_unlisted": 3_600.0,
+        "consensus__use": protocol is not None,
+    }
+    async with yard_in(tmp_path, **flags) as yard:
         began = time.monotonic()
-        task = asyncio.create_task(yard.work(WORK, timeout=WORK + 60))
+        task = asyncio.create_task(
+            yard.work(WORK, timeout=WORK + 60, protocol=protocol)
+        )
         await until(lambda: bool(yard.noted("begun")))
         for _ in range(CUTS):
             await asyncio.sleep(WORK / (CUTS + 1))
@@ -97,6 +106,7 @@ async def test_a_long_call_over_a_link_that_is_cut_three_times_gets_its_answer(
         result = await task
         took = time.monotonic() - began
     assert result.output == {"text": f"worked for {WORK:g} s"}
+    assert result.uri == protocol
     # Once: what was fetched was not run again.
     assert len(yard.noted("begun")) == len(yard.noted("done")) == 1
     assert yard.steps.count("connected again") == CUTS
@@ -111,15 +121,16 @@ async def test_a_long_call_over_a_link_that_is_cut_three_times_gets_its_answer(
     )
 
 
+@pytest.mark.parametrize("protocol", [None, ENVELOPE_URI])
 async def test_a_call_that_is_cancelled_ends_the_tool_within_a_second(
-    tmp_path: Path,
+    tmp_path: Path, protocol: str | None
 ) -> None:
-    async with yard_in(tmp_path) as yard:
+    async with yard_in(tmp_path, consensus__use=protocol is not None) as yard:
         # The first call binds a channel, so that the rest are at the tool at once.
-        await yard.work(0.01)
+        await yard.work(0.01, protocol=protocol)
         late = []
         for count in range(1, 6):
-            task = asyncio.create_task(yard.work(30))
+            task = asyncio.create_task(yard.work(30, protocol=protocol))
             await until(lambda: len(yard.noted("begun")) > count)  # noqa: B023 - now
             await asyncio.sleep(random.uniform(0, 1.5))
             task.cancel()
@@ -161,3 +172,42 @@ async def test_a_timeout_over_our_own_limit_is_an_error(tmp_path: Path) -> None:
         limit = "3601 s is over the limit of 3600 s (call.max_timeout)"
         assert limit in caught.value.detail
         assert not yard.noted("begun")
+
+
+@pytest.mark.parametrize("protocol", [None, ENVELOPE_URI])
+async def test_a_call_that_is_cancelled_while_the_link_is_down_ends_the_tool(
+    tmp_path: Path, protocol: str | None
+) -> None:
+    async with yard_in(tmp_path, consensus__use=protocol is not None) as yard:
+        task = asyncio.create_task(yard.work(50, protocol=protocol))
+        await until(lambda: bool(yard.noted("begun")))
+        reached, yard.proxy.target = yard.proxy.target, "ws://127.0.0.1:9/"
+        yard.proxy.cut()
+        await until(lambda: any("is fetched" in step for step in yard.steps))
+        await asyncio.sleep(0.3)
+        task.cancel()
+        await asyncio.wait([task])
+        assert not yard.noted("cancelled")
+        yard.proxy.target = reached
+        at = time.time()
+        await until(lambda: bool(yard.noted("cancelled")))
+        # As soon as the next try comes through.
+        assert yard.noted("cancelled")[0] - at < 6
+
+
+async def test_a_call_without_a_link_ends_when_its_peer_is_blocked(
+    tmp_path: Path,
+) -> None:
+    async with yard_in(tmp_path) as yard:
+        task = asyncio.create_task(yard.work(50))
+        await until(lambda: bool(yard.noted("begun")))
+        yard.proxy.target = "ws://127.0.0.1:9/"
+        yard.proxy.cut()
+        provider = yard.house.provider
+        await until(lambda: provider.links.open_links == 0)
+        assert not yard.noted("cancelled")
+        await provider.policy.rule(yard.house.caller.did, PeerState.BLOCKED)
+        await provider.enforcer.recheck()
+        await until(lambda: bool(yard.noted("cancelled")))
+        task.cancel()
+        await asyncio.wait([task])

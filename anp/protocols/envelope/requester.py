@@ -96,6 +96,9 @@ class EnvelopeRequester(Side):
                 call, Refusal.TOO_LARGE, f"an action has 1 to {MAX_NAME} characters"
             )
             return
+        if call.reference is not None:
+            self._wait(call, call.reference, now)
+            return
         try:
             self._send(
                 RequestPayload(call.action, call.arguments),
@@ -108,15 +111,24 @@ class EnvelopeRequester(Side):
         except JsonError as exc:
             self._refused(call, Refusal.NOT_JSON, str(exc))
         else:
-            silent, total = self._limits.answer_timeout, self._limits.total_timeout
-            if call.timeout is not None:
-                silent = total = call.timeout
-            self._waiting[self._last_id] = _Waiting(
-                call,
-                silent_until=now + silent,
-                # A request to all stays open for its whole time (ENV-Q6).
-                ends_at=now + (silent if call.to_all else total),
-            )
+            self._wait(call, self._last_id, now)
+
+    def _wait(self, call: Ask, message_id: str, now: float) -> None:
+        """Wait for the answer to a message of ours."""
+        silent, total = self._limits.answer_timeout, self._limits.total_timeout
+        if call.timeout is not None:
+            silent = total = call.timeout
+        self._waiting[message_id] = _Waiting(
+            call,
+            silent_until=now + silent,
+            # A request to all stays open for its whole time (ENV-Q6).
+            ends_at=now + (silent if call.to_all else total),
+        )
+
+    def reference(self, call_id: str) -> str | None:
+        """See `WrittenProtocol`; it is the id of the request's message."""
+        found = self._waiting.items()
+        return next((key for key, one in found if one.call.call_id == call_id), None)
 
     def abandon(self, call_id: str) -> None:
         """See `WrittenProtocol`."""

@@ -19,7 +19,7 @@ from anp.sidecar.bound.base import MAX_REPAIRS, BoundChannel, BoundParts
 from anp.sidecar.bound.cases import RequesterCases
 from anp.sidecar.bound.dialogue import ReportEnd
 from anp.sidecar.bound.exchanges import Exchange
-from anp.sidecar.bound.work import CallTerms, send_signal, works
+from anp.sidecar.bound.work import LOST_FOR_GOOD, CallTerms, CutOff, send_signal, works
 from anp.sidecar.halves.protocol import Answer, Protocol
 from anp.wire.frames import ProtocolType
 from cache.records.records import AgreementRecord, HalfRecord
@@ -31,7 +31,7 @@ from negotiation.messages import CallSignal, SignalKind
 from negotiation.mind import Demand
 from negotiation.need import Role
 
-__all__ = ["BoundRequester", "CutOff", "RequesterParts"]
+__all__ = ["BoundRequester", "RequesterParts"]
 
 logger = logging.getLogger(__name__)
 
@@ -45,14 +45,6 @@ class RequesterParts:
 
     call_timeout: float
     "Seconds to wait for an answer, for a call that was given no deadline."
-
-
-class CutOff(CallError):
-    """The link of a call was lost; its answer may be fetched over the next one."""
-
-    def __init__(self, error: CallError, exchange: Exchange) -> None:
-        super().__init__(error.kind, error.detail, may_have_run=True)
-        self.exchange = exchange
 
 
 @dataclass(slots=True)
@@ -157,18 +149,28 @@ class BoundRequester(BoundChannel):
         )
         return await self._exchange(exchange, terms or CallTerms(), self._send_request)
 
-    async def fetch(self, exchange: Exchange, terms: CallTerms) -> Answer:
-        """Return the answer of a call whose link was lost.
+    async def fetch(self, cut: CutOff, terms: CallTerms) -> Answer:
+        """Return the answer of a call that was cut off.
 
         Args:
-            exchange: The call; it was sent on an earlier channel of this agreement.
+            cut: The end of an earlier channel of this agreement.
 
         Raises:
             ChannelClosed: The peer was not asked.
             CutOff: The link was lost again.
             CallError: As `exchange`; also when the peer has nothing for it.
         """
-        return await self._exchange(exchange, terms, self._send_fetch)
+        assert isinstance(cut.call, Exchange)
+        return await self._exchange(cut.call, terms, self._send_fetch)
+
+    async def forget(self, cut: CutOff) -> None:
+        """Tell the peer that nobody waits for a call that was cut off.
+
+        Raises:
+            ChannelClosed: Nothing was sent.
+        """
+        assert isinstance(cut.call, Exchange)
+        await send_signal(self.channel, cut.call.request_id, SignalKind.CANCEL)
 
     async def _exchange(
         self, exchange: Exchange, terms: CallTerms, send: _Send
@@ -260,9 +262,8 @@ class BoundRequester(BoundChannel):
             case SignalKind.WORKING | SignalKind.PROGRESS:
                 waiting.terms.sign(signal)
             case SignalKind.FETCH:
-                detail = "link_lost: the peer has no answer to the call any more"
-                error = CallError(ErrorKind.PEER_UNREACHABLE, detail, may_have_run=True)
-                _fail(waiting, error)
+                kind = ErrorKind.PEER_UNREACHABLE
+                _fail(waiting, CallError(kind, LOST_FOR_GOOD, may_have_run=True))
             case _:
                 pass
 

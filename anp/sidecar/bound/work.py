@@ -14,11 +14,12 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.link_core import FrameTooLarge
+from anp.errors import CallError
 from anp.identity.dids import canonical_did
 from anp.sidecar.attachments.attachment import Progress
 from anp.sidecar.bound.kept_answers import (
@@ -36,7 +37,10 @@ from sandbox.pool.shares import Rank, current_share
 
 __all__ = [
     "MAX_WORDS",
+    "LOST_FOR_GOOD",
+    "CallSign",
     "CallTerms",
+    "CutOff",
     "Refuser",
     "ServedCall",
     "ServedWork",
@@ -53,6 +57,9 @@ SIGN_EVERY: Final = 5.0
 PROGRESS_EVERY: Final = 0.25
 "Seconds between two reports of progress of one call, at least."
 
+SIGNS_APART: Final = 0.05
+"Seconds between two signs of one call that its caller learns of, at least."
+
 MAX_TOLD: Final = 64
 "Deadlines of one channel whose requests have not come yet."
 
@@ -64,6 +71,10 @@ KEPT_AFTER: Final = 10.0
 
 UNKNOWN: Final = {"state": "unknown"}
 "The answer to a `fetch` for which there is nothing."
+
+
+LOST_FOR_GOOD: Final = "link_lost: the peer has no answer to the call any more"
+"Our words for that answer, to our own caller."
 
 
 def works(channel: Channel) -> bool:
@@ -106,6 +117,46 @@ async def send_signal(
 # The requester's side.
 
 
+class CutOff(CallError):
+    """The link of a call was lost; its answer may be fetched over the next one.
+
+    Args:
+        error: The meaning of the loss, if it is not fetched.
+        call: The call, as the channel that asks for its answer has to know it.
+    """
+
+    def __init__(self, error: CallError, call: object) -> None:
+        super().__init__(error.kind, error.detail, may_have_run=True)
+        self.call = call
+
+
+@dataclass(frozen=True, slots=True)
+class CallSign:
+    """A sign of the peer's that it works on a call; hostile, as all that it says."""
+
+    ms: float
+    "Milliseconds since the call began."
+
+    progress: float | None = None
+    "Work that is done, in the tool's own unit."
+
+    total: float | None = None
+    "All the work in that unit."
+
+    message: str = ""
+    "The tool's words."
+
+    @property
+    def what(self) -> str:
+        """The sign in one line."""
+        if self.progress is None and not self.message:
+            return "the peer is at work"
+        numbers = "" if self.progress is None else f"{self.progress:g}"
+        if numbers and self.total is not None:
+            numbers += f" of {self.total:g}"
+        return ": ".join(one for one in (numbers, self.message) if one)
+
+
 @dataclass(slots=True)
 class CallTerms:
     """The time of one call of ours, and who learns how it goes."""
@@ -116,8 +167,13 @@ class CallTerms:
     given: bool = False
     "True if its caller gave the deadline, so that the peer has to be told."
 
-    on_sign: Callable[[CallSignal], None] | None = None
+    on_sign: Callable[[CallSign], None] | None = None
     "Told of each sign of work and of progress."
+
+    started: float = field(default_factory=time.monotonic)
+    "Time at which the call began, on the same clock."
+
+    _signed: float = -math.inf
 
     def remaining(self, default: float) -> float:
         """Return the seconds that are left; the first call starts the time.
@@ -131,9 +187,11 @@ class CallTerms:
         return max(0.0, self.until - now)
 
     def sign(self, signal: CallSignal) -> None:
-        """Pass on a sign of the peer's."""
-        if self.on_sign is not None:
-            self.on_sign(signal)
+        """Pass on a sign of the peer's, unless too many come."""
+        now = time.monotonic()
+        if self.on_sign is not None and now - self._signed >= SIGNS_APART:
+            self._signed = now
+            self.on_sign(_sign_of(signal, round((now - self.started) * 1000, 1)))
 
 
 # The provider's side.
@@ -379,3 +437,24 @@ def _rendered(progress: Progress) -> dict[str, Any]:
 async def _quietly(work: Awaitable[None]) -> None:
     with contextlib.suppress(ChannelClosed):
         await work
+
+
+def _sign_of(signal: CallSignal, ms: float) -> CallSign:
+    """Return a peer's signal as a sign, without what is not as it should be."""
+    data = signal.data or {}
+    message = data.get("message")
+    return CallSign(
+        ms,
+        _number(data.get("progress")),
+        _number(data.get("total")),
+        message[:MAX_WORDS] if isinstance(message, str) else "",
+    )
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None

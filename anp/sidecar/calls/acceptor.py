@@ -94,6 +94,7 @@ class Acceptor:
         self.negotiations = NegotiationPlaces(policy.is_listed)
         "The places of the negotiations that peers begin."
         self._served: dict[Channel, BoundProvider] = {}
+        self._written_served: dict[Channel, WrittenProvider] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._outliving: set[asyncio.Task[None]] = set()
         "Each works on the calls of a channel whose link is lost."
@@ -159,7 +160,7 @@ class Acceptor:
 
     def _outlives(self, channel: Channel) -> bool:
         """Return whether calls go on although the link of their channel is lost."""
-        served = self._served.get(channel)
+        served = self._served.get(channel) or self._written_served.get(channel)
         ended = channel.ended
         if served is None or ended is None or not ended.link_lost:
             return False
@@ -335,7 +336,11 @@ class Acceptor:
             offered=partial(self._gate.offered, WayIn.ENVELOPE, peer),
             work=self._parts.work,
         )
-        await served.run()
+        self._written_served[channel] = served
+        try:
+            await served.run()
+        finally:
+            del self._written_served[channel]
 
     async def _half_for(self, digest: str, peer: str | None) -> HalfRecord | None:
         """Return the half that can serve `digest` to `peer` now, or None.

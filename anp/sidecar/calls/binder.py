@@ -358,32 +358,6 @@ class Binder:
         channel.in_use = lambda: True
         return bound
 
-    async def reopen(
-        self, target: LinkTarget, lost: BoundRequester, demand: Demand
-    ) -> BoundRequester:
-        """Return an open channel of the agreement of one whose link was lost.
-
-        Raises:
-            CallError: `peer_unreachable`; `negotiation_rejected`, the peer does not
-                serve the agreement any more.
-        """
-        agreement = lost.agreement
-        key = target.did, f"reopen {agreement.hash}"
-        lock = self._locks.setdefault(key, asyncio.Lock())
-        async with lock:
-            known = self.requesters.live(agreement, target.did)
-            if known is not None:
-                return known
-            channel = await self.requesters.open(target, agreement.hash)
-            if channel.peer_meta.used_protocol_hash != agreement.hash:
-                await channel.close("only that protocol is wanted")
-                raise CallError(
-                    ErrorKind.NEGOTIATION_REJECTED, "the peer declines the protocol now"
-                )
-            return self.requesters.start(
-                channel, lost.protocol, lost.half, agreement, demand
-            )
-
     async def ask(self, target: LinkTarget, question: str) -> str:
         """Ask a peer about protocols in words, and return its answer (ANP-66).
 

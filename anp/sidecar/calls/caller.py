@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +16,8 @@ from anp.channel.channel import ChannelClosed
 from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.rulings import is_pending, peer_pending
-from anp.sidecar.bound.requester import BoundRequester, CutOff
-from anp.sidecar.bound.work import MAX_WORDS, CallTerms, works
+from anp.sidecar.bound.requester import BoundRequester
+from anp.sidecar.bound.work import CallSign, CallTerms, works
 from anp.sidecar.calls.binder import Binder
 from anp.sidecar.calls.prepared import BoundRequest, Outdated, Prepared
 from anp.sidecar.consensus.written import NotServed
@@ -32,7 +31,6 @@ from cache.errors import CacheError
 from cache.records.records import Count, Hash
 from cache.store import Store
 from negotiation.errors import NegotiationError
-from negotiation.messages import CallSignal
 from negotiation.mind import Demand, Validator
 from negotiation.natural import render_natural_request
 from negotiation.need import Need, need_key
@@ -45,9 +43,6 @@ GRACE = 5.0
 
 SOURCES = ("agreement", "published", "consensus", "negotiated", "natural_language")
 "The ways by which a call can come to its protocol."
-
-MAX_FETCH_WAIT = 5.0
-"Longest wait between two tries to reach a peer whose link was lost, in seconds."
 
 MAX_ROUTES = 1_024
 "Ways of calls that are remembered; the one not used for longest goes."
@@ -64,33 +59,6 @@ class Mode(StrEnum):
 
     NATURAL_LANGUAGE = "natural-language"
     "In words, without a protocol (ANP-72)."
-
-
-@dataclass(frozen=True, slots=True)
-class CallSign:
-    """A sign of the peer's that it works on a call; hostile, as all that it says."""
-
-    ms: float
-    "Milliseconds since the call began."
-
-    progress: float | None = None
-    "Work that is done, in the tool's own unit."
-
-    total: float | None = None
-    "All the work in that unit."
-
-    message: str = ""
-    "The tool's words."
-
-    @property
-    def what(self) -> str:
-        """The sign in one line."""
-        if self.progress is None and not self.message:
-            return "the peer is at work"
-        numbers = "" if self.progress is None else f"{self.progress:g}"
-        if numbers and self.total is not None:
-            numbers += f" of {self.total:g}"
-        return ": ".join(one for one in (numbers, self.message) if one)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,22 +304,16 @@ class Caller:
         Raises:
             CallError: `usage`, it is given more than the owner allows.
         """
-        heard = request.on_sign
-
-        def on_sign(signal: CallSignal) -> None:
-            if heard is not None:
-                ms = round((time.monotonic() - started) * 1000, 1)
-                heard(_sign_of(signal, ms))
-
+        terms = CallTerms(started=started, on_sign=request.on_sign)
         if request.timeout is None:
-            return CallTerms(on_sign=on_sign)
+            return terms
         most = self._times.of_ours(request.peer, target.did)
         if request.timeout > most.seconds:
             raise CallError(
                 ErrorKind.USAGE,
                 f"a timeout of {request.timeout:g} s is over the limit of {most}",
             )
-        return CallTerms(started + request.timeout, given=True, on_sign=on_sign)
+        return replace(terms, until=started + request.timeout, given=True)
 
     async def _through_protocol(
         self, request: CallRequest, started: float, mark: Callable[[str], None]
@@ -487,7 +449,9 @@ class Caller:
                 try:
                     if terms.given and not works(prepared.channel):
                         mark("the peer does not learn the timeout: no `work` there")
-                    answer = await self._answer(prepared, target, demand, terms, mark)
+                    answer = await prepared.answer(
+                        self._binder.requesters, target, demand, terms, mark
+                    )
                 except CacheError as exc:
                     raise CallError(
                         ErrorKind.LOCAL_RESOURCE, str(exc), may_have_run=True
@@ -529,60 +493,6 @@ class Caller:
             if outdated and outdated.may_have_run and not prepared.repeatable:
                 raise outdated
 
-    async def _answer(
-        self,
-        prepared: Prepared,
-        target: LinkTarget,
-        demand: Demand,
-        terms: CallTerms,
-        mark: Callable[[str], None],
-    ) -> Answer:
-        """Send a request and return its answer, over several links if it must be."""
-        try:
-            return await prepared.send(terms)
-        except CutOff as exc:
-            cut = exc
-        assert isinstance(prepared, BoundRequest), "only it is ever cut off"
-        waits = 0
-        while True:
-            mark(f"{cut.detail}; the answer is fetched")
-            try:
-                bound = await self._reopened(prepared, target, demand, cut, terms)
-                prepared.continued(bound)
-                mark("connected again")
-                return await bound.fetch(cut.exchange, terms)
-            except CutOff as exc:
-                cut = exc
-            except ChannelClosed:
-                # Lost before the peer was asked.
-                waits += 1
-                await asyncio.sleep(_wait_of(waits))
-
-    async def _reopened(
-        self,
-        prepared: BoundRequest,
-        target: LinkTarget,
-        demand: Demand,
-        cut: CutOff,
-        terms: CallTerms,
-    ) -> BoundRequester:
-        """Return a channel over which an answer can be fetched.
-
-        Raises:
-            CutOff: There is none before the call's deadline, or never will be.
-        """
-        tries = 0
-        while True:
-            try:
-                return await self._binder.reopen(target, prepared.bound, demand)
-            except CallError as exc:
-                gone = exc.kind is not ErrorKind.PEER_UNREACHABLE
-                wait = _wait_of(tries)
-                if gone or terms.remaining(0.0) <= wait:
-                    raise CallError(cut.kind, cut.detail, may_have_run=True) from exc
-            tries += 1
-            await asyncio.sleep(wait)
-
     # Checks against the caller's own schemas.
 
     async def _check_need(self, need: Need, arguments: dict[str, Any]) -> None:
@@ -622,28 +532,3 @@ class Caller:
                 f"the result does not fit the need's schema: {'; '.join(findings)}",
                 may_have_run=True,
             )
-
-
-def _wait_of(tries: int) -> float:
-    return float(min(0.1 * 2**tries, MAX_FETCH_WAIT))
-
-
-def _sign_of(signal: CallSignal, ms: float) -> CallSign:
-    """Return a peer's signal as a sign, without what is not as it should be."""
-    data = signal.data or {}
-    message = data.get("message")
-    return CallSign(
-        ms,
-        _number(data.get("progress")),
-        _number(data.get("total")),
-        message[:MAX_WORDS] if isinstance(message, str) else "",
-    )
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
-        return None

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
+from anp.channel.channel import ChannelClosed
+from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.bound.requester import BoundRequester
-from anp.sidecar.bound.work import CallTerms
+from anp.sidecar.bound.work import CallTerms, CutOff
 from anp.sidecar.calls.candidates import WrittenCandidate
+from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.consensus.written import InputRefused, ResultUnfit, WrittenRequester
 from anp.sidecar.halves.protocol import Answer
 from anp.sidecar.minds.cost import NO_COST, Cost
 from cache.records.records import AgreementRecord
 from negotiation.mind import Demand
+from negotiation.need import Schema
 from negotiation.schema.plan import PlanError
 
 __all__ = ["BoundRequest", "Outdated", "Prepared", "WrittenRequest"]
+
+
+MAX_FETCH_WAIT = 5.0
+"Longest wait between two tries to reach a peer whose link was lost, in seconds."
+
+
+class _Call(Protocol):
+    """Calls a peer through a written protocol."""
+
+    async def __call__(self, *, output_schema: Schema | None = None) -> Answer: ...
 
 
 class Outdated(CallError):
@@ -72,6 +88,81 @@ class Prepared(ABC):
         """Full name of the capability that it calls, if the peer published that."""
         return None
 
+    async def answer(
+        self,
+        requesters: Requesters,
+        target: LinkTarget,
+        demand: Demand,
+        terms: CallTerms,
+        mark: Callable[[str], None],
+    ) -> Answer:
+        """Send the request and return its answer, over several links if it must be.
+
+        Raises:
+            ChannelClosed: Nothing was sent.
+            CallError: As `send`.
+        """
+        try:
+            return await self.send(terms)
+        except CutOff as exc:
+            cut = exc
+        tries = 0
+        try:
+            while True:
+                mark(f"{cut.detail}; the answer is fetched")
+                try:
+                    await self._reopen(requesters, target, demand, cut, terms)
+                    mark("connected again")
+                    return await self.fetch(cut, terms)
+                except CutOff as exc:
+                    cut = exc
+                except ChannelClosed:
+                    # Lost before the peer was asked.
+                    tries += 1
+                    await asyncio.sleep(_wait_of(tries))
+        except asyncio.CancelledError:
+            requesters.later(self._forsake(requesters, target, demand, cut, terms))
+            raise
+
+    async def _reopen(
+        self,
+        requesters: Requesters,
+        target: LinkTarget,
+        demand: Demand,
+        cut: CutOff,
+        terms: CallTerms,
+    ) -> None:
+        """Open a channel over which an answer can be fetched.
+
+        Raises:
+            CallError: There is none before the call's deadline, or never will be.
+        """
+        tries = 0
+        while True:
+            try:
+                await self.reopen(requesters, target, demand)
+                return
+            except CallError as exc:
+                gone = exc.kind is not ErrorKind.PEER_UNREACHABLE
+                wait = _wait_of(tries)
+                if gone or terms.remaining(0.0) <= wait:
+                    raise CallError(cut.kind, cut.detail, may_have_run=True) from exc
+            tries += 1
+            await asyncio.sleep(wait)
+
+    async def _forsake(
+        self,
+        requesters: Requesters,
+        target: LinkTarget,
+        demand: Demand,
+        cut: CutOff,
+        terms: CallTerms,
+    ) -> None:
+        """Tell the peer over its next link that nobody waits for the answer."""
+        with contextlib.suppress(CallError):
+            await self._reopen(requesters, target, demand, cut, terms)
+            await self.forget(cut)
+
     @abstractmethod
     async def send(self, terms: CallTerms) -> Answer:
         """Send the request and return its answer.
@@ -86,6 +177,34 @@ class Prepared(ABC):
             Outdated: The peer published other data than it takes or gives.
             CallError: Any other failure; see `may_have_run`.
         """
+
+    @abstractmethod
+    async def reopen(
+        self, requesters: Requesters, target: LinkTarget, demand: Demand
+    ) -> None:
+        """Go on with another channel of the same protocol, as after a lost link.
+
+        Raises:
+            CallError: `peer_unreachable`; `negotiation_rejected`, the peer does not
+                serve the protocol any more.
+        """
+
+    @abstractmethod
+    async def fetch(self, cut: CutOff, terms: CallTerms) -> Answer:
+        """Return the answer of this request, which was cut off; raises as `send`."""
+
+    @abstractmethod
+    async def forget(self, cut: CutOff) -> None:
+        """Tell the peer that nobody waits for the answer to this request.
+
+        Raises:
+            ChannelClosed: Nothing was sent.
+        """
+
+    def _continue(self, bound: BoundRequester | WrittenRequester) -> None:
+        self._cost = Prepared.take_cost(self)
+        self.channel = bound.channel
+        self._dialogue, self._counted = bound.dialogue, bound.dialogue.messages
 
     def take_cost(self) -> Cost:
         """Return the cost so far, repairs and questions meanwhile included."""
@@ -156,11 +275,20 @@ class BoundRequest(Prepared):
             self._message_id, self._data, self._arguments, terms
         )
 
-    def continued(self, bound: BoundRequester) -> None:
-        """Go on with another channel of the same agreement, as after a lost link."""
-        self._cost = self.take_cost()
-        self._bound, self.channel = bound, bound.channel
-        self._dialogue, self._counted = bound.dialogue, bound.dialogue.messages
+    async def reopen(
+        self, requesters: Requesters, target: LinkTarget, demand: Demand
+    ) -> None:
+        """See `Prepared.reopen`."""
+        self._bound = await requesters.reopen(target, self._bound, demand)
+        self._continue(self._bound)
+
+    async def fetch(self, cut: CutOff, terms: CallTerms) -> Answer:
+        """See `Prepared.fetch`."""
+        return await self._bound.fetch(cut, terms)
+
+    async def forget(self, cut: CutOff) -> None:
+        """See `Prepared.forget`."""
+        await self._bound.forget(cut)
 
     def take_cost(self) -> Cost:
         """See `Prepared`; of calls at once the first to end pays for the model."""
@@ -192,6 +320,7 @@ class WrittenRequest(Prepared):
             uri=candidate.uri,
         )
         self._bound = bound
+        self._code = candidate.entry.code
         self._action = candidate.action
         self._pick = pick = candidate.pick
         self._outdated = outdated
@@ -213,15 +342,38 @@ class WrittenRequest(Prepared):
 
     async def send(self, terms: CallTerms) -> Answer:
         """See `Prepared.send`."""
-        pick, call = self._pick, partial(self._bound.call, terms=terms)
+        return await self._settled(
+            partial(self._bound.call, self._action, self._arguments, terms=terms)
+        )
+
+    async def reopen(
+        self, requesters: Requesters, target: LinkTarget, demand: Demand
+    ) -> None:
+        """See `Prepared.reopen`."""
+        self._bound = await requesters.reopen_written(
+            target, self._bound.uri, self._code
+        )
+        self._continue(self._bound)
+
+    async def fetch(self, cut: CutOff, terms: CallTerms) -> Answer:
+        """See `Prepared.fetch`."""
+        return await self._settled(partial(self._bound.fetch, cut, terms))
+
+    async def forget(self, cut: CutOff) -> None:
+        """See `Prepared.forget`."""
+        await self._bound.forget(cut)
+
+    async def _settled(self, call: _Call) -> Answer:
+        """Return the answer in the terms of the need."""
+        pick = self._pick
         if pick is None:
-            answer = await call(self._action, self._arguments)
+            answer = await call()
             if answer.error is not None:
                 self._outdated()
             return answer
         schema = pick.capability.output_schema
         try:
-            answer = await call(self._action, self._arguments, output_schema=schema)
+            answer = await call(output_schema=schema)
             if answer.error is None:
                 return replace(answer, result=pick.result.apply(answer.result))
         except InputRefused as exc:
@@ -240,6 +392,10 @@ class WrittenRequest(Prepared):
         self._outdated()
         raised = Outdated if self.repeatable else CallError
         return raised(kind, detail, may_have_run=True)
+
+
+def _wait_of(tries: int) -> float:
+    return float(min(0.1 * 2**tries, MAX_FETCH_WAIT))
 
 
 def _object(value: object) -> dict[str, Any]:

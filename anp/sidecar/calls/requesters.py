@@ -166,6 +166,36 @@ class Requesters:
         meta = self._offer(digest, candidates=candidates)
         return await self._links.open_channel(target, meta)
 
+    async def reopen(
+        self, target: LinkTarget, lost: BoundRequester, demand: Demand
+    ) -> BoundRequester:
+        """Return an open channel of the agreement of one whose link was lost.
+
+        Raises:
+            CallError: `peer_unreachable`; `negotiation_rejected`, the peer does not
+                serve the agreement any more.
+        """
+        agreement = lost.agreement
+        async with self._opening.setdefault(target.did, asyncio.Lock()):
+            known = self.live(agreement, target.did)
+            if known is not None:
+                return known
+            channel = await self.open(target, agreement.hash)
+            await _check_binding(channel, agreement.hash)
+            return self.start(channel, lost.protocol, lost.half, agreement, demand)
+
+    async def reopen_written(
+        self, target: LinkTarget, uri: str, code: WrittenCode
+    ) -> WrittenRequester:
+        """Return an open channel of a protocol of the daemon's own; see `reopen`."""
+        async with self._opening.setdefault(target.did, asyncio.Lock()):
+            known = self.written(target.did, uri)
+            if known is not None:
+                return known
+            channel = await self.open(target, None, [uri])
+            await _check_binding(channel, uri)
+            return self.start_written(target.did, channel, uri, code)
+
     async def _make_room(self, did: str) -> None:
         """End idle channels to a peer without our extensions (DESIGN.md).
 
@@ -214,6 +244,10 @@ class Requesters:
             self._askers[target.did] = asker
             return asker
 
+    def later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something beside, as for a call that nobody waits for any more."""
+        self._end_soon(work)
+
     def _end_soon(self, ending: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(ending)
         self._retiring.add(task)
@@ -236,6 +270,20 @@ class Requesters:
 async def _end(bound: BoundRequester) -> None:
     await bound.wait_idle()
     await bound.channel.close("stale: another revision of our half is in use")
+
+
+async def _check_binding(channel: Channel, binding: str) -> None:
+    """Close a channel on which the peer did not confirm its one protocol.
+
+    Raises:
+        CallError: `negotiation_rejected`, it did not.
+    """
+    answer = channel.peer_meta
+    if binding not in {answer.used_protocol_hash, answer.selected_protocol}:
+        await channel.close("only that protocol is wanted")
+        raise CallError(
+            ErrorKind.NEGOTIATION_REJECTED, "the peer declines the protocol now"
+        )
 
 
 def _key(agreement: AgreementRecord) -> tuple[str, str, int]:

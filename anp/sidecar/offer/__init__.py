@@ -5,5 +5,5 @@
 * `capability_calls`: calls a capability for a peer, with every check before and after.
 * `gate`: decides about every call of a capability for a peer, whatever way it came.
 * `ways`: the ways by which a peer can reach a capability, with the rule of each; pure.
-* `call_times`: The time that a call may take, by the settings of the owner.
+* `call_times`: the time that a call may take, by the settings of the owner; pure.
 """

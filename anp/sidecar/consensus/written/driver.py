@@ -80,13 +80,18 @@ class Driver:
         self.feed(lambda now, wall_now: self._machine.start(now=now, wall_now=wall_now))
 
     def feed(
-        self, feed: Feed, *, announced: tuple[str, bytes] | None = None
+        self,
+        feed: Feed,
+        *,
+        announced: tuple[str, bytes | None] | None = None,
+        into: list[bytes] | None = None,
     ) -> asyncio.Future[None] | None:
         """Give the protocol one input, and carry out the consequences.
 
         Args:
             announced: Id of the envelope for the last message, and a meta message about
-                it that goes before.
+                it that goes before, or None.
+            into: Takes the messages as well, also when they cannot be sent any more.
 
         Returns:
             When its last message is sent, or None when there is none. `ChannelClosed`
@@ -98,9 +103,16 @@ class Driver:
         sent = None
         for data in self._machine.messages_to_send():
             sent = asyncio.get_running_loop().create_future()
+            if into is not None:
+                into.append(data)
+            if self._channel.ended is not None:
+                sent.set_exception(self._channel.ended)
+                # Not everybody waits for it.
+                sent.exception()
+                continue
             self._unsent.append(_Unsent(data, sent))
             self._wake.set()
-        if sent is not None and announced is not None:
+        if announced is not None and sent is not None and not sent.done():
             self._unsent[-1].message_id, self._unsent[-1].before = announced
         while (event := self._machine.next_event()) is not None:
             self._act(event)
@@ -140,6 +152,16 @@ class Driver:
         self._work.add(task)
         task.add_done_callback(self._work.discard)
         return task
+
+    @property
+    def working(self) -> bool:
+        """True while something is worked on."""
+        return bool(self._work)
+
+    async def wait_work(self) -> None:
+        """Wait until nothing is worked on."""
+        while self._work:
+            await asyncio.wait(self._work)
 
     async def close(self) -> None:
         """End everything; the channel has ended."""

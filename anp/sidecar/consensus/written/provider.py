@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived
 from anp.sidecar.attachments.attachment import report_progress
+from anp.sidecar.bound.kept_answers import KeptAnswer
 from anp.sidecar.bound.natural import Listener
 from anp.sidecar.bound.work import ServedCall, ServedWork, WorkDesk, works
 from anp.sidecar.consensus.written.base import WrittenChannel, WrittenParts
@@ -77,8 +79,11 @@ class WrittenProvider(WrittenChannel):
                 await self._take(event)
             while True:
                 await self._take(await self.channel.receive())
-        except ChannelClosed:
+        except ChannelClosed as exc:
             logger.debug("served channel ended peer=%s", self._peer)
+            if exc.link_lost and self._work is not None:
+                # The answers are fetched over the next link.
+                await self._driver.wait_work()
         except Exception:
             # A bug of ours costs this channel and nothing else.
             logger.exception("serving failed peer=%s", self._peer)
@@ -87,6 +92,11 @@ class WrittenProvider(WrittenChannel):
             if self._listener is not None:
                 await self._listener.close()
             await self._end()
+
+    @property
+    def working(self) -> bool:
+        """True while a request is being answered."""
+        return self._driver.working
 
     def update_offered(self) -> None:
         """Look again at what the peer may use, as when exposure has changed."""
@@ -141,19 +151,33 @@ class WrittenProvider(WrittenChannel):
             self._failed(event, CapabilityFailed("499", "the call was cancelled"))
             raise
         except CapabilityFailed as exc:
-            self._failed(event, exc)
+            await self._keep(call, self._failed(event, exc))
             return "application_error"
         except Exception:
             # A bug of ours or of an attachment must not leave the peer waiting.
             logger.exception("capability call failed peer=%s", self._peer)
-            self._failed(event, CapabilityFailed("500", "the call failed"))
+            failure = CapabilityFailed("500", "the call failed")
+            await self._keep(call, self._failed(event, failure))
             return "unexpected"
+        said: list[bytes] = []
         self._driver.feed(
             lambda now, wall_now: self._machine.capability_answered(
                 event.call_id, output, now=now, wall_now=wall_now
-            )
+            ),
+            into=said,
         )
+        await self._keep(call, said)
         return "ok"
+
+    async def _keep(self, call: ServedCall | None, said: list[bytes]) -> None:
+        """Keep an answer that was said; say it where the peer waits for it."""
+        if call is None or not said:
+            return
+        answer = KeptAnswer(said[-1])
+        route = await call.end(answer)
+        if route is not self._work:
+            with contextlib.suppress(ChannelClosed):
+                await route.give(call.name.message_id, answer)
 
     async def _output(self, event: CallCapability, call: ServedCall | None) -> Json:
         if event.name not in {capability.name for capability in self._offered()}:
@@ -169,7 +193,9 @@ class WrittenProvider(WrittenChannel):
         )
         return output
 
-    def _failed(self, event: CallCapability, failure: CapabilityFailed) -> None:
+    def _failed(self, event: CallCapability, failure: CapabilityFailed) -> list[bytes]:
+        """Tell of a failure; return what was said."""
+        said: list[bytes] = []
         self._driver.feed(
             lambda now, wall_now: self._machine.capability_failed(
                 event.call_id,
@@ -178,5 +204,7 @@ class WrittenProvider(WrittenChannel):
                 ran=failure.ran,
                 now=now,
                 wall_now=wall_now,
-            )
+            ),
+            into=said,
         )
+        return said

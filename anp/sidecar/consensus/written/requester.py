@@ -7,6 +7,7 @@ import contextlib
 import logging
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from anp.channel.channel import Channel, ChannelClosed, call_cut_off
@@ -14,7 +15,14 @@ from anp.errors import CallError, ErrorKind
 from anp.protocols.envelope.discovery import read_page
 from anp.protocols.envelope.messages import EnvelopeAction
 from anp.sidecar.agreement.rulings import peer_pending
-from anp.sidecar.bound.work import CallTerms, render_signal, send_signal, works
+from anp.sidecar.bound.work import (
+    LOST_FOR_GOOD,
+    CallTerms,
+    CutOff,
+    render_signal,
+    send_signal,
+    works,
+)
 from anp.sidecar.consensus.written.base import WrittenChannel, WrittenParts
 from anp.sidecar.halves.protocol import Answer
 from anp.wire.frames import ProtocolType
@@ -67,6 +75,29 @@ class ResultUnfit(CallError):
         super().__init__(ErrorKind.APPLICATION_ERROR, detail, may_have_run=True)
 
 
+@dataclass(slots=True)
+class _Request:
+    """A call of ours, which may be waited for on several channels in turn."""
+
+    action: str
+    arguments: dict[str, Any]
+
+    id: str = ""
+    "Id of the envelope that carried it, where signals are common."
+
+    reference: str | None = None
+    "The protocol's own name for it, once it was sent."
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A call in flight."""
+
+    answer: asyncio.Future[Answer]
+    request: _Request
+    terms: CallTerms
+
+
 class WrittenRequester(WrittenChannel):
     """A channel on which our agent calls a peer."""
 
@@ -86,10 +117,8 @@ class WrittenRequester(WrittenChannel):
         """
         super().__init__(channel, uri, code, Role.REQUESTER, parts)
         self._on_end = on_end
-        self._pending: dict[str, asyncio.Future[Answer]] = {}
+        self._pending: dict[str, _Waiting] = {}
         self._calls = 0
-        self._signalled: dict[str, CallTerms] = {}
-        "Calls in flight by the id of their envelope, where signals are common."
         if works(channel):
             self.dialogue.on_signal = self._heard
         self._driver.start()
@@ -113,7 +142,7 @@ class WrittenRequester(WrittenChannel):
     async def wait_idle(self) -> None:
         """Wait until every call in flight has ended, or the channel."""
         while self._pending and self.alive:
-            await asyncio.wait(list(self._pending.values()))
+            await asyncio.wait([one.answer for one in self._pending.values()])
 
     async def call(
         self,
@@ -138,7 +167,34 @@ class WrittenRequester(WrittenChannel):
                 `peer_unreachable`, `application_error` for an answer that breaks the
                 protocol or the schema; see `may_have_run`.
         """
-        answer = await self._ask(action, arguments, terms or CallTerms())
+        request = _Request(action, arguments)
+        answer = await self._ask(request, terms or CallTerms())
+        return await self._fitting(answer, output_schema)
+
+    async def fetch(
+        self, cut: CutOff, terms: CallTerms, *, output_schema: Schema | None = None
+    ) -> Answer:
+        """Return the answer of a call that was cut off; raises as `call`.
+
+        Args:
+            cut: The end of an earlier channel with this protocol.
+            output_schema: As `call` has it.
+        """
+        assert isinstance(cut.call, _Request)
+        answer = await self._ask(cut.call, terms)
+        return await self._fitting(answer, output_schema)
+
+    async def forget(self, cut: CutOff) -> None:
+        """Tell the peer that nobody waits for a call that was cut off.
+
+        Raises:
+            ChannelClosed: Nothing was sent.
+        """
+        assert isinstance(cut.call, _Request)
+        await send_signal(self.channel, cut.call.id, SignalKind.CANCEL)
+
+    async def _fitting(self, answer: Answer, output_schema: Schema | None) -> Answer:
+        """Return an answer that fits its schema."""
         if output_schema is not None and answer.error is None:
             findings = await self._parts.validator.validate(
                 output_schema, answer.result
@@ -178,44 +234,52 @@ class WrittenRequester(WrittenChannel):
                 break
         return entries[:MAX_LISTED]
 
-    async def _ask(
-        self, action: str, arguments: dict[str, Any], terms: CallTerms
-    ) -> Answer:
+    async def _ask(self, request: _Request, terms: CallTerms) -> Answer:
         self._check_open()
         self._calls += 1
         left = terms.remaining(self._parts.limits.answer_timeout)
         call = Ask(
             call_id=str(self._calls),
-            action=action,
-            arguments=arguments,
+            action=request.action,
+            arguments=request.arguments,
             timeout=left if terms.given else None,
+            reference=request.reference,
         )
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._pending[call.call_id] = answer
-        announced, request_id = None, secrets.token_hex(16)
-        if works(self.channel):
-            # Told always: without the id of its envelope no signal finds the call.
-            self._signalled[request_id] = terms
-            data = {"milliseconds": round(left * 1000)}
-            announced = request_id, render_signal(request_id, SignalKind.DEADLINE, data)
+        waiting = _Waiting(answer, request, terms)
+        self._pending[call.call_id] = waiting
         try:
-            sent = self._driver.feed(
-                lambda now, wall_now: self._machine.ask(
-                    call, now=now, wall_now=wall_now
-                ),
-                announced=announced,
-            )
-            if sent is not None:
-                await sent
+            await self._send(call, request, left)
             return await answer
         finally:
             self._pending.pop(call.call_id, None)
             self._driver.feed(lambda now, wall_now: self._machine.abandon(call.call_id))
-            known = self._signalled.pop(request_id, None)
             if answer.done() and not answer.cancelled():
                 answer.exception()
-            elif known is not None and self.alive:
-                self._driver.spawn(self._tell_cancel(request_id))
+            elif request.id and self.alive:
+                self._driver.spawn(self._tell_cancel(request.id))
+
+    async def _send(self, call: Ask, request: _Request, left: float) -> None:
+        """Send a request, or ask for the answer to one that was sent before."""
+        announced = None
+        known = request.id
+        if works(self.channel) and not known:
+            # Without the id of its envelope no signal would find the call.
+            request.id = secrets.token_hex(16)
+            deadline = None
+            if call.timeout is not None:
+                data = {"milliseconds": round(left * 1000)}
+                deadline = render_signal(request.id, SignalKind.DEADLINE, data)
+            announced = request.id, deadline
+        sent = self._driver.feed(
+            lambda now, wall_now: self._machine.ask(call, now=now, wall_now=wall_now),
+            announced=announced,
+        )
+        request.reference = self._machine.reference(call.call_id)
+        if sent is not None:
+            await sent
+        if known:
+            await send_signal(self.channel, known, SignalKind.FETCH)
 
     async def _tell_cancel(self, request_id: str) -> None:
         with contextlib.suppress(ChannelClosed):
@@ -223,16 +287,24 @@ class WrittenRequester(WrittenChannel):
 
     async def _heard(self, signal: CallSignal) -> None:
         """Take a signal of the peer's about a call of ours."""
-        terms = self._signalled.get(signal.message_id)
-        if terms is not None and signal.kind in {
-            SignalKind.WORKING,
-            SignalKind.PROGRESS,
-        }:
-            terms.sign(signal)
+        found = self._pending.values()
+        waiting = next((w for w in found if w.request.id == signal.message_id), None)
+        if waiting is None:
+            return
+        match signal.kind:
+            case SignalKind.WORKING | SignalKind.PROGRESS:
+                waiting.terms.sign(signal)
+            case SignalKind.FETCH:
+                kind = ErrorKind.PEER_UNREACHABLE
+                lost = CallError(kind, LOST_FOR_GOOD, may_have_run=True)
+                _fail(waiting.answer, lost)
+            case _:
+                pass
 
     async def _read(self) -> None:
         """Take in what the peer sends, until the channel ends."""
         error = call_cut_off(ChannelClosed("the channel was given up", by_peer=False))
+        lost = False
         try:
             while True:
                 event = await self.channel.receive()
@@ -246,24 +318,27 @@ class WrittenRequester(WrittenChannel):
         except ChannelClosed as exc:
             # A request that the peer proved not to have acted on may be sent again.
             error = exc if exc.unprocessed else call_cut_off(exc)
+            lost = exc.link_lost and not exc.unprocessed
         except Exception:
             # A bug of ours costs this channel and nothing else.
             logger.exception("session failed peer=%s", self._peer)
             self._driver.give_up()
         finally:
             await self._end()
-            for answer in list(self._pending.values()):
-                _fail(answer, error)
+            for one in list(self._pending.values()):
+                fetched = lost and one.request.id and one.request.reference
+                _fail(one.answer, CutOff(error, one.request) if fetched else error)
             self._on_end(self)
 
     def _act(self, event: WrittenEvent) -> None:
         match event:
             case CallAnswered(call_id, result, error):
-                answer = self._pending.get(call_id)
-                if answer is not None and not answer.done():
-                    answer.set_result(Answer(call_id, result, error))
+                one = self._pending.get(call_id)
+                if one is not None and not one.answer.done():
+                    one.answer.set_result(Answer(call_id, result, error))
             case CallRefused(call_id):
-                self._refused(self._pending.get(call_id), event)
+                one = self._pending.get(call_id)
+                self._refused(None if one is None else one.answer, event)
             case Progress(status=status):
                 logger.debug("peer at work peer=%s status=%r", self._peer, status[:200])
             case _:
