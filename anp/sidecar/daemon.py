@@ -91,6 +91,7 @@ class Daemon:
         self.enforcer = calls.enforcer
         self.peer_lists, self.candidates = calls.peer_lists, calls.candidates
         self.finder, self.caller = calls.finder, calls.caller
+        self.tasks = calls.tasks
         self.events = EventHub()
         keys = CallKeys(self.store, peers.key.derive(PURPOSE))
         self.calls = CallDesk(self.caller.call, self.events, keys=keys)
@@ -150,6 +151,8 @@ class Daemon:
             # Links first: their end may leave calls behind.
             stack.push_async_callback(self.provider.close)
             stack.push_async_callback(self.links.close)
+            stack.push_async_callback(self.tasks.close)
+            await self.tasks.resume()
             self.keep_links()
             tidying = asyncio.create_task(self.housekeeper.run())
             stack.callback(tidying.cancel)

@@ -71,6 +71,10 @@ class Requester(Protocol):
     def key(self) -> str:
         """Key of this start, by which an agent can drop a repeated one."""
 
+    @property
+    def was_told(self) -> bool:
+        """True when a part of the result was passed on before the answer."""
+
     async def update(self, parts: Sequence[Part]) -> None:
         """Pass on the next part of the result; return when there is room for more."""
 

@@ -112,7 +112,8 @@ class _Teller:
             return await asyncio.shield(answer)
         telling = asyncio.create_task(self._tell(self._notes))
         try:
-            await asyncio.wait({answer, telling}, return_when=FIRST_COMPLETED)
+            both: set[asyncio.Future[Any]] = {answer, telling}
+            await asyncio.wait(both, return_when=FIRST_COMPLETED)
             if answer.done() and answer.exception() is None:
                 await telling
             elif telling.done():

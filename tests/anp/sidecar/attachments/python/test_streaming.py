@@ -82,6 +82,10 @@ class Taker:
     gate: asyncio.Event | None = None
     key: str = "k1"
 
+    @property
+    def was_told(self) -> bool:
+        return bool(self.parts)
+
     async def update(self, parts: Sequence[Part]) -> None:
         if self.gate is not None:
             await self.gate.wait()
