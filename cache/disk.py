@@ -135,12 +135,14 @@ class PlainCache(diskcache.Cache):  # type: ignore[misc]  # diskcache has no typ
         limit: int = -1,
         descending: bool = False,
         after: str = "",
+        before: str = "",
     ) -> list[Row]:
         """See `Rows.rows`; SQLite's index finds the range, so no other row is read."""
         sql = _SELECT_DOWN if descending else _SELECT_UP
         low, high = _range(prefix)
         # The NUL character sorts first, so no key lies between `after` and this one.
         low = max(low, f"{after}\0") if after else low
+        high = min(high, before) if before else high
         found = self._sql(sql, (low, high, limit)).fetchall()
         return [self._row(*columns) for columns in found]
 

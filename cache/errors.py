@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "CacheError",
     "HashPrefixError",
+    "LogConflict",
     "RecordError",
     "StoreDamaged",
     "StoreFull",
@@ -30,6 +31,10 @@ class StoreDamaged(StoreUnavailable):
 
 class RecordError(CacheError):
     """A record is invalid; one that is read so counts as absent."""
+
+
+class LogConflict(CacheError):
+    """A log has changed since the caller read it; who reads it again may go on."""
 
 
 class HashPrefixError(CacheError):

@@ -69,11 +69,13 @@ class Rows(Protocol):
         limit: int = -1,
         descending: bool = False,
         after: str = "",
+        before: str = "",
     ) -> list[Row]:
         """Return rows whose key begins with `prefix`, in order of their keys.
 
         Args:
             after: Only rows whose key comes later than this one.
+            before: Only rows whose key comes earlier than this one.
         """
         ...
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from cache.parts.calls import CallStore
 from cache.parts.keys import KeyStore, end_all_keys
 from cache.parts.library import LibraryStore
+from cache.parts.logs import LogStore
 from cache.parts.negotiations import NegotiationStore
 from cache.parts.peers import PeerStore
 from cache.parts.shelf import StoreLimits
@@ -18,7 +19,15 @@ from cache.redis.server import RedisTimes
 __all__ = ["Store", "StoreLimits", "open_store"]
 
 
-class Store(LibraryStore, NegotiationStore, PeerStore, KeyStore, CallStore, UsageStore):
+class Store(
+    LibraryStore,
+    NegotiationStore,
+    PeerStore,
+    KeyStore,
+    CallStore,
+    UsageStore,
+    LogStore,
+):
     """All data that outlives a run of the daemon; see `StoreBase`."""
 
 

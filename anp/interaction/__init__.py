@@ -1,1 +1,12 @@
-"""Sessions, tasks, messages, groups and triggers, all pure; nothing is here yet."""
+"""Sessions, tasks and messages of agents, without any protocol and without I/O.
+
+* `elements`: the objects that agents exchange, and the events of a session's log.
+* `states`: the states of a task: one table of changes, and who may make them.
+* `errors`: the error that refuses an operation.
+* `stored`: the bytes in which events, heads and tasks are stored.
+* `chunks`: chunks of messages, cut and put together within limits.
+* `operations`: the operations by which two sides change a session, and their answers.
+* `record`: the state of a session on one side, made of its events.
+* `receiver`: the peer's operations: who may do what, and what follows.
+* `conversation`: the machine of one session on one side, with the agent's commands.
+"""

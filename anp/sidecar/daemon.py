@@ -102,6 +102,7 @@ class Daemon:
         self.enforcer = calls.enforcer
         self.peer_lists, self.candidates = calls.peer_lists, calls.candidates
         self.finder, self.caller = calls.finder, calls.caller
+        self.tasks = calls.tasks
         self.events = EventHub()
         keys = CallKeys(self.store, peers.key.derive(PURPOSE))
         self.calls = CallDesk(self.caller.call, self.events, keys=keys)
@@ -166,6 +167,8 @@ class Daemon:
             # Links first: their end may leave calls behind.
             stack.push_async_callback(self.provider.close)
             stack.push_async_callback(self.links.close)
+            stack.push_async_callback(self.tasks.close)
+            await self.tasks.resume()
             self.keep_links()
             for work in (self.housekeeper.run, self.call_log.run):
                 stack.callback(asyncio.create_task(work()).cancel)

@@ -64,6 +64,7 @@ from anp.sidecar.peers.web_identity import (
     make_resolver,
     server_tls,
 )
+from anp.sidecar.tasks.service import TaskService
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.usage import UseCounter
 from cache.parts.agreements import Imported
@@ -307,6 +308,8 @@ class CallParts:
     binder: Binder
     finder: PeerFinder
     caller: Caller
+    tasks: TaskService
+    "Tasks that last, in both directions."
 
 
 def make_calls(
@@ -431,6 +434,15 @@ def make_calls(
         uses=uses,
         store=store,
     )
+    tasks = TaskService(
+        store=store,
+        identities=peers.identities,
+        finder=finder,
+        requesters=binder.requesters,
+        capabilities=offer.capability_calls,
+        limits=written.limits,
+    )
+    acceptor.tasks = tasks.serve
     return CallParts(
-        links, enforcer, acceptor, peer_lists, candidates, binder, finder, caller
+        links, enforcer, acceptor, peer_lists, candidates, binder, finder, caller, tasks
     )

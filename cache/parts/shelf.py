@@ -12,6 +12,13 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 from cache.disk import LOCK_TIMEOUT, Database
 from cache.errors import RecordError
 from cache.records.calls import CallRecord
+from cache.records.logs import (
+    LogEventRecord,
+    LogItemRecord,
+    LogMarkRecord,
+    LogNameRecord,
+    LogRecord,
+)
 from cache.records.negotiations import (
     AnswerRecord,
     ModelCallRecord,
@@ -123,6 +130,16 @@ def key_of(record: Record) -> str:
             return f"key/{record.role}/{record.peer_did}/{record.id}"
         case CallRecord():
             return f"call/{record.id}"
+        case LogRecord():
+            return f"log/{record.id}"
+        case LogEventRecord():
+            return f"log_event/{record.log}/{record.number:012d}"
+        case LogItemRecord():
+            return f"log_item/{record.log}/{record.id}"
+        case LogMarkRecord():
+            return f"log_mark/{record.area}/{record.id}"
+        case LogNameRecord():
+            return f"log_name/{record.name}"
         case RevocationRecord():
             return f"revocation/{record.hash}/{record.peer_did or '-'}"
         case UsageRecord():
@@ -169,9 +186,14 @@ class Shelf:
         *,
         limit: int = -1,
         descending: bool = False,
+        before: str = "",
     ) -> list[R]:
-        """Return the valid ones of the first `limit` records below `prefix`."""
-        rows = cache.rows(prefix, limit=limit, descending=descending)
+        """Return the valid ones of the first `limit` records below `prefix`.
+
+        Args:
+            before: See `Rows.rows`.
+        """
+        rows = cache.rows(prefix, limit=limit, descending=descending, before=before)
         records = (self.open(kind, row) for row in rows)
         return [record for record in records if record is not None]
 

@@ -373,6 +373,24 @@ class _WireReader:
         self._remembered.note_range(prefix, keys)
         return keys
 
+    def page(
+        self, prefix: str, *, limit: int, descending: bool, after: str, before: str
+    ) -> list[str]:
+        """See `Reader.page`."""
+        if self._watching:
+            self._wire.watch(self._names.version(area_of(prefix)))
+        low, high = _range(prefix)
+        if after and after.encode() >= prefix.encode():
+            low = b"(" + after.encode()
+        if before:
+            high = b"(" + before.encode()
+        ends = (high, low) if descending else (low, high)
+        command = "ZREVRANGEBYLEX" if descending else "ZRANGEBYLEX"
+        found: list[bytes] = self._wire.call(
+            command, self._names.index, *ends, "LIMIT", 0, limit
+        )
+        return [name.decode("utf-8", "backslashreplace") for name in found]
+
     def sizes(self, keys: Sequence[str]) -> list[int]:
         """See `Reader.sizes`."""
         return self._wire.batch([("STRLEN", self._names.row(key)) for key in keys])

@@ -72,6 +72,12 @@ class Reader(Protocol):
         """Return the keys that begin with `prefix`, in order."""
         ...
 
+    def page(
+        self, prefix: str, *, limit: int, descending: bool, after: str, before: str
+    ) -> list[str]:
+        """Return at most `limit` of them, between `after` and `before`."""
+        ...
+
     def sizes(self, keys: Sequence[str]) -> list[int]:
         """Return the number of bytes under each key; 0 for each that is absent."""
         ...
@@ -136,20 +142,31 @@ class RedisRows:
         limit: int = -1,
         descending: bool = False,
         after: str = "",
+        before: str = "",
     ) -> list[Row]:
-        """See `Rows.rows`."""
-        every = self.keys(prefix, descending=descending)
-        keys = [key for key in every if key > after] if after else every
+        """See `Rows.rows`.
+
+        Of a page no more keys are read than it needs, except where whole ranges are
+        remembered for outages.
+        """
+        whole = limit < 0 or area_of(prefix) in AREAS
+        every = self.keys(prefix, descending=descending) if whole else []
+        left = [key for key in every if _is_between(key, after, before)]
         found: list[Row] = []
-        for start in range(0, len(keys), _CHUNK):
-            part = keys[start : start + _CHUNK]
-            for key, data in zip(part, self._fetch(part), strict=True):
+        while len(found) != limit:
+            wanted = _CHUNK if limit < 0 else min(_CHUNK, limit - len(found))
+            if whole:
+                keys, left = left[:wanted], left[wanted:]
+            else:
+                keys = self._page(prefix, wanted, descending, after, before)
+            for key, data in zip(keys, self._fetch(keys), strict=True):
                 if data is None:
                     self._drop_dangling(key)
-                elif len(found) != limit:
+                else:
                     found.append(_row(key, data))
-            if len(found) == limit:
+            if len(keys) < wanted:
                 break
+            after, before = (after, keys[-1]) if descending else (keys[-1], before)
         return found
 
     def keys(self, prefix: str, *, descending: bool = False) -> list[str]:
@@ -204,6 +221,23 @@ class RedisRows:
         areas = sorted({area_of(key) for key in self._written})
         return commands + [("INCR", names.version(area)) for area in areas]
 
+    def _page(
+        self, prefix: str, limit: int, descending: bool, after: str, before: str
+    ) -> list[str]:
+        """Return the first keys of a range, with what the transaction changed."""
+        changed = {key for key in self._written if key.startswith(prefix)}
+        # So many may be deleted that the page needs others in their place.
+        keys = self._reader.page(
+            prefix,
+            limit=limit + len(changed),
+            descending=descending,
+            after=after,
+            before=before,
+        )
+        there = {key for key in changed if self._written[key] is not None}
+        within = {key for key in there if _is_between(key, after, before)}
+        return sorted({*keys} - changed | within, reverse=descending)[:limit]
+
     def _stored(self, key: str) -> bytes | None:
         if key in self._written:
             written = self._written[key]
@@ -218,6 +252,10 @@ class RedisRows:
     def _drop_dangling(self, key: str) -> None:
         """Remove a key from the index after its row expired."""
         self._written[key] = None
+
+
+def _is_between(key: str, after: str, before: str) -> bool:
+    return key > after and (not before or key < before)
 
 
 def _row(key: str, data: bytes) -> Row:
@@ -343,6 +381,13 @@ class RememberedReader:
             return self._remembered.range(prefix)
         except KeyError:
             raise self._away from None
+
+    def page(
+        self, prefix: str, *, limit: int, descending: bool, after: str, before: str
+    ) -> list[str]:
+        """See `Reader.page`."""
+        found = [key for key in self.keys(prefix) if _is_between(key, after, before)]
+        return (found[::-1] if descending else found)[:limit]
 
     def sizes(self, keys: Sequence[str]) -> list[int]:
         """See `Reader.sizes`."""

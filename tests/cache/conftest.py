@@ -24,6 +24,7 @@ BOTH = {
     "test_peers",
     "test_imports",
     "test_keys",
+    "test_logs",
     "test_usage",
     "test_negotiations",
     "test_store",

@@ -5,6 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cache.records.calls import CallRecord
+from cache.records.logs import (
+    LogEventRecord,
+    LogItemRecord,
+    LogMarkRecord,
+    LogNameRecord,
+    LogRecord,
+)
 from cache.records.negotiations import (
     AnswerRecord,
     ModelCallRecord,
@@ -169,11 +176,31 @@ CALL = CallRecord(
     repeatable=False,
     sealed="c2VhbGVk",
 )
+LOG = LogRecord(
+    id="0a",
+    created=1000.0,
+    updated=1001.0,
+    first=1,
+    last=2,
+    size=10,
+    open=True,
+    busy=False,
+    sealed="c2VhbGVk",
+    names=("b" * 64,),
+)
+LOG_RECORDS = (
+    LOG,
+    LogEventRecord("0a", 1, 1000.0, "c2VhbGVk"),
+    LogItemRecord("0a", "0b", 1000.0, True, "c2VhbGVk", ("c" * 64,)),
+    LogMarkRecord("open", "0b", "0a"),
+    LogNameRecord("b" * 64, "0a"),
+)
 RECORDS = (
     *(DOCUMENT, HALF, AGREEMENT, NEGOTIATION, STANDING),
     *(PROVIDER_HALF, PROVIDER_AGREEMENT),
     *(KNOWN_PEER, ALIAS, PIN, ADDRESS, DID_KEYS, NAME, RulingRecord(900.0)),
     *(SPEND, MODEL_CALL, ANSWER, KEY, REVOCATION, USAGE, CALL),
+    *LOG_RECORDS,
 )
 
 

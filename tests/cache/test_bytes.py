@@ -40,6 +40,11 @@ class Held:
     def keys(self, prefix: str) -> list[str]:
         return sorted(key for key in self._rows if key.startswith(prefix))
 
+    def page(
+        self, prefix: str, *, limit: int, descending: bool, after: str, before: str
+    ) -> list[str]:
+        raise NotImplementedError
+
     def sizes(self, keys: Sequence[str]) -> list[int]:
         return [len(self._rows[key]) for key in keys]
 

@@ -12,6 +12,8 @@
 * `python`: the owner's Python functions.
 * `tool_errors`: The code and the words of an error that a tool gave, wherever it put
   them.
+* `requester`: The requester of a call at work, as the attachment sees it before its
+  answer.
 """
 
 from anp.sidecar.attachments.attachment import (

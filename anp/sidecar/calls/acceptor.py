@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -14,6 +14,7 @@ from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived, NeedHelloAnswer
 from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from anp.identity.dids import canonical_did
+from anp.protocols.gbz import GBZ_URI
 from anp.sidecar.agreement.agreement import Agreer
 from anp.sidecar.bound.natural import Listener, Spokesman
 from anp.sidecar.bound.provider import BoundProvider, ProviderParts
@@ -105,6 +106,8 @@ class Acceptor:
         self._outliving: set[asyncio.Task[None]] = set()
         "Each works on the calls of a channel whose link is lost."
         self._enforcer = enforcer
+        self.tasks: Callable[[Channel], Awaitable[None]] | None = None
+        "Serves the channels that carry tasks."
         consensus.wire(self._half_for)
 
     async def answer_hello(self, hello: NeedHelloAnswer) -> MetaProtocol:
@@ -346,6 +349,9 @@ class Acceptor:
         logger.info(
             "protocol selected uri=%s peer=%s", entry.protocol.uri, channel.peer_did
         )
+        if entry.protocol.uri == GBZ_URI and self.tasks is not None:
+            await self.tasks(channel)
+            return
         served = WrittenProvider(
             channel,
             entry.protocol.uri,

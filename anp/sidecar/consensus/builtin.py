@@ -10,6 +10,7 @@ from anp.protocols.envelope import (
     EnvelopeCode,
     envelope_document,
 )
+from anp.protocols.gbz import GBZ_URI, GBZ_VERSION, GbzCode, gbz_document
 from anp.sidecar.consensus.registry import WrittenEntry
 from negotiation.consensus.registry import CodeKind, ConsensusProtocol
 
@@ -20,21 +21,38 @@ ENVELOPE_SUMMARY: Final = (
 )
 
 
+GBZ_SUMMARY: Final = "Sessions, tasks and messages of GB/Z 185.6, point to point."
+
+
 def written_protocols(*, envelope: bool) -> list[WrittenEntry]:
     """Return the protocols whose code is part of the daemon.
 
     Args:
         envelope: True when the owner wants the message envelope.
     """
-    if not envelope:
-        return []
-    protocol = ConsensusProtocol(
-        ENVELOPE_URI,
-        ENVELOPE_VERSION,
-        envelope_document(),
-        CodeKind.WRITTEN,
-        ENVELOPE_SUMMARY,
-        published=True,
-        generic=True,
-    )
-    return [WrittenEntry(protocol, EnvelopeCode())]
+    found = [
+        WrittenEntry(
+            ConsensusProtocol(
+                GBZ_URI,
+                GBZ_VERSION,
+                gbz_document(),
+                CodeKind.WRITTEN,
+                GBZ_SUMMARY,
+                published=True,
+                generic=False,
+            ),
+            GbzCode(),
+        )
+    ]
+    if envelope:
+        protocol = ConsensusProtocol(
+            ENVELOPE_URI,
+            ENVELOPE_VERSION,
+            envelope_document(),
+            CodeKind.WRITTEN,
+            ENVELOPE_SUMMARY,
+            published=True,
+            generic=True,
+        )
+        found.append(WrittenEntry(protocol, EnvelopeCode()))
+    return found

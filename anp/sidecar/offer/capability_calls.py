@@ -7,11 +7,12 @@ import contextlib
 import json
 import logging
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from anp.errors import ErrorKind
 from anp.sidecar.attachments import AttachmentError, ToolError
+from anp.sidecar.attachments.requester import current_requester
 from anp.sidecar.offer.call_times import CallTimes, TimeLimit
 from anp.sidecar.offer.exposure import misfit
 from anp.sidecar.offer.gate import Gate
@@ -155,10 +156,12 @@ class CapabilityCalls:
         peer_did: str,
         max_payload: int,
         asked: float | None = None,
+        begin: Callable[[], Awaitable[None]] | None = None,
     ) -> Any:
         """Call a capability that is exposed to a peer, if the gate lets it through.
 
         Args:
+            begin: Called when everything allows the call, before the agent is asked.
             way: The way by which the call came.
             peer: DID of the peer in its canonical form, for the gate.
             peer_did: Its DID as it shows itself, for the agent.
@@ -185,6 +188,9 @@ class CapabilityCalls:
         if attachment is None or self.gate.find(way, peer, name) is None:
             await self.gate.give_back(way, peer, capability)
             raise CapabilityFailed("503", "the capability is not available", ran=False)
+        if begin is not None:
+            await begin()
+        requester = current_requester.get()
         whose = None if way is WayIn.OWNER else peer
         limit = self._limit(name, whose, asked)
         try:
@@ -209,6 +215,9 @@ class CapabilityCalls:
             raise CapabilityFailed(
                 "503", "the capability is not available", ran=False
             ) from exc
+        if requester is not None and requester.was_told:
+            # Everything went to the requester while it was made.
+            return None
         size, most = len(json.dumps(output)), max_output(max_payload)
         if size > most:
             raise CapabilityFailed(

@@ -36,6 +36,9 @@ class WayIn(StrEnum):
     REPAIR = "repair"
     "A call that a repaired half makes while it answers a former request again."
 
+    TASK = "task"
+    "A task of a session, whatever protocol carries it."
+
     OWNER = "owner"
     "The owner's own trial of an exposed capability; there is no peer."
 
@@ -78,6 +81,7 @@ WAYS: Final[Mapping[WayIn, WayRule]] = MappingProxyType(
         WayIn.NATURAL_LANGUAGE: WayRule(approval=Approval.CAPABILITY),
         WayIn.VERIFICATION: WayRule(approval=Approval.PROTOCOL, read_only=True),
         WayIn.REPAIR: WayRule(approval=Approval.PROTOCOL, repeatable=True),
+        WayIn.TASK: WayRule(approval=Approval.CAPABILITY),
         WayIn.OWNER: WayRule(approval=Approval.NONE),
     }
 )

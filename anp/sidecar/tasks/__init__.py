@@ -1,1 +1,7 @@
-"""Tasks that last, with their inbox, outbox and files; nothing is here yet."""
+"""Tasks that last, of this agent at peers and of peers at this agent.
+
+* `sessions`: the machines of sessions, restored from the store and kept there.
+* `lines`: the channels over which GB/Z 185.6 carries sessions.
+* `work`: the work on one task of a peer.
+* `service`: starts, serves and follows tasks.
+"""

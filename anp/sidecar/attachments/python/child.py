@@ -1,11 +1,13 @@
 """The owner's Python functions, run by the owner's interpreter in a child process.
 
 A frame is a header, big-endian: four bytes of length and eight of call id, and then
-that many bytes of JSON. To the child: `{"call", "arguments"}` and `{"cancel"}`; from
-it: `{"ready": [tools]}` or `{"failed": reason}` once, with id 0, then `{"output"}` or
-`{"error": {"code", "message", "meant", "ran"}}`, where `meant` says that the words are
-for the caller and `ran` that the function was called. The id is outside of the JSON, so
-that an answer that cannot be read ends no other call.
+that many bytes of JSON. To the child: `{"call", "arguments", "context"}` and
+`{"cancel"}`; from it: `{"ready": [tools]}` or `{"failed": reason}` once, with id 0,
+then `{"output"}` or `{"error": {"code", "message", "meant", "ran"}}`, where `meant`
+says that the words are for the caller and `ran` that the function was called. Before
+that it may send `{"progress"}`, and where somebody takes it `{"update": value}`, of
+which `{"more": number}` allows further ones, and `{"ask"}`, answered by `{"reply"}`.
+The id is outside of the JSON, so that an answer that cannot be read ends no other call.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ import signal
 import socket
 import struct
 import sys
+import time
+from asyncio import FIRST_COMPLETED
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,12 +29,16 @@ from pathlib import Path
 from typing import Any
 
 from anp.errors import LocalError
+from anp.interaction.elements import Part
 from anp.sidecar.attachments.attachment import (
     AttachmentError,
     AttachmentLimits,
+    Progress,
     ToolError,
+    report_progress,
 )
 from anp.sidecar.attachments.listing import Tool, read_tools
+from anp.sidecar.attachments.requester import Question, Requester, current_requester
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.supervisor import (
     OutputTail,
@@ -49,6 +57,9 @@ RUNNER = Path(__file__).with_name("runner.py")
 HEADER = struct.Struct(">IQ")
 "Length of the JSON, and the id of the call it belongs to."
 
+FINAL = (b'{"output":', b'{"error":', b'{"ready":', b'{"failed":')
+"Beginnings of the frames that end a call; `runner.py` writes them so."
+
 STOP_TIMEOUT = 3.0
 "Seconds a child may take to end by itself after its channel was closed."
 
@@ -65,6 +76,69 @@ class _Child:
 
     waiting: dict[int, asyncio.Future[bytes]] = field(default_factory=dict)
     "Calls not yet answered, also those nobody waits for any more."
+
+    notes: dict[int, asyncio.Queue[bytes | None]] = field(default_factory=dict)
+    "What calls say before their answers, for those of which somebody takes it."
+
+
+class _Teller:
+    """Passes on what one call says before its answer.
+
+    The child sends a bounded number of updates until it is allowed more, so the queue
+    of its words is short.
+    """
+
+    def __init__(
+        self,
+        child: _Child,
+        number: int,
+        requester: Requester | None,
+        report: Callable[[Progress], None] | None,
+        max_size: int,
+    ) -> None:
+        self._child = child
+        self._number = number
+        self._requester = requester
+        self._report = report
+        self._max_size = max_size
+        self._notes: asyncio.Queue[bytes | None] | None = None
+        if requester is not None or report is not None:
+            self._notes = child.notes[number] = asyncio.Queue()
+
+    async def wait(self, answer: asyncio.Future[bytes]) -> bytes:
+        """Return the answer when all that came before it is passed on."""
+        if self._notes is None:
+            # The answer of a call that is given up still has to be counted off.
+            return await asyncio.shield(answer)
+        telling = asyncio.create_task(self._tell(self._notes))
+        try:
+            both: set[asyncio.Future[Any]] = {answer, telling}
+            await asyncio.wait(both, return_when=FIRST_COMPLETED)
+            if answer.done() and answer.exception() is None:
+                await telling
+            elif telling.done():
+                telling.result()
+            return await asyncio.shield(answer)
+        finally:
+            telling.cancel()
+            await asyncio.wait({telling})
+
+    async def _tell(self, notes: asyncio.Queue[bytes | None]) -> None:
+        while (data := await notes.get()) is not None:
+            note = _object(data, self._max_size)
+            if "progress" in note and self._report is not None:
+                self._report(_progress(note["progress"]))
+            elif "update" in note and self._requester is not None:
+                await self._requester.update([_part(note["update"])])
+                self._say({"more": 1})
+            elif "ask" in note and self._requester is not None:
+                reply = await self._requester.ask(_question(note["ask"]))
+                given = reply.text if reply.value is None else reply.value
+                self._say({"reply": {"action": reply.action, "value": given}})
+
+    def _say(self, frame: dict[str, Any]) -> None:
+        with suppress(ConnectionError):
+            self._child.writer.write(_pack(self._number, frame))
 
 
 class PythonAttachment(SupervisedAttachment):
@@ -96,19 +170,28 @@ class PythonAttachment(SupervisedAttachment):
                 raise LocalError(f"attachment {self.name} is ready without a child")
             number = next(child.numbers)
             tool = self._tool_of(capability)
-            data = _pack(number, {"call": tool, "arguments": arguments})
+            requester, report = current_requester.get(), report_progress.get()
+            context = {
+                "live": requester is not None,
+                "caller": caller,
+                "deadline": time.time() + timeout,
+                "key": "" if requester is None else requester.key,
+            }
+            data = _pack(
+                number, {"call": tool, "arguments": arguments, "context": context}
+            )
         except BaseException as exc:
             answer.cancel()
             if not isinstance(exc, JsonError):
                 raise
             raise ToolError(400, str(exc), may_have_run=False) from exc
         child.waiting[number] = answer
+        teller = _Teller(child, number, requester, report, self._limits.max_result)
         try:
             async with asyncio.timeout_at(deadline):
                 child.writer.write(data)
                 await child.writer.drain()
-                # The answer of a call that is given up still has to be counted off.
-                found = await asyncio.shield(answer)
+                found = await teller.wait(answer)
         except (TimeoutError, asyncio.CancelledError) as exc:
             answer.add_done_callback(_ignore)
             with suppress(ConnectionError):
@@ -117,9 +200,14 @@ class PythonAttachment(SupervisedAttachment):
                 text = f"no answer within {timeout:g} s"
                 raise ToolError(504, text) from None
             raise
+        except JsonError as exc:
+            answer.add_done_callback(_ignore)
+            raise ToolError(502, f"the function said something else: {exc}") from exc
         except ConnectionError:
             answer.add_done_callback(_ignore)
             raise AttachmentError("the Python child ended", may_have_run=True) from None
+        finally:
+            child.notes.pop(number, None)
         return _output(found, self._limits.max_result)
 
     async def _live(self) -> None:
@@ -224,6 +312,13 @@ class PythonAttachment(SupervisedAttachment):
         try:
             while True:
                 number, data = await _read(child.reader, self._limits.max_result)
+                notes = child.notes.get(number)
+                if not data.startswith(FINAL):
+                    if notes is not None:
+                        notes.put_nowait(data)
+                    continue
+                if notes is not None:
+                    notes.put_nowait(None)
                 answer = child.waiting.pop(number, None)
                 if answer is not None and not answer.done():
                     answer.set_result(data)
@@ -297,6 +392,38 @@ def _output(data: bytes, max_size: int) -> dict[str, Any]:
             private=error.get("meant") is not True,
         )
     raise ToolError(502, "the Python child's answer is no result")
+
+
+def _progress(told: Any) -> Progress:
+    """Return what a function said of its progress; words and numbers only."""
+    if not isinstance(told, dict):
+        raise JsonError("the progress is no object")
+    done, total = told.get("progress"), told.get("total")
+    return Progress(
+        None if not _is_number(done) else done,
+        None if not _is_number(total) else total,
+        str(told.get("message") or ""),
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _part(value: Any) -> Part:
+    return Part.text(value) if isinstance(value, str) else Part.value(value)
+
+
+def _question(told: Any) -> Question:
+    """Return a question of a function's."""
+    if not isinstance(told, dict):
+        raise JsonError("the question is no object")
+    schema = told.get("schema")
+    return Question(
+        text=str(told.get("text") or ""),
+        schema=schema if isinstance(schema, dict) else None,
+        url=str(told.get("url") or ""),
+    )
 
 
 def _pack(number: int, frame: dict[str, Any]) -> bytes:

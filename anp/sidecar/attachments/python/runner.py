@@ -22,6 +22,7 @@ if sys.version_info < (3, 9):  # noqa: UP036 -- the owner's Python, not the daem
 
 import asyncio
 import collections.abc
+import contextlib
 import dataclasses
 import datetime
 import decimal
@@ -48,6 +49,9 @@ HEADER = struct.Struct(">IQ")
 
 MAX_MESSAGE = 500
 "Longest error message, in characters."
+
+WINDOW = 64
+"Updates that may be on their way before the daemon says that it takes more."
 
 NONE = type(None)
 UNIONS = {typing.Union, getattr(types, "UnionType", typing.Union)}
@@ -94,6 +98,13 @@ class BadValue(ValueError):
     @property
     def caller_message(self) -> str:
         return str(self)
+
+
+class Cancelled(Exception):
+    """The caller has given up; `Context` raises it where the function looks."""
+
+    code = 504
+    caller_message = "cancelled"
 
 
 class Failure(Exception):
@@ -510,6 +521,133 @@ def encode_key(key: Any) -> str:
 # ---------------------------------------------------------------- functions
 
 
+def is_context(parameter: inspect.Parameter, hints: dict[str, Any]) -> bool:
+    """Tell whether a parameter wants the context of the call, by its type's name.
+
+    The type is only named `Context`: a protocol of the owner's own, so that its code
+    needs no import of ours.
+    """
+    hint = hints.get(parameter.name, parameter.annotation)
+    name = hint if isinstance(hint, str) else getattr(hint, "__name__", "")
+    return name.rpartition(".")[2] == "Context"
+
+
+class Context:
+    """One call, as the function that it calls sees it.
+
+    `ask` of an async function has to be awaited; that of another one waits itself.
+    """
+
+    def __init__(self, runner: Runner, number: int, told: dict[str, Any]) -> None:
+        self._runner = runner
+        self._number = number
+        self._replies: list[dict[str, Any]] = []
+        self._changed = threading.Condition()
+        self._ended = False
+        self._room = WINDOW
+        self._told = told
+        self.live = bool(told.get("live"))
+        "True when somebody takes what comes before the answer."
+
+        self.caller = str(told.get("caller", ""))
+        "DID of the agent that calls."
+
+        self.deadline = float(told.get("deadline", 0.0))
+        "Seconds since 1970 after which nobody waits any more."
+
+        self.key = str(told.get("key", ""))
+        "Key of this start, by which a repeated one can be dropped; may be empty."
+
+    @property
+    def cancelled(self) -> bool:
+        """True when the caller has given up."""
+        return self._ended
+
+    def progress(
+        self, progress: Any = None, total: Any = None, message: str = ""
+    ) -> None:
+        """Tell how far the work is; raises when the caller has given up."""
+        self.check()
+        told = {"progress": progress, "total": total, "message": str(message)}
+        self._runner.send(self._number, {"progress": told})
+
+    def ask(self, text: str, schema: Any = None, url: str = "") -> Any:
+        """Ask the caller; return a text, or a value if a schema is given.
+
+        The result is None when the caller does not want to answer.
+        """
+        return self._answer(self._ask(text, schema, url)())
+
+    def _ask(self, text: str, schema: Any, url: str) -> Callable[[], dict[str, Any]]:
+        self.check()
+        if not self.live:
+            raise Failure(400, "nobody answers questions in a call of one turn")
+        told = {"text": str(text), "schema": schema, "url": str(url)}
+        self._runner.send(self._number, {"ask": told})
+        return self._wait_reply
+
+    def _wait_reply(self) -> dict[str, Any]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._replies or self._ended)
+            self.check()
+            return self._replies.pop(0)
+
+    @staticmethod
+    def _answer(reply: dict[str, Any]) -> Any:
+        return reply.get("value") if reply.get("action") == "accept" else None
+
+    def check(self) -> None:
+        """Raise when the caller has given up."""
+        if self._ended:
+            raise Cancelled("the caller has given up")
+
+    def wait_room(self) -> None:
+        """Wait until the caller takes more of what is streamed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._room > 0 or self._ended)
+            self.check()
+            self._room -= 1
+
+    def heard(self, frame: dict[str, Any]) -> None:
+        """Take a frame about this call."""
+        with self._changed:
+            self._room += int(frame.get("more", 0))
+            if "reply" in frame:
+                self._replies.append(frame["reply"])
+            if "cancel" in frame:
+                self._ended = True
+            self._changed.notify_all()
+
+
+class AsyncContext(Context):
+    """The context of an async function; all of it happens in the main thread."""
+
+    def __init__(self, runner: Runner, number: int, told: dict[str, Any]) -> None:
+        super().__init__(runner, number, told)
+        self._woken = asyncio.Event()
+
+    async def ask(self, text: str, schema: Any = None, url: str = "") -> Any:
+        """See `Context.ask`."""
+        wait = self._ask(text, schema, url)
+        await self._until(lambda: bool(self._replies))
+        return self._answer(wait())
+
+    async def room(self) -> None:
+        """See `Context.wait_room`."""
+        await self._until(lambda: self._room > 0)
+        self.wait_room()
+
+    def heard(self, frame: dict[str, Any]) -> None:
+        """See `Context.heard`."""
+        super().heard(frame)
+        self._woken.set()
+
+    async def _until(self, ready: Callable[[], bool]) -> None:
+        while not (ready() or self._ended):
+            self._woken.clear()
+            await self._woken.wait()
+
+
 class Function:
     """One function of the owner: its schemas, and how to call it from JSON."""
 
@@ -521,11 +659,16 @@ class Function:
         self.hints = hints_of(inspect.unwrap(source))
         self.parameters = list(inspect.signature(function).parameters.values())
         self.is_async = inspect.iscoroutinefunction(source)
+        self.streams = inspect.isgeneratorfunction(source)
+        self.streams_async = inspect.isasyncgenfunction(source)
+        self.context: inspect.Parameter | None = None
         self.takes_more = False
         self.by_name: dict[str, inspect.Parameter] = {}
         for parameter in self.parameters:
             if parameter.kind is parameter.VAR_KEYWORD:
                 self.takes_more = True
+            elif self.context is None and is_context(parameter, self.hints):
+                self.context = parameter
             elif parameter.kind is not parameter.VAR_POSITIONAL:
                 self.by_name[parameter.name] = parameter
         self.output_schema, self.wrap = self._output()
@@ -561,6 +704,8 @@ class Function:
         """Return the output schema and whether a result is wrapped: True, False or
         None when that depends on the value."""
         hint = self.hints.get("return", Any)
+        if self.streams or self.streams_async:
+            return self._joined_output(hint), True
         if is_any(hint):
             return {"type": "object"}, None
         schema = schema_of(hint)
@@ -568,6 +713,23 @@ class Function:
             return schema, False
         wrapped = {"type": "object", "properties": {"result": schema}}
         return {**wrapped, "required": ["result"]}, True
+
+    def _joined_output(self, hint: Any) -> Schema:
+        """Return the output schema of a call that gets all that is yielded at once."""
+        args = typing.get_args(bare(hint)[0])
+        item = schema_of(args[0]) if args else {}
+        self.joins_text = item.get("type") == "string"
+        joined = item if self.joins_text else {"type": "array", "items": item}
+        if joined.get("items") == {}:
+            del joined["items"]
+        schema = {"type": "object", "properties": {"result": joined}}
+        return {**schema, "required": ["result"]}
+
+    def join(self, items: list[Any]) -> dict[str, Any]:
+        """Return the output of a call that gets all that was yielded at once."""
+        if self.joins_text:
+            return {"result": "".join(items)}
+        return {"result": items}
 
     def bind(self, arguments: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return positional and keyword arguments.
@@ -596,6 +758,18 @@ class Function:
                     raise BadValue(f"there is no parameter {name!r:.80}")
                 named[name] = value
         return positional, named
+
+    def give_context(
+        self, context: Context, positional: list[Any], named: dict[str, Any]
+    ) -> None:
+        """Put the context among the arguments, if the function takes one."""
+        if self.context is None:
+            return
+        if self.context.kind is self.context.POSITIONAL_ONLY:
+            before = self.parameters.index(self.context)
+            positional.insert(before, context)
+        else:
+            named[self.context.name] = context
 
     def result(self, value: Any) -> dict[str, Any]:
         """Return the output for what the function returned."""
@@ -678,6 +852,7 @@ class Runner:
         self.loop = asyncio.new_event_loop()
         self.writing = threading.Lock()
         self.running: dict[int, asyncio.Task[None]] = {}
+        self.contexts: dict[int, Context] = {}
 
     def watch(self) -> None:
         """Start to read; from here on this process ends with the daemon."""
@@ -706,12 +881,18 @@ class Runner:
             os._exit(0)
 
     def handle(self, number: int, frame: dict[str, Any]) -> None:
-        if "cancel" in frame:
+        if "call" not in frame:
+            context = self.contexts.get(number)
+            if context is not None:
+                context.heard(frame)
             task = self.running.get(number)
-            if task is not None:
+            if task is not None and "cancel" in frame:
                 task.cancel()
             return
         function = self.functions[frame["call"]]
+        is_async = function.is_async or function.streams_async
+        made = AsyncContext if is_async else Context
+        context = made(self, number, frame.get("context", {}))
         try:
             positional, named = function.bind(frame["arguments"])
         except BadValue as exc:
@@ -720,8 +901,10 @@ class Runner:
         except Exception as exc:  # noqa: BLE001 -- the owner's own types may raise
             self.fail(number, exc)
             return
-        call = (number, function, positional, named)
-        if function.is_async:
+        function.give_context(context, positional, named)
+        self.contexts[number] = context
+        call = (number, function, context, positional, named)
+        if is_async:
             task = self.loop.create_task(self.run_async(*call))
             self.running[number] = task
         else:
@@ -729,28 +912,80 @@ class Runner:
             threading.Thread(target=self.run_plain, args=call, daemon=True).start()
 
     async def run_async(
-        self, number: int, function: Function, positional: list[Any], named: Any
+        self,
+        number: int,
+        function: Function,
+        context: Any,
+        positional: list[Any],
+        named: Any,
     ) -> None:
         try:
-            value = await function.call(*positional, **named)
+            if function.streams_async:
+                items: list[Any] = []
+                async for item in function.call(*positional, **named):
+                    if context.live:
+                        await context.room()
+                    self.update(number, context, items, item)
+                self.joined(number, function, context, items)
+            else:
+                value = await function.call(*positional, **named)
+                self.answer(number, function, value)
         except asyncio.CancelledError:
             self.fail(number, Failure(504, "cancelled"))
         except Exception as exc:  # noqa: BLE001 -- whatever it raises is the answer
             self.fail(number, exc)
-        else:
-            self.answer(number, function, value)
         finally:
             self.running.pop(number, None)
+            self.contexts.pop(number, None)
 
     def run_plain(
-        self, number: int, function: Function, positional: list[Any], named: Any
+        self,
+        number: int,
+        function: Function,
+        context: Any,
+        positional: list[Any],
+        named: Any,
     ) -> None:
         try:
             value = function.call(*positional, **named)
+            if function.streams:
+                with contextlib.closing(value):
+                    self.stream(number, function, context, value)
+            else:
+                self.answer(number, function, value)
         except BaseException as exc:  # noqa: BLE001 -- also sys.exit() in a thread
             self.fail(number, exc)
+        finally:
+            self.contexts.pop(number, None)
+
+    def stream(
+        self, number: int, function: Function, context: Context, values: Any
+    ) -> None:
+        """Pass on what a generator yields, at the pace at which it is taken."""
+        items: list[Any] = []
+        for item in values:
+            if context.live:
+                context.wait_room()
+            context.check()
+            self.update(number, context, items, item)
+        self.joined(number, function, context, items)
+
+    def update(
+        self, number: int, context: Context, items: list[Any], item: Any
+    ) -> None:
+        """Pass on what was yielded, or keep it for the end."""
+        encoded = encode(item)
+        if context.live:
+            self.send(number, {"update": encoded})
         else:
-            self.answer(number, function, value)
+            items.append(encoded)
+
+    def joined(
+        self, number: int, function: Function, context: Context, items: list[Any]
+    ) -> None:
+        """End a call that yielded its results."""
+        output = {} if context.live else function.join(items)
+        self.send(number, {"output": output})
 
     def answer(self, number: int, function: Function, value: Any) -> None:
         try:

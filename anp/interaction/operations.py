@@ -1,0 +1,175 @@
+"""The operations by which two sides change a session, and the answers to them.
+
+They are those of GB/Z 185.6 point to point (GBZ-Q10); codecs of other protocols convert
+their own to these. Each has a `ref`: a number that grows with every operation of one
+side in one session, and stays the same when the operation is repeated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from anp.interaction.elements import Message, Session, Task, TaskChange, TaskProgress
+from anp.interaction.errors import InteractionFault
+
+__all__ = [
+    "Acknowledgement",
+    "MessageSend",
+    "NotifyRegister",
+    "NotifyUnregister",
+    "Operation",
+    "RefusedOperation",
+    "Send",
+    "SessionClose",
+    "SessionOpen",
+    "SessionUpdate",
+    "TaskCancel",
+    "TaskCreate",
+    "TaskGet",
+    "TaskUpdate",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOpen:
+    """The requester makes a session, with its participants and modes (GBZ-25)."""
+
+    session: Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionUpdate:
+    """The requester changes participants, context or expiry."""
+
+    session: Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionClose:
+    """The requester ends the session; its open tasks are to be cancelled (GBZ-Q14)."""
+
+    session: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCreate:
+    """The requester makes a task (GBZ-26)."""
+
+    task: Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskUpdate:
+    """The executor reports a state, or progress (GBZ-Q16)."""
+
+    session: str
+    content: TaskChange | TaskProgress
+
+    at: datetime | None = None
+    "Time of the change by the executor's clock, in UTC."
+
+    messages: tuple[Message, ...] = ()
+    "Newest messages; they are taken as if each had been sent before."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCancel:
+    """The requester asks for the end of a task; the executor's next state counts."""
+
+    session: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskGet:
+    """A side asks for the present state of a task; the answer is in the `ack`."""
+
+    session: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageSend:
+    """A side sends a message, or a chunk of it."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifyRegister:
+    """The requester says where it wants news after the connection ended (GBZ-58)."""
+
+    session: str
+
+    address: str
+    "URL of the requester's daemon; it counts only if the same DID is proved there."
+
+    task: str = ""
+    "The only task that is meant; empty means all tasks of the session."
+
+    expires: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifyUnregister:
+    """The requester takes a registration back."""
+
+    session: str
+    task: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledgement:
+    """The other side stored what an operation said."""
+
+    session: str
+
+    ref: int
+    "Number of the operation that is answered."
+
+    task: Task | None = None
+    "The state of a task, in answer to `TaskGet`."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedOperation:
+    """The other side refused an operation, which changed nothing there."""
+
+    session: str
+    "Empty when it could not be read."
+
+    ref: int
+    "Number of the operation that is answered; 0 when it could not be read."
+
+    code: InteractionFault | str
+    text: str
+
+
+Operation = (
+    SessionOpen
+    | SessionUpdate
+    | SessionClose
+    | TaskCreate
+    | TaskUpdate
+    | TaskCancel
+    | TaskGet
+    | MessageSend
+    | NotifyRegister
+    | NotifyUnregister
+    | Acknowledgement
+    | RefusedOperation
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send:
+    """An operation for a peer."""
+
+    to: str
+    "Id of the party."
+
+    ref: int
+    "Its number; an answer has that of the operation that it answers instead, and 0."
+
+    operation: Operation

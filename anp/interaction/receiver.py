@@ -1,0 +1,488 @@
+"""The peer's operations on a session: who may do what, and what follows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from anp.interaction.elements import (
+    CancelRequest,
+    Message,
+    SenderRole,
+    Session,
+    SessionState,
+    Task,
+    TaskChange,
+    TaskProgress,
+)
+from anp.interaction.errors import InteractionError, InteractionFault
+from anp.interaction.operations import (
+    Acknowledgement,
+    MessageSend,
+    NotifyRegister,
+    NotifyUnregister,
+    Operation,
+    RefusedOperation,
+    Send,
+    SessionClose,
+    SessionOpen,
+    SessionUpdate,
+    TaskCancel,
+    TaskCreate,
+    TaskGet,
+    TaskUpdate,
+)
+from anp.interaction.record import RefusedSend, SessionRecord, Step
+from anp.interaction.states import (
+    UNREPORTED,
+    TaskState,
+    check_change,
+    is_legal,
+    is_started,
+    is_terminal,
+    steps,
+)
+from anp.interaction.stored import fingerprint
+
+__all__ = ["Receiver", "check_session", "refusal"]
+
+MAX_TRIES = 8
+"Refusals of that kind after which an operation is refused for good."
+
+NOT_YET = frozenset({InteractionFault.UNKNOWN_SESSION, InteractionFault.UNKNOWN_TASK})
+"Refusals that end with the arrival of an operation that was lost before."
+
+
+class Receiver(SessionRecord):
+    """Takes the operations of peers."""
+
+    def receive(
+        self,
+        operation: Operation,
+        *,
+        sender: str,
+        ref: int,
+        now: float,
+        wall_now: datetime,
+    ) -> Step:
+        """Take an operation of a peer; its answer is the last one of `Step.sends`.
+
+        A repeated operation changes nothing and is acknowledged again.
+
+        Args:
+            sender: Id of the party, as the channel proved it.
+            ref: The peer's number of the operation.
+            now: Monotonic seconds.
+
+        Raises:
+            InteractionError: It is refused and changed nothing; send `refusal`.
+        """
+        step = Step()
+        if sender not in self.peers():
+            raise InteractionError(
+                InteractionFault.NOT_ALLOWED, "the sender is not in this session"
+            )
+        task: Task | None = None
+        match operation:
+            case Acknowledgement(ref=number):
+                self._acknowledged(sender, number)
+                return step
+            case RefusedOperation():
+                self._refused(step, operation, sender=sender, wall_now=wall_now)
+                return step
+            case SessionOpen(session=session):
+                self._check_requester(sender)
+                self._repeated_open(session)
+            case SessionUpdate(session=session):
+                self._update(step, session, sender, ref=ref, wall_now=wall_now)
+            case SessionClose():
+                self._close(step, sender, ref=ref, wall_now=wall_now)
+            case TaskCreate(task=new):
+                self._create(step, new, sender, ref=ref, wall_now=wall_now)
+            case TaskUpdate():
+                self._reported_by(
+                    step, operation, sender, ref=ref, now=now, wall_now=wall_now
+                )
+            case TaskCancel(task=name):
+                self._cancel(step, name, sender, ref=ref, wall_now=wall_now)
+            case TaskGet(task=name):
+                task = self._readable(name, sender)
+            case MessageSend(message=message):
+                self._message(
+                    step, message, sender, ref=ref, now=now, wall_now=wall_now
+                )
+            case NotifyRegister(task=name) | NotifyUnregister(task=name):
+                # The shell keeps the registration; here it is only allowed.
+                self._check_requester(sender)
+                if name:
+                    self._task(name)
+        ack = Acknowledgement(session=self.session.id, ref=ref, task=task)
+        step.sends.append(Send(to=sender, ref=0, operation=ack))
+        return step
+
+    def get_timer(self) -> float | None:
+        """Return when `handle_timer` is due, in monotonic seconds, or None."""
+        return self._chunks.next_expiry()
+
+    def handle_timer(self, *, now: float) -> list[str]:
+        """Give up the messages whose chunks are incomplete for too long.
+
+        Returns:
+            Their ids. What came of them stays in the log.
+        """
+        return self._chunks.expire(now=now)
+
+    # Answers
+
+    def _acknowledged(self, peer: str, number: int) -> None:
+        self._unacknowledged.get(peer, {}).pop(number, None)
+        self._tries.pop((peer, number), None)
+
+    def _refused(
+        self, step: Step, refusal: RefusedOperation, *, sender: str, wall_now: datetime
+    ) -> None:
+        waiting = self._unacknowledged.get(sender, {})
+        number = refusal.ref
+        if number not in waiting:
+            return
+        if refusal.code in NOT_YET and self._may_come(sender, number):
+            if min(waiting) == number:
+                step.resend.append((sender, number))
+            return
+        del waiting[number]
+        step.refused.append(
+            RefusedSend(
+                peer=sender, number=number, code=refusal.code, text=refusal.text
+            )
+        )
+        name = self._sent.get(number)
+        if name is not None and self.tasks[name].state == TaskState.REQUESTED:
+            self._hand_back(step, self.tasks[name], refusal, wall_now=wall_now)
+
+    def _may_come(self, peer: str, number: int) -> bool:
+        """Return whether a peer may yet know what an operation is about.
+
+        An operation before it was lost, and both are sent again; or it has come by now,
+        and this refusal is older.
+        """
+        if min(self._unacknowledged[peer]) < number:
+            return True
+        tries = self._tries.get((peer, number), 0) + 1
+        self._tries[peer, number] = tries
+        return tries < MAX_TRIES
+
+    def _hand_back(
+        self, step: Step, task: Task, refusal: RefusedOperation, *, wall_now: datetime
+    ) -> None:
+        change = TaskChange(
+            task=task.id,
+            state=TaskState.REJECTED,
+            code=refusal.code,
+            reason=refusal.text,
+            at=wall_now,
+        )
+        self._add(step, change, by=task.executor, wall_now=wall_now)
+        self._follow(step, wall_now=wall_now)
+
+    # Sessions
+
+    def _check_requester(self, sender: str) -> None:
+        if sender != self.session.requester.id:
+            raise InteractionError(
+                InteractionFault.NOT_ALLOWED, "only the requester manages the session"
+            )
+
+    def _repeated_open(self, session: Session) -> None:
+        mine = self.session
+        if (session.requester.id, _ids(session)) != (mine.requester.id, _ids(mine)):
+            raise InteractionError(
+                InteractionFault.CONFLICT, "the session was opened otherwise"
+            )
+
+    def _update(
+        self,
+        step: Step,
+        session: Session,
+        sender: str,
+        *,
+        ref: int,
+        wall_now: datetime,
+    ) -> None:
+        self._check_requester(sender)
+        self._check_open(wall_now)
+        if ref <= self._session_ref:
+            return
+        if session.requester.id != self.session.requester.id or not (
+            _ids(self.session) <= _ids(session)
+        ):
+            raise InteractionError(
+                InteractionFault.NOT_ALLOWED,
+                "an update changes no requester and takes out no participant",
+            )
+        check_session(session, self._limits.max_participants)
+        session = replace(session, created=self.session.created)
+        self._add(step, session, by=sender, ref=ref, wall_now=wall_now)
+
+    def _close(self, step: Step, sender: str, *, ref: int, wall_now: datetime) -> None:
+        self._check_requester(sender)
+        if self.session.state is SessionState.CLOSED:
+            return
+        closed = replace(self.session, state=SessionState.CLOSED)
+        self._add(step, closed, by=sender, ref=ref, wall_now=wall_now)
+        for task in list(self.tasks.values()):
+            if task.executor == self.own and not is_terminal(task.state):
+                self._stop(step, task, wall_now=wall_now)
+
+    def _check_open(self, wall_now: datetime) -> None:
+        if not self.is_open(wall_now):
+            raise InteractionError(InteractionFault.CLOSED, "the session is closed")
+
+    # Tasks
+
+    def _create(
+        self, step: Step, task: Task, sender: str, *, ref: int, wall_now: datetime
+    ) -> None:
+        self._check_requester(sender)
+        known = self.tasks.get(task.id)
+        mark = fingerprint(task)
+        if known is not None:
+            # After a restart only its capability tells whether it is the same.
+            if self._created.get(task.id, mark) != mark or (
+                known.executor,
+                known.capability,
+            ) != (task.executor or self.own, task.capability):
+                raise InteractionError(
+                    InteractionFault.CONFLICT, "the id of the task was used before"
+                )
+            return
+        self._check_open(wall_now)
+        if task.executor not in ("", self.own):
+            raise InteractionError(
+                InteractionFault.NOT_ALLOWED, "the task is for another executor"
+            )
+        if task.state != TaskState.REQUESTED:
+            raise InteractionError(
+                InteractionFault.STATE, f"a new task is {TaskState.REQUESTED}"
+            )
+        self._check_room()
+        for message in task.messages:
+            self._check_sender(message, sender)
+            if message.task != task.id or message.chunk is not None:
+                raise InteractionError(
+                    InteractionFault.INVALID,
+                    "messages in a new task are its own, and whole",
+                )
+        task = replace(
+            task, requester=sender, executor=self.own, cancel_requested=False
+        )
+        self._created[task.id] = mark
+        self._add(step, task, by=sender, ref=ref, wall_now=wall_now)
+        step.offered.append(task)
+
+    def _check_room(self) -> None:
+        if len(self.tasks) >= self._limits.max_tasks:
+            raise InteractionError(
+                InteractionFault.TOO_MANY,
+                f"a session has at most {self._limits.max_tasks} tasks",
+            )
+
+    def _reported_by(
+        self,
+        step: Step,
+        update: TaskUpdate,
+        sender: str,
+        *,
+        ref: int,
+        now: float,
+        wall_now: datetime,
+    ) -> None:
+        content = update.content
+        task = self._task(content.task)
+        if sender != task.executor:
+            raise InteractionError(
+                InteractionFault.NOT_ALLOWED, "only the executor reports on a task"
+            )
+        # All that can be refused is looked at before anything changes.
+        is_old = ref <= self._refs.get(task.id, 0)
+        is_same = isinstance(content, TaskChange) and content.state == task.state
+        if not (is_old or is_same):
+            self._check_report(task, content)
+        if len({one.id for one in update.messages}) < len(update.messages) or any(
+            one.chunk is not None for one in update.messages
+        ):
+            raise InteractionError(
+                InteractionFault.INVALID,
+                "a report has whole messages, each once",
+            )
+        fresh = [
+            message
+            for message in update.messages
+            if not self._check_message(message, sender, wall_now)
+        ]
+        for message in fresh:
+            self._message(step, message, sender, ref=ref, now=now, wall_now=wall_now)
+        if is_old or is_same:
+            return
+        # A state in between may have been lost, or is not told in a remote call.
+        if isinstance(content, TaskChange):
+            passed = steps(task.state, content.state)[:-1]
+        else:
+            is_at_work = task.state == TaskState.WORKING
+            passed = () if is_at_work else steps(task.state, TaskState.WORKING)
+        for state in passed:
+            change = TaskChange(task=task.id, state=state, at=update.at)
+            self._add(step, change, by=sender, wall_now=wall_now)
+        if isinstance(content, TaskChange):
+            content = replace(content, at=update.at)
+        self._add(step, content, by=sender, ref=ref, wall_now=wall_now)
+        self._follow(step, wall_now=wall_now)
+
+    def _check_report(self, task: Task, content: TaskChange | TaskProgress) -> None:
+        if isinstance(content, TaskChange):
+            if not is_legal(content.state) or content.state in UNREPORTED:
+                raise InteractionError(InteractionFault.INVALID, "no state of a task")
+            way = (task.state, *steps(task.state, content.state))
+            check_change(
+                way[-2],
+                way[-1],
+                by_executor=True,
+                cancel_requested=task.cancel_requested,
+            )
+        elif is_terminal(task.state):
+            raise InteractionError(
+                InteractionFault.STATE, f"a task that is {task.state} makes no progress"
+            )
+
+    def _cancel(
+        self, step: Step, name: str, sender: str, *, ref: int, wall_now: datetime
+    ) -> None:
+        self._check_requester(sender)
+        task = self._task(name)
+        # When the request crosses the result, the result stands.
+        if is_terminal(task.state) or task.cancel_requested:
+            return
+        self._add(step, CancelRequest(task=name), by=sender, ref=ref, wall_now=wall_now)
+        self._stop(step, self.tasks[name], wall_now=wall_now)
+
+    def _stop(self, step: Step, task: Task, *, wall_now: datetime) -> None:
+        """End a task of ours that has not begun; ask for the end of one at work."""
+        if is_started(task.state):
+            step.stop.append(task.id)
+            return
+        change = TaskChange(task=task.id, state=TaskState.CANCELED, at=wall_now)
+        self._add(step, change, by=self.own, wall_now=wall_now)
+
+    def _readable(self, name: str, sender: str) -> Task:
+        task = self._task(name)
+        if sender not in (task.requester, task.executor):
+            raise InteractionError(InteractionFault.UNKNOWN_TASK, "no such task here")
+        return task
+
+    def _follow(self, step: Step, *, wall_now: datetime) -> None:
+        """Find the held tasks for which something has changed."""
+        for task in list(self.tasks.values()):
+            if task.state != TaskState.HELD or task.cancel_requested:
+                continue
+            needed = [self.tasks[name] for name in task.depends_on]
+            if all(one.state == TaskState.COMPLETED for one in needed):
+                step.ready.append(task.id)
+            elif any(
+                is_terminal(one.state) and one.state != TaskState.COMPLETED
+                for one in needed
+            ):
+                change = TaskChange(
+                    task=task.id,
+                    state=TaskState.CANCELED,
+                    code="dependency_failed",
+                    reason="a task that it depends on was not completed",
+                    at=wall_now,
+                )
+                self._add(step, change, by=self.own, wall_now=wall_now)
+                # Others may depend on this one.
+                self._follow(step, wall_now=wall_now)
+                return
+
+    # Messages
+
+    def _message(
+        self,
+        step: Step,
+        message: Message,
+        sender: str,
+        *,
+        ref: int,
+        now: float,
+        wall_now: datetime,
+    ) -> None:
+        if self._check_message(message, sender, wall_now):
+            return
+        if message.chunk is None:
+            step.whole.append(message)
+        else:
+            whole = self._chunks.add(message, now=now)
+            step.whole += [] if whole is None else [whole]
+        self._add(step, message, by=sender, ref=ref, wall_now=wall_now)
+
+    def _check_message(self, message: Message, sender: str, wall_now: datetime) -> bool:
+        """Return whether a message is a repeat; InteractionError if it is refused."""
+        self._check_sender(message, sender)
+        if self._is_repeat(message):
+            return True
+        if message.task:
+            self._check_message_of_task(message, sender)
+        else:
+            self._check_open(wall_now)
+        return False
+
+    def _check_sender(self, message: Message, sender: str) -> None:
+        if message.sender != sender or message.session != self.session.id:
+            raise InteractionError(
+                InteractionFault.NOT_ALLOWED, "the message is of another sender"
+            )
+        is_requester = message.role is SenderRole.REQUESTER
+        if is_requester != (sender == self.session.requester.id):
+            raise InteractionError(
+                InteractionFault.NOT_ALLOWED, "the sender has another role here"
+            )
+        if message.final and is_requester:
+            raise InteractionError(
+                InteractionFault.INVALID, "only a service has final results"
+            )
+
+    def _check_message_of_task(self, message: Message, sender: str) -> None:
+        task = self._task(message.task)
+        if sender not in (task.requester, task.executor):
+            raise InteractionError(
+                InteractionFault.NOT_ALLOWED, "the task is not the sender's"
+            )
+        # A result may come late, also after the state that it belongs to; a question
+        # to a task that has ended helps nobody.
+        if is_terminal(task.state) and sender == task.requester:
+            raise InteractionError(
+                InteractionFault.STATE, f"the task is {task.state} already"
+            )
+
+
+def check_session(session: Session, max_participants: int) -> None:
+    """Check a session of a requester's; InteractionError if it cannot be one."""
+    ids = [(one.id, one.mode) for one in session.participants]
+    if not ids or len(ids) > max_participants:
+        raise InteractionError(
+            InteractionFault.INVALID,
+            f"a session has 1 to {max_participants} participants",
+        )
+    if len({*ids}) != len(ids) or any(
+        one.id == session.requester.id for one in session.participants
+    ):
+        raise InteractionError(
+            InteractionFault.INVALID, "a party takes part once in each mode"
+        )
+
+
+def refusal(session: str, ref: int, error: InteractionError) -> RefusedOperation:
+    """Return the answer to an operation that was refused."""
+    return RefusedOperation(session=session, ref=ref, code=error.code, text=error.text)
+
+
+def _ids(session: Session) -> set[tuple[str, str]]:
+    return {(one.id, one.mode) for one in session.participants}

@@ -1,0 +1,408 @@
+"""The state of a session on one side, made of its events; base of `Conversation`."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from anp.interaction.chunks import ChunkAssembler, ChunkLimits
+from anp.interaction.elements import (
+    CancelRequest,
+    EventContent,
+    Message,
+    Party,
+    PartyMode,
+    Session,
+    SessionEvent,
+    SessionHead,
+    SessionState,
+    Task,
+    TaskChange,
+    TaskProgress,
+)
+from anp.interaction.errors import InteractionError, InteractionFault
+from anp.interaction.operations import (
+    MessageSend,
+    Operation,
+    Send,
+    SessionClose,
+    SessionOpen,
+    SessionUpdate,
+    TaskCancel,
+    TaskCreate,
+    TaskUpdate,
+)
+from anp.interaction.states import TaskState, is_terminal
+from anp.interaction.stored import fingerprint
+
+__all__ = [
+    "CALL_STYLE",
+    "InteractionLimits",
+    "RECENT_EVENTS",
+    "RefusedSend",
+    "SessionRecord",
+    "Step",
+]
+
+RECENT_EVENTS: Final = 8192
+"Newest events of a session that `restore` needs, to know repeats of what they hold."
+
+CALL_STYLE: Final = "call"
+"""Value of `style` in a participant's `params`: it answers each task once, at its end.
+With any other it reports as it works (GBZ-55)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InteractionLimits:
+    """Limits of one session."""
+
+    max_tasks: int = 4096
+    "Tasks in all; who needs more opens another session."
+
+    max_participants: int = 64
+    max_unacknowledged: int = 100_000
+    "Events that one peer has not acknowledged; beyond it our own commands are refused."
+
+    chunks: ChunkLimits = field(default_factory=ChunkLimits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedSend:
+    """A peer refused one of our operations for good."""
+
+    peer: str
+    number: int
+    "Number of the event that the operation told of."
+
+    code: str
+    text: str
+
+
+@dataclass(slots=True)
+class Step:
+    """Everything that follows from one input.
+
+    Store the events, and the head and the changed tasks as they are now, in one
+    transaction; only then send and do the rest. If that fails, throw the conversation
+    away and restore it from what is stored.
+    """
+
+    events: list[SessionEvent] = field(default_factory=list)
+
+    sends: list[Send] = field(default_factory=list)
+    "Operations and answers, in order."
+
+    tasks: dict[str, None] = field(default_factory=dict)
+    "Ids of the tasks that are new or changed, in order."
+
+    offered: list[Task] = field(default_factory=list)
+    "New tasks for our agent; each is to be accepted or rejected by `report`."
+
+    whole: list[Message] = field(default_factory=list)
+    "Messages of the peer that are complete now."
+
+    stop: list[str] = field(default_factory=list)
+    "Tasks at work that the requester wants to end; `report` says how they ended."
+
+    ready: list[str] = field(default_factory=list)
+    "Held tasks whose dependencies are completed; each is to be sent by `release`."
+
+    start: list[str] = field(default_factory=list)
+    "After a restart: accepted tasks, and those at work that may be started again."
+
+    refused: list[RefusedSend] = field(default_factory=list)
+
+    resend: list[tuple[str, int]] = field(default_factory=list)
+    "Peers, each with the number of an event whose operation it has to get again."
+
+
+class SessionRecord:
+    """The state of a session on one side, and the way in which events change it."""
+
+    def __init__(
+        self, session: Session, *, own: str, limits: InteractionLimits | None = None
+    ) -> None:
+        self.session = session
+        self.own = own
+        self.tasks: dict[str, Task] = {}
+        "All tasks by id, without messages and inputs."
+
+        self.last = 0
+        "Number of the newest event."
+
+        self._limits = limits or InteractionLimits()
+        self._chunks = ChunkAssembler(self._limits.chunks)
+        self._opened: dict[str, int] = {}
+        self._unacknowledged: dict[str, dict[int, None]] = {}
+        self._seen: OrderedDict[tuple[str, int], bytes] = OrderedDict()
+        self._created: dict[str, bytes] = {}
+        self._refs: dict[str, int] = {}
+        "Highest number of a report on each task; a lower one is old."
+
+        self._tries: dict[tuple[str, int], int] = {}
+        self._session_ref = 0
+        self._sent: dict[int, str] = {}
+        "Tasks by the number of the event that created them."
+
+    @property
+    def is_requester(self) -> bool:
+        """True when the session is ours."""
+        return self.own == self.session.requester.id
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a restart has something to do for the session."""
+        return any(self._unacknowledged.values()) or any(
+            not is_terminal(task.state) for task in self.tasks.values()
+        )
+
+    @property
+    def head(self) -> SessionHead:
+        """The state besides the tasks, to be stored."""
+        return SessionHead(
+            own=self.own,
+            session=self.session,
+            last=self.last,
+            opened=dict(self._opened),
+            unacknowledged={
+                peer: tuple(_runs(numbers))
+                for peer, numbers in self._unacknowledged.items()
+                if numbers
+            },
+        )
+
+    def is_open(self, wall_now: datetime) -> bool:
+        """Return whether the session takes new tasks and messages."""
+        expires = self.session.expires
+        is_over = expires is not None and expires <= wall_now
+        return self.session.state is SessionState.OPEN and not is_over
+
+    def peers(self) -> list[str]:
+        """Return the ids of all parties but our own."""
+        parties = [self.session.requester, *self.session.participants]
+        return list(dict.fromkeys(one.id for one in parties if one.id != self.own))
+
+    def unacknowledged(self, peer: str) -> list[int]:
+        """Return the numbers of the events that a peer has still to acknowledge.
+
+        After a new connection their operations are sent again, in this order; see
+        `operation_of`.
+        """
+        return sorted(self._unacknowledged.get(peer, ()))
+
+    def operation_of(self, event: SessionEvent, peer: str) -> Send:
+        """Return the operation that tells a peer of an event of ours."""
+        return Send(to=peer, ref=event.number, operation=self._operation(event, peer))
+
+    # For the classes above.
+
+    def _restore(
+        self,
+        head: SessionHead,
+        tasks: Iterable[Task],
+        events: Iterable[SessionEvent],
+        *,
+        now: float,
+    ) -> None:
+        self.last = head.last
+        self.tasks = {task.id: task for task in tasks}
+        self._opened = dict(head.opened)
+        self._unacknowledged = {
+            peer: dict.fromkeys(_numbers(runs))
+            for peer, runs in head.unacknowledged.items()
+        }
+        for event in events:
+            self._remember(event)
+            message = event.content
+            if event.by == self.own or not isinstance(message, Message):
+                continue
+            if message.chunk is not None:
+                # Of a message whose beginning is longer ago there is no whole any more.
+                with suppress(InteractionError):
+                    self._chunks.add(message, now=now)
+
+    def _add(
+        self,
+        step: Step,
+        content: EventContent,
+        *,
+        by: str,
+        wall_now: datetime,
+        ref: int = 0,
+    ) -> None:
+        """Make an event, change the state by it, and tell the peers."""
+        event = SessionEvent(
+            number=self.last + 1, at=wall_now, by=by, content=content, ref=ref
+        )
+        self.last = event.number
+        step.events.append(event)
+        self._apply(step, event)
+        self._remember(event)
+        if by != self.own:
+            return
+        for peer in self._targets(content):
+            self._unacknowledged.setdefault(peer, {})[event.number] = None
+            if isinstance(content, Session):
+                self._opened.setdefault(peer, event.number)
+            step.sends.append(self.operation_of(event, peer))
+
+    def _apply(self, step: Step, event: SessionEvent) -> None:
+        match event.content:
+            case Session() as session:
+                self.session = session
+                if session.state is SessionState.CLOSED:
+                    for task in self.tasks.values():
+                        self._set(step, task, cancel_requested=True)
+            case Task() as task:
+                # The event has its content; memory stays flat.
+                self.tasks[task.id] = task
+                self._set(step, task, messages=(), inputs=())
+            case TaskChange() as change:
+                self._set(
+                    step,
+                    self.tasks[change.task],
+                    state=change.state,
+                    changed_at=change.at or event.at,
+                    code=change.code,
+                    reason=change.reason,
+                    may_have_run=change.may_have_run,
+                )
+            case CancelRequest(task=name):
+                self._set(step, self.tasks[name], cancel_requested=True)
+            case TaskProgress() | Message():
+                pass
+
+    def _set(self, step: Step, task: Task, **fields: object) -> None:
+        if is_terminal(task.state):
+            return
+        self.tasks[task.id] = replace(task, **fields)  # type: ignore[arg-type]  # fields of all types
+        step.tasks[task.id] = None
+
+    def _remember(self, event: SessionEvent) -> None:
+        """Note what tells repeats of an event's content."""
+        match event.content:
+            case Message() as message:
+                self._note(message)
+            case Session():
+                self._session_ref = max(event.ref, self._session_ref)
+            case Task() as task:
+                self._sent[event.number] = task.id
+                for message in task.messages:
+                    self._note(message)
+            case TaskChange(task=name) | TaskProgress(task=name) if event.ref:
+                self._refs[name] = max(event.ref, self._refs.get(name, 0))
+
+    def _note(self, message: Message) -> None:
+        self._seen[_place(message)] = fingerprint(message)
+        while len(self._seen) > RECENT_EVENTS:
+            self._seen.popitem(last=False)
+
+    def _is_repeat(self, message: Message) -> bool:
+        """Return whether a message came before; another one with its id is refused."""
+        known = self._seen.get(_place(message))
+        if known is None:
+            return False
+        if known != fingerprint(message):
+            raise InteractionError(
+                InteractionFault.CONFLICT, "the id of the message was used before"
+            )
+        return True
+
+    def _style(self, executor: str) -> str:
+        found = self._party(executor)
+        style = None if found is None else found.params.get("style")
+        return style if isinstance(style, str) else ""
+
+    def _party(self, name: str) -> Party | None:
+        for party in self.session.participants:
+            if party.id == name and party.mode is PartyMode.P2P:
+                return party
+        return None
+
+    def _task(self, name: str) -> Task:
+        if name not in self.tasks:
+            raise InteractionError(InteractionFault.UNKNOWN_TASK, "no such task here")
+        return self.tasks[name]
+
+    def _targets(self, content: EventContent) -> list[str]:
+        """Return the peers that have to know of an event of ours."""
+        match content:
+            case Session():
+                return self.peers() if self.is_requester else []
+            case Task(state=TaskState.HELD):
+                return []
+            case Task(executor=executor):
+                return [executor] if executor != self.own else []
+            case Message(task=""):
+                requester = self.session.requester.id
+                return self.peers() if self.is_requester else [requester]
+            case CancelRequest(task=name):
+                return [self.tasks[name].executor]
+            case Message(task=name):
+                return self._other_side(name)
+            case TaskChange(task=name, state=state):
+                return self._reported(name, is_terminal(state))
+            case TaskProgress(task=name):
+                return self._reported(name, False)
+
+    def _other_side(self, name: str) -> list[str]:
+        task = self.tasks[name]
+        if task.state == TaskState.HELD:
+            return []
+        return [task.requester if self.own == task.executor else task.executor]
+
+    def _reported(self, name: str, is_end: bool) -> list[str]:
+        task = self.tasks[name]
+        if self.own != task.executor:
+            # Only for ourselves: the executor was asked by `CancelRequest`, or knows
+            # nothing of the task.
+            return []
+        return [task.requester] if is_end or not self._is_call(task) else []
+
+    def _is_call(self, task: Task) -> bool:
+        return self._style(task.executor) == CALL_STYLE
+
+    def _operation(self, event: SessionEvent, peer: str) -> Operation:
+        match event.content:
+            case Session() as session:
+                if self._opened.get(peer) == event.number:
+                    return SessionOpen(session=session)
+                if session.state is SessionState.CLOSED:
+                    return SessionClose(session=session.id)
+                return SessionUpdate(session=session)
+            case Task() as task:
+                return TaskCreate(task=task)
+            case CancelRequest(task=name):
+                return TaskCancel(session=self.session.id, task=name)
+            case Message() as message:
+                return MessageSend(message=message)
+            case TaskChange(at=at) as change:
+                return TaskUpdate(session=self.session.id, content=change, at=at)
+            case TaskProgress() as progress:
+                return TaskUpdate(session=self.session.id, content=progress)
+
+
+def _place(message: Message) -> tuple[str, int]:
+    return message.id, -1 if message.chunk is None else message.chunk.index
+
+
+def _runs(numbers: Mapping[int, None]) -> Iterable[int]:
+    first = before = None
+    for number in sorted(numbers):
+        if before is not None and number == before + 1:
+            before = number
+            continue
+        if first is not None and before is not None:
+            yield from (first, before)
+        first = before = number
+    if first is not None and before is not None:
+        yield from (first, before)
+
+
+def _numbers(runs: tuple[int, ...]) -> Iterable[int]:
+    for first, last in zip(runs[::2], runs[1::2], strict=True):
+        yield from range(first, last + 1)

@@ -1,0 +1,471 @@
+"""Bytes of a peer become an operation, strictly by tables 2 to 5 of GB/Z 185.6."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from anp.interaction.elements import (
+    Chunk,
+    Message,
+    MessagePurpose,
+    Part,
+    PartKind,
+    Party,
+    PartyMode,
+    SenderRole,
+    Session,
+    Task,
+    TaskChange,
+    TaskProgress,
+)
+from anp.interaction.errors import InteractionError, InteractionFault
+from anp.interaction.operations import (
+    Acknowledgement,
+    MessageSend,
+    NotifyRegister,
+    NotifyUnregister,
+    Operation,
+    RefusedOperation,
+    SessionClose,
+    SessionOpen,
+    SessionUpdate,
+    TaskCancel,
+    TaskCreate,
+    TaskGet,
+    TaskUpdate,
+)
+from anp.interaction.states import MAX_STATE, TaskState, is_legal
+from anp.protocols.gbz.fields import Fields, invalid
+from anp.protocols.gbz.words import (
+    MODES,
+    PROGRESS,
+    PURPOSES,
+    ROLES,
+    STATES,
+    GbzOperation,
+)
+from negotiation.errors import JsonError
+from negotiation.strict_json import parse_json
+
+__all__ = ["INTENT", "MAX_REF", "GbzError", "GbzFrame", "read_data", "read_frame"]
+
+INTENT: Final = "intent"
+"Entry of a data item's `metadata` that names the wanted capability."
+
+MAX_REF: Final = 2**53 - 1
+"Largest number of an operation."
+
+MAX_ITEMS: Final = 1024
+"Data items of a message, messages of a task, and inputs, each."
+
+MAX_RECEIVERS: Final = 256
+
+_MIME: Final = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}"
+    r"(?:[ \t]*;[\x20-\x7e\t]{0,256})?"
+)
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GbzFrame:
+    """One frame of a peer."""
+
+    ref: int
+    operation: Operation
+
+    flags: tuple[str, ...] = ()
+    "Oddities of a valid frame, in our words."
+
+
+class GbzError(Exception):
+    """A frame is not valid; the rest is what could be read of it for an answer."""
+
+    def __init__(
+        self,
+        error: InteractionError,
+        *,
+        ref: int = 0,
+        session: str = "",
+        answerable: bool = True,
+    ) -> None:
+        super().__init__(error.text)
+        self.error = error
+        self.ref = ref
+        self.session = session
+        self.answerable = answerable
+
+
+def read_frame(data: bytes, *, max_size: int) -> GbzFrame:
+    """Read one frame; requester and executor of a task are not in it.
+
+    Args:
+        max_size: Most bytes.
+
+    Raises:
+        GbzError: It is not valid.
+    """
+    try:
+        fields = Fields(parse_json(data, max_size=max_size), "a frame")
+    except JsonError as exc:
+        raise GbzError(invalid(str(exc))) from None
+    except InteractionError as exc:
+        raise GbzError(exc) from None
+    op, ref = fields.take("op"), fields.take("ref")
+    if isinstance(ref, bool) or not isinstance(ref, int) or not 0 <= ref <= MAX_REF:
+        ref = None
+    is_answer = op in (GbzOperation.ACK, GbzOperation.ERROR)
+    session = _readable_session(fields, op)
+    try:
+        if ref is None or (ref == 0 and not is_answer):
+            raise invalid(f"ref is not an integer of 1 to {MAX_REF}")
+        read = _READERS.get(op) if isinstance(op, str) else None
+        if read is None:
+            raise InteractionError(
+                InteractionFault.UNKNOWN_OPERATION, "no such operation in this version"
+            )
+        operation = read(fields, ref)
+    except InteractionError as exc:
+        raise GbzError(
+            exc, ref=ref or 0, session=session, answerable=not is_answer
+        ) from None
+    return GbzFrame(ref=ref, operation=operation, flags=tuple(fields.flags))
+
+
+def _readable_session(fields: Fields, op: object) -> str:
+    name = "id" if op in _OF_SESSION else "sessionId"
+    value = fields.rest.get(name)
+    return value if isinstance(value, str) and len(value) <= 512 else ""
+
+
+_OF_SESSION = (
+    GbzOperation.SESSION_OPEN,
+    GbzOperation.SESSION_UPDATE,
+    GbzOperation.SESSION_CLOSE,
+)
+
+
+# Operations
+
+
+def _session_open(fields: Fields, ref: int) -> Operation:
+    return SessionOpen(session=_session(fields))
+
+
+def _session_update(fields: Fields, ref: int) -> Operation:
+    return SessionUpdate(session=_session(fields))
+
+
+def _session_close(fields: Fields, ref: int) -> Operation:
+    return SessionClose(session=fields.text("id"))
+
+
+def _task_create(fields: Fields, ref: int) -> Operation:
+    return TaskCreate(task=_task(fields))
+
+
+def _task_update(fields: Fields, ref: int) -> Operation:
+    progress = fields.mapping("progress")
+    task = _task(fields)
+    content: TaskChange | TaskProgress
+    if task.state == PROGRESS:
+        told = Fields(progress, "progress")
+        content = TaskProgress(
+            task=task.id,
+            progress=told.number("progress"),
+            total=told.number("total"),
+            text=told.for_people("text"),
+        )
+    else:
+        content = TaskChange(
+            task=task.id,
+            state=task.state,
+            code=task.code,
+            reason=task.reason,
+            may_have_run=task.may_have_run,
+            at=task.changed_at,
+        )
+    return TaskUpdate(
+        session=task.session,
+        content=content,
+        at=task.changed_at,
+        messages=task.messages,
+    )
+
+
+def _task_cancel(fields: Fields, ref: int) -> Operation:
+    return TaskCancel(session=fields.text("sessionId"), task=fields.text("id"))
+
+
+def _task_get(fields: Fields, ref: int) -> Operation:
+    return TaskGet(session=fields.text("sessionId"), task=fields.text("id"))
+
+
+def _message_send(fields: Fields, ref: int) -> Operation:
+    return MessageSend(message=_message(fields))
+
+
+def _notify_register(fields: Fields, ref: int) -> Operation:
+    address = fields.address("address")
+    if not address:
+        raise invalid("a frame: address is empty")
+    return NotifyRegister(
+        session=fields.text("sessionId"),
+        task=fields.optional_text("taskId"),
+        address=address,
+        expires=fields.date_time("expires"),
+    )
+
+
+def _notify_unregister(fields: Fields, ref: int) -> Operation:
+    return NotifyUnregister(
+        session=fields.text("sessionId"), task=fields.optional_text("taskId")
+    )
+
+
+def _ack(fields: Fields, ref: int) -> Operation:
+    task = fields.take("task")
+    found = None if task is None else _as_state(_task(_inner(fields, task, "a task")))
+    return Acknowledgement(
+        session=fields.optional_text("sessionId"), ref=ref, task=found
+    )
+
+
+def _error(fields: Fields, ref: int) -> Operation:
+    return RefusedOperation(
+        session=fields.optional_text("sessionId"),
+        ref=ref,
+        code=fields.text("code", limit=MAX_STATE),
+        text=fields.for_people("text"),
+    )
+
+
+_READERS: Final[dict[str, Callable[[Fields, int], Operation]]] = {
+    GbzOperation.SESSION_OPEN: _session_open,
+    GbzOperation.SESSION_UPDATE: _session_update,
+    GbzOperation.SESSION_CLOSE: _session_close,
+    GbzOperation.TASK_CREATE: _task_create,
+    GbzOperation.TASK_UPDATE: _task_update,
+    GbzOperation.TASK_CANCEL: _task_cancel,
+    GbzOperation.TASK_GET: _task_get,
+    GbzOperation.MESSAGE_SEND: _message_send,
+    GbzOperation.NOTIFY_REGISTER: _notify_register,
+    GbzOperation.NOTIFY_UNREGISTER: _notify_unregister,
+    GbzOperation.ACK: _ack,
+    GbzOperation.ERROR: _error,
+}
+
+
+# Objects
+
+
+def _inner(outer: Fields, value: object, what: str) -> Fields:
+    """Return the fields of an object in another; oddities of both are one list."""
+    fields = Fields(value, what)
+    fields.flags = outer.flags
+    return fields
+
+
+def _session(fields: Fields) -> Session:
+    """Read table 5."""
+    receivers = fields.items("receivers", limit=MAX_RECEIVERS)
+    if not receivers:
+        raise invalid("a session: receivers is not an array of at least one")
+    return Session(
+        id=fields.text("id"),
+        requester=_party(_inner(fields, fields.take("sender"), "sender")),
+        participants=tuple(
+            _receiver(_inner(fields, one, "a receiver")) for one in receivers
+        ),
+        expires=fields.date_time("expires"),
+        context=_mixed(fields, "context"),
+        extra=dict(fields.rest),
+    )
+
+
+def _party(fields: Fields) -> Party:
+    return Party(
+        id=fields.text("id"), address=fields.address("address"), extra=dict(fields.rest)
+    )
+
+
+def _receiver(fields: Fields) -> Party:
+    mode: PartyMode = fields.word("mode", MODES)
+    params = fields.mapping("params")
+    if mode is PartyMode.GROUP and not isinstance(params.get("groupId"), str):
+        raise invalid("a receiver: params.groupId is not a text")
+    return replace(_party(fields), mode=mode, params=params)
+
+
+def _mixed(fields: Fields, name: str) -> tuple[Message, ...] | tuple[Task, ...]:
+    """Read an array that has messages only, or tasks only (GBZ-Q13)."""
+    values = fields.items(name, limit=MAX_ITEMS)
+    found = [_inner(fields, one, f"an element of {name}") for one in values]
+    kinds = {(one.has("dataItems"), one.has("state")) for one in found}
+    if kinds - {(True, False), (False, True)} or len(kinds) > 1:
+        raise invalid(f"{name} has neither messages only nor tasks only")
+    if kinds == {(True, False)}:
+        return tuple(_message(one) for one in found)
+    return tuple(_as_state(_task(one)) for one in found)
+
+
+def _as_state(task: Task) -> Task:
+    """Return a task whose state is one: who tells of progress is at work."""
+    return replace(task, state=TaskState.WORKING) if task.state == PROGRESS else task
+
+
+def _task(fields: Fields) -> Task:
+    """Read table 4."""
+    messages = [
+        _message(_inner(fields, one, "a message"))
+        for one in fields.items("messages", limit=MAX_ITEMS)
+    ]
+    depends_on = fields.items("dependsOn", limit=MAX_ITEMS)
+    if not all(isinstance(one, str) for one in depends_on):
+        raise invalid("a task: dependsOn is not an array of texts")
+    trigger = fields.mapping("trigger")
+    capability = fields.optional_text("capability")
+    if not capability:
+        capability, messages = _intent(messages)
+    return Task(
+        id=fields.text("id"),
+        session=fields.text("sessionId"),
+        requester="",
+        executor="",
+        state=_state(fields),
+        changed_at=fields.date_time("stateChangedAt"),
+        capability=capability,
+        messages=tuple(messages),
+        depends_on=tuple(depends_on),
+        inputs=_mixed(fields, "artifacts"),
+        parent=fields.optional_text("parent"),
+        trigger=trigger or None,
+        code=fields.optional_text("code", limit=MAX_STATE),
+        reason=fields.for_people("reason"),
+        may_have_run=fields.boolean("mayHaveRun") or False,
+        extra=dict(fields.rest),
+    )
+
+
+def _state(fields: Fields) -> str:
+    word = fields.text("state", limit=MAX_STATE)
+    state = STATES.get(word, word)
+    if state != PROGRESS and not is_legal(state):
+        raise invalid("a task: state is not one of the words for states")
+    return state
+
+
+def _intent(messages: list[Message]) -> tuple[str, list[Message]]:
+    """Take the wanted capability from the first data item of the first message."""
+    if not messages:
+        return "", messages
+    first = messages[0].parts[0]
+    intent = first.metadata.get(INTENT)
+    if not isinstance(intent, str) or not intent:
+        return "", messages
+    metadata = {key: one for key, one in first.metadata.items() if key != INTENT}
+    parts = (replace(first, metadata=metadata), *messages[0].parts[1:])
+    return intent, [replace(messages[0], parts=parts), *messages[1:]]
+
+
+def _message(fields: Fields) -> Message:
+    """Read table 3."""
+    role: SenderRole = fields.word("senderRole", ROLES)
+    purpose: MessagePurpose | None = fields.word("artifact", PURPOSES, needed=False)
+    final = fields.boolean("final")
+    chunk = _chunk(fields)
+    if chunk is not None and not chunk.last:
+        # It is read on the last chunk.
+        final = None
+    if final and (
+        role is SenderRole.REQUESTER or purpose is MessagePurpose.COMMUNICATION
+    ):
+        raise invalid("a message: final belongs to results of a service")
+    items = fields.take("dataItems")
+    if isinstance(items, dict):
+        items = [items]
+    if not isinstance(items, list) or not 0 < len(items) <= MAX_ITEMS:
+        raise invalid(f"a message: dataItems is not an array of 1 to {MAX_ITEMS}")
+    return Message(
+        id=fields.text("id"),
+        session=fields.text("sessionId"),
+        task=fields.optional_text("taskId"),
+        sender=fields.text("senderId"),
+        role=role,
+        purpose=purpose,
+        final=final,
+        chunk=chunk,
+        parts=tuple(read_data(one) for one in items),
+        metadata=fields.mapping("metadata"),
+        extra=dict(fields.rest),
+    )
+
+
+def _chunk(fields: Fields) -> Chunk | None:
+    index = fields.integer("chunkIndex")
+    last = fields.boolean("lastChunk")
+    if (index is None) != (last is None):
+        raise invalid("a message: chunkIndex and lastChunk come together")
+    return None if index is None else Chunk(index=index, last=bool(last))
+
+
+def read_data(value: object) -> Part:
+    """Read table 2; InteractionError if it is no data item."""
+    fields = Fields(value, "a data item")
+    media_type = fields.text("type")
+    if not _MIME.fullmatch(media_type):
+        raise invalid("a data item: type is not a MIME type")
+    about = Fields(fields.mapping("metadata", needed=True), "metadata")
+    payload = fields.take("payload")
+    if payload is None:
+        raise invalid("a data item: payload is absent or null")
+    kind, content = _content(media_type, about.take("encoding"), payload)
+    sha256 = about.optional_text("sha256")
+    if sha256 and not _SHA256.fullmatch(sha256):
+        raise invalid("metadata: sha256 is not 64 hex characters")
+    return Part(
+        kind=kind,
+        content=content,
+        media_type=media_type,
+        name=about.optional_text("name"),
+        size=about.integer("size"),
+        sha256=sha256,
+        continued=about.boolean("continued") or False,
+        metadata=dict(about.rest),
+        extra=dict(fields.rest),
+    )
+
+
+def _content(media_type: str, encoding: object, payload: Any) -> tuple[PartKind, Any]:
+    """Return kind and content of a payload (GBZ-Q19)."""
+    if encoding is None:
+        if isinstance(payload, str) and not is_json(media_type):
+            return PartKind.TEXT, payload
+        return PartKind.JSON, payload
+    if not isinstance(payload, str):
+        raise invalid("a data item: a payload with an encoding is a text")
+    match encoding:
+        case "base64":
+            try:
+                return PartKind.BYTES, base64.b64decode(payload, validate=True)
+            except (binascii.Error, ValueError):
+                raise invalid("a data item: payload is not base64") from None
+        case "uri":
+            return PartKind.URI, payload
+        case "text":
+            return PartKind.TEXT, payload
+        case "json" if payload == "null":
+            return PartKind.JSON, None
+        case _:
+            raise invalid("metadata: encoding is not base64, uri, text or json")
+
+
+def is_json(media_type: str) -> bool:
+    """Return whether a payload of this type is a JSON value and no text."""
+    essence = media_type.partition(";")[0].strip().lower()
+    return essence == "application/json" or essence.endswith("+json")

@@ -1,0 +1,97 @@
+"""The words of GB/Z 185.6 on the wire: URI, operations, fields, and Chinese terms."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from anp.interaction.elements import MessagePurpose, PartyMode, SenderRole
+from anp.interaction.states import TaskState
+
+__all__ = [
+    "GBZ_URI",
+    "GBZ_VERSION",
+    "GbzOperation",
+    "MODES",
+    "PROGRESS",
+    "PURPOSES",
+    "ROLES",
+    "STATES",
+    "SendStyle",
+]
+
+GBZ_VERSION: Final = "1"
+"Version of our text; another version has another URI."
+
+GBZ_URI: Final = f"urn:anpd:gbz-185.6:{GBZ_VERSION}"
+"URI of the consensus protocol, point to point (ANP-91)."
+
+
+class GbzOperation(StrEnum):
+    """Values of `op` (GBZ-Q10)."""
+
+    SESSION_OPEN = "session.open"
+    SESSION_UPDATE = "session.update"
+    SESSION_CLOSE = "session.close"
+    TASK_CREATE = "task.create"
+    TASK_UPDATE = "task.update"
+    TASK_CANCEL = "task.cancel"
+    TASK_GET = "task.get"
+    MESSAGE_SEND = "message.send"
+    NOTIFY_REGISTER = "notify.register"
+    NOTIFY_UNREGISTER = "notify.unregister"
+    ACK = "ack"
+    ERROR = "error"
+
+
+class SendStyle(StrEnum):
+    """Values of `style` in a receiver's `params` (GBZ-55)."""
+
+    CALL = "call"
+    "Remote call: one answer at the end."
+
+    STREAM = "stream"
+    "Everything as it comes; the default."
+
+    NOTIFY = "notify"
+    "As `stream`, also over later connections; see `notify.register`."
+
+
+PROGRESS: Final = "progress"
+"The word for a task's state that is an information and no state (GBZ-Q2)."
+
+STATES: Final = {
+    "任务接受": str(TaskState.ACCEPTED),
+    "任务拒绝": str(TaskState.REJECTED),
+    "任务完成": str(TaskState.COMPLETED),
+    "任务失败": str(TaskState.FAILED),
+    "任务取消": str(TaskState.CANCELED),
+    "cancelled": str(TaskState.CANCELED),
+    "任务进行中": str(TaskState.WORKING),
+    "任务进度信息": PROGRESS,
+}
+"Further words for states that are read (GBZ-Q1)."
+
+ROLES: Final = {
+    "requester": SenderRole.REQUESTER,
+    "请求智能体": SenderRole.REQUESTER,
+    "service": SenderRole.SERVICE,
+    "服务智能体": SenderRole.SERVICE,
+}
+"Words for roles (GBZ-Q3)."
+
+PURPOSES: Final = {
+    "communication": MessagePurpose.COMMUNICATION,
+    "工作沟通": MessagePurpose.COMMUNICATION,
+    "result": MessagePurpose.RESULT,
+    "工作成果": MessagePurpose.RESULT,
+}
+"Words for what a message carries (GBZ-Q4)."
+
+MODES: Final = {
+    "p2p": PartyMode.P2P,
+    "点对点模式": PartyMode.P2P,
+    "group": PartyMode.GROUP,
+    "群组模式": PartyMode.GROUP,
+}
+"Words for modes (GBZ-Q9)."

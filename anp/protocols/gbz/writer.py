@@ -1,0 +1,246 @@
+"""Operations become the bytes of GB/Z 185.6, exactly by its tables 2 to 5."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+from anp.interaction.elements import (
+    Message,
+    Part,
+    PartKind,
+    Party,
+    Session,
+    Task,
+    TaskProgress,
+)
+from anp.interaction.operations import (
+    Acknowledgement,
+    MessageSend,
+    NotifyRegister,
+    NotifyUnregister,
+    Operation,
+    RefusedOperation,
+    SessionClose,
+    SessionOpen,
+    SessionUpdate,
+    TaskCancel,
+    TaskCreate,
+    TaskGet,
+    TaskUpdate,
+)
+from anp.protocols.gbz.reader import INTENT, is_json
+from anp.protocols.gbz.words import PROGRESS, GbzOperation
+from anp.protocols.timestamps import write_timestamp
+from negotiation.errors import JsonError
+from negotiation.strict_json import parse_json
+
+__all__ = ["GbzTooLarge", "write_data", "write_frame"]
+
+
+class GbzTooLarge(JsonError):
+    """A frame of ours would be over the limit."""
+
+
+def write_frame(operation: Operation, ref: int, *, max_size: int) -> bytes:
+    """Return the bytes of a frame.
+
+    Args:
+        ref: Number of the operation; that of the answered one for an answer.
+        max_size: Most bytes.
+
+    Raises:
+        GbzTooLarge: It would have more.
+        JsonError: It is nothing that a strict reader takes.
+    """
+    op, value = _frame(operation)
+    if isinstance(operation, Acknowledgement | RefusedOperation):
+        ref = operation.ref
+    try:
+        text = json.dumps(
+            {"op": op, "ref": ref, **value},
+            ensure_ascii=False,
+            allow_nan=False,
+            separators=(",", ":"),
+        )
+        data = text.encode("utf-8")
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise JsonError(f"cannot be written as JSON: {type(exc).__name__}") from None
+    if len(data) > max_size:
+        raise GbzTooLarge(f"{len(data)} bytes, at most {max_size} are sent")
+    parse_json(data, max_size=max_size)
+    return data
+
+
+def _frame(operation: Operation) -> tuple[GbzOperation, dict[str, Any]]:
+    match operation:
+        case SessionOpen(session=session):
+            return GbzOperation.SESSION_OPEN, _session(session)
+        case SessionUpdate(session=session):
+            return GbzOperation.SESSION_UPDATE, _session(session)
+        case SessionClose(session=name):
+            return GbzOperation.SESSION_CLOSE, {"id": name}
+        case TaskCreate(task=task):
+            return GbzOperation.TASK_CREATE, _task(task)
+        case TaskUpdate():
+            return GbzOperation.TASK_UPDATE, _update(operation)
+        case TaskCancel(session=session_id, task=name):
+            value = {"id": name, "sessionId": session_id}
+            return GbzOperation.TASK_CANCEL, value
+        case TaskGet(session=session_id, task=name):
+            return GbzOperation.TASK_GET, {"id": name, "sessionId": session_id}
+        case MessageSend(message=message):
+            return GbzOperation.MESSAGE_SEND, _message(message)
+        case NotifyRegister():
+            value = {
+                "sessionId": operation.session,
+                **_given(taskId=operation.task),
+                "address": operation.address,
+            }
+            if operation.expires is not None:
+                value["expires"] = write_timestamp(operation.expires)
+            return GbzOperation.NOTIFY_REGISTER, value
+        case NotifyUnregister(session=session_id, task=name):
+            value = {"sessionId": session_id, **_given(taskId=name)}
+            return GbzOperation.NOTIFY_UNREGISTER, value
+        case Acknowledgement(session=session_id, task=found):
+            told = {} if found is None else {"task": _task(found)}
+            return GbzOperation.ACK, {"sessionId": session_id, **told}
+        case RefusedOperation(session=session_id, code=code, text=text):
+            value = {"sessionId": session_id, "code": str(code), "text": text}
+            return GbzOperation.ERROR, value
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    """Return the fields that say something."""
+    return {name: value for name, value in fields.items() if value}
+
+
+def _session(session: Session) -> dict[str, Any]:
+    value = {
+        **session.extra,
+        "id": session.id,
+        "sender": _party(session.requester),
+        "receivers": [
+            {**_party(one), "mode": str(one.mode), "params": dict(one.params)}
+            for one in session.participants
+        ],
+    }
+    if session.expires is not None:
+        value["expires"] = write_timestamp(session.expires)
+    if session.context:
+        value["context"] = [_either(one) for one in session.context]
+    return value
+
+
+def _party(party: Party) -> dict[str, Any]:
+    return {**party.extra, "id": party.id, "address": party.address}
+
+
+def _either(element: Message | Task) -> dict[str, Any]:
+    return _message(element) if isinstance(element, Message) else _task(element)
+
+
+def _task(task: Task) -> dict[str, Any]:
+    messages = [_message(one) for one in task.messages]
+    value: dict[str, Any] = {
+        **task.extra,
+        "id": task.id,
+        "sessionId": task.session,
+        "state": task.state,
+    }
+    if task.changed_at is not None:
+        value["stateChangedAt"] = write_timestamp(task.changed_at)
+    if task.capability and messages:
+        messages[0]["dataItems"][0]["metadata"][INTENT] = task.capability
+    elif task.capability:
+        value["capability"] = task.capability
+    if task.inputs:
+        value["artifacts"] = [_either(one) for one in task.inputs]
+    return value | _given(
+        messages=messages,
+        dependsOn=list(task.depends_on),
+        parent=task.parent,
+        trigger=dict(task.trigger or {}),
+        code=task.code,
+        reason=task.reason,
+        mayHaveRun=task.may_have_run,
+    )
+
+
+def _update(update: TaskUpdate) -> dict[str, Any]:
+    content = update.content
+    value: dict[str, Any] = {"id": content.task, "sessionId": update.session}
+    if isinstance(content, TaskProgress):
+        told = {"progress": content.progress, "total": content.total}
+        value["state"] = PROGRESS
+        value["progress"] = {
+            **{name: one for name, one in told.items() if one is not None},
+            **_given(text=content.text),
+        }
+    else:
+        value |= {"state": content.state} | _given(
+            code=content.code,
+            reason=content.reason,
+            mayHaveRun=content.may_have_run,
+        )
+    if update.at is not None:
+        value["stateChangedAt"] = write_timestamp(update.at)
+    if update.messages:
+        value["messages"] = [_message(one) for one in update.messages]
+    return value
+
+
+def _message(message: Message) -> dict[str, Any]:
+    value: dict[str, Any] = {
+        **message.extra,
+        "senderRole": str(message.role),
+        "senderId": message.sender,
+        "sessionId": message.session,
+        **_given(taskId=message.task),
+        "id": message.id,
+    }
+    if message.purpose is not None:
+        value["artifact"] = str(message.purpose)
+    if message.final is not None:
+        value["final"] = message.final
+    if message.chunk is not None:
+        value["chunkIndex"] = message.chunk.index
+        value["lastChunk"] = message.chunk.last
+    value["dataItems"] = [write_data(one) for one in message.parts]
+    return value | _given(metadata=dict(message.metadata))
+
+
+def write_data(part: Part) -> dict[str, Any]:
+    """Return a data item, by table 2."""
+    payload: Any = part.content
+    encoding, media_type = "", part.media_type
+    match part.kind:
+        case PartKind.BYTES:
+            assert isinstance(part.content, bytes)
+            encoding = "base64"
+            payload = base64.b64encode(part.content).decode("ascii")
+        case PartKind.URI:
+            encoding = "uri"
+        case PartKind.TEXT:
+            encoding = "text" if is_json(part.media_type) else ""
+        case PartKind.JSON if payload is None:
+            encoding, payload = "json", "null"
+        case PartKind.JSON if isinstance(payload, str) and not is_json(media_type):
+            # Under any other type it would be read as a text.
+            media_type = "application/json"
+    metadata = {**part.metadata} | _given(
+        encoding=encoding,
+        name=part.name,
+        sha256=part.sha256,
+        continued=part.continued,
+    )
+    if part.size is not None:
+        metadata["size"] = part.size
+    return {
+        **part.extra,
+        "type": media_type,
+        "metadata": metadata,
+        "payload": payload,
+    }

@@ -1,0 +1,74 @@
+"""Date-times of ISO 8601 in the messages of several protocols."""
+
+from __future__ import annotations
+
+import re
+from calendar import isleap
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+__all__ = ["Timestamp", "read_timestamp", "write_timestamp"]
+
+_DATE_TIME: Final = re.compile(
+    r"""(?P<year>[0-9]{4})
+    (?: (?P<dash>-?)[0-9]{2}(?P=dash)[0-9]{2}          # month and day
+      | (?P<hyphen>-?)W[0-9]{2}(?P=hyphen)[1-7]        # week and day of the week
+      | -?(?P<day>[0-9]{3}) )                          # day of the year
+    T(?P<hour>[0-9]{2})
+    (?P<rest>(?:(?P<colon>:?)[0-9]{2}(?:(?P=colon)(?P<second>[0-9]{2})
+        (?:[.,][0-9]{1,32})?)?)?)
+    (?P<zone>Z|[+-][0-9]{2}(?::?[0-5][0-9])?)?""",
+    re.VERBOSE,
+)
+"The forms that are read; `datetime` would also read others."
+
+
+@dataclass(frozen=True, slots=True)
+class Timestamp:
+    """When a message was sent, as its sender says."""
+
+    at: datetime
+    "In UTC."
+
+    zoned: bool
+    "Its zone was given; without one it is taken as UTC (ENV-Q10)."
+
+
+def write_timestamp(at: datetime) -> str:
+    """Return `at` in UTC with milliseconds, as `2026-01-31T12:00:00.000Z`."""
+    utc = at.astimezone(UTC).replace(tzinfo=None)
+    return utc.isoformat(timespec="milliseconds") + "Z"
+
+
+def read_timestamp(text: str) -> Timestamp:
+    """Read a date with a time of day, in any of the forms of ISO 8601.
+
+    Raises:
+        ValueError: It is none, a date alone, or no moment of any calendar.
+    """
+    text = text.upper()
+    match = _DATE_TIME.fullmatch(text)
+    if match is None:
+        raise ValueError("not an ISO 8601 date-time")
+    # `datetime` has no form for days of a year, midnight at the end of a day and leap
+    # seconds: it reads the moment before, and the difference is added.
+    later = timedelta()
+    if match["second"] == "60":
+        text = text[: match.start("second")] + "59" + text[match.end("second") :]
+        later = timedelta(seconds=1)
+    if match["hour"] == "24" and not match["rest"].strip("0:.,"):
+        text = text.replace("T24", "T00")
+        later = timedelta(days=1)
+    if match["day"]:
+        days = int(match["day"])
+        if not 1 <= days <= 365 + isleap(int(match["year"])):
+            raise ValueError("a day that does not exist")
+        text = match["year"] + "0101" + text[match.end("day") :]
+        later += timedelta(days=days - 1)
+    at = datetime.fromisoformat(text)
+    try:
+        at = (at if match["zone"] else at.replace(tzinfo=UTC)) + later
+        return Timestamp(at.astimezone(UTC), match["zone"] is not None)
+    except OverflowError:
+        raise ValueError("beyond the calendar") from None

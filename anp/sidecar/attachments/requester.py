@@ -1,0 +1,88 @@
+"""The requester of a call at work, as the attachment sees it before its answer.
+
+An attachment that streams, or that asks back, looks for `current_requester`. A call of
+one turn has none: what would be streamed is joined there, and nobody answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from anp.interaction.elements import Part
+
+__all__ = ["Question", "Reply", "ReplyAction", "Requester", "current_requester"]
+
+
+class ReplyAction(StrEnum):
+    """The requester's decision about a question."""
+
+    ACCEPT = "accept"
+    "It answered."
+
+    DECLINE = "decline"
+    "It does not answer, and the work may go on without."
+
+    CANCEL = "cancel"
+    "It does not want to be asked; the tool decides about what that means."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Something that the agent wants to know before it goes on."""
+
+    text: str
+    "In words, for a person or an agent."
+
+    schema: Mapping[str, Any] | None = None
+    "JSON Schema of the wanted value; None for an answer in words."
+
+    url: str = ""
+    "Page on which the requester has to do something; nobody opens it by itself."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """The requester's answer to a question."""
+
+    action: ReplyAction = ReplyAction.ACCEPT
+
+    value: Any = None
+    "The JSON value of an answer that has one."
+
+    parts: Sequence[Part] = field(default_factory=tuple)
+    "The answer as it came."
+
+    @property
+    def text(self) -> str:
+        """The texts of the answer, joined by line ends."""
+        return "\n".join(
+            part.content for part in self.parts if isinstance(part.content, str)
+        )
+
+
+class Requester(Protocol):
+    """Takes what comes before the answer, and answers questions."""
+
+    @property
+    def key(self) -> str:
+        """Key of this start, by which an agent can drop a repeated one."""
+
+    @property
+    def was_told(self) -> bool:
+        """True when a part of the result was passed on before the answer."""
+
+    async def update(self, parts: Sequence[Part]) -> None:
+        """Pass on the next part of the result; return when there is room for more."""
+
+    async def ask(self, question: Question) -> Reply:
+        """Ask, and wait for the answer."""
+
+
+current_requester: ContextVar[Requester | None] = ContextVar(
+    "current_requester", default=None
+)
+"""The requester of the task at hand. The asyncio task that makes the call sets it."""
