@@ -94,7 +94,7 @@ class Talk:
 async def on(
     ours: Channel, theirs: Channel, link: MemoryLink | None, **more: Any
 ) -> AsyncIterator[Talk]:
-    """Speak the envelope on both ends of a channel."""
+    """Speak the envelope, or the protocol `code`, on both ends of a channel."""
     said: list[PeerSaid] = []
     ended: list[WrittenRequester] = []
     parts = WrittenParts(
@@ -108,14 +108,13 @@ async def on(
     served = WrittenProvider(
         theirs,
         ENVELOPE_URI,
-        EnvelopeCode(announce=more.get("announce", False)),
+        more.get("code") or EnvelopeCode(announce=more.get("announce", False)),
         parts,
         capabilities=calls,
         offered=lambda: exposure.offered(None),
     )
-    requester = WrittenRequester(
-        ours, ENVELOPE_URI, EnvelopeCode(), parts, on_end=ended.append
-    )
+    code = more.get("code") or EnvelopeCode()
+    requester = WrittenRequester(ours, ENVELOPE_URI, code, parts, on_end=ended.append)
     async with asyncio.timeout(DEADLINE):
         running = asyncio.create_task(served.run())
         try:
