@@ -59,6 +59,9 @@ Side = Demand | Offer
 class Accept:
     """The candidate is accepted as it is (ANP-33)."""
 
+    told: str = ""
+    "Words for the peer that go with it."
+
 
 @dataclass(frozen=True, slots=True)
 class Counter:

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from negotiation.errors import FailureKind, NegotiationError
 from negotiation.messages import ProtocolNegotiation, Status
 
-__all__ = ["Direction", "NegotiationEnded", "Turn"]
+__all__ = [
+    "Direction",
+    "NegotiationEnded",
+    "Turn",
+    "calls_in_words",
+    "calls_told",
+]
+
+CALLS: Final = re.compile(r"Calls (`[^`\n]{1,200}`(, `[^`\n]{1,200}`)*)\.")
+"Words of a provider that go with an acceptance."
+
+OFFERED: Final = re.compile(
+    r"^- `([^`\n]{1,200})` \((?:changes nothing|may change something)\)", re.MULTILINE
+)
+"A capability in a document in the provider's own terms."
 
 
 class Direction(StrEnum):
@@ -74,3 +91,25 @@ class NegotiationEnded(NegotiationError):
         self.reason = reason
         self.by_peer = by_peer
         self.transcript = transcript
+
+
+def calls_in_words(capabilities: Iterable[str]) -> str:
+    """Return the words by which a provider tells its caller what it will call."""
+    names = ", ".join(f"`{one}`" for one in sorted(capabilities) if "`" not in one)
+    return f"Calls {names}." if names else ""
+
+
+def calls_told(transcript: Sequence[Turn], document: str) -> tuple[str, ...]:
+    """Return the capabilities that the provider says it calls; empty if it does not.
+
+    Args:
+        transcript: The requester's, of a negotiation that ended well.
+        document: The agreed document, which names them if it is the provider's.
+    """
+    for turn in reversed(transcript):
+        told = CALLS.fullmatch(turn.summary)
+        if turn.direction is Direction.RECEIVED and turn.status is Status.ACCEPTED:
+            return () if told is None else tuple(told[1].strip("`").split("`, `"))
+        if turn.direction is Direction.RECEIVED and turn.candidate == document:
+            return tuple(OFFERED.findall(document))
+    return ()

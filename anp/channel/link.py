@@ -172,8 +172,9 @@ class Link:
         try:
             async for text in self._connection:
                 if self._guest is not None:
+                    self._guest.read(len(text))
                     # Others have their turn even when there is nothing to wait for.
-                    await asyncio.sleep(self._guest.message_wait(len(text)))
+                    await asyncio.sleep(0)
                 await self._turn(partial(self._receive, text))
                 await self._pump()
                 while self._core.waits:

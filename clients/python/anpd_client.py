@@ -77,7 +77,10 @@ class Result:
     "The peer's answer."
 
     source: str
-    "`agreement`, `consensus`, `negotiated` or `natural_language`."
+    "`agreement`, `published`, `consensus`, `negotiated` or `natural_language`."
+
+    capability: str | None
+    "Full name of the peer's capability that ran; None where the peer did not say it."
 
     protocol: str | None
     "Hash of the document it went through."

@@ -198,10 +198,10 @@ class Machine(Speaker[Event]):
         if self._late(now, NegotiationState.JUDGE):
             return
         match verdict:
-            case Accept():
+            case Accept(told):
                 # The whole text, byte for byte: an official SDK without a proposal of
                 # its own hashes the text it receives (WIRE row 41, WIRE row 42).
-                self._send_turn(Status.ACCEPTED, self._candidate, "", now)
+                self._send_turn(Status.ACCEPTED, self._candidate, told, now)
                 self._agree(now)
             case Counter(document, summary):
                 self._counter(document, summary, now)

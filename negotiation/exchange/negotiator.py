@@ -44,7 +44,7 @@ from negotiation.mind import (
     Side,
     Verdict,
 )
-from negotiation.transcript import NegotiationEnded, Turn
+from negotiation.transcript import NegotiationEnded, Turn, calls_in_words
 
 __all__ = ["Approve", "NegotiationResult", "Transport", "negotiate"]
 
@@ -344,7 +344,9 @@ class _Negotiation:
                     raise
             else:
                 said = await self._owner_says(candidate, half)
-                return (verdict, half) if isinstance(said, Accept) else (said, None)
+                if not isinstance(said, Accept):
+                    return said, None
+                return Accept(calls_in_words(half.capabilities)), half
         if isinstance(verdict, Counter):
             # The peer may accept it at once, so the owner is asked before it is sent.
             said = await self._owner_says(verdict.document, None)

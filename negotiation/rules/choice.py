@@ -26,6 +26,7 @@ from negotiation.rules.names import (
     NAME_LIKE,
     OTHER_NAME,
     content,
+    is_against,
     mentioned,
     near_names,
     of_name,
@@ -183,7 +184,7 @@ def choose(
     """
     requirement = document.requirement
     chain = None
-    if not AGAINST.search(requirement):
+    if not is_against(requirement, capabilities):
         chain = find_chain(requirement, capabilities)
     hinted = _hinted(hints, capabilities)
     if chain is not None and (hinted is None or hinted.name in chain.names):
@@ -243,7 +244,7 @@ def choose_by_name(
         return None
     if len(named) > 1:
         return NoChoice(_several(named))
-    if AGAINST.search(text[:MAX_REQUIREMENT]):
+    if is_against(text, capabilities):
         return NoChoice(
             "the requirement may mean the opposite, and rules do not understand "
             f"sentences; if `{named[0].name}` is meant, ask for that name alone"

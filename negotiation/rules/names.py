@@ -21,6 +21,7 @@ __all__ = [
     "NAME_LIKE",
     "OTHER_NAME",
     "content",
+    "is_against",
     "mentioned",
     "name_key",
     "names_one",
@@ -123,6 +124,9 @@ AGAINST: Final = re.compile(
 
 Rules do not understand sentences, so one with such a word chooses nothing.
 """
+
+SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|[\u3002\uff01\uff1f]")
+"The place between two sentences."
 
 OTHER_NAME: Final = re.compile(r"[^\W_]_[^\W_]|[a-z][A-Z][a-z]|[^\W_]\(\)")
 "A word that can only be a name: a sentence with one means that and nothing else."
@@ -227,6 +231,17 @@ COMMON: Final = frozenset(
     ]
 )
 "Words that say nothing about which capability is meant."
+
+
+def is_against(text: str, capabilities: Sequence[Capability]) -> bool:
+    """Return whether a sentence that names one of the capabilities may be against it.
+
+    What other sentences say, such as the meaning of an error code, is not about it.
+    """
+    return any(
+        AGAINST.search(sentence) and mentioned(sentence, capabilities)
+        for sentence in SENTENCE_END.split(text[:MAX_REQUIREMENT])
+    )
 
 
 def names_one(text: str, capability: Capability) -> bool:

@@ -121,6 +121,7 @@ def every(
     wanted: Schema | None,
     *steps: Step,
     named: str,
+    looks_up: str,
     read_only: bool = False,
 ) -> tuple[Scene, ...]:
     """Return a scene for each choice of sides.
@@ -129,6 +130,9 @@ def every(
         expose: Names of functions, parted by blanks.
         named: Added to the requirement where the provider has rules only, which know a
             capability by its name.
+        looks_up: Functions that rules may call for a sentence, since they change
+            nothing; marked so where the provider has rules only.
+        read_only: All functions are marked so on all sides.
     """
     return tuple(
         Scene(
@@ -142,7 +146,11 @@ def every(
                 wanted,
             ),
             steps,
-            read_only=("*",) if read_only else (),
+            read_only=("*",)
+            if read_only
+            else tuple(looks_up.split())
+            if sides is Sides.REQUESTER
+            else (),
         )
         for sides in Sides
     )
@@ -173,6 +181,7 @@ NESTED = every(
         for number in ("P-1", "P-2")
     ),
     named="By track_parcel.",
+    looks_up="track_parcel",
 )
 
 UNITS = every(
@@ -192,6 +201,7 @@ UNITS = every(
         {"celsius": 5.0, "wind_kmh": 16.09344, "visibility_m": 8046.72},
     ),
     named="By observe.",
+    looks_up="observe",
 )
 
 METER: Final = strict(kilowatt_hours=NUMBER, volts=NUMBER, alarm=BOOLEAN)
@@ -221,6 +231,7 @@ PACKED = (
         Need("Read an electricity meter, by read_frame.", strict(meter=INTEGER), METER),
         METER_STEPS,
         notes="The provider's rules write JSON only; the packed bytes are a value.",
+        read_only=("read_frame",),
     ),
     Scene(
         "packed",
@@ -276,6 +287,7 @@ XML = (
         Need("Look up a book by its ISBN, by find_record.", strict(isbn=TEXT), BOOK),
         BOOK_STEPS,
         notes="The provider's rules write JSON only; the XML text is a value.",
+        read_only=("find_record",),
     ),
     Scene(
         "xml",
@@ -344,6 +356,7 @@ CODES = (
             Step({"account": "nobody"}, Refused("404")),
         ),
         notes="A provider with rules only has the codes of HTTP, and its own cause.",
+        read_only=("get_balance",),
     ),
     Scene(
         "codes",
@@ -381,6 +394,7 @@ CHINESE = every(
         {"发车时间": "08:15", "站台": 2, "晚点分钟": 7.0},
     ),
     named="使用 lookup_train。",
+    looks_up="lookup_train",
 )
 
 TWO = every(
@@ -403,18 +417,20 @@ TWO = every(
         for company, customer in (("Example Ltd", 7), ("Muster GmbH", 8))
     ),
     named="By find_customer, then open_invoices.",
+    looks_up="find_customer open_invoices",
     # Rules put capabilities in a row only if they change nothing.
     read_only=True,
 )
 
-DATES = every(
-    "dates",
-    "hotel",
-    "reserve",
+ROOM_TEXT: Final = (
     "Book a hotel room. `arrival` is DD.MM.YYYY; `nights` is how many nights are slept "
-    "there, one or more. The answer is the reference of the booking.",
+    "there, one or more. The answer is the reference of the booking."
+)
+ROOM: Final = (
     strict(arrival=TEXT, nights=INTEGER, persons={"enum": ["one", "two"]}),
     strict(booking=TEXT),
+)
+ROOM_STEPS: Final = (
     Step(
         {"arrival": "31.12.2026", "nights": 2, "persons": "two"},
         {"booking": "D-2026-12-31-0"},
@@ -423,7 +439,33 @@ DATES = every(
         {"arrival": "28.02.2027", "nights": 1, "persons": "one"},
         {"booking": "S-2027-02-28-0"},
     ),
-    named="By reserve.",
+)
+DATES = (
+    *(
+        Scene("dates", sides, "hotel", ("reserve",), Need(ROOM_TEXT, *ROOM), ROOM_STEPS)
+        for sides in (Sides.BOTH, Sides.PROVIDER)
+    ),
+    Scene(
+        "dates",
+        Sides.REQUESTER,
+        "hotel",
+        ("reserve",),
+        Need(
+            "reserve",
+            strict(
+                arrival={**TEXT, "description": "DD.MM.YYYY"},
+                nights={
+                    **INTEGER,
+                    "description": "How many nights are slept there, one or more.",
+                },
+                persons={"enum": ["one", "two"]},
+            ),
+            strict(booking={**TEXT, "description": "Reference of the booking."}),
+        ),
+        ROOM_STEPS,
+        notes="A provider with rules only books nothing for a sentence, so the name is "
+        "all that the requirement has, and the schemas say the rest.",
+    ),
 )
 
 PROSE = every(
@@ -437,6 +479,7 @@ PROSE = every(
     Step({"city": "Lyon", "how_many_days": 2}, Holds(("2026-07-02", 30.5, 31.5))),
     Step({"city": "Oslo", "how_many_days": 3}, Holds(("2026-07-03", 31.5, 32.5))),
     named="By daily.",
+    looks_up="daily",
 )
 
 

@@ -241,7 +241,7 @@ async def test_a_caller_that_chooses_by_the_list_asks_about_a_text(
     tmp_path: Path,
 ) -> None:
     async with shop_in(tmp_path, approve="side-effects", looks_up=True) as shop:
-        assert (await shop.call(WayIn.AGREEMENT, "look")).uri == ENVELOPE_URI
+        assert (await shop.call(WayIn.AGREEMENT, "look")).source == "published"
         await pending(shop.call(WayIn.AGREEMENT, "buy"))
         [negotiation] = await shop.desk.negotiations(open_only=True)
         assert "document" in (negotiation.pending or {})

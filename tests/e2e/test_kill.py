@@ -56,11 +56,14 @@ def multiply(number: int) -> int:
 class Calling:
     """A call under way in a process of its own."""
 
-    def __init__(self, daemon: Anpd, address: str, need: str, number: int) -> None:
+    def __init__(
+        self, daemon: Anpd, address: str, need: str, number: int, *options: str
+    ) -> None:
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "anp", "--home", str(daemon.home), "call"),
                 *(address, need, "-d", json.dumps({"number": number}), "--json"),
+                *options,
             ],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -86,6 +89,12 @@ def chosen_states() -> list[str]:
     return [states[i % len(states)] for i in range(KILLS)]
 
 
+def number_up_to(most: int) -> dict[str, object]:
+    """Return the schema of the caller's data."""
+    number = {"type": "integer", "minimum": -1_000, "maximum": most}
+    return {"type": "object", "properties": {"number": number}, "required": ["number"]}
+
+
 @pytest.mark.slow
 @clause("ANP-84")
 @pytest.mark.parametrize("side", [CALLER, PROVIDER])
@@ -105,10 +114,13 @@ def test_a_killed_daemon_harms_neither_the_other_nor_its_own_cache(
         for count, state in enumerate(chosen_states()):
             proxy.target = provider.url
             address = f"ws://127.0.0.1:{proxy.port}/#{provider.did}"
-            need = f"multiply, time {count}"
+            # A need of its own, so that the call negotiates.
+            schema = tmp_path / f"{count}.json"
+            schema.write_text(json.dumps(number_up_to(1_000 + count)))
+            wanted = ("multiply", count, "--input-schema", str(schema))
             cut(proxy, caller)
             reach(state, proxy, tmp_path)
-            calling = Calling(caller, address, need, count)
+            calling = Calling(caller, address, *wanted)
             wait_for(state, proxy, tmp_path)
             hit[state] += 1
             victim = caller if side == CALLER else provider
@@ -121,7 +133,7 @@ def test_a_killed_daemon_harms_neither_the_other_nor_its_own_cache(
             victim.start(port=port)
             assert provider.ok("protocols", "list", "--json").json() is not None
             assert caller.ok("protocols", "list", "--json").json() is not None
-            again = Calling(caller, address, need, count).ended()
+            again = Calling(caller, address, *wanted).ended()
             assert again.code == 0, f"{state}: {again.stderr}\n{victim.log()}"
             assert json.loads(again.stdout)["output"] == {"result": count * 7}
             check_logs(caller, provider)

@@ -122,6 +122,7 @@ async def kitchen(
                 target="kitchen_tools",
                 cwd=folder,
                 expose=("read_oven",),
+                read_only=("read_oven",),
             )
             save_attachment(home.attachments, spec)
         config = load_config(home, home_given=True, flags=flags, environ={}, cwd=folder)

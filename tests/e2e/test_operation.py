@@ -123,7 +123,9 @@ def test_probes_say_what_they_mean_and_no_more(pair: tuple[Anpd, Anpd]) -> None:
 @pytest.mark.slow
 def test_a_daemon_without_its_only_attachment_is_not_ready(tmp_path: Path) -> None:
     daemon = Anpd(tmp_path / "home")
-    daemon.run("attach", "mcp", "--name", "gone", "--", "no-such-program-here")
+    # Saved although it does not start, which the command says with its exit code.
+    command = ("--", "no-such-program-here")
+    assert daemon.run("attach", "mcp", "--keep", "--name", "gone", *command).code
     with daemon.up():
         assert asked(daemon, "/livez").status_code == 200
         ready = asked(daemon, "/readyz")

@@ -237,11 +237,12 @@ def test_an_owner_who_answers_in_time_lets_the_running_negotiation_go_on(
     caller, provider = pair
     configure(provider, approve="side-effects")
     start(pair, tmp_path)
+    needs = {"accept": "place_order", "reject": "shop.place_order"}
     for said, code in (("accept", 0), ("reject", 6)):
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "anp", "--home", str(caller.home)),
-                *("call", provider.address, f"place_order, {said}"),
+                *("call", provider.address, needs[said]),
                 *("-d", '{"amount": 2, "label": "x"}'),
             ],
             stdout=subprocess.PIPE,
@@ -279,7 +280,7 @@ def test_always_asks_for_each_agreement_and_never_for_a_call_under_one(
     _, provider = pair
     configure(provider, approve="always", approval_wait=0.0)
     start(pair, tmp_path)
-    for need in ("place_order one", "place_order two"):
+    for need in ("place_order", "shop.place_order"):
         assert call(pair, need, amount=1, label="x").code == 7
         [waiting] = listed(provider, "--open")
         provider.ok("negotiations", "decide", waiting["id"], "accept")

@@ -44,3 +44,21 @@ async def test_data_that_a_capability_surely_does_not_take_is_named(
         with pytest.raises(CallError) as caught:
             await house.result("twice", {})
         assert caught.value.kind is ErrorKind.USAGE
+
+
+async def test_data_in_other_words_is_negotiated(tmp_path: Path) -> None:
+    async with house_in(tmp_path, consensus__use=True, documents=True) as house:
+        with pytest.raises(CallError, match="number") as caught:
+            await house.result("twice", {"zahl": 4})
+        # Rules have no words for it; the model of a side that has one would.
+        assert caught.value.kind is ErrorKind.NEGOTIATION_REJECTED
+        assert len(house.caller.store.negotiations()) == 1
+
+
+async def test_a_negotiated_result_names_the_capability_that_ran(
+    tmp_path: Path,
+) -> None:
+    async with house_in(tmp_path) as house:
+        for source in ("negotiated", "agreement"):
+            result = await house.result("twice", {"number": 4})
+            assert (result.source, result.capability) == (source, "twice.twice")

@@ -102,7 +102,7 @@ def test_the_client_calls_over_socket_and_loopback(pair: tuple[Anpd, Anpd]) -> N
 def test_the_client_follows_a_call_and_waits_for_it(pair: tuple[Anpd, Anpd]) -> None:
     caller, provider = pair
     anpd = client.Anpd(caller.home)
-    need = "twice, but followed"
+    need = "Twice"
     call = anpd.start(provider.address, need, {"number": 2}, idempotency_key="k")
     types = [event["type"] for event in anpd.events(call.id)]
     assert (types[0], types[-1]) == ("call.started", "call.done")

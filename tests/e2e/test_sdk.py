@@ -20,6 +20,12 @@ ROOT = Path(__file__).parent.parent.parent
 PEER = ROOT / "tests" / "sdk" / "peer.py"
 CATALOGUE = ROOT / "examples" / "catalogue.py"
 
+ATTACH = (
+    *("attach", "python", str(CATALOGUE), "--expose", "*"),
+    # Rules serve what a sentence names if it changes nothing.
+    *("--read-only", "get_product"),
+)
+
 PROSE = """
 Product lookup between two agents.
 
@@ -195,7 +201,7 @@ def initiate(daemon: Anpd, folder: Path, model: str, *requests: Any) -> Any:
 def test_the_sdk_calls_with_a_document_of_schemas_which_is_accepted(
     daemon: Anpd, tmp_path: Path
 ) -> None:
-    daemon.ok("attach", "python", str(CATALOGUE), "--expose", "*")
+    daemon.ok(*ATTACH)
     with (
         scripted_model(says(STRUCTURED)) as model,
         initiate(
@@ -225,7 +231,7 @@ def test_the_sdk_calls_with_a_document_of_schemas_which_is_accepted(
 def test_the_sdk_calls_with_prose_and_accepts_our_counter(
     daemon: Anpd, tmp_path: Path
 ) -> None:
-    daemon.ok("attach", "python", str(CATALOGUE), "--expose", "*")
+    daemon.ok(*ATTACH)
     with (
         scripted_model(says(PROSE), verdict("accepted")) as model,
         initiate(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from anp.protocols.envelope import ENVELOPE_URI
 from tests.clauses import clause
 from tests.e2e.daemons import Anpd
 from tests.e2e.proxy import CALLER, Proxy, Seen, round_trips
@@ -93,14 +94,14 @@ class Pair:
             else:
                 daemon.stop()
 
-    def call(self, name: str, *, source: str) -> Row:
+    def call(self, name: str, *options: str, source: str) -> Row:
         """Make one call and return what passed for it."""
         before = len(self.proxy.seen)
         number = next(self.numbers)
         address = f"ws://127.0.0.1:{self.proxy.port}/#{self.provider.did}"
         ended = self.caller.ok(
             *("call", address, "multiply", "-d", json.dumps({"number": number})),
-            "--json",
+            *("--json", *options),
         ).json()
         assert ended["output"] == {"product": number * 7}
         assert ended["source"] == source
@@ -198,14 +199,26 @@ def test_the_table_of_messages_and_round_trips(tmp_path: Path, proxy: Proxy) -> 
         assert rows[-1].types == CALL
     finally:
         pair.end()
-    (tmp_path / "uri").mkdir()
-    pair = Pair(tmp_path / "uri", proxy, consensus__use="true")
+    (tmp_path / "name").mkdir()
+    pair = Pair(tmp_path / "name", proxy, consensus__use="true")
     pair.start()
     try:
-        rows.append(pair.call("first call: message envelope", source="consensus"))
+        rows.append(pair.call("first call: capability by name", source="published"))
         assert rows[-1].types == sorted(HANDSHAKE + CALL)
-        rows.append(pair.call("second call: message envelope", source="consensus"))
-        assert rows[-1].types == CALL
+        assert pair.call("second call", source="agreement").types == CALL
+    finally:
+        pair.end()
+    (tmp_path / "envelope").mkdir()
+    pair = Pair(tmp_path / "envelope", proxy, consensus__use="true")
+    pair.start()
+    try:
+        envelope = "--protocol", ENVELOPE_URI
+        row = pair.call("first call: message envelope", *envelope, source="consensus")
+        assert row.types == sorted(HANDSHAKE + CALL)
+        rows.append(row)
+        row = pair.call("second call: message envelope", *envelope, source="consensus")
+        assert row.types == CALL
+        rows.append(row)
     finally:
         pair.end()
     rows.insert(4, published(tmp_path / "published", proxy))
@@ -239,7 +252,9 @@ def published(folder: Path, proxy: Proxy) -> Row:
         met, pair.caller = pair.caller, stranger
         met.stop()
         stranger.start()
-        row = pair.call("first call: published protocol", source="consensus")
+        row = pair.call(
+            *("first call: published protocol", "--protocol", uri), source="consensus"
+        )
         assert row.types == sorted(HANDSHAKE + CALL)
         assert pair.call("second call", source="agreement").types == CALL
         return row

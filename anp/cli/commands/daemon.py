@@ -124,6 +124,10 @@ def call(
         ),
     ],
     data: Data = "{}",
+    capability: Annotated[
+        str | None,
+        typer.Option(help="Name of the capability that NEED means in words."),
+    ] = None,
     timeout: Annotated[
         float | None, typer.Option(help="Seconds for the whole call.")
     ] = None,
@@ -157,6 +161,8 @@ def call(
         body["timeout"] = timeout
     if protocol is not None:
         body["protocol"] = protocol
+    if capability is not None:
+        body["capability"] = capability
     if idempotency_key is not None:
         body["idempotency_key"] = idempotency_key
     client = client_of(context)

@@ -201,7 +201,10 @@ class _Demo:
         kinds: dict[str, list[str]] = {
             "time": ["mcp", "--", *server, SERVERS[0]],
             "git": ["mcp", "--", *server, SERVERS[1]],
-            "catalogue": ["python", "--python", sys.executable, "--", catalogue],
+            "catalogue": [
+                *("python", "--python", sys.executable),
+                *("--read-only", "get_product", "--", catalogue),
+            ],
             "booking": ["python", "--python", sys.executable, "--", booking],
         }
         for name, (kind, *rest) in kinds.items():

@@ -27,10 +27,10 @@ class DemoCall:
 
 BOOKING = DemoCall(
     "book_seats",
-    "Use book_seats to book seats of a show",
+    "book_seats",
     {"show": "Tosca", "seats": 2},
 )
-"A capability that counts its calls."
+"A capability that counts its calls; for what it changes its name alone has to stand."
 
 MANY_SEATS = 1500
 "So many that the broken half errs; no sample of a number is as large."

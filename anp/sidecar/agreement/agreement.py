@@ -47,7 +47,7 @@ from negotiation.exchange.negotiator import NegotiationResult, negotiate
 from negotiation.mind import Demand, HalfSource, Side
 from negotiation.need import Role as NegotiationRole
 from negotiation.need import need_key
-from negotiation.transcript import NegotiationEnded
+from negotiation.transcript import NegotiationEnded, calls_told
 
 __all__ = ["NewAgreement", "Agreer"]
 
@@ -296,10 +296,11 @@ class Agreer:
             channel.put_back(transport.latest)
         messages = outcome.messages_sent + outcome.messages_received
         logger.info(
-            "protocol agreed hash=%s role=%s peer=%s messages=%d",
+            "protocol agreed hash=%s role=%s peer=%s capability=%s messages=%d",
             outcome.hash[:12],
             case.record.role,
             channel.peer_did,
+            ",".join(half.capabilities) or agreement.tests.get("capability", "-"),
             messages,
         )
         rounds = sum(turn.status == "negotiating" for turn in outcome.transcript)
@@ -325,6 +326,8 @@ class Agreer:
             negotiation_id=record.id,
             begins=begins,
             created=time.time(),
+            capability=", ".join(calls_told(outcome.transcript, outcome.document))
+            or None,
         )
         stored = await asyncio.to_thread(
             partial(

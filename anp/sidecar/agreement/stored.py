@@ -65,6 +65,7 @@ def negotiated(
     negotiation_id: str | None,
     begins: AgreementState,
     created: float,
+    capability: str | None = None,
 ) -> AgreedRecords:
     """Return the records of a negotiation or a repair that ended in agreement.
 
@@ -72,6 +73,8 @@ def negotiated(
         side: Ours; a provider's half may call what it names of it.
         need: As the negotiation's record has it.
         created: Now, in seconds since the epoch.
+        capability: Full name of the peer's capability that it calls, or several with
+            commas, where the peer said so.
     """
     if isinstance(side, Demand):
         role, key, calls = AgreementRole.REQUESTER, need_key(side.need), {}
@@ -93,7 +96,10 @@ def negotiated(
             "need_key": key,
             "need": None if need is None else dict(need),
             "samples": half.samples,
-            "tests": {"acceptance": "passed"},
+            "tests": {
+                "acceptance": "passed",
+                **({} if capability is None else {"capability": capability}),
+            },
             "negotiation_id": negotiation_id,
             "created": created,
             "state": begins.value,

@@ -99,12 +99,18 @@ class BoundProvider(BoundChannel):
         """True while a request or a question is being answered."""
         return self._listener.busy or any(not call.done() for call in self._calls)
 
-    async def retire(self, reason: str) -> None:
+    async def retire(self, reason: str, *, patient: bool = False) -> None:
         """Close the channel when the calls in flight on it have ended.
 
         Requests that come meanwhile are served too, for `MAX_DRAIN` seconds in all: a
         peer that goes on for ever would never come to the new code.
+
+        Args:
+            patient: True to give the calls that run now the time of their own deadlines
+                before those seconds begin.
         """
+        if patient and self._calls:
+            await asyncio.wait({*self._calls})
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(MAX_DRAIN):
                 while self._calls:

@@ -260,7 +260,10 @@ class Acceptor:
             listener=Listener(channel, self._spokesman),
         )
         if not await self._enforcer.admits(
-            channel, hash=bound.half.hash, capabilities=bound.half.capabilities
+            channel,
+            hash=bound.half.hash,
+            capabilities=bound.half.capabilities,
+            retire=partial(served.retire, patient=True),
         ):
             # Taken back since the peer was told that it is served.
             return

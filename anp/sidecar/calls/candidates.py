@@ -177,8 +177,10 @@ class CandidateFinder:
             self._store.is_revoked, published.hash, target.did
         ):
             return None
-        if demand.need.input_schema is None:
-            await self._check_data(published.capability, demand.arguments)
+        if demand.need.input_schema is None and not await self._takes(
+            published.capability, demand.arguments
+        ):
+            return None
         try:
             half = await self._workshop.prepare(
                 text, wanted, mind=RulesMind(), name=_occasion()
@@ -192,17 +194,20 @@ class CandidateFinder:
             return None
         return DocumentCandidate(None, text, half, published.capability.name)
 
-    async def _check_data(self, capability: Capability, arguments: Json) -> None:
-        """Refuse data that surely is not what a capability takes.
+    async def _takes(self, capability: Capability, arguments: Json) -> bool:
+        """Return whether a capability takes data as it is.
 
         Data with names that the capability does not know may mean the same in other
         words, which only a negotiation finds out.
+
+        Raises:
+            CallError: `usage`, the data surely is not what the capability takes.
         """
         findings = await self._workshop.validator.validate(
             capability.input_schema, arguments
         )
         if not findings:
-            return
+            return True
         taken = keywords_of(capability.input_schema).get("properties", {})
         missing = set(keywords_of(capability.input_schema).get("required", ()))
         given = set(arguments) if isinstance(arguments, dict) else set()
@@ -211,6 +216,7 @@ class CandidateFinder:
                 ErrorKind.USAGE,
                 f"{capability.name} does not take this input: {'; '.join(findings)}",
             )
+        return False
 
     def does_not_serve(self, target: LinkTarget, uri: str, demand: Demand) -> None:
         """Remember that a protocol does not know what a need asks for at a peer."""
@@ -264,6 +270,7 @@ class CandidateFinder:
         key = target.did, need_key(demand.need), shape
         known = self._picks.get(key)
         documents: list[Listed] = []
+        meant: Capability | None = None
         if known is not None and known[0] is listing:
             generic = known[1]
         else:
@@ -281,7 +288,7 @@ class CandidateFinder:
             if not self.is_misfit(target, one.uri, demand):
                 made = await self._document(target, one.uri, one.hash, demand)
                 if made is not None:
-                    found[one.uri] = made
+                    found[one.uri] = _told(made, one)
         if not found:
             # The next call with such data need not think about it again.
             _keep(self._picks, key, (listing, generic))
@@ -337,7 +344,7 @@ class CandidateFinder:
                 f"there is no code here for {uri[:200]!r} and this need: its protocol "
                 "text does not fit the need, is revoked, or cannot be fetched",
             )
-        return made
+        return made if listed is None else _told(made, listed)
 
     # Halves.
 
@@ -403,6 +410,13 @@ class CandidateFinder:
             logger.info("bundle does not serve uri=%s reason=%r", uri, problems[0])
             return None
         return DocumentCandidate(uri, text, replace(half, samples=found.samples))
+
+
+def _told(made: DocumentCandidate, listed: Listed) -> DocumentCandidate:
+    """Return a protocol with the one capability that its peer says it calls."""
+    if len(listed.capabilities) != 1 or listed.hash != document_hash(made.text):
+        return made
+    return replace(made, capability=listed.capabilities[0].name)
 
 
 def _keep(kept: OrderedDict[_Key, _Found], key: _Key, value: _Found) -> None:

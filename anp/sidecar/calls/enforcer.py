@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, Protocol
@@ -48,6 +48,9 @@ class End(Protocol):
     async def __call__(self, reason: str, *, told: str, code: ErrorCode) -> None: ...
 
 
+Retire = Callable[[str], Coroutine[Any, Any, None]]
+
+
 @dataclass(slots=True, kw_only=True)
 class _Use:
     """One open channel, and what it is used for."""
@@ -69,6 +72,12 @@ class _Use:
     end: End | None = None
     "Ends the channel, with a reason for the calls of ours on it."
 
+    retire: Retire | None = None
+    "Closes the channel, with a reason for the peer, after the peer's calls on it."
+
+    retiring: bool = False
+    "True when it closes after these calls already."
+
 
 @dataclass(frozen=True, slots=True)
 class _Problem:
@@ -84,6 +93,9 @@ class _Problem:
 
     blocked: bool = False
     "The peer may not even keep its connection."
+
+    lets_calls_end: bool = False
+    "Nobody forbade anything: what the channel is for is gone or has changed."
 
 
 class Enforcer:
@@ -121,10 +133,14 @@ class Enforcer:
         *,
         hash: str | None = None,
         capabilities: Mapping[str, str] | None = None,
+        retire: Retire | None = None,
     ) -> bool:
         """Say if a channel may be served, now that it is known what it is used for.
 
         Otherwise the channel has ended.
+
+        Args:
+            retire: Closes the channel after its calls, with a reason for the peer.
         """
         use = self._uses[channel]
         use.hash, use.capabilities = hash, capabilities or {}
@@ -137,7 +153,7 @@ class Enforcer:
             logger.warning("channel not judged again reason=%s", exc)
             return True
         finally:
-            use.task = task
+            use.task, use.retire = task, retire
 
     def calls(self, channel: Channel, *, hash: str, peer: str, end: End) -> None:
         """Enter a channel on which we call, with the document that it is bound to.
@@ -224,7 +240,7 @@ class Enforcer:
             self._later(self._judge([self._use_of(channel)]))
 
     def _hidden(self) -> None:
-        """End the channels whose capabilities are gone or have changed."""
+        """End the channels whose capabilities are hidden, gone or have changed."""
         for use in list(self._uses.values()):
             problem = self._unfit(use)
             if problem is not None:
@@ -277,7 +293,10 @@ class Enforcer:
 
     def _unfit(self, use: _Use) -> _Problem | None:
         problem = misfit(use.capabilities, self._exposure.offered(use.peer))
-        return None if problem is None else _Problem(problem, f"stale: {problem}")
+        if problem is None:
+            return None
+        hidden = any(self._exposure.hides(one, use.peer) for one in use.capabilities)
+        return _Problem(problem, f"stale: {problem}", lets_calls_end=not hidden)
 
     def _blocked(self, peers: Mapping[str, str]) -> set[str]:
         return {
@@ -287,7 +306,12 @@ class Enforcer:
         }
 
     async def _end(self, use: _Use, problem: _Problem) -> None:
-        """End a channel at once, with all that runs on it."""
+        """End a channel at once, with all that runs on it, unless its calls may end."""
+        if problem.lets_calls_end and use.retire is not None:
+            if not use.retiring:
+                use.retiring = True
+                self._later(use.retire(problem.told))
+            return
         logger.info(
             "channel ended by the owner's word peer=%s reason=%s",
             use.channel.peer_did,

@@ -298,7 +298,10 @@ class _Face:
         found = await self._api.call(body, on_event)
         shown = {
             name: found[name]
-            for name in ("output", "source", "peer_did", "protocol", "uri", "ms")
+            for name in (
+                *("output", "source", "capability", "peer_did"),
+                *("protocol", "uri", "ms"),
+            )
         }
         return _result(shown, text=found["output"])
 

@@ -35,7 +35,7 @@ class Attaching:
         "Entry and time of the file that each attachment was started from."
         self._running: dict[str, SupervisedAttachment] = {}
         self._leaving: dict[SupervisedAttachment, asyncio.Task[None]] = {}
-        "Replaced ones that still answer calls."
+        "Removed and replaced ones that still answer calls."
 
     def limit(self, max_calls: int) -> None:
         """Limit the calls of each attachment at a time."""
@@ -65,8 +65,9 @@ class Attaching:
     async def reload(self, specs: Mapping[str, AttachmentSpec]) -> list[str]:
         """Start what is new or changed, end what is gone, and leave the rest alone.
 
-        What is exposed no longer ends before anything is waited for. What takes the
-        place of another one is started beside it; the old one ends after its calls.
+        What is hidden ends before anything is waited for. What is gone takes no new
+        calls and ends after those in flight; so does what another one replaces, which
+        is started beside it.
 
         Args:
             specs: All attachments by name; see `read`.
@@ -75,7 +76,11 @@ class Attaching:
             The names of all attachments.
         """
         gone = self._narrow(specs)
-        await asyncio.gather(*(attachment.close() for attachment in gone))
+        idle = [one for one in gone if not self._exposure.is_used(one)]
+        leaving = [self._begin_to_leave(one) for one in gone]
+        await asyncio.gather(
+            *(task for one, task in zip(gone, leaving, strict=True) if one in idle)
+        )
         times = await asyncio.to_thread(attachment_times, self._home.attachments)
         wanted = {
             name: (spec.of_program, times.get(name)) for name, spec in specs.items()
@@ -112,14 +117,18 @@ class Attaching:
         self._running[spec.name] = attachment
         self._exposure.put(spec, attachment)
         if old is not None:
-            self._leaving[old] = asyncio.create_task(self._leave(old))
+            self._begin_to_leave(old)
+
+    def _begin_to_leave(self, old: SupervisedAttachment) -> asyncio.Task[None]:
+        task = self._leaving[old] = asyncio.create_task(self._leave(old))
+        return task
 
     async def _leave(self, old: SupervisedAttachment) -> None:
         try:
             await self._exposure.unused(old)
             await old.close()
         except Exception:
-            logger.exception("replaced attachment not closed name=%s", old.name)
+            logger.exception("attachment not closed name=%s", old.name)
         finally:
             self._leaving.pop(old, None)
 

@@ -212,9 +212,9 @@ class CapabilityCalls:
             self._running.pop(limit, None)
 
     def _end_hidden(self) -> None:
-        """Give up the calls of capabilities that are exposed no longer."""
+        """Give up the calls of capabilities that the owner hides from their callers."""
         for limit, (name, peer) in list(self._running.items()):
-            if not self.gate.exposure.exposes(name, peer):
+            if self.gate.exposure.hides(name, peer):
                 # Out of the list first, since an expired limit cannot expire again.
                 del self._running[limit]
                 limit.reschedule(0)

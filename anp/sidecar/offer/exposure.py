@@ -79,6 +79,10 @@ class Exposure:
                 del self._calls[attachment]
                 self._ended.set()
 
+    def is_used(self, attachment: Attachment) -> bool:
+        """True if a call of an attachment is under way."""
+        return attachment in self._calls
+
     async def unused(self, attachment: Attachment) -> None:
         """Wait until no call of an attachment is under way."""
         while attachment in self._calls:
@@ -136,6 +140,14 @@ class Exposure:
         """True if the owner exposes a capability to a peer, healthy or not."""
         entry = self._attachments.get(name.partition(".")[0])
         return entry is not None and _allows(entry[0], name, self._rules(peer))
+
+    def hides(self, name: str, peer: str | None) -> bool:
+        """True if the owner keeps a capability of a present attachment from a peer.
+
+        What left together with its attachment is not hidden: its calls may end.
+        """
+        entry = self._attachments.get(name.partition(".")[0])
+        return entry is not None and not _allows(entry[0], name, self._rules(peer))
 
     def conversational(self, peer: str | None) -> Capability | None:
         """Return the first capability for a peer that takes language (ANP-71)."""

@@ -75,6 +75,7 @@ RENAMED = Kind(
             "Latest observation of a station near a place, in Celsius and km/h",
             strict(location=strict(name=TEXT, land=TEXT)),
             strict(obs=strict(temp=NUMBER, wind_kmh=NUMBER), wind_dir=TEXT, at=TEXT),
+            read_only=True,
         ),
         Capability("met.purge", "Deletes all stations", strict(sure=TEXT), strict()),
     ),
@@ -131,6 +132,7 @@ UNITS = Kind(
             "Mean temperature in Fahrenheit over some seconds, and volume in ml",
             strict(oven=TEXT, seconds=WHOLE),
             strict(fahrenheit=NUMBER, volume_ml=WHOLE),
+            read_only=True,
         ),
     ),
     {"oven.read": lambda given: {"fahrenheit": 392, "volume_ml": 61500}},
@@ -191,6 +193,7 @@ CHINESE = Kind(
             "Looks up a book by its title; the price is in fen, 1/100 yuan",
             strict(title=TEXT),
             strict(price_fen=WHOLE, authors={"type": "array", "items": TEXT}),
+            read_only=True,
         ),
     ),
     {"books.lookup": lambda given: {"price_fen": 5980, "authors": ["曹雪芹", "高鹗"]}},
@@ -349,6 +352,7 @@ LISTS = Kind(
                     "items": strict(addr=strict(line=TEXT), cents=WHOLE),
                 }
             ),
+            read_only=True,
         ),
     ),
     {
@@ -416,12 +420,14 @@ TWO_CALLS = Kind(
             "Coordinates of an address",
             strict(query=TEXT),
             strict(lat=NUMBER, lon=NUMBER, label=TEXT),
+            read_only=True,
         ),
         Capability(
             "sky.at",
             "Temperature in kelvin at coordinates",
             strict(latitude=NUMBER, longitude=NUMBER),
             strict(kelvin=NUMBER),
+            read_only=True,
         ),
     ),
     {
@@ -487,11 +493,12 @@ async def test_the_provider_alone_has_a_model(name: str) -> None:
 async def test_the_requester_alone_has_a_model(name: str) -> None:
     kind = KINDS[name]
     model = ScriptedModel({"reply": kind.requester})
-    # The rules of the provider know a capability by its name.
-    short = kind.tools[0].name
+    # The rules of the provider know a capability by its name, and serve a sentence by
+    # one that changes nothing only.
+    name, harmless = kind.tools[0].name, kind.tools[0].read_only
     demand = Demand(
         Need(
-            f"{kind.demand.need.requirement} (`{short}`)",
+            f"{kind.demand.need.requirement} (`{name}`)" if harmless else name,
             kind.demand.need.input_schema,
             kind.demand.need.output_schema,
         ),

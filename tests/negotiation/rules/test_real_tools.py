@@ -100,6 +100,22 @@ def test_what_is_not_there_runs_nothing(requirement: str, data: Any) -> None:
     assert chosen(requirement, data, ALL).startswith(" ")
 
 
+def test_a_negation_counts_in_the_sentence_that_has_the_name() -> None:
+    name, data = "git_diff_unstaged", {"repo_path": "."}
+    for text in (
+        f"Which changes are not staged yet? By {name}.",
+        f"Show changes, by {name}. Error 404 if there is no such folder.",
+        f"哪些更改没有暂存？使用 {name}。",
+    ):
+        assert chosen(text, data, SERVERS["git"]) == f"git.{name}"
+    for text in (
+        f"Show changes. But not by {name}.",
+        f"Never do what follows:\n- {name}",
+        f"不要使用 {name}。",
+    ):
+        assert chosen(text, data, SERVERS["git"]).startswith(" ")
+
+
 if __name__ == "__main__":
     for which, some in (("its server", None), ("all servers", ALL)):
         entries = read("requirements.json")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
@@ -54,6 +54,9 @@ class CallBody:
 
     need: LongText | NeedBody
     "The need: a text, the name of a `[[need]]`, or an object."
+
+    capability: Annotated[str, Field(min_length=1, max_length=300)] | None = None
+    "Name of the peer's capability that is meant, which stands for the need's words."
 
     input: dict[str, Any] = field(default_factory=dict)
     "The data."
@@ -203,9 +206,12 @@ class CallOperations:
 
     def _request(self, body: CallBody) -> CallRequest:
         need = asdict(body.need) if isinstance(body.need, NeedBody) else body.need
+        wanted = need_of(self._daemon.config, need)
+        if body.capability is not None:
+            wanted = replace(wanted, requirement=body.capability)
         return CallRequest(
             peer=body.peer,
-            need=need_of(self._daemon.config, need),
+            need=wanted,
             arguments=body.input,
             timeout=body.timeout,
             trust_first_use=body.trust_first_use,

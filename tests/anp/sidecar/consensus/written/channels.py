@@ -102,7 +102,7 @@ def channel_pair() -> tuple[Channel, Channel, MemoryLink]:
     return link.ends[0], link.ends[1], link
 
 
-@dataclass
+@dataclass(eq=False)
 class Fake:
     """An attachment in this process."""
 

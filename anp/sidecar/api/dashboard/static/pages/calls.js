@@ -10,7 +10,7 @@ export async function show(_, { watch, put }) {
     return page(
       "Calls",
       h("p", { class: "lead" }, "The latest calls of your agent to peers. A result is kept in memory for an hour."),
-      table("Calls", ["Need", "State", "Peer", "Protocol", "Took", "Started", "Answer"], calls.map(row), "No calls in the last hour. Make one with: anpd call PEER NEED -d JSON"),
+      table("Calls", ["Need", "Ran", "State", "Peer", "Protocol", "Took", "Started", "Answer"], calls.map(row), "No calls in the last hour. Make one with: anpd call PEER NEED -d JSON"),
     );
   };
   watch(["call"], async () => put(await draw()));
@@ -26,6 +26,7 @@ function row(one) {
   const result = one.result;
   return [
     words(one.need, 100),
+    result?.capability ? words(result.capability, 100) : "–",
     chip(one.state),
     called(one),
     [result ? (result.protocol ? h("a", { href: `#/protocols/${result.protocol}` }, result.source.replaceAll("_", " "), " ", short(result.protocol, 8)) : result.source.replaceAll("_", " ")) : "–",
