@@ -189,7 +189,7 @@ def test_after_a_schema_change_the_old_hash_is_declined_and_a_new_one_agreed(
 
 
 @pytest.mark.slow
-@clause("ANP-94", "ANP-95")
+@clause("ANP-94", "ANP-95", "GBZ-2", "GBZ-3")
 def test_a_stranger_calls_what_was_published_with_one_command(
     tmp_path: Path, function: Function
 ) -> None:

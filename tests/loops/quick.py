@@ -45,7 +45,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "anp/sidecar/calls": ("test_renewer",),
     "anp/sidecar/config": (),
     "anp/sidecar/consensus": (),
-    "anp/sidecar/consensus/written": ("test_shells",),
+    "anp/sidecar/consensus/written": ("test_gbz_shells", "test_shells"),
     "anp/sidecar/library": (),
     "anp/sidecar/minds": ("test_accounts",),
     "anp/sidecar/offer": (),

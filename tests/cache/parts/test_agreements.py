@@ -12,6 +12,7 @@ import pytest
 
 from cache.disk import PlainDisk
 from cache.errors import HashPrefixError, RecordError
+from cache.parts.logs import LogChange, LogItem
 from cache.parts.shelf import key_of
 from cache.records.records import (
     AgreementRecord,
@@ -33,6 +34,7 @@ from tests.cache.samples import (
     HALF,
     KEY,
     KNOWN_PEER,
+    LOG,
     MODEL_CALL,
     NEGOTIATION,
     OTHER,
@@ -311,6 +313,16 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
         store.save_call(CALL)
         store.revoke(REVOCATION.hash, peer_did=PEER, reason="x", at=REVOCATION.at)
         store.add_usage([USAGE])
+        store.append_log(
+            LogChange(
+                log=LOG.id,
+                after=0,
+                at=1000.0,
+                events=(b"event",),
+                items=(LogItem(id="0b", content=b"item", open=True),),
+                names=LOG.names,
+            )
+        )
     if isinstance(record, HalfRecord):
         record = replace(record, revision=1)
     key = key_of(record)
@@ -342,7 +354,15 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
                 "call": knows_call(store),
                 "revocation": bool(store.revocations()),
                 "usage": store.usage(DOCUMENT.hash).agreement > 0,
+                "log": store.log(LOG.id) is not None,
+                "log_name": store.log_named(LOG.names[0]) is not None,
+                "log_item": bool(store.items_of_log(LOG.id)),
             }
+            # These are found only together with their log and their item.
+            if present["log"]:
+                present["log_event"] = bool(store.log_events(LOG.id))
+            if present["log_item"]:
+                present["log_mark"] = bool(store.log_items(only_open=True))
             assert present == {kind: kind != record.kind for kind in present}
         assert [damage.key for damage in store.damaged] == [key]
         _, other, agreement = trio(1)

@@ -99,7 +99,7 @@ class Talk:
 async def on(
     ours: Channel, theirs: Channel, link: MemoryLink | None, **more: Any
 ) -> AsyncIterator[Talk]:
-    """Speak the envelope on both ends of a channel."""
+    """Speak the envelope, or the protocol `code`, on both ends of a channel."""
     said: list[PeerSaid] = []
     ended: list[WrittenRequester] = []
     parts = WrittenParts(
@@ -115,15 +115,14 @@ async def on(
     served = WrittenProvider(
         theirs,
         ENVELOPE_URI,
-        EnvelopeCode(announce=more.get("announce", False)),
+        more.get("code") or EnvelopeCode(announce=more.get("announce", False)),
         parts,
         capabilities=calls,
         work=WorkDesk(TIMES, default=5.0),
         offered=lambda: exposure.offered(None),
     )
-    requester = WrittenRequester(
-        ours, ENVELOPE_URI, EnvelopeCode(), parts, on_end=ended.append
-    )
+    code = more.get("code") or EnvelopeCode()
+    requester = WrittenRequester(ours, ENVELOPE_URI, code, parts, on_end=ended.append)
     async with asyncio.timeout(DEADLINE):
         running = asyncio.create_task(served.run())
         try:
