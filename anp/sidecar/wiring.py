@@ -64,6 +64,8 @@ from anp.sidecar.peers.web_identity import (
     make_resolver,
     server_tls,
 )
+from anp.sidecar.tasks.sealed_logs import PURPOSE as SESSIONS_AT_REST
+from anp.sidecar.tasks.sealed_logs import SealedLogs
 from anp.sidecar.tasks.service import TaskService
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.usage import UseCounter
@@ -435,7 +437,7 @@ def make_calls(
         store=store,
     )
     tasks = TaskService(
-        store=store,
+        logs=SealedLogs(store, peers.key.derive(SESSIONS_AT_REST)),
         identities=peers.identities,
         finder=finder,
         requesters=binder.requesters,

@@ -30,9 +30,9 @@ from anp.interaction.stored import (
     read_task,
     task_bytes,
 )
+from anp.sidecar.tasks.sealed_logs import SealedLogs
 from cache.errors import LogConflict
 from cache.parts.logs import Log, LogChange, LogItem
-from cache.store import Store
 
 __all__ = ["Act", "KnownTask", "Sessions", "utc_now"]
 
@@ -84,7 +84,7 @@ class _Entry:
 class Sessions:
     """Keeps sessions; see `apply`."""
 
-    def __init__(self, store: Store, follow: Callable[[str, Step], None]) -> None:
+    def __init__(self, store: SealedLogs, follow: Callable[[str, Step], None]) -> None:
         """Begin with those in the store.
 
         Args:
