@@ -36,6 +36,7 @@ from tests.cache.samples import (
     KNOWN_PEER,
     LOG,
     MODEL_CALL,
+    NAME,
     NEGOTIATION,
     OTHER,
     OWN,
@@ -306,6 +307,7 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
         store.save_standing(STANDING, now=STANDING.created)
         store.save_peer(replace(KNOWN_PEER, aliases=(ALIAS.alias,)))
         store.save_pin(PIN)
+        store.save_name(NAME)
         store.save_spend(SPEND, MODEL_CALL)
         store.save_answer(ANSWER)
         store.save_did_keys(DID_KEYS)
@@ -345,6 +347,7 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
                 "peer": bool(store.peers()) and store.peer(PEER) is not None,
                 "alias": store.canonical_did(ALIAS.alias) == PEER,
                 "address": store.pinned_url(PIN.agent) == PIN.url,
+                "name": store.name(NAME.name) is not None,
                 "pin": bool(store.pins()) and store.pin(PIN.url) is not None,
                 "spend": bool(store.spends(since="")),
                 "model_call": bool(store.model_calls(since="")),
