@@ -16,4 +16,8 @@
 * `refusals`: refused handshakes: the error of a caller, and our own refusals.
 * `stranger_work`: Does what strangers give us to do, a piece at a time, beside all
   other work.
+* `kept_links`: Keeps a connection to a peer open, so that one without an address can be
+  called.
+* `pipe`: The WebSocket of one link: what is to be sent waits here, and its end is
+  orderly.
 """

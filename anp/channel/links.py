@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,14 +17,15 @@ from websockets.asyncio.connection import Connection
 from anp.channel.admission import Admission, Guest
 from anp.channel.channel import Channel
 from anp.channel.core.events import ChannelOpened
-from anp.channel.core.limits import LinkConfig, next_wait
+from anp.channel.core.limits import LinksConfig
 from anp.channel.core.shares import NoPlace
 from anp.channel.dialler import Dialler
 from anp.channel.keeper import KeyKeeper
+from anp.channel.kept_links import keep_link
 from anp.channel.link import ChannelAcceptor, Link
 from anp.channel.listener import Page, PeerServers, listen
 from anp.channel.room import LinkFull
-from anp.errors import AnpError, CallError, ErrorKind, PeerError
+from anp.errors import CallError, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity, canonical_did
 from anp.identity.resolver import Resolver
 from anp.phases import waits_for
@@ -33,7 +33,7 @@ from anp.wire.messages import MetaProtocol
 from anp.wire.meta_protocol import text_size
 from anp.wire.replay import HelloMemory
 
-__all__ = ["Links", "LinksConfig", "LinkTarget"]
+__all__ = ["LinkTarget", "Links"]
 
 logger = logging.getLogger(__name__)
 
@@ -45,35 +45,6 @@ LEAVE_TIMEOUT = 1.0
 
 MAX_IDLE_CHECK = 15.0
 "Most seconds between two looks for idle channels."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinksConfig:
-    """Limits of all links together."""
-
-    link: LinkConfig = field(default_factory=LinkConfig)
-    "Limits of each link."
-
-    connect_timeout: float = 5.0
-    "Seconds to connect to a peer."
-
-    handshake_timeout: float = 12.0
-    "Seconds for a whole handshake as seen by a caller."
-
-    ping_interval: float = 20.0
-    "Seconds between WebSocket pings; a peer silent for as long again is lost."
-
-    max_links: int = 256
-    "Connections that peers may have open; see `Admission` for their shares."
-
-    idle_timeout: float = 600.0
-    "Seconds without a call after which a channel of ours is closed."
-
-    min_backoff: float = 1.0
-    "Seconds before a kept link is dialled again for the first time."
-
-    max_backoff: float = 60.0
-    "Longest wait between two such tries, in seconds."
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +273,13 @@ class Links:
         Returns:
             What ends that; the link itself stays until it is idle.
         """
-        return self._start(self._keep(name, find, meta)).cancel
+
+        async def connect() -> Link:
+            target = await find()
+            return self._find(target.did) or await self._greet(target, meta())
+
+        least, most = self._config.min_backoff, self._config.max_backoff
+        return self._start(keep_link(name, connect, least=least, most=most)).cancel
 
     async def close(self) -> None:
         """Stop listening and close every link."""
@@ -494,34 +471,6 @@ class Links:
                 except Exception:
                     # The channels of the other links are to close all the same.
                     logger.exception("not tidied up connection=%s", link.name)
-
-    async def _keep(
-        self,
-        name: str,
-        find: Callable[[], Awaitable[LinkTarget]],
-        meta: Callable[[], MetaProtocol],
-    ) -> None:
-        tries = 0
-        while True:
-            began = time.monotonic()
-            try:
-                target = await find()
-                link = self._find(target.did) or await self._greet(target, meta())
-                await link.wait_ended()
-                logger.info("kept connection is down peer=%s", name)
-            except AnpError as exc:
-                logger.info("kept connection is down peer=%s reason=%s", name, exc)
-            if time.monotonic() - began > self._config.max_backoff:
-                tries = 0
-            await asyncio.sleep(
-                next_wait(
-                    tries,
-                    least=self._config.min_backoff,
-                    most=self._config.max_backoff,
-                    draw=random.random(),
-                )
-            )
-            tries += 1
 
     async def _greet(self, target: LinkTarget, meta: MetaProtocol) -> Link:
         """Make ourselves known to a peer, and return the link."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anp.channel.core.limits import LinkConfig, RenewalLimits
+from anp.channel.core.limits import LinkConfig, LinksConfig, RenewalLimits
 from anp.channel.core.link_core import EXTENSION_CLOSE
-from anp.channel.links import LinksConfig
 from anp.sidecar.config.settings import Config
 from anp.wire.handshake import HandshakeConfig
 from anp.wire.messages import MetaProtocol
