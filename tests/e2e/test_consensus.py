@@ -210,7 +210,7 @@ async def test_data_that_does_not_fit_the_published_schema_is_negotiated(
 ) -> None:
     with pytest.raises(CallError) as caught:
         await call(house, "twice", arguments={"number": "many"})
-    assert caught.value.kind is ErrorKind.NEGOTIATION_REJECTED
+    assert caught.value.kind is ErrorKind.USAGE
     assert len(house.caller.store.negotiations()) == 1
 
 
@@ -405,7 +405,7 @@ def twice(number: int, by: int | str = 2) -> dict[str, int]:
     with pytest.raises(CallError) as caught:
         await call(house, "twice", arguments=arguments)
     # Not a word of the capability: its peer takes no such data, and says which.
-    assert caught.value.kind is ErrorKind.NEGOTIATION_REJECTED
+    assert caught.value.kind is ErrorKind.USAGE
     assert not caught.value.may_have_run
     text = await call(house, "twice", arguments={"number": 21, "by": "3"})
     assert (text.output, text.source) == ({"twice": 63}, "consensus")

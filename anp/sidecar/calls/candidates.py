@@ -311,6 +311,7 @@ class CandidateFinder:
             if (entry := self._desk.written(one.uri)) is not None
             # Another text under this URI is another protocol, whatever it is called.
             and entry.protocol.hash == one.hash
+            and not entry.only_named
         ]
 
     # By name.
