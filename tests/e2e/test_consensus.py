@@ -23,7 +23,7 @@ from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.peers.lists import LIST_PATH, document_path
 from anp.wire.messages import MetaProtocol
 from cache.records.records import AgreementState
-from negotiation.consensus.listing import read_listing
+from negotiation.consensus.listing import Listed, read_listing
 from negotiation.consensus.registry import CodeKind
 from negotiation.document.shape import document_hash
 from negotiation.need import Capability, Need
@@ -83,12 +83,18 @@ async def test_a_published_capability_is_called_without_any_negotiation(
     assert house.caller.links.open_links == 1
 
 
+def envelope_of(content: bytes) -> Listed:
+    """Return the entry of the envelope in a list."""
+    found = read_listing(content).protocols
+    return next(one for one in found if one.uri == ENVELOPE_URI)
+
+
 async def test_the_list_names_each_protocol_with_what_it_reaches(house: House) -> None:
     linked = (await get(house, "/.well-known/anp")).json()["protocols"]
     assert linked == LIST_PATH
     answer = await get(house, linked)
     assert answer.headers["content-type"] == "application/json"
-    [listed] = read_listing(answer.content).protocols
+    listed = envelope_of(answer.content)
     assert (listed.uri, listed.generic) == (ENVELOPE_URI, True)
     offered = house.provider.exposure.offered(None)
     assert [one.name for one in listed.capabilities] == [one.name for one in offered]
@@ -108,7 +114,7 @@ async def test_what_is_no_longer_exposed_leaves_the_list(house: House) -> None:
     await house.provider.consensus.settle()
     after = await get(house, LIST_PATH, **{"If-None-Match": before})
     assert after.status_code == 200
-    [listed] = read_listing(after.content).protocols
+    listed = envelope_of(after.content)
     assert "twice.twice" not in {one.name for one in listed.capabilities}
 
 
