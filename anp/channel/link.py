@@ -181,6 +181,7 @@ class Link:
                 # The library refused a message before the core could see it.
                 self._fault(f"{exc.sent.code}", exc.sent.reason)
         finally:
+            reason = self._pipe.farewell or reason
             self._lost = reason
             self._core.link_lost(reason)
             await self._pump()
@@ -401,7 +402,7 @@ class Link:
             event.reason,
             by_peer=event.by_peer,
             unprocessed=event.unprocessed,
-            link_lost=self._lost is not None,
+            link_lost=self._lost is not None and self._pipe.farewell is None,
         )
         self.keys.ended(event, ended)
 
