@@ -176,7 +176,8 @@ class Link:
                     self._settled.clear()
                     await self._settled.wait()
         except ConnectionClosed as exc:
-            reason = f"connection lost: {exc}"
+            if exc.rcvd or exc.sent:
+                reason = f"connection lost: {exc}"
             if exc.sent and exc.sent.code in FAULT_CODES and not exc.rcvd_then_sent:
                 # The library refused a message before the core could see it.
                 self._fault(f"{exc.sent.code}", exc.sent.reason)

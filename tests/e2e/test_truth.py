@@ -354,6 +354,23 @@ async def test_an_answer_in_words_tells_it_too(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("way", ["agreement", "envelope"])
+async def test_a_lost_connection_is_told_while_it_is_tried_again(
+    scene: Scene, way: str
+) -> None:
+    call = await scene.begin(way, "wait", timeout=600.0)
+    await lose(scene)
+    words = "the connection was lost; it is tried again in"
+    await until(lambda: call.waits_for.startswith(words))
+    told = [event.data["what"] for event in call.events if "what" in event.data]
+    assert "link_lost: connection lost; the answer is fetched" in told
+    assert not call.is_over
+    await scene.house.caller.calls.cancel(call)
+    assert isinstance(call.error, CallError)
+    assert call.error.may_have_run
+
+
+@pytest.mark.slow
 async def test_the_owner_can_let_peers_read_exceptions(scene: Scene) -> None:
     scene.spec = replace(scene.spec, show_errors=True)
     await scene.attach()

@@ -170,7 +170,8 @@ class Prepared(ABC):
                 gone = exc.kind is not ErrorKind.PEER_UNREACHABLE
                 wait = _wait_of(tries)
                 if gone or terms.remaining(0.0) <= wait:
-                    raise CallError(cut.kind, cut.detail, may_have_run=True) from exc
+                    detail = f"{cut.detail}; not reached again: {exc.detail}"
+                    raise CallError(cut.kind, detail, may_have_run=True) from exc
             tries += 1
             waits_for(f"the connection was lost; it is tried again in {wait:g} s")
             await asyncio.sleep(wait)
