@@ -16,6 +16,7 @@ import pytest
 from anp.channel.links import LinkTarget
 from anp.errors import CallError, ConfigError, ErrorKind
 from anp.protocols.envelope import ENVELOPE_URI
+from anp.protocols.gbz import GBZ_URI
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.calls.caller import CallRequest, CallResult
 from anp.sidecar.consensus.entries import SUFFIX, ConsensusEntry, render_entry
@@ -88,8 +89,12 @@ async def test_the_list_names_each_protocol_with_what_it_reaches(house: House) -
     assert linked == LIST_PATH
     answer = await get(house, linked)
     assert answer.headers["content-type"] == "application/json"
-    [listed] = read_listing(answer.content).protocols
-    assert (listed.uri, listed.generic) == (ENVELOPE_URI, True)
+    found = {one.uri: one for one in read_listing(answer.content).protocols}
+    assert {uri: one.generic for uri, one in found.items()} == {
+        ENVELOPE_URI: True,
+        GBZ_URI: False,
+    }
+    listed = found[ENVELOPE_URI]
     offered = house.provider.exposure.offered(None)
     assert [one.name for one in listed.capabilities] == [one.name for one in offered]
     assert {one.name: one.input_schema for one in listed.capabilities} == {
@@ -108,8 +113,8 @@ async def test_what_is_no_longer_exposed_leaves_the_list(house: House) -> None:
     await house.provider.consensus.settle()
     after = await get(house, LIST_PATH, **{"If-None-Match": before})
     assert after.status_code == 200
-    [listed] = read_listing(after.content).protocols
-    assert "twice.twice" not in {one.name for one in listed.capabilities}
+    for listed in read_listing(after.content).protocols:
+        assert "twice.twice" not in {one.name for one in listed.capabilities}
 
 
 @clause("ANP-92", "ANP-93", "ANP-95")
@@ -205,12 +210,14 @@ async def test_a_task_that_names_nothing_is_negotiated(house: House) -> None:
     assert caught.value.kind is ErrorKind.NEGOTIATION_REJECTED
 
 
-async def test_data_that_does_not_fit_the_published_schema_is_negotiated(
+async def test_data_that_does_not_fit_the_published_schema_is_the_callers_error(
     house: House,
 ) -> None:
     with pytest.raises(CallError) as caught:
         await call(house, "twice", arguments={"number": "many"})
-    assert caught.value.kind is ErrorKind.NEGOTIATION_REJECTED
+    # Only a negotiation knows if the peer takes it in other terms.
+    assert caught.value.kind is ErrorKind.USAGE
+    assert 'number has to be an integer, not "many"' in caught.value.detail
     assert len(house.caller.store.negotiations()) == 1
 
 
@@ -405,7 +412,8 @@ def twice(number: int, by: int | str = 2) -> dict[str, int]:
     with pytest.raises(CallError) as caught:
         await call(house, "twice", arguments=arguments)
     # Not a word of the capability: its peer takes no such data, and says which.
-    assert caught.value.kind is ErrorKind.NEGOTIATION_REJECTED
+    assert caught.value.kind is ErrorKind.USAGE
+    assert "by has to be a string, not 3" in caught.value.detail
     assert not caught.value.may_have_run
     text = await call(house, "twice", arguments={"number": 21, "by": "3"})
     assert (text.output, text.source) == ({"twice": 63}, "consensus")
