@@ -386,6 +386,8 @@ def _is_terminal(*streams: Any) -> bool:
 
 def _width() -> int:
     try:
-        return max(20, os.get_terminal_size(sys.stderr.fileno()).columns - 1)
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns
     except OSError:
-        return 79
+        columns = 0
+    # Some terminals do not know how wide they are.
+    return max(20, (columns or 80) - 1)

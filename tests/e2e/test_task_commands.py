@@ -20,6 +20,7 @@ from anp.cli.task_watch import save_file
 from tests.clauses import clause
 from tests.e2e.daemons import Anpd
 from tests.e2e.talks import AGENT
+from tests.e2e.test_run_and_clients import client
 
 TIMEOUT = 60.0
 "Seconds until something has to be on the screen; generous."
@@ -250,6 +251,42 @@ def test_sessions_are_listed_exported_and_deleted(pair: tuple[Anpd, Anpd]) -> No
     caller.ok("sessions", "close", session)
     caller.ok("sessions", "delete", session)
     assert caller.run("sessions", "show", session).code == 2
+
+
+def test_the_python_client_follows_answers_and_cancels(
+    pair: tuple[Anpd, Anpd], tmp_path: Path
+) -> None:
+    caller, provider = pair
+    anpd = client.Anpd(caller.home)
+    # Known since the commands above, or met by the owner before its agent calls.
+    caller.ok("tasks", "watch", started(pair, "double", number=1))
+    task = anpd.start_task(provider.address, "agent.book", {"seat": "7C"})
+    results: list[Any] = []
+    for event in anpd.task_events(task.id):
+        last = event["number"]
+        if event["type"] != "task.message":
+            continue
+        message = event["data"]["message"]
+        if message["purpose"] == "result":
+            results += [part["value"] for part in message["parts"]]
+        elif message["role"] == "service":
+            assert anpd.task(task.id).question["text"] == "Is 7C right?"
+            anpd.answer(task.id, "yes")
+    assert results == [{"result": "7C: yes"}]
+    assert list(anpd.task_events(task.id, after=last)) == []
+    assert anpd.task(task.id).state == "completed"
+    mark = tmp_path / "mark"
+    second = anpd.start_task(
+        None, "agent.wait", {"file": str(mark)}, session=task.session
+    )
+    assert [one.id for one in anpd.tasks(only_open=True)] == [second.id]
+    anpd.cancel_task(second.id)
+    ended = [event["data"] for event in anpd.task_events(second.id)][-1]
+    assert ended["state"] == "canceled"
+    with pytest.raises(client.AnpdError, match="the task is completed"):
+        anpd.answer(task.id, "again")
+    with pytest.raises(client.AnpdError, match="there is no content"):
+        anpd.artifact(task.id, "1.0")
 
 
 def test_a_peers_name_for_a_file_is_data(tmp_path: Path) -> None:
