@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from anp.cli.client import Client, client_of, segment
+from anp.cli.commands.tasks.watch import TaskWatch, end_of
 from anp.cli.options import Json, read_data, read_input
 from anp.cli.output import Column, Line, print_list, print_one, progress, when
-from anp.cli.task_watch import TaskWatch, end_of
 from anp.errors import CallError, ErrorKind
 
 __all__ = ["print_tasks", "register"]
