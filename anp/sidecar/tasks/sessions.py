@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Any
 
 from anp.errors import UnknownError
 from anp.interaction.conversation import Conversation
@@ -126,6 +127,8 @@ class Sessions:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._loading: dict[str, asyncio.Lock] = {}
         self._unwatched = False
+        self.publish: Callable[[str, dict[str, Any]], object] = lambda kind, data: None
+        "Tells those who follow all events of the daemon that a task has changed."
 
     # Steps
 
@@ -188,6 +191,7 @@ class Sessions:
                         # Another daemon of the fleet was faster: look again.
                         continue
                 self._follow(log, step)
+                self._told(entry, step)
                 if step.events:
                     entry.changed.set()
                     entry.changed = asyncio.Event()
@@ -341,7 +345,14 @@ class Sessions:
             await self._keep(entry, step, new=True)
             self._entries[log] = entry
             self._follow(log, step)
+            self._told(entry, step)
         return log
+
+    def _told(self, entry: _Entry, step: Step) -> None:
+        for name in step.tasks:
+            state = entry.conversation.tasks[name].state
+            data = {"task": entry.items[name], "session": entry.log, "state": state}
+            self.publish("task.changed", data)
 
     async def _keep(self, entry: _Entry, step: Step, *, new: bool = False) -> None:
         conversation = entry.conversation
