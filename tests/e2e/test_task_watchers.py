@@ -31,6 +31,8 @@ def slowly(number: int, pause: float) -> Iterator[str]:
         yield f"line {one}\\n"
 """
 
+pytestmark = pytest.mark.slow
+
 MIB = 1024 * 1024
 
 
