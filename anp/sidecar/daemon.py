@@ -104,6 +104,7 @@ class Daemon:
         self.finder, self.caller = calls.finder, calls.caller
         self.tasks = calls.tasks
         self.events = EventHub()
+        self.tasks.sessions.publish = self.events.publish
         keys = CallKeys(self.store, peers.key.derive(PURPOSE))
         self.calls = CallDesk(self.caller.call, self.events, keys=keys)
         self.agreer.desk.on_event = self.calls.negotiation
