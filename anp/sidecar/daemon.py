@@ -81,7 +81,6 @@ class Daemon:
         self.capability_calls, self.bundles = offer.capability_calls, offer.bundles
         self.consensus, self.heard = offer.consensus, offer.heard
         self.uses = UseCounter(self.store)
-        self.housekeeper = Housekeeper(self.store, lambda: configured_dids(self.config))
         calls = make_calls(config, peers, code, minds, offer, self.observer, self.uses)
         self.links, self.provider, self.binder = (
             calls.links,
@@ -92,6 +91,11 @@ class Daemon:
         self.peer_lists, self.candidates = calls.peer_lists, calls.candidates
         self.finder, self.caller = calls.finder, calls.caller
         self.tasks = calls.tasks
+        self.housekeeper = Housekeeper(
+            self.store,
+            lambda: configured_dids(self.config),
+            also=self.tasks.prune,
+        )
         self.events = EventHub()
         keys = CallKeys(self.store, peers.key.derive(PURPOSE))
         self.calls = CallDesk(self.caller.call, self.events, keys=keys)

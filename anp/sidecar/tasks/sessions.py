@@ -7,15 +7,17 @@ is the same as one that is.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import logging
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from anp.channel.stranger_work import counted
 from anp.interaction.conversation import Conversation
 from anp.interaction.elements import Session, SessionEvent, Task
 from anp.interaction.errors import InteractionError, InteractionFault
@@ -30,6 +32,7 @@ from anp.interaction.stored import (
     read_task,
     task_bytes,
 )
+from anp.sidecar.tasks.standing import Standing
 from cache.errors import LogConflict
 from cache.parts.logs import Log, LogChange, LogItem
 from cache.store import Store
@@ -39,7 +42,16 @@ __all__ = ["Act", "KnownTask", "Sessions", "utc_now"]
 logger = logging.getLogger(__name__)
 
 MAX_KEPT = 256
-"Sessions without work that stay in memory."
+"Sessions that stay in memory; the others are read again when something happens there."
+
+MAX_WEIGHT = 200_000
+"Entries that the sessions in memory may have together; see `SessionRecord.weight`."
+
+KEPT_PARTS = 8
+"Tenths of the limit that stay when sessions go for their size."
+
+SHARED_CHECK = 1.0
+"Seconds after which a watcher looks for what other daemons stored."
 
 PAGE = 100
 "Records that are read from the store at a time."
@@ -76,25 +88,37 @@ class _Entry:
     "Our own ids of its tasks, by the ids on the wire."
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
     broken: bool = False
     "What is stored is not what is in memory."
+
+    busy: bool | None = None
+    "What the store has of `Conversation.is_busy`; None if that is not known."
 
 
 class Sessions:
     """Keeps sessions; see `apply`."""
 
-    def __init__(self, store: Store, follow: Callable[[str, Step], None]) -> None:
+    def __init__(
+        self, store: Store, follow: Callable[[str, Step], None], *, max_size: int
+    ) -> None:
         """Begin with those in the store.
 
         Args:
+            max_size: Bytes of events after which `check_size` lets nothing in.
             follow: Does what follows from a step that is stored; it gets our own id of
                 the session and must not wait. Steps of one session come in order.
         """
         self._store = store
         self._follow = follow
+        self._max_size = max_size
+        self._size = 0
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._loading: dict[str, asyncio.Lock] = {}
+        self._watchers: dict[str, set[asyncio.Event]] = {}
+        self._steps: set[asyncio.Task[Step]] = set()
+        self.standing = Standing()
+        "The peers with which something is unfinished; only of sessions seen so far."
 
     # Steps
 
@@ -139,28 +163,52 @@ class Sessions:
     async def apply(self, log: str, act: Act) -> Step:
         """Give a session one input, store what changed, and do what follows.
 
+        Whoever is cancelled meanwhile leaves no half of it: what is stored is told.
+
         Raises:
             InteractionError: It is not allowed, or there is no such session; nothing
                 changed.
             CacheError: It could not be stored; nothing changed.
         """
+        step = asyncio.create_task(counted(self._apply(log, act)))
+        self._steps.add(step)
+        step.add_done_callback(self._steps.discard)
+        return await asyncio.shield(step)
+
+    async def _apply(self, log: str, act: Act) -> Step:
         while True:
             entry = await self._entry(log)
             async with entry.lock:
                 if entry.broken:
                     continue
                 step = act(entry.conversation)
-                if step.events or step.tasks or not entry.conversation.is_busy:
+                is_changed = entry.busy is not entry.conversation.is_busy
+                if (
+                    step.events
+                    or step.tasks
+                    or (
+                        # An open end of what is stored does no harm: it is told again.
+                        is_changed and not entry.conversation.is_busy
+                    )
+                ):
                     try:
                         await self._keep(entry, step)
                     except LogConflict:
                         # Another daemon of the fleet was faster: look again.
                         continue
-                self._follow(log, step)
-                if step.events:
-                    entry.changed.set()
-                    entry.changed = asyncio.Event()
+                self._done(entry, step)
                 return step
+
+    def _done(self, entry: _Entry, step: Step) -> None:
+        self.standing.note(entry.log, entry.conversation)
+        self._follow(entry.log, step)
+        if step.events:
+            for watcher in self._watchers.get(entry.log, ()):
+                watcher.set()
+
+    async def settle(self) -> None:
+        """Wait for the steps under way."""
+        await asyncio.gather(*self._steps, return_exceptions=True)
 
     async def acknowledge(self, log: str, *, sender: str, ref: int) -> None:
         """Take note that a peer has stored an operation of ours."""
@@ -175,20 +223,34 @@ class Sessions:
             ),
         )
 
-    async def unsent(self, log: str, peer: str) -> list[Send]:
-        """Return the operations that a peer has to get again, in order."""
+    async def untold(
+        self, log: str, peer: str, *, after: int, limit: int
+    ) -> list[Send]:
+        """Return some operations that a peer has not acknowledged, in order.
+
+        Args:
+            after: Only those of events above this number.
+            limit: At most so many, fewer if they are large, but one at least.
+        """
         entry = await self._entry(log)
         async with entry.lock:
-            found: list[Send] = []
-            for number in entry.conversation.unacknowledged(peer):
-                rows = await asyncio.to_thread(
-                    self._store.log_events, log, after=number - 1, limit=1
-                )
-                for row in rows:
-                    event = read_event(row.content)
-                    if event.number == number:
-                        found.append(entry.conversation.operation_of(event, peer))
-            return found
+            conversation = entry.conversation
+            while numbers := conversation.unacknowledged(
+                peer, after=after, limit=limit
+            ):
+                events = await self.events(log, after=numbers[0] - 1, limit=limit)
+                wanted = set(numbers)
+                found = [
+                    conversation.operation_of(event, peer)
+                    for event in events
+                    if event.number in wanted
+                ]
+                if found:
+                    return found
+                # What is damaged or was dropped can be told to nobody.
+                logger.warning("events not told session=%s from=%d", log, numbers[0])
+                after = numbers[-1]
+            return []
 
     # Look-ups
 
@@ -251,23 +313,107 @@ class Sessions:
         return [read_event(row.content) for row in rows]
 
     async def watch(self, log: str, *, after: int = 0) -> AsyncIterator[SessionEvent]:
-        """Yield the events of a session from a number on, and wait for new ones."""
-        while True:
-            entry = await self._entry(log)
-            changed = entry.changed
-            events = await self.events(log, after=after)
-            for event in events:
-                after = event.number
-                yield event
-            if not events:
-                await changed.wait()
+        """Yield the events of a session from a number on, and wait for new ones.
+
+        A watcher that reads slowly holds one page of events and nothing more. It ends
+        when the session is deleted.
+        """
+        changed = asyncio.Event()
+        self._watchers.setdefault(log, set()).add(changed)
+        try:
+            while True:
+                changed.clear()
+                events = await self.events(log, after=after)
+                for event in events:
+                    after = event.number
+                    yield event
+                if not events:
+                    if await asyncio.to_thread(self._store.log, log) is None:
+                        return
+                    # Of the steps of another daemon that shares the store nobody tells.
+                    patience = SHARED_CHECK if self._store.is_shared else None
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(patience):
+                            await changed.wait()
+        finally:
+            watchers = self._watchers[log]
+            watchers.discard(changed)
+            if not watchers:
+                del self._watchers[log]
 
     async def delete(self, log: str) -> bool:
         """Delete a session with everything in it; False if there is none."""
         entry = self._entries.pop(log, None)
         if entry is not None:
             entry.broken = True
-        return await asyncio.to_thread(self._store.drop_log, log)
+        self.standing.drop(log)
+        is_gone = await asyncio.to_thread(self._store.drop_log, log)
+        for watcher in self._watchers.get(log, ()):
+            watcher.set()
+        return is_gone
+
+    # Room
+
+    async def measure(self) -> None:
+        """Look how much there is in the store."""
+        size, before = 0, ""
+        while page := await self.logs(before=before):
+            size += sum(log.size for log in page)
+            before = page[-1].id
+        self._size = size
+
+    async def prune(self, *, older_than: float, content_before: float) -> int:
+        """Drop what is over an age or the limit; return the number of sessions.
+
+        Args:
+            older_than: Seconds since 1970; sessions without open tasks go that were
+                changed last before.
+            content_before: The same for what was said in them.
+        """
+        gone = await asyncio.to_thread(
+            self._store.prune_logs,
+            older_than=older_than,
+            max_bytes=self._max_size * KEPT_PARTS // 10,
+        )
+        before = ""
+        while page := await self.logs(before=before):
+            before = page[-1].id
+            for log in page:
+                if not log.busy and log.updated < content_before and log.size:
+                    await asyncio.to_thread(
+                        self._store.trim_log, log.id, before=log.last + 1
+                    )
+        await self.measure()
+        return gone
+
+    def check_size(self) -> None:
+        """Check that there is room for more.
+
+        Raises:
+            InteractionError: There is none.
+        """
+        if self._size >= self._max_size:
+            raise InteractionError(
+                InteractionFault.TOO_MANY, "there is no room for more here"
+            )
+
+    @property
+    def is_nearly_full(self) -> bool:
+        """True when the oldest sessions have to go."""
+        return self._size >= self._max_size * 9 // 10
+
+    @property
+    def held(self) -> int:
+        """Bytes of incomplete messages in memory."""
+        return sum(entry.conversation.held for entry in self._entries.values())
+
+    def expire(self) -> None:
+        """Give up the messages whose chunks do not come."""
+        for entry in list(self._entries.values()):
+            for name in entry.conversation.handle_timer(now=time.monotonic()):
+                logger.info(
+                    "chunks did not come session=%s message=%.80s", entry.log, name
+                )
 
     # The store
 
@@ -277,7 +423,7 @@ class Sessions:
         async with entry.lock:
             await self._keep(entry, step, new=True)
             self._entries[log] = entry
-            self._follow(log, step)
+            self._done(entry, step)
         return log
 
     async def _keep(self, entry: _Entry, step: Step, *, new: bool = False) -> None:
@@ -304,12 +450,13 @@ class Sessions:
             names=(_session_name(session.requester.id, session.id),) if new else (),
         )
         try:
-            await asyncio.shield(asyncio.to_thread(self._store.append_log, change))
+            await asyncio.to_thread(self._store.append_log, change)
         except BaseException:
-            # Also when it was only cancelled: nobody knows whether it is stored.
             entry.broken = True
             self._entries.pop(entry.log, None)
             raise
+        entry.busy = conversation.is_busy
+        self._size += sum(map(len, change.events))
 
     async def _entry(self, log: str) -> _Entry:
         entry = self._entries.get(log)
@@ -342,24 +489,29 @@ class Sessions:
                 task = read_task(item.content)
                 items[task.id] = item.id
                 tasks.append(task)
-        events: list[SessionEvent] = []
-        number = max(0, found.last - RECENT_EVENTS)
-        while rows := self._store.log_events(log, after=number):
-            number = rows[-1].number
-            events += [read_event(row.content) for row in rows]
+        # Page by page, since these may be gigabytes.
         conversation = Conversation.restore(
-            read_head(found.content), tasks, events, now=time.monotonic()
+            read_head(found.content),
+            tasks,
+            self._read(log, max(0, found.last - RECENT_EVENTS)),
+            now=time.monotonic(),
         )
-        return _Entry(log, conversation, items)
+        return _Entry(log, conversation, items, busy=found.busy)
+
+    def _read(self, log: str, after: int) -> Iterator[SessionEvent]:
+        while rows := self._store.log_events(log, after=after):
+            after = rows[-1].number
+            yield from (read_event(row.content) for row in rows)
 
     def _forget(self) -> None:
-        """Take sessions without work out of memory, the longest unused first."""
-        for log, entry in list(self._entries.items()):
-            if len(self._entries) <= MAX_KEPT:
+        """Take sessions out of memory, the longest unused first."""
+        weight = sum(one.conversation.weight for one in self._entries.values())
+        for log, entry in list(self._entries.items())[:-1]:
+            if len(self._entries) <= MAX_KEPT and weight <= MAX_WEIGHT:
                 return
-            if not entry.lock.locked() and not entry.conversation.is_busy:
+            if not entry.lock.locked():
+                weight -= entry.conversation.weight
                 entry.broken = True
-                entry.changed.set()
                 del self._entries[log]
 
 
