@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from anp.sidecar.agreement.rulings import Decision
 from tests.e2e.talks import Talks, talks_in
 from tests.waiting import until
 
 AGENT = '''
-from collections.abc import Iterator
+
 from typing import Protocol
-import time
+
 
 
 class Context(Protocol):
@@ -97,11 +98,13 @@ async def test_a_task_that_waits_for_approval_runs_when_approved(
     ) as talks:
         task = await talks.start("touch", file=str(ran))
         desk = talks.provider.agreer.desk
-        while not (waiting := await desk.negotiations(open_only=True)):
+        waiting: list[Any] = []
+        while not waiting:
             await asyncio.sleep(0.05)
+            waiting = await desk.negotiations(open_only=True)
         assert await state(talks, task) == "accepted"
         assert not ran.exists()
-        await desk.decide(waiting[0].id, Decision(Said.ACCEPT))
+        await desk.decide(waiting[0].id, Decision("accept"))
         assert (await talks.follow(task)).states[-1] == "completed"
         assert ran.read_text() == "ran\n"
 
