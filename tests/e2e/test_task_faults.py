@@ -13,9 +13,9 @@ from tests.e2e.talks import Talks, talks_in
 from tests.waiting import until
 
 AGENT = '''
-
+import time
+from collections.abc import Iterator
 from typing import Protocol
-
 
 
 class Context(Protocol):
@@ -61,10 +61,6 @@ def touch(file: str) -> str:
     open(file, "a").write("ran\\n")
     return "done"
 '''
-
-
-def did_of_caller(talks: Talks) -> str:
-    return talks.caller.did
 
 
 async def state(talks: Talks, task: Any) -> str:
@@ -148,10 +144,13 @@ async def test_the_owners_word_ends_the_tasks_of_a_peer(tmp_path: Path) -> None:
     from cache.records.peers import PeerState
 
     async with talks_in(tmp_path, source=AGENT) as talks:
-        task = await talks.start("slow", lines=2000, pause=0.02)
+        await talks.start("slow", lines=2000, pause=0.02)
         await until(lambda: talks.provider.tasks.working == 1)
         await asyncio.sleep(0.5)
         await talks.provider.policy.rule(talks.caller.did, PeerState.BLOCKED)
         await talks.provider.enforcer.recheck()
-        await until(lambda: talks.provider.tasks.working == 0)
-        del task
+        async with asyncio.timeout(5):
+            await until(lambda: talks.provider.tasks.working == 0)
+        known = await talks.provider.tasks.sessions.tasks()
+        assert [one.task.state for one in known] == ["failed"]
+        assert (known[0].task.code, known[0].task.may_have_run) == ("403", True)

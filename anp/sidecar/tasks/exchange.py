@@ -139,7 +139,7 @@ class Exchange:
             InteractionError: The owner keeps no more of sessions.
         """
         while True:
-            self._sessions.check_size()
+            self._sessions.room.check()
             conversation = await self._sessions.conversation(log)
             there = self.lines.find(peer) is not None
             most = MAX_AHEAD if there else MAX_AWAY
@@ -280,11 +280,11 @@ class Exchange:
         """
         match operation:
             case TaskCreate(task=task) if task.id not in conversation.tasks:
-                self._sessions.check_size()
+                self._sessions.room.check()
                 self._desk.check_room(current_share.get())
             case MessageSend(message=message):
                 if not conversation.is_requester:
-                    self._sessions.check_size()
+                    self._sessions.room.check()
                 if message.chunk is not None and self._sessions.held > MAX_HELD:
                     raise InteractionError(
                         InteractionFault.TOO_MANY, "too much is incomplete here"
@@ -305,7 +305,7 @@ class Exchange:
         )
         share = current_share.get()
         if await self._sessions.find(session.requester.id, session.id) is None:
-            self._sessions.check_size()
+            self._sessions.room.check()
             self._desk.check_sessions(share)
         await self._sessions.join(
             session, own=own, sender=session.requester.id, ref=ref

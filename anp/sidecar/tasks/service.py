@@ -12,7 +12,7 @@ from typing import Any
 
 from anp.channel.channel import Channel
 from anp.channel.stranger_work import counted
-from anp.errors import CallError, ErrorKind
+from anp.errors import CallError, ConflictError, ErrorKind
 from anp.identity.dids import Identities
 from anp.interaction.conversation import Conversation
 from anp.interaction.elements import (
@@ -26,7 +26,7 @@ from anp.interaction.elements import (
     SessionEvent,
     Task,
 )
-from anp.interaction.errors import InteractionError
+from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.record import Step
 from anp.interaction.states import TaskState
 from anp.interaction.stored import element_size
@@ -38,11 +38,11 @@ from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.tasks.desk import TaskDesk
 from anp.sidecar.tasks.exchange import Exchange
-from anp.sidecar.tasks.sessions import KnownTask, Sessions, utc_now
+from anp.sidecar.tasks.sessions import KnownTask, Maker, NoTask, Sessions, utc_now
 from cache.store import Store
 from negotiation.consensus.written import WrittenLimits
 
-__all__ = ["NoTask", "TaskService"]
+__all__ = ["TaskService"]
 
 logger = logging.getLogger(__name__)
 
@@ -57,13 +57,6 @@ MAX_JUMP = 600.0
 
 DAY = 86_400.0
 "Seconds."
-
-
-class NoTask(CallError):
-    """There is no task or session of an id."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(ErrorKind.USAGE, f"there is no {what}")
 
 
 class TaskService:
@@ -119,6 +112,7 @@ class TaskService:
         log: str | None = None,
         depends_on: Sequence[str] = (),
         trust_first_use: bool = False,
+        maker: Maker = Maker.AGENT,
     ) -> KnownTask:
         """Have a peer do something; return the task as soon as it is stored.
 
@@ -127,12 +121,15 @@ class TaskService:
             parts: The arguments as a JSON object, a text, or more.
             log: Our own id of the session; None makes a new one.
             depends_on: Our own ids of tasks of that session to be completed before.
+            maker: The one of us who asks, for a new session.
 
         Raises:
             CallError: The peer is not known, or the session does not take it.
         """
         if log is None:
-            log = await self.open_session(peer, trust_first_use=trust_first_use)
+            log = await self.open_session(
+                peer, trust_first_use=trust_first_use, maker=maker
+            )
         conversation = await self._conversation(log)
         executor = conversation.session.participants[0].id
         needed = [(await self.task(item)).task.id for item in depends_on]
@@ -159,7 +156,13 @@ class TaskService:
         await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
         return await self.task(await self.sessions.item_of(log, name))
 
-    async def open_session(self, peer: str, *, trust_first_use: bool = False) -> str:
+    async def open_session(
+        self,
+        peer: str,
+        *,
+        trust_first_use: bool = False,
+        maker: Maker = Maker.AGENT,
+    ) -> str:
         """Open a session with a peer; return our own id of it.
 
         Raises:
@@ -174,7 +177,7 @@ class TaskService:
                 Party(id=target.did, address=target.url or "", mode=PartyMode.P2P),
             ),
         )
-        return await self.sessions.begin(session)
+        return await self.sessions.begin(session, maker=maker)
 
     async def send(
         self, item: str, parts: Sequence[Part], *, metadata: dict[str, Any]
@@ -230,7 +233,7 @@ class TaskService:
 
     async def resume(self) -> None:
         """Go on with what a stop or a kill interrupted."""
-        await self.sessions.measure()
+        await self.sessions.room.measure()
         async for log in self.sessions.busy():
             try:
                 await self.sessions.apply(
@@ -357,12 +360,12 @@ class TaskService:
             logger.warning("clock was set, no task is given up now")
             return
         await self._give_up_unanswered()
-        if self.sessions.is_nearly_full:
+        if self.sessions.room.is_nearly_full:
             await self.prune()
 
     async def prune(self) -> None:
         """Drop the sessions and contents that are older than the owner wants."""
-        gone = await self.sessions.prune(
+        gone = await self.sessions.room.prune(
             older_than=time.time() - self._config.keep_days * DAY,
             content_before=time.time() - self._config.keep_content_days * DAY,
         )
@@ -401,6 +404,8 @@ class TaskService:
         try:
             return await self.sessions.apply(log, act)
         except InteractionError as exc:
+            if exc.code in (InteractionFault.STATE, InteractionFault.CLOSED):
+                raise ConflictError(exc.text) from exc
             raise CallError(ErrorKind.USAGE, exc.text) from exc
 
     async def _room(self, log: str, peer: str) -> None:
@@ -414,7 +419,7 @@ class TaskService:
                 f"too large: {size} bytes, at most {self._most} go in one message",
             )
         try:
-            self.sessions.check_size()
+            self.sessions.room.check()
         except InteractionError as exc:
             raise CallError(ErrorKind.USAGE, exc.text) from exc
 

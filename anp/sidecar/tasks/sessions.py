@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import hashlib
 import logging
-import secrets
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -32,12 +31,14 @@ from anp.interaction.stored import (
     read_task,
     task_bytes,
 )
+from anp.sidecar.tasks.known import KnownTask, Maker, NoTask, maker_of, new_id
+from anp.sidecar.tasks.room import LogRoom
 from anp.sidecar.tasks.standing import Standing
 from cache.errors import LogConflict
-from cache.parts.logs import Log, LogChange, LogItem
+from cache.parts.logs import Log, LogChange, LogEvent, LogItem
 from cache.store import Store
 
-__all__ = ["Act", "KnownTask", "Sessions", "utc_now"]
+__all__ = ["Act", "KnownTask", "Maker", "NoTask", "Sessions", "maker_of", "utc_now"]
 
 logger = logging.getLogger(__name__)
 
@@ -46,9 +47,6 @@ MAX_KEPT = 256
 
 MAX_WEIGHT = 200_000
 "Entries that the sessions in memory may have together; see `SessionRecord.weight`."
-
-KEPT_PARTS = 8
-"Tenths of the limit that stay when sessions go for their size."
 
 SHARED_CHECK = 1.0
 "Seconds after which a watcher looks for what other daemons stored."
@@ -63,19 +61,6 @@ Act = Callable[[Conversation], Step]
 def utc_now() -> datetime:
     """Return the time in UTC."""
     return datetime.now(UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class KnownTask:
-    """A task with the ids under which this daemon has it."""
-
-    id: str
-    "Our own id of it, new among all tasks; other than the one on the wire."
-
-    log: str
-    "Our own id of its session."
-
-    task: Task
 
 
 @dataclass(slots=True, eq=False)
@@ -105,16 +90,16 @@ class Sessions:
         """Begin with those in the store.
 
         Args:
-            max_size: Bytes of events after which `check_size` lets nothing in.
+            max_size: Bytes of events after which `room` lets nothing in.
             follow: Does what follows from a step that is stored; it gets our own id of
                 the session and must not wait. Steps of one session come in order.
         """
         self._store = store
         self._follow = follow
-        self._max_size = max_size
-        self._size = 0
+        self.room = LogRoom(store, max_size)
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._loading: dict[str, asyncio.Lock] = {}
+        self._unwatched = False
         self._watchers: dict[str, set[asyncio.Event]] = {}
         self._steps: set[asyncio.Task[Step]] = set()
         self.standing = Standing()
@@ -122,10 +107,10 @@ class Sessions:
 
     # Steps
 
-    async def begin(self, session: Session) -> str:
+    async def begin(self, session: Session, *, maker: Maker = Maker.AGENT) -> str:
         """Open a session of our own; return our own id of it."""
         conversation, step = Conversation.begin(session, wall_now=utc_now())
-        return await self._enter(conversation, step)
+        return await self._enter(conversation, step, maker)
 
     async def join(self, session: Session, *, own: str, sender: str, ref: int) -> str:
         """Take a session that a peer opened; a repeat is acknowledged again.
@@ -139,7 +124,7 @@ class Sessions:
                 session, own=own, sender=sender, ref=ref, wall_now=utc_now()
             )
             try:
-                return await self._enter(conversation, step)
+                return await self._enter(conversation, step, Maker.PEER)
             except LogConflict:
                 # The same one came twice at a time.
                 known = await self.find(session.requester.id, session.id)
@@ -312,16 +297,34 @@ class Sessions:
         )
         return [read_event(row.content) for row in rows]
 
+    async def stored(self, log: str, *, after: int = 0) -> list[LogEvent]:
+        """Return a page of the events of a session as they are stored."""
+        return await asyncio.to_thread(
+            self._store.log_events, log, after=after, limit=PAGE
+        )
+
+    async def overview(self, log: str) -> tuple[Log, list[KnownTask]]:
+        """Return the head of a session, and its first 1,000 tasks.
+
+        Raises:
+            NoTask: There is no such session.
+        """
+        head = await asyncio.to_thread(self._store.log, log)
+        if head is None:
+            raise NoTask(f"session {log[:80]}")
+        items = await asyncio.to_thread(self._store.items_of_log, log)
+        return head, [_known(one) for one in items]
+
     async def watch(self, log: str, *, after: int = 0) -> AsyncIterator[SessionEvent]:
         """Yield the events of a session from a number on, and wait for new ones.
 
         A watcher that reads slowly holds one page of events and nothing more. It ends
-        when the session is deleted.
+        when the session is deleted or the daemon stops.
         """
         changed = asyncio.Event()
         self._watchers.setdefault(log, set()).add(changed)
         try:
-            while True:
+            while not self._unwatched:
                 changed.clear()
                 events = await self.events(log, after=after)
                 for event in events:
@@ -352,55 +355,12 @@ class Sessions:
             watcher.set()
         return is_gone
 
-    # Room
-
-    async def measure(self) -> None:
-        """Look how much there is in the store."""
-        size, before = 0, ""
-        while page := await self.logs(before=before):
-            size += sum(log.size for log in page)
-            before = page[-1].id
-        self._size = size
-
-    async def prune(self, *, older_than: float, content_before: float) -> int:
-        """Drop what is over an age or the limit; return the number of sessions.
-
-        Args:
-            older_than: Seconds since 1970; sessions without open tasks go that were
-                changed last before.
-            content_before: The same for what was said in them.
-        """
-        gone = await asyncio.to_thread(
-            self._store.prune_logs,
-            older_than=older_than,
-            max_bytes=self._max_size * KEPT_PARTS // 10,
-        )
-        before = ""
-        while page := await self.logs(before=before):
-            before = page[-1].id
-            for log in page:
-                if not log.busy and log.updated < content_before and log.size:
-                    await asyncio.to_thread(
-                        self._store.trim_log, log.id, before=log.last + 1
-                    )
-        await self.measure()
-        return gone
-
-    def check_size(self) -> None:
-        """Check that there is room for more.
-
-        Raises:
-            InteractionError: There is none.
-        """
-        if self._size >= self._max_size:
-            raise InteractionError(
-                InteractionFault.TOO_MANY, "there is no room for more here"
-            )
-
-    @property
-    def is_nearly_full(self) -> bool:
-        """True when the oldest sessions have to go."""
-        return self._size >= self._max_size * 9 // 10
+    def end_watching(self) -> None:
+        """End what waits for events, since the daemon stops."""
+        self._unwatched = True
+        for watchers in self._watchers.values():
+            for watcher in watchers:
+                watcher.set()
 
     @property
     def held(self) -> int:
@@ -417,8 +377,8 @@ class Sessions:
 
     # The store
 
-    async def _enter(self, conversation: Conversation, step: Step) -> str:
-        log = _new_id()
+    async def _enter(self, conversation: Conversation, step: Step, maker: Maker) -> str:
+        log = new_id(maker)
         entry = _Entry(log, conversation, {})
         async with entry.lock:
             await self._keep(entry, step, new=True)
@@ -429,7 +389,7 @@ class Sessions:
     async def _keep(self, entry: _Entry, step: Step, *, new: bool = False) -> None:
         conversation = entry.conversation
         for name in step.tasks:
-            entry.items.setdefault(name, _new_id())
+            entry.items.setdefault(name, new_id(entry.log[-1]))
         session = conversation.session
         change = LogChange(
             log=entry.log,
@@ -456,7 +416,7 @@ class Sessions:
             self._entries.pop(entry.log, None)
             raise
         entry.busy = conversation.is_busy
-        self._size += sum(map(len, change.events))
+        self.room.added(sum(map(len, change.events)))
 
     async def _entry(self, log: str) -> _Entry:
         entry = self._entries.get(log)
@@ -517,11 +477,6 @@ class Sessions:
 
 def _known(item: LogItem) -> KnownTask:
     return KnownTask(item.id, item.log, read_task(item.content))
-
-
-def _new_id() -> str:
-    """Return an id whose order is that of time."""
-    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(6)}"
 
 
 def _session_name(requester: str, session: str) -> str:

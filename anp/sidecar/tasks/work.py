@@ -155,6 +155,7 @@ class Worker:
     async def update(self, parts: Sequence[Part]) -> None:
         """See `Requester`; who reads slowly holds up the work, and fills no memory."""
         self._told = True
+        await self._tell_waiting()
         await self._room(self._log, self._task.requester)
         await self._post(parts, purpose=MessagePurpose.RESULT, final=False)
 
@@ -165,6 +166,7 @@ class Worker:
             metadata[SCHEMA] = dict(question.schema)
         if question.url:
             metadata[URL] = question.url
+        await self._tell_waiting()
         # What came before is an answer to nothing; the next message is the one.
         asked: asyncio.Future[TaskAnswer] = asyncio.get_running_loop().create_future()
         self._asked = asked
@@ -376,6 +378,10 @@ class Worker:
     async def _end_notes(self, notes: asyncio.Task[None]) -> None:
         notes.cancel()
         await asyncio.wait({notes})
+        await self._tell_waiting()
+
+    async def _tell_waiting(self) -> None:
+        """Tell the progress that was reported before what is told next."""
         while self._notes:
             await self._tell_note()
 
