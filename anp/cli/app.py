@@ -12,8 +12,10 @@ from typer.exceptions import Abort, TyperException
 
 from anp.cli.commands import (
     attachments,
+    calls,
     configuration,
     daemon,
+    exposure,
     identity,
     live,
     negotiations,
@@ -79,11 +81,13 @@ def _root(
 for group in (
     daemon,
     attachments,
+    exposure,
     identity,
     negotiations,
     live,
     tasks,
     sessions,
+    calls,
     servers,
     protocol_actions,
     peers,

@@ -21,6 +21,7 @@ from mcp.shared.exceptions import MCPError
 from anp.errors import ErrorKind
 from anp.sidecar.mcp.local_api import ApiProblem, LocalApi
 from anp.version import daemon_version
+from negotiation.exact_numbers import write_json
 
 __all__ = ["ADVICE", "make_server"]
 
@@ -401,7 +402,7 @@ def _usage(detail: str) -> ApiProblem:
 
 
 def _result(found: dict[str, Any], *, text: Any = None) -> types.CallToolResult:
-    shown = json.dumps(found if text is None else text, ensure_ascii=False)
+    shown = write_json(found if text is None else text, ensure_ascii=False)
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=shown)], structured_content=found
     )

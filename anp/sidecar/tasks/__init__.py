@@ -15,4 +15,6 @@
 * `room`: The room that the logs of sessions have in the store.
 * `standing`: The peers with which something is unfinished, so that nobody has to look
   for them.
+* `sealed_logs`: The logs of sessions, whose contents are encrypted where they rest
+  (DESIGN.md, Trust).
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from anp.interaction.errors import InteractionError, InteractionFault
-from cache.store import Store
+from anp.sidecar.tasks.sealed_logs import SealedLogs
 
 __all__ = ["LogRoom"]
 
@@ -19,7 +19,7 @@ PAGE = 100
 class LogRoom:
     """Knows how much is stored, and drops what is old or too much."""
 
-    def __init__(self, store: Store, max_size: int) -> None:
+    def __init__(self, store: SealedLogs, max_size: int) -> None:
         """Begin; `measure` looks how much there is.
 
         Args:

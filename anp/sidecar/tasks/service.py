@@ -38,8 +38,8 @@ from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.tasks.desk import TaskDesk
 from anp.sidecar.tasks.exchange import Exchange
+from anp.sidecar.tasks.sealed_logs import SealedLogs
 from anp.sidecar.tasks.sessions import KnownTask, Maker, NoTask, Sessions, utc_now
-from cache.store import Store
 from negotiation.consensus.written import WrittenLimits
 
 __all__ = ["TaskService"]
@@ -65,7 +65,7 @@ class TaskService:
     def __init__(
         self,
         *,
-        store: Store,
+        logs: SealedLogs,
         identities: Identities,
         finder: PeerFinder,
         requesters: Requesters,
@@ -81,7 +81,7 @@ class TaskService:
         self._capabilities = capabilities
         self._config = config
         self._most = limits.max_message - ROOM_FOR_FIELDS
-        self.sessions = Sessions(store, self._follow, max_size=config.max_size)
+        self.sessions = Sessions(logs, self._follow, max_size=config.max_size)
         self.desk = TaskDesk(
             config=config,
             sessions=self.sessions,

@@ -33,10 +33,10 @@ from anp.interaction.stored import (
 )
 from anp.sidecar.tasks.known import KnownTask, Maker, NoTask, maker_of, new_id
 from anp.sidecar.tasks.room import LogRoom
+from anp.sidecar.tasks.sealed_logs import SealedLogs
 from anp.sidecar.tasks.standing import Standing
 from cache.errors import LogConflict
 from cache.parts.logs import Log, LogChange, LogEvent, LogItem
-from cache.store import Store
 
 __all__ = ["Act", "KnownTask", "Maker", "NoTask", "Sessions", "maker_of", "utc_now"]
 
@@ -85,7 +85,7 @@ class Sessions:
     """Keeps sessions; see `apply`."""
 
     def __init__(
-        self, store: Store, follow: Callable[[str, Step], None], *, max_size: int
+        self, store: SealedLogs, follow: Callable[[str, Step], None], *, max_size: int
     ) -> None:
         """Begin with those in the store.
 

@@ -37,6 +37,7 @@ from anp.sidecar.attachments.supervisor import (
     SupervisedAttachment,
     child_environment,
 )
+from anp.sidecar.attachments.tool_errors import status_in, tool_error
 
 # `mcp` takes half a second to import, so it is imported where a server is started.
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ class McpAttachment(SupervisedAttachment):
         texts = [block.text for block in result.content if block.type == "text"]
         text = "\n".join(texts)
         if result.is_error:
-            raise ToolError(500, text or "the tool failed without a word")
+            raise tool_error(result.structured_content, text)
         output: dict[str, Any]
         if tool in self._structured:
             if not isinstance(result.structured_content, dict):
@@ -464,6 +465,9 @@ def _tool_error(code: int, message: str) -> Exception:
         return AttachmentError("the MCP server has forgotten us")
     if code == INVALID_PARAMS:
         return ToolError(400, message)
+    # A status of HTTP is one that the server chose; the codes of JSON-RPC are negative.
+    if (status := status_in(code)) is not None:
+        return ToolError(status, message)
     return ToolError(500, message, private=True)
 
 
