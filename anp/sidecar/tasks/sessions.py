@@ -367,10 +367,15 @@ class Sessions:
         """Bytes of incomplete messages in memory."""
         return sum(entry.conversation.held for entry in self._entries.values())
 
-    def expire(self) -> None:
-        """Give up the messages whose chunks do not come."""
+    def expire(self, *, later: float = 0.0) -> None:
+        """Give up the messages whose chunks do not come.
+
+        Args:
+            later: Seconds from now at which it counts.
+        """
+        now = time.monotonic() + later
         for entry in list(self._entries.values()):
-            for name in entry.conversation.handle_timer(now=time.monotonic()):
+            for name in entry.conversation.handle_timer(now=now):
                 logger.info(
                     "chunks did not come session=%s message=%.80s", entry.log, name
                 )
