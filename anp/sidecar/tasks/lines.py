@@ -8,6 +8,7 @@ one. We dial a peer as long as it has something to do for us.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import logging
 import random
@@ -26,7 +27,9 @@ from anp.interaction.operations import Send
 from anp.protocols.gbz.line import GbzLine
 from anp.protocols.gbz.reader import GbzFrame
 from anp.protocols.gbz.side import session_of
+from anp.protocols.gbz.words import GBZ_URI
 from anp.protocols.gbz.writer import GbzTooLarge
+from anp.sidecar.calls.renewer import Renewer
 from anp.sidecar.peers.policy import agent_name
 from anp.wire.frames import ProtocolType
 from negotiation.consensus.written import WrittenLimits
@@ -50,6 +53,9 @@ FIRST_WAIT = 1.0
 
 MOST_WAIT = 60.0
 "The longest such wait, in seconds."
+
+UNDER_WAY = 2.0
+"Seconds for which frames may be under way on a line that another has followed."
 
 IDLE_CHECK = 5.0
 "Seconds between two looks at whether a line is still needed."
@@ -259,6 +265,19 @@ class Line:
             await self.channel.close("an error of ours")
 
 
+@dataclass(frozen=True, slots=True)
+class _Renewable:
+    """A line of ours that another follows."""
+
+    channel: Channel
+
+    async def wait_idle(self) -> None:
+        """Wait until what is under way has arrived; what has not is told again."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(UNDER_WAY):
+                await self.channel.wait_ended()
+
+
 class Lines:
     """Knows the lines to all peers, and dials those that work for us."""
 
@@ -268,6 +287,8 @@ class Lines:
         self._limits = limits
         self._lines: dict[str, list[Line]] = {}
         self._keeping: dict[str, asyncio.Task[None]] = {}
+        self._renewer = Renewer()
+        self._using: set[asyncio.Task[None]] = set()
 
     def find(self, peer: str) -> Line | None:
         """Return the newest open line to a peer, or None."""
@@ -306,7 +327,7 @@ class Lines:
 
     async def close(self) -> None:
         """Dial nobody any more."""
-        keeping = list(self._keeping.values())
+        keeping = [*self._keeping.values(), *self._using]
         for task in keeping:
             task.cancel()
         await asyncio.gather(*keeping, return_exceptions=True)
@@ -335,7 +356,7 @@ class Lines:
             self._keeping.pop(agent, None)
 
     async def _kept(self, peer: str) -> bool:
-        """Have a line to a peer until it ends; False if it was not of ours."""
+        """Have a line to a peer for a while; False if it speaks no such protocol."""
         if self.find(peer) is not None:
             await asyncio.sleep(FIRST_WAIT)
             return True
@@ -343,25 +364,28 @@ class Lines:
         if channel is None:
             await self._work.unspoken(peer)
             return False
-        await self._renewed(channel)
+        await self._use(channel)
         return True
 
-    async def _renewed(self, channel: Channel) -> None:
-        """Serve a channel until it ends or its key has to be renewed."""
+    async def _use(self, channel: Channel) -> None:
+        """Serve a channel of ours until it ends, or the peer has nothing to do."""
+        self._renewer.watch(_Renewable(channel), GBZ_URI, self._succeed)
         serving = asyncio.create_task(self.serve(channel))
-        renewing = asyncio.create_task(channel.wait_renewal())
         watching = asyncio.create_task(self._until_idle(channel.peer_did))
         try:
-            await asyncio.wait(
-                {serving, renewing, watching}, return_when=asyncio.FIRST_COMPLETED
-            )
+            await asyncio.wait({serving, watching}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            renewing.cancel()
             watching.cancel()
             if not serving.done():
                 # What is not acknowledged is told again on the next line.
-                await channel.close("no more work, or another key")
-            await asyncio.gather(serving, renewing, watching, return_exceptions=True)
+                await channel.close("no more work")
+            await asyncio.gather(serving, watching, return_exceptions=True)
+
+    def _succeed(self, channel: Channel) -> None:
+        """Go on with the channel that follows another whose key ends."""
+        using = asyncio.create_task(self._use(channel))
+        self._using.add(using)
+        using.add_done_callback(self._using.discard)
 
     async def _until_idle(self, peer: str) -> None:
         # Work ends in many places; nobody waits for this line to close.

@@ -389,6 +389,7 @@ class Sessions:
             await self._keep(entry, step, new=True)
             self._entries[log] = entry
             self._done(entry, step)
+        self._forget()
         return log
 
     async def _keep(self, entry: _Entry, step: Step, *, new: bool = False) -> None:
