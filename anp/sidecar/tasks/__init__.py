@@ -4,4 +4,6 @@
 * `lines`: the channels over which GB/Z 185.6 carries sessions.
 * `work`: the work on one task of a peer.
 * `service`: starts, serves and follows tasks.
+* `chronicle`: The events of one task in order, and the content that they carry in
+  pieces.
 """

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.link_core import FrameTooLarge
-from anp.errors import CallError
+from anp.errors import CallError, PeerError
 from anp.identity.dids import agent_of, canonical_did
 from anp.interaction.errors import InteractionError
 from anp.interaction.operations import Send
@@ -26,7 +26,7 @@ from anp.protocols.gbz.side import session_of
 from anp.wire.frames import ProtocolType
 from negotiation.consensus.written import WrittenLimits
 
-__all__ = ["Line", "Lines"]
+__all__ = ["Line", "Lines", "same_peer"]
 
 logger = logging.getLogger(__name__)
 
@@ -242,3 +242,11 @@ class Lines:
         # Work ends in many places; nobody waits for this line to close.
         while await self._needs(peer):  # noqa: ASYNC110
             await asyncio.sleep(IDLE_CHECK)
+
+
+def same_peer(one: str, other: str) -> bool:
+    """Return whether two ids are surely of one agent."""
+    try:
+        return agent_of(one) == agent_of(other)
+    except PeerError:
+        return one == other

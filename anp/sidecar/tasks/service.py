@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any
 
 from anp.channel.channel import Channel
-from anp.errors import CallError, ErrorKind, PeerError
+from anp.errors import CallError, ConflictError, ErrorKind
 from anp.identity.dids import Identities, agent_of
 from anp.interaction.conversation import Conversation
 from anp.interaction.elements import (
@@ -41,22 +41,15 @@ from anp.protocols.gbz.words import GBZ_URI
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.finder import PeerFinder
-from anp.sidecar.tasks.lines import Line, Lines
-from anp.sidecar.tasks.sessions import KnownTask, Sessions, utc_now
+from anp.sidecar.tasks.lines import Line, Lines, same_peer
+from anp.sidecar.tasks.sessions import KnownTask, Maker, NoTask, Sessions, utc_now
 from anp.sidecar.tasks.work import TaskAnswer, Worker
 from cache.store import Store
 from negotiation.consensus.written import WrittenLimits
 
-__all__ = ["NoTask", "TaskService"]
+__all__ = ["TaskService"]
 
 logger = logging.getLogger(__name__)
-
-
-class NoTask(CallError):
-    """There is no task or session of an id."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(ErrorKind.USAGE, f"there is no {what}")
 
 
 class TaskService:
@@ -100,6 +93,7 @@ class TaskService:
         log: str | None = None,
         depends_on: Sequence[str] = (),
         trust_first_use: bool = False,
+        maker: Maker = Maker.AGENT,
     ) -> KnownTask:
         """Have a peer do something; return the task as soon as it is stored.
 
@@ -108,12 +102,15 @@ class TaskService:
             parts: The arguments as a JSON object, a text, or more.
             log: Our own id of the session; None makes a new one.
             depends_on: Our own ids of tasks of that session to be completed before.
+            maker: The one of us who asks, for a new session.
 
         Raises:
             CallError: The peer is not known, or the session does not take it.
         """
         if log is None:
-            log = await self.open_session(peer, trust_first_use=trust_first_use)
+            log = await self.open_session(
+                peer, trust_first_use=trust_first_use, maker=maker
+            )
         conversation = await self._conversation(log)
         executor = conversation.session.participants[0].id
         needed = [(await self.task(item)).task.id for item in depends_on]
@@ -139,7 +136,13 @@ class TaskService:
         await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
         return await self.task(await self.sessions.item_of(log, name))
 
-    async def open_session(self, peer: str, *, trust_first_use: bool = False) -> str:
+    async def open_session(
+        self,
+        peer: str,
+        *,
+        trust_first_use: bool = False,
+        maker: Maker = Maker.AGENT,
+    ) -> str:
         """Open a session with a peer; return our own id of it.
 
         Raises:
@@ -154,7 +157,7 @@ class TaskService:
                 Party(id=target.did, address=target.url or "", mode=PartyMode.P2P),
             ),
         )
-        return await self.sessions.begin(session)
+        return await self.sessions.begin(session, maker=maker)
 
     async def send(
         self, item: str, parts: Sequence[Part], *, metadata: dict[str, Any]
@@ -357,7 +360,7 @@ class TaskService:
             conversation = await self.sessions.conversation(log)
             if not conversation.is_requester:
                 continue
-            if any(_same(one, peer) for one in conversation.peers()):
+            if any(same_peer(one, peer) for one in conversation.peers()):
                 return True
         return False
 
@@ -375,7 +378,7 @@ class TaskService:
         logger.warning("peer speaks no protocol for tasks peer=%s", peer)
         async for log in self.sessions.busy():
             conversation = await self.sessions.conversation(log)
-            names = [one for one in conversation.peers() if _same(one, peer)]
+            names = [one for one in conversation.peers() if same_peer(one, peer)]
             if not conversation.is_requester or not names:
                 continue
             for name, task in list(conversation.tasks.items()):
@@ -398,7 +401,7 @@ class TaskService:
     async def _resend(self, log: str, peers: set[str] | frozenset[str]) -> None:
         conversation = await self.sessions.conversation(log)
         for peer in conversation.peers():
-            if not any(_same(peer, one) for one in peers):
+            if not any(same_peer(peer, one) for one in peers):
                 continue
             for send in await self.sessions.unsent(log, peer):
                 line = self._lines.find(peer)
@@ -481,6 +484,8 @@ class TaskService:
         try:
             return await self.sessions.apply(log, act)
         except InteractionError as exc:
+            if exc.code in (InteractionFault.STATE, InteractionFault.CLOSED):
+                raise ConflictError(exc.text) from exc
             raise CallError(ErrorKind.USAGE, exc.text) from exc
 
     def _may_repeat(self, task: Task) -> bool:
@@ -490,10 +495,3 @@ class TaskService:
     def _canonical(self, did: str) -> str:
         line = self._lines.find(did)
         return did if line is None else line.peer
-
-
-def _same(one: str, other: str) -> bool:
-    try:
-        return agent_of(one) == agent_of(other)
-    except PeerError:
-        return one == other

@@ -9,13 +9,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import re
 import secrets
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import StrEnum
 
+from anp.errors import UnknownError
 from anp.interaction.conversation import Conversation
 from anp.interaction.elements import Session, SessionEvent, Task
 from anp.interaction.errors import InteractionError, InteractionFault
@@ -31,10 +34,10 @@ from anp.interaction.stored import (
     task_bytes,
 )
 from cache.errors import LogConflict
-from cache.parts.logs import Log, LogChange, LogItem
+from cache.parts.logs import Log, LogChange, LogEvent, LogItem
 from cache.store import Store
 
-__all__ = ["Act", "KnownTask", "Sessions", "utc_now"]
+__all__ = ["Act", "KnownTask", "Maker", "NoTask", "Sessions", "maker_of", "utc_now"]
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +49,33 @@ PAGE = 100
 
 Act = Callable[[Conversation], Step]
 "One input of a session's machine."
+
+
+class NoTask(UnknownError):
+    """There is no task or session of an id."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"there is no {what}")
+
+
+class Maker(StrEnum):
+    """The side that made a session: the last letter of our own ids of it and its tasks.
+
+    So a list shows at once what a local program may see.
+    """
+
+    AGENT = "a"
+    OWNER = "o"
+    PEER = "p"
+
+
+def maker_of(own_id: str) -> Maker | None:
+    """Return the maker of the session that our own id belongs to; None for no such id.
+
+    Args:
+        own_id: Id of a session or of a task.
+    """
+    return Maker(own_id[-1]) if re.fullmatch(r"[0-9a-f]{24}[aop]", own_id) else None
 
 
 def utc_now() -> datetime:
@@ -95,13 +125,14 @@ class Sessions:
         self._follow = follow
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._loading: dict[str, asyncio.Lock] = {}
+        self._unwatched = False
 
     # Steps
 
-    async def begin(self, session: Session) -> str:
+    async def begin(self, session: Session, *, maker: Maker = Maker.AGENT) -> str:
         """Open a session of our own; return our own id of it."""
         conversation, step = Conversation.begin(session, wall_now=utc_now())
-        return await self._enter(conversation, step)
+        return await self._enter(conversation, step, maker)
 
     async def join(self, session: Session, *, own: str, sender: str, ref: int) -> str:
         """Take a session that a peer opened; a repeat is acknowledged again.
@@ -115,7 +146,7 @@ class Sessions:
                 session, own=own, sender=sender, ref=ref, wall_now=utc_now()
             )
             try:
-                return await self._enter(conversation, step)
+                return await self._enter(conversation, step, Maker.PEER)
             except LogConflict:
                 # The same one came twice at a time.
                 known = await self.find(session.requester.id, session.id)
@@ -250,9 +281,31 @@ class Sessions:
         )
         return [read_event(row.content) for row in rows]
 
+    async def stored(self, log: str, *, after: int = 0) -> list[LogEvent]:
+        """Return a page of the events of a session as they are stored."""
+        return await asyncio.to_thread(
+            self._store.log_events, log, after=after, limit=PAGE
+        )
+
+    async def overview(self, log: str) -> tuple[Log, list[KnownTask]]:
+        """Return the head of a session, and its first 1,000 tasks.
+
+        Raises:
+            NoTask: There is no such session.
+        """
+        head = await asyncio.to_thread(self._store.log, log)
+        if head is None:
+            raise NoTask(f"session {log[:80]}")
+        items = await asyncio.to_thread(self._store.items_of_log, log)
+        return head, [_known(one) for one in items]
+
     async def watch(self, log: str, *, after: int = 0) -> AsyncIterator[SessionEvent]:
-        """Yield the events of a session from a number on, and wait for new ones."""
-        while True:
+        """Yield the events of a session from a number on, and wait for new ones.
+
+        Raises:
+            InteractionError: There is no such session any more.
+        """
+        while not self._unwatched:
             entry = await self._entry(log)
             changed = entry.changed
             events = await self.events(log, after=after)
@@ -265,14 +318,24 @@ class Sessions:
     async def delete(self, log: str) -> bool:
         """Delete a session with everything in it; False if there is none."""
         entry = self._entries.pop(log, None)
-        if entry is not None:
-            entry.broken = True
-        return await asyncio.to_thread(self._store.drop_log, log)
+        try:
+            return await asyncio.to_thread(self._store.drop_log, log)
+        finally:
+            if entry is not None:
+                entry.broken = True
+                # Its watchers look again, and find it gone.
+                entry.changed.set()
+
+    def end_watching(self) -> None:
+        """End what waits for events, since the daemon stops."""
+        self._unwatched = True
+        for entry in self._entries.values():
+            entry.changed.set()
 
     # The store
 
-    async def _enter(self, conversation: Conversation, step: Step) -> str:
-        log = _new_id()
+    async def _enter(self, conversation: Conversation, step: Step, maker: Maker) -> str:
+        log = _new_id(maker)
         entry = _Entry(log, conversation, {})
         async with entry.lock:
             await self._keep(entry, step, new=True)
@@ -283,7 +346,7 @@ class Sessions:
     async def _keep(self, entry: _Entry, step: Step, *, new: bool = False) -> None:
         conversation = entry.conversation
         for name in step.tasks:
-            entry.items.setdefault(name, _new_id())
+            entry.items.setdefault(name, _new_id(entry.log[-1]))
         session = conversation.session
         change = LogChange(
             log=entry.log,
@@ -367,9 +430,9 @@ def _known(item: LogItem) -> KnownTask:
     return KnownTask(item.id, item.log, read_task(item.content))
 
 
-def _new_id() -> str:
-    """Return an id whose order is that of time."""
-    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(6)}"
+def _new_id(maker: str) -> str:
+    """Return an id whose order is that of time; see `Maker`."""
+    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(6)}{maker}"
 
 
 def _session_name(requester: str, session: str) -> str:
