@@ -119,7 +119,7 @@ class Exchange:
         more: dict[str, Any] = {}
         rounds = 0
         while rounds < MAX_ROUNDS:
-            request = make({"_meta": dict(self.meta), **more})
+            request = make({"_meta": self.meta, **more})
             try:
                 result = await self.client.session.send_request(
                     request,
@@ -199,7 +199,7 @@ class Exchange:
                     name=name,
                     arguments=arguments,
                     task=TaskMetadata(ttl=TASK_TTL),
-                    _meta=dict(self.meta),
+                    _meta=self.meta,
                 )
             ),
             CreateTaskResult,

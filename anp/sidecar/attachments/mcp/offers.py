@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from anp.sidecar.attachments.listing import Tool
 from anp.sidecar.attachments.mcp.operations import (
+    MAX_PAGES,
     Operation,
+    listed_resources,
     of_prompt,
     of_resources,
     of_tool,
@@ -20,9 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["read_offers"]
 
 logger = logging.getLogger(__name__)
-
-MAX_PAGES = 64
-"Pages of a list that are read; a list that never ends must not hang us."
 
 
 async def read_offers(
@@ -82,9 +81,7 @@ async def _has_resources(client: Client) -> bool:
     from mcp.shared.exceptions import MCPError
 
     try:
-        if (await client.list_resources()).resources:
-            return True
-        return bool((await client.list_resource_templates()).resource_templates)
+        return any(await listed_resources(client))
     except MCPError as exc:
         logger.info("no resources: %s", exc.message)
         return False

@@ -24,10 +24,22 @@ from anp.sidecar.attachments.mcp.content import (
 from anp.sidecar.attachments.mcp.exchange import Exchange
 
 if TYPE_CHECKING:
+    from mcp import Client
     from mcp.types import Prompt
     from mcp.types import Tool as McpTool
 
-__all__ = ["Operation", "Outcome", "of_prompt", "of_resources", "of_tool"]
+__all__ = [
+    "MAX_PAGES",
+    "Operation",
+    "Outcome",
+    "listed_resources",
+    "of_prompt",
+    "of_resources",
+    "of_tool",
+]
+
+MAX_PAGES = 64
+"Pages of a list that are read; a list that never ends must not hang us."
 
 MAX_LISTED = 1_000
 "Resources that are listed in one answer."
@@ -97,26 +109,46 @@ class _PromptGet:
 
 class _ResourceList:
     async def run(self, exchange: Exchange, arguments: dict[str, Any]) -> Outcome:
-        resources: list[dict[str, str]] = []
+        resources, templates = await listed_resources(exchange.client)
+        return Outcome({"resources": resources, "templates": templates})
+
+
+async def listed_resources(
+    client: Client,
+) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    """Return the resources of a server, and the templates of their URIs.
+
+    A server that knows one of the two lists only has nothing in the other.
+
+    Raises:
+        MCPError: The server does not list them.
+    """
+    from mcp.shared.exceptions import MCPError
+    from mcp.types import METHOD_NOT_FOUND
+
+    resources: list[dict[str, str]] = []
+    templates: list[dict[str, str]] = []
+    try:
         cursor: str | None = None
-        while len(resources) < MAX_LISTED:
-            page = await exchange.client.list_resources(cursor=cursor)
-            resources += [
-                _described(one, uri=one.uri) for one in page.resources[:MAX_LISTED]
-            ]
+        for _ in range(MAX_PAGES):
+            page = await client.list_resources(cursor=cursor)
+            resources += [_described(one, uri=one.uri) for one in page.resources]
             cursor = page.next_cursor
-            if cursor is None:
+            if cursor is None or len(resources) >= MAX_LISTED:
                 break
-        templates = await exchange.client.list_resource_templates()
-        return Outcome(
-            {
-                "resources": resources[:MAX_LISTED],
-                "templates": [
-                    _described(one, uriTemplate=one.uri_template)
-                    for one in templates.resource_templates[:MAX_LISTED]
-                ],
-            }
-        )
+    except MCPError as exc:
+        if exc.code != METHOD_NOT_FOUND:
+            raise
+    try:
+        found = await client.list_resource_templates()
+        templates = [
+            _described(one, uriTemplate=one.uri_template)
+            for one in found.resource_templates
+        ]
+    except MCPError as exc:
+        if exc.code != METHOD_NOT_FOUND:
+            raise
+    return resources[:MAX_LISTED], templates[:MAX_LISTED]
 
 
 class _ResourceRead:
