@@ -21,7 +21,9 @@ from anp.cli.commands import (
     peers,
     protocol_actions,
     servers,
+    sessions,
     spend,
+    tasks,
 )
 from anp.cli.output import Settings, fail, guarded
 from anp.errors import EXIT_CODES, ErrorKind
@@ -80,6 +82,8 @@ for group in (
     identity,
     negotiations,
     live,
+    tasks,
+    sessions,
     servers,
     protocol_actions,
     peers,

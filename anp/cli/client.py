@@ -136,16 +136,20 @@ class Client:
         ran = (ended["problem"] or {}).get("may_have_run")
         raise problem_error(ended["problem"] if ran else waiting["problem"])
 
-    def events(self, path: str) -> Iterator[dict[str, Any]]:
+    def events(self, path: str, *, after: int = 0) -> Iterator[dict[str, Any]]:
         """Give server-sent events as they come; first an empty one: the stream is open.
+
+        Args:
+            after: Only those with higher numbers, where a stream can be resumed.
 
         Raises:
             CallError: The daemon does not answer, or refuses.
         """
         import httpx
 
+        headers = {"last-event-id": str(after)} if after else {}
         try:
-            with self._http.stream("GET", path) as answer:
+            with self._http.stream("GET", path, headers=headers) as answer:
                 if not answer.is_success:
                     answer.read()
                     raise self._refusal(answer)

@@ -15,6 +15,7 @@ __all__ = [
     "describe",
     "fail",
     "guarded",
+    "json_line",
     "print_bytes",
     "print_json",
     "print_list",
@@ -100,6 +101,11 @@ def fail(settings: Settings, kind: ErrorKind, detail: str, /, **more: Any) -> in
 def print_json(value: Any) -> None:
     """Print one JSON document, with what a terminal would act on as escapes."""
     print(_escaped(json.dumps(value, ensure_ascii=False, indent=2)))
+
+
+def json_line(value: Any) -> str:
+    """Return JSON as one line, with what a terminal would act on as escapes."""
+    return _escaped(json.dumps(value, ensure_ascii=False))
 
 
 def print_bytes(data: bytes) -> None:

@@ -7,13 +7,16 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from anp.interaction.chunks import split_message
+from anp.interaction.conversation import Conversation
 from anp.interaction.elements import Message, MessagePurpose, Part, SenderRole
+from anp.interaction.record import Step
 from anp.sidecar.api.app import make_app
 from anp.sidecar.api.guard import Door
 from anp.sidecar.tasks.sessions import utc_now
@@ -111,14 +114,12 @@ async def test_a_question_is_seen_and_answered(tmp_path: Path) -> None:
         found = await asked.agent.get(path)
         async with asyncio.timeout(30):
             while found.json()["question"] is None:
-                events = asked.talks.caller.tasks.watch(task["session"])
-                async for event in events:
+                async for event in asked.talks.caller.tasks.watch(task["session"]):
                     if getattr(event.content, "purpose", None) == "communication":
                         break
                 found = await asked.agent.get(path)
-        found = found.json()
-        assert found["state"] == "x-input-required"
-        assert found["question"]["text"] == "Is 4A right?"
+        assert found.json()["state"] == "x-input-required"
+        assert found.json()["question"]["text"] == "Is 4A right?"
         empty = await asked.agent.post(f"{path}/messages", json={})
         assert empty.status_code == 400
         answer = await asked.agent.post(f"{path}/messages", json={"text": "yes"})
@@ -244,9 +245,7 @@ async def test_bytes_are_shown_as_images_or_saved(tmp_path: Path) -> None:
                 parts=parts,
             )
             for chunk in split(message):
-                await provider.apply(
-                    theirs.log, lambda c, one=chunk: c.post(one, wall_now=utc_now())
-                )
+                await provider.apply(theirs.log, partial(post, chunk))
         path = f"/v1/tasks/{task['id']}"
         await asked.agent.post(f"{path}/cancel", json={})
         events = await asked.events(path)
@@ -277,6 +276,10 @@ async def test_bytes_are_shown_as_images_or_saved(tmp_path: Path) -> None:
         for wrong in ("1.0", "999.0", "x", "1.9"):
             answer = await asked.agent.get(f"{path}/artifacts/{wrong}")
             assert answer.status_code == 404
+
+
+def post(message: Message, conversation: Conversation) -> Step:
+    return conversation.post(message, wall_now=utc_now())
 
 
 def split(message: Message) -> list[Message]:

@@ -124,6 +124,7 @@ class Worker:
     async def update(self, parts: Sequence[Part]) -> None:
         """See `Requester`."""
         self._told = True
+        await self._tell_waiting()
         await self._post(parts, purpose=MessagePurpose.RESULT, final=False)
 
     async def ask(self, question: Question) -> Reply:
@@ -136,6 +137,7 @@ class Worker:
         while not self._answers.empty():
             # An answer to nothing.
             self._answers.get_nowait()
+        await self._tell_waiting()
         state = TaskState.AUTH_REQUIRED if question.url else TaskState.INPUT_REQUIRED
         await self._report(state)
         await self._post(
@@ -251,16 +253,26 @@ class Worker:
 
     async def _tell_progress(self) -> None:
         while (note := await self._notes.get()) is not None:
-            told = TaskProgress(
-                task=self._task.id,
-                progress=note.progress,
-                total=note.total,
-                text=note.message,
-            )
-            try:
-                await self._tell(told)
-            except InteractionError as exc:
-                logger.debug("progress not told session=%s: %s", self._log, exc.text)
+            await self._tell_note(note)
+
+    async def _tell_waiting(self) -> None:
+        """Tell the progress that was reported before what is told next."""
+        while not self._notes.empty():
+            note = self._notes.get_nowait()
+            if note is not None:
+                await self._tell_note(note)
+
+    async def _tell_note(self, note: Progress) -> None:
+        told = TaskProgress(
+            task=self._task.id,
+            progress=note.progress,
+            total=note.total,
+            text=note.message,
+        )
+        try:
+            await self._tell(told)
+        except InteractionError as exc:
+            logger.debug("progress not told session=%s: %s", self._log, exc.text)
 
     async def _end_notes(self, notes: asyncio.Task[None]) -> None:
         self._notes.put_nowait(None)
