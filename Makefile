@@ -182,6 +182,11 @@ kill: venv
 long-call: venv
 	ANPD_LONG_CALL=600 $(BIN)/pytest -s tests/e2e/test_long_calls.py -k three_times
 
+# EVERYTHING is dist/index.js of the npm package @modelcontextprotocol/server-everything.
+test-everything: venv
+	@[ -f "$(EVERYTHING)" ] || { echo "test-everything: no EVERYTHING; npm install @modelcontextprotocol/server-everything and give the path of its dist/index.js"; exit 1; }
+	ANPD_EVERYTHING="$(abspath $(EVERYTHING))" $(BIN)/pytest -n 0 -s tests/e2e/test_everything_server.py
+
 # ATTACKS="--only NAME" measures some; "--list" prints them all.
 attacks: venv
 	$(BIN)/python -m tests.attacks $(ATTACKS)

@@ -150,7 +150,7 @@ async def test_an_mcp_client_follows_tasks_and_answers(pair: tuple[Anpd, Anpd]) 
         assert "2/3 step 2" in one.progress
 
         one = Followed(client)
-        answer = {"value": {"size": "large"}}
+        answer: dict[str, Any] = {"value": {"size": "large"}}
         assert await one.run(provider.address, "order", answer) == "completed"
         assert one.question["text"] == "How large?"
         assert one.asker == provider.address.partition("#")[2]

@@ -217,8 +217,8 @@ def main() -> None:
         elif method == "tools/call" and "task" in params:
             write({"id": number, "result": {"task": state_of("t1", "working")}})
         elif method == "tasks/result":
-            arguments = ("t1", {"request": number})
-            threading.Thread(target=work, args=arguments, daemon=True).start()
+            asked = ("t1", {"request": number})
+            threading.Thread(target=work, args=asked, daemon=True).start()
         elif method == "tools/call":
             arguments = (number, params["name"], params.get("arguments", {}))
             threading.Thread(target=call, args=arguments, daemon=True).start()
