@@ -13,7 +13,7 @@ PIP    := -m pip --disable-pip-version-check -q
 # Tests start hundreds of processes, which would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env test-callers test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill long-call attacks soak fuzz explore clean
+.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env test-callers test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill long-call test-everything attacks soak fuzz explore clean
 
 help:
 	@echo "make demo    two daemons meet, agree and call (start here)"
@@ -28,6 +28,7 @@ help:
 	@echo "make bench   ratios: a call against a raw echo, the sandbox's goals (bench-long: 100,000 calls)"
 	@echo "make kill    fifty kills on each side, at named states"
 	@echo "make long-call  a call of ten minutes over a link that is cut three times"
+	@echo "make test-everything  the MCP reference server attached, by every face"
 	@echo "make attacks over fifty attacks on a daemon, and what good peers see meanwhile (half an hour)"
 	@echo "make soak    fifty peers, reloads and kills for a quarter of an hour; every answer compared"
 	@echo "make explore new examples for every property test (make test repeats known ones)"
