@@ -9,5 +9,6 @@
 * `cli`: the commands.
 * `__main__`: starts the command line, after a check that the packages found are ours.
 * `errors`: the kinds of errors, their exit codes, and one class for each reaction.
+* `phases`: tells what a call waits for at the moment, to whoever began it.
 * `version`: the version of the installed distribution.
 """

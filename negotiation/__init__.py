@@ -1,6 +1,7 @@
 """The meta-protocol: how two agents come to a common protocol, test it and repair it.
 
 * `errors`: the errors of the package, one class for each reaction.
+* `exact_numbers`: numbers of JSON with all their digits.
 * `strict_json`: JSON as RFC 8259 has it, within limits, and in canonical form.
 * `messages`: the meta messages, parsed and rendered (ANP-16 to ANP-69).
 * `need`: needs, capabilities, roles and the key of a need.

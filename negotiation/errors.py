@@ -22,6 +22,7 @@ __all__ = [
     "NegotiationError",
     "SchemaError",
     "TransportClosed",
+    "told_of",
 ]
 
 
@@ -93,12 +94,52 @@ class HalfError(NegotiationError):
     half's text, counted from 1.
     """
 
-    def __init__(self, outcome: str, reason: str, line: int | None = None) -> None:
+    def __init__(
+        self,
+        outcome: str,
+        reason: str,
+        line: int | None = None,
+        *,
+        raised: bool = False,
+    ) -> None:
+        """Describe the failure.
+
+        Args:
+            raised: True when the reason is that of an exception in the half's code.
+        """
         where = "" if line is None else f" (line {line})"
         super().__init__(f"{outcome}: {reason}{where}")
         self.outcome = outcome
         self.reason = reason
         self.line = line
+        self.raised = raised
+
+    @property
+    def told(self) -> str:
+        """The failure in words for people and peers.
+
+        The text of the error itself is for who writes the code again, and for the log.
+        """
+        if self.raised:
+            return "the code for this protocol failed with this message"
+        return _FAILURES.get(self.outcome, self.reason)
+
+
+_FAILURES = {
+    "timeout": "the code for this protocol took too long",
+    "memory": "the code for this protocol needed too much memory",
+    "crashed": "the code for this protocol crashed",
+    "output_too_large": "the code for this protocol gave too large a message",
+    "forbidden_syscall": "the code for this protocol tried what it may not do",
+    "bad_frame": "the code for this protocol gave no answer that can be read",
+    "busy": "no worker was free to run the code for this protocol",
+}
+"Words for outcomes whose reason is about the worker, not about the half."
+
+
+def told_of(exc: Exception) -> str:
+    """Return an error of ours in words for people and peers."""
+    return exc.told if isinstance(exc, HalfError) else str(exc)
 
 
 NOT_RUN = "not run: "
@@ -107,6 +148,9 @@ NOT_RUN = "not run: "
 Every document has room for words, while codes differ, so these words tell the requester
 that a repetition doubles nothing. Without them the call may have run.
 """
+
+NO_VALUE = "gave no value"
+"End of a half's words for a value that is absent where the document needs it."
 
 APPROVAL_PENDING = "approval-pending"
 "Says to a peer: our owner has to approve this first; ask again later."

@@ -17,6 +17,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from negotiation.errors import JsonError, MessageError, MessageFault, MisuseError
+from negotiation.exact_numbers import write_json
 from negotiation.strict_json import parse_json
 
 __all__ = [
@@ -325,7 +326,7 @@ def render_meta(message: MetaMessage) -> bytes:
         if value is not None and (name != "modificationSummary" or value):
             content[name] = value
     try:
-        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        text = write_json(content, ensure_ascii=False, separators=(",", ":"))
         return text.encode("utf-8")
     except UnicodeEncodeError as exc:
         raise MisuseError(f"cannot send a text with lone surrogates: {exc}") from exc

@@ -7,14 +7,14 @@ fence. Texts of people or models are read as far as possible.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Set
 from dataclasses import dataclass
 from typing import Final
 
 from negotiation.document.markdown import MarkdownSection, read_outline
-from negotiation.errors import JsonError
+from negotiation.errors import NOT_RUN, JsonError
+from negotiation.exact_numbers import write_json
 from negotiation.need import Capability
 from negotiation.schema.values import types_of
 from negotiation.strict_json import Json, parse_json
@@ -23,8 +23,10 @@ __all__ = [
     "MAX_NATURAL_SIZE",
     "NaturalRequest",
     "arguments_for",
+    "natural_refusal",
     "read_natural_request",
     "render_natural_answer",
+    "render_natural_refusal",
     "render_natural_request",
     "text_argument",
 ]
@@ -34,6 +36,9 @@ MAX_NATURAL_SIZE: Final = 64 * 1024
 
 MAX_ITEMS: Final = 64
 "Largest number of list items that are read as values."
+
+REFUSAL: Final = "# Refusal"
+"First line of an answer without an output, which no output has in that place."
 
 NEED_WORDS: Final = re.compile(r"\s*(requirements?|needs?|tasks?|需求|任务)", re.I)
 INPUT_WORDS: Final = re.compile(r"\s*(inputs?|data|arguments?|parameters?|输入)", re.I)
@@ -70,6 +75,26 @@ def render_natural_request(requirement: str, arguments: dict[str, Json]) -> str:
 def render_natural_answer(output: Json) -> str:
     """Return the answer that contains `output` (ANP-73)."""
     return f"# Output\n{_values(output)}\n"
+
+
+def render_natural_refusal(reason: str, *, ran: bool) -> str:
+    """Return the answer that says why there is no output.
+
+    Args:
+        reason: In words; of a tool they may be anything.
+        ran: False when nothing can have had an effect.
+    """
+    words = reason if ran or reason.startswith(NOT_RUN) else NOT_RUN + reason
+    return f"{REFUSAL}\n{words}\n"
+
+
+def natural_refusal(answer: str) -> str | None:
+    """Return the reason of an answer without an output, or None for any other one.
+
+    A reason that begins with `NOT_RUN` tells that nothing had an effect.
+    """
+    first, _, words = answer.strip().partition("\n")
+    return words.strip() if first.strip() == REFUSAL else None
 
 
 def read_natural_request(text: str) -> NaturalRequest:
@@ -165,7 +190,7 @@ def _values(value: Json) -> str:
         )
     ):
         return "\n".join(f"- {name}: {_plain(item)}" for name, item in value.items())
-    text = json.dumps(value, ensure_ascii=False, indent=2)
+    text = write_json(value, ensure_ascii=False, indent=2)
     return f"```json\n{text}\n```"
 
 
@@ -176,4 +201,4 @@ def _is_plain(value: Json) -> bool:
 
 
 def _plain(value: Json) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else write_json(value)

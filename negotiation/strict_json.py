@@ -7,6 +7,7 @@ import re
 from typing import Any, NoReturn
 
 from negotiation.errors import JsonError
+from negotiation.exact_numbers import read_number, write_json
 
 __all__ = ["Json", "MAX_DEPTH", "MAX_DIGITS", "canonical_json", "parse_json"]
 
@@ -68,7 +69,7 @@ def canonical_json(value: Json) -> bytes:
         JsonError: `value` is not JSON, or cannot be written as UTF-8.
     """
     try:
-        text = json.dumps(
+        text = write_json(
             value,
             sort_keys=True,
             separators=(",", ":"),
@@ -114,13 +115,13 @@ def _integer(text: str) -> int:
     return int(text)
 
 
-def _float(text: str) -> float:
+def _float(text: str) -> int | float:
     if len(text.lstrip("-")) > MAX_DIGITS:
         raise JsonError(f"a number of more than {MAX_DIGITS} characters")
-    value = float(text)
-    if value in (float("inf"), float("-inf")):
-        raise JsonError("a number too large for a float")
-    return value
+    try:
+        return read_number(text)
+    except ValueError as exc:
+        raise JsonError(str(exc)) from None
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -124,7 +124,9 @@ def _answer(text: str) -> tuple[str, Any]:
 def _read_json(text: str, what: str) -> Any:
     try:
         return json.loads(text)
-    except (ValueError, RecursionError) as exc:
+    except RecursionError:
+        raise _UsageError(f"{what}: nested too deeply") from None
+    except ValueError as exc:
         raise _UsageError(f"{what}: not JSON: {exc}") from None
 
 

@@ -15,6 +15,7 @@ import struct
 from typing import Any
 
 from sandbox.errors import FrameError
+from sandbox.exact_numbers import ExactEncoder, number_text, read_number
 
 __all__ = ["MAX_DEPTH", "MAX_FRAME", "frame_length", "pack", "unpack"]
 
@@ -46,8 +47,8 @@ def _refuse(constant: str) -> Any:
 
 
 # Made once: `json.loads` with any option would make a new decoder for each call.
-_encode = json.JSONEncoder(separators=(",", ":")).encode
-_decode = json.JSONDecoder(parse_constant=_refuse).decode
+_encode = ExactEncoder(separators=(",", ":")).encode
+_decode = json.JSONDecoder(parse_constant=_refuse, parse_float=read_number).decode
 
 
 def pack(value: Any, *, max_frame: int = MAX_FRAME) -> bytes:
@@ -137,6 +138,8 @@ def _strip(
             _strip(item, (path, index), depth + 1, table, sections)
             for index, item in enumerate(value)
         ]
+    if isinstance(value, float) and number_text(value) is not None:
+        return value
     raise FrameError(f"a value of type {kind.__name__[:50]} may not cross")
 
 

@@ -43,7 +43,11 @@ def test_the_list_of_clauses_is_the_whole_of_it() -> None:
     ]
     assert numbers == sorted(set(numbers))
     assert (numbers[0], numbers[-1], len(numbers)) == (1, 98, 91)
-    assert ALL[len(numbers) :] == tuple(f"ENV-{number}" for number in range(1, 31))
+    others = ALL[len(numbers) :]
+    assert others[:30] == tuple(f"ENV-{number}" for number in range(1, 31))
+    # Groups and subscriptions, GBZ-5, 6, 11 to 18 and 59 to 66, are another protocol's.
+    two_parties = (*range(1, 5), *range(7, 11), *range(19, 59))
+    assert others[30:] == tuple(f"GBZ-{number}" for number in two_parties)
 
 
 @pytest.mark.parametrize("name", sorted(IMPLEMENTED))
@@ -80,6 +84,6 @@ def test_every_open_clause_names_its_issue() -> None:
 
 def test_marks_name_clauses_that_exist() -> None:
     numbered = {
-        name for name in marked_clauses() if re.fullmatch(r"(ANP|ENV)-\d+", name)
+        name for name in marked_clauses() if re.fullmatch(r"(ANP|ENV|GBZ)-\d+", name)
     }
     assert numbered <= {*ALL}

@@ -5,6 +5,7 @@
 * `link`: one WebSocket, its core, and the channels on it.
 * `links`: all links: dialled, accepted, found again and kept.
 * `dialler`: connects to the WebSocket of a peer, at a checked address.
+* `dial_errors`: says in words why a connection to a peer could not be opened.
 * `listener`: the port for peers: WebSocket upgrades and plain GET.
 * `keeper`: keeps short-term keys in the store and takes them up again.
 * `link_keys`: keeps and takes up the keys of one link's channels.
@@ -15,4 +16,8 @@
 * `refusals`: refused handshakes: the error of a caller, and our own refusals.
 * `stranger_work`: Does what strangers give us to do, a piece at a time, beside all
   other work.
+* `kept_links`: Keeps a connection to a peer open, so that one without an address can be
+  called.
+* `pipe`: The WebSocket of one link: what is to be sent waits here, and its end is
+  orderly.
 """

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from anp.channel.core.memory import Memory
 from anp.channel.core.pace import Pace
 from anp.channel.core.shares import NoPlace, Place, ShareLimits, Shares, address_key
 from anp.channel.stranger_work import StrangerWork
@@ -23,8 +24,12 @@ __all__ = ["Admission", "DoorSocket", "Guest", "Occupancy"]
 
 logger = logging.getLogger(__name__)
 
-DOOR_PATIENCE = 1.0
-"Seconds that a connection has for its handshake when others wait for its place."
+DOOR_PATIENCE = 0.5
+"""Seconds that a connection has for its handshake when others wait for its place, and
+all the places at the door that its address had for nothing of late count as well."""
+
+DOOR_MEMORY = 60.0
+"Seconds after which what an address had for nothing counts for half as much."
 
 CONNECTIONS = 50.0, 200
 "Connections that one address may open in a second, and at once."
@@ -32,11 +37,8 @@ CONNECTIONS = 50.0, 200
 HANDSHAKES = 50.0, 400
 "Handshakes that one address may begin in a second, and at once."
 
-BYTES = 8.0 * 1024 * 1024, 128 * 1024 * 1024
-"Bytes of messages that unlisted peers at one address may send in a second, at once."
-
-MESSAGE_OVERHEAD = 4096
-"Bytes that every message counts for beside its own: a small one costs work, too."
+BYTE_COST = 0.00000001
+"Seconds that a byte of a message counts for what the WebSocket did with it."
 
 TASK_COST = 0.0002
 "Seconds that a turn of a task counts beside its work: the rounds that wake it up."
@@ -129,12 +131,9 @@ class Guest:
         """Count a handshake; return the seconds for which it has to wait."""
         return self.admission.handshake_wait(self)
 
-    def message_wait(self, size: int) -> float:
-        """Count a message; return the seconds for which nothing more is read.
-
-        Only strangers wait, so that none of them has all of the daemon's time.
-        """
-        return self.admission.message_wait(self, size)
+    def read(self, size: int) -> None:
+        """Count a message of `size` bytes; those of strangers wait for their turn."""
+        self.worked(size * BYTE_COST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +177,11 @@ class Admission:
     ) -> None:
         self._clock = clock
         door, links = _shares(max_connections)
+        self._wasted = Memory(DOOR_MEMORY)
         self._door = Shares[Guest](
             door,
             silence=lambda guest: self._clock() - guest.began,
+            debt=lambda address: self._wasted.of(address, now=self._clock()),
         )
         self._links = Shares[Guest](
             links,
@@ -189,7 +190,6 @@ class Admission:
         self._guests: dict[tuple[Any, ...], Guest] = {}
         self._connections = Pace(*CONNECTIONS)
         self._handshakes = Pace(*HANDSHAKES)
-        self._bytes = Pace(*BYTES)
         self.work = StrangerWork()
 
     def limit(self, max_connections: int) -> None:
@@ -208,6 +208,7 @@ class Admission:
         except NoPlace:
             return False
         if gone is not None:
+            self._blame(gone)
             gone.place = None
             gone.hang_up()
         self._guests[peername[:2]] = guest
@@ -237,19 +238,19 @@ class Admission:
         """See `Guest.handshake_wait`."""
         return self._handshakes.reserve(guest.address, now=self._clock())
 
-    def message_wait(self, guest: Guest, size: int) -> float:
-        """See `Guest.message_wait`."""
-        if guest.place is not None and guest.place.listed:
-            return 0.0
-        count = size + MESSAGE_OVERHEAD
-        return self._bytes.reserve(guest.address, now=self._clock(), count=count)
-
     def left(self, peername: tuple[Any, ...]) -> None:
         """Take back the place of a connection that has ended."""
         guest = self._guests.pop(peername[:2], None)
         if guest is not None and guest.place is not None:
+            if not guest.proved:
+                self._blame(guest)
             (self._links if guest.proved else self._door).leave(guest.place)
             guest.place = None
+
+    def _blame(self, guest: Guest) -> None:
+        """Count the time of a connection that ends without a handshake."""
+        now = self._clock()
+        self._wasted.add(guest.address, now - guest.began, now=now)
 
     @property
     def occupancy(self) -> Occupancy:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidHandshake, InvalidURI
 
+from anp.channel.dial_errors import dial_problem
 from anp.channel.listener import websocket_logger
 from anp.errors import CallError, ErrorKind
 from anp.identity.web.guard import FetchError
@@ -96,10 +97,11 @@ class Dialler:
             *(OSError, TimeoutError, InvalidHandshake, InvalidURI, EOFError),
             FetchError,
         ) as exc:
-            reason = getattr(exc, "strerror", None) or str(exc) or "no answer in time"
+            # Our own guard says what it refused in words.
+            guard = isinstance(exc, FetchError)
+            reason = str(exc) if guard else dial_problem(exc, url, waited=open_timeout)
             raise CallError(
-                ErrorKind.PEER_UNREACHABLE,
-                f"cannot connect to {url}: {reason}; is its anpd up?",
+                ErrorKind.PEER_UNREACHABLE, f"cannot connect to {url}: {reason}"
             ) from exc
 
     async def _checked(self, host: str, port: int) -> Sequence[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import time
@@ -15,7 +14,6 @@ from typing import Any
 
 from websockets.asyncio.connection import Connection
 from websockets.exceptions import ConnectionClosed
-from websockets.protocol import State
 
 from anp.channel.admission import Guest
 from anp.channel.channel import Channel, ChannelAcceptor, ChannelClosed, read_clocks
@@ -42,6 +40,7 @@ from anp.channel.core.limits import LinkConfig
 from anp.channel.core.link_core import Before, LinkCore
 from anp.channel.keeper import KeyKeeper, Taken
 from anp.channel.link_keys import LinkKeys
+from anp.channel.pipe import Pipe
 from anp.channel.refusals import CANNOT_SERVE, refusal_of, unable
 from anp.channel.room import ChannelRoom
 from anp.channel.stranger_work import StrangerWork, counted, current_meter
@@ -60,9 +59,6 @@ logger = logging.getLogger(__name__)
 
 MAX_LOGGED_FAULTS = 8
 "Faults of one link that get a line of their own; the rest are only counted."
-
-DROP_TIME = 0.5
-"Seconds that the other end of a dropped link has to read why."
 
 FAULT_CODES = frozenset({1002, 1007, 1009})
 "Close codes by which the WebSocket library refuses what a peer sent."
@@ -91,7 +87,7 @@ class Link:
         guest: Guest | None = None,
         strangers: StrangerWork | None = None,
     ) -> None:
-        self._connection = connection
+        self._pipe = Pipe(connection)
         self._guest = guest
         self._strangers = strangers
         self._core = LinkCore(
@@ -110,7 +106,6 @@ class Link:
         self._channels: dict[str, Channel] = {}
         self._opening: dict[str, asyncio.Future[Channel]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._outbox: asyncio.Queue[str | None] = asyncio.Queue()
         self._rearmed = asyncio.Event()
         self._lost: str | None = None
         self._ended = asyncio.Event()
@@ -146,8 +141,7 @@ class Link:
     @property
     def address(self) -> str:
         """The IP address of the other end; empty where there is none."""
-        other = self._connection.remote_address
-        return str(other[0]) if isinstance(other, tuple) else ""
+        return self._pipe.address
 
     @property
     def channels(self) -> int:
@@ -166,14 +160,15 @@ class Link:
 
     async def run(self) -> None:
         """Read and write until the connection ends."""
-        writer = asyncio.create_task(self._write())
+        writer = asyncio.create_task(self._pipe.write())
         timers = asyncio.create_task(self._watch_timer())
         reason = "connection lost"
         try:
-            async for text in self._connection:
+            async for text in self._pipe.connection:
                 if self._guest is not None:
+                    self._guest.read(len(text))
                     # Others have their turn even when there is nothing to wait for.
-                    await asyncio.sleep(self._guest.message_wait(len(text)))
+                    await asyncio.sleep(0)
                 await self._turn(partial(self._receive, text))
                 await self._pump()
                 while self._core.waits:
@@ -192,11 +187,11 @@ class Link:
             self._ended.set()
             self._proved.set()
             timers.cancel()
-            self._outbox.put_nowait(None)
+            self._pipe.finish()
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(writer, timers, *self._tasks, return_exceptions=True)
-            await self._close(1000, "")
+            await self._pipe.close(1000, "")
 
     async def _turn(self, piece: Callable[[], None]) -> None:
         """Do what the peer wants done; work for a stranger waits for its turn."""
@@ -314,7 +309,7 @@ class Link:
 
     async def close(self, reason: str = "closed", *, code: int = 1001) -> None:
         """Close the link and all channels on it; `code` is WebSocket's."""
-        await self._close(code, reason)
+        await self._pipe.close(code, reason)
 
     async def limit(self, config: LinkConfig) -> None:
         """Take another limit of channels; those over it close, the least used first."""
@@ -327,27 +322,7 @@ class Link:
 
     async def drop(self, reason: str, *, code: int = 1008) -> None:
         """Close the link soon, however slowly its other end reads."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(DROP_TIME):
-                await self._outbox.join()
-                await self._close(code, reason)
-        if self._connection.state is not State.CLOSED:
-            self._connection.transport.abort()
-
-    async def _close(self, code: int, reason: str) -> None:
-        # The library aborts the transport of a connection that has ended, and on
-        # Python 3.11 that raises when its last bytes were written late.
-        if self._connection.state is not State.CLOSED:
-            await self._connection.close(code, reason)
-
-    async def _write(self) -> None:
-        try:
-            while (text := await self._outbox.get()) is not None:
-                await self._connection.send(text)
-                self._outbox.task_done()
-        except ConnectionClosed:
-            # The reader sees the same end and tells everybody.
-            return
+        await self._pipe.drop(code, reason)
 
     async def _watch_timer(self) -> None:
         while True:
@@ -363,7 +338,7 @@ class Link:
 
     async def _pump(self) -> None:
         for text in self._core.messages_to_send():
-            self._outbox.put_nowait(text)
+            self._pipe.put(text)
         while (event := self._core.next_event()) is not None:
             await self._act(event)
         self._rearmed.set()
@@ -408,7 +383,7 @@ class Link:
             case LinkFault(code, detail):
                 self._fault(f"{int(code)}", detail)
             case CloseLink(code, reason):
-                self._spawn(self._close(code, reason))
+                self._spawn(self._pipe.close(code, reason))
 
     def _due(self, channel_id: str) -> None:
         channel = self._channels.get(channel_id)
@@ -524,10 +499,8 @@ class Link:
 
         The library ends the link over its limit, so it gets one above that of the core.
         """
-        self._connection.protocol.max_message_size = max(
-            self._core.hard_limit,
-            2 * max(self._config.max_message, text_size(agreed or 0)),
-        )
+        longest = max(self._config.max_message, text_size(agreed or 0))
+        self._pipe.allow(max(self._core.hard_limit, 2 * longest))
 
     def _opened(self, event: ChannelOpened) -> None:
         channel = Channel(event, self)

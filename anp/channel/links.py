@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,21 +17,23 @@ from websockets.asyncio.connection import Connection
 from anp.channel.admission import Admission, Guest
 from anp.channel.channel import Channel
 from anp.channel.core.events import ChannelOpened
-from anp.channel.core.limits import LinkConfig, next_wait
+from anp.channel.core.limits import LinksConfig
 from anp.channel.core.shares import NoPlace
 from anp.channel.dialler import Dialler
 from anp.channel.keeper import KeyKeeper
+from anp.channel.kept_links import keep_link
 from anp.channel.link import ChannelAcceptor, Link
 from anp.channel.listener import Page, PeerServers, listen
 from anp.channel.room import LinkFull
-from anp.errors import AnpError, CallError, ErrorKind, PeerError
+from anp.errors import CallError, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity, canonical_did
 from anp.identity.resolver import Resolver
+from anp.phases import waits_for
 from anp.wire.messages import MetaProtocol
 from anp.wire.meta_protocol import text_size
 from anp.wire.replay import HelloMemory
 
-__all__ = ["Links", "LinksConfig", "LinkTarget"]
+__all__ = ["LinkTarget", "Links"]
 
 logger = logging.getLogger(__name__)
 
@@ -44,35 +45,6 @@ LEAVE_TIMEOUT = 1.0
 
 MAX_IDLE_CHECK = 15.0
 "Most seconds between two looks for idle channels."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinksConfig:
-    """Limits of all links together."""
-
-    link: LinkConfig = field(default_factory=LinkConfig)
-    "Limits of each link."
-
-    connect_timeout: float = 5.0
-    "Seconds to connect to a peer."
-
-    handshake_timeout: float = 12.0
-    "Seconds for a whole handshake as seen by a caller."
-
-    ping_interval: float = 20.0
-    "Seconds between WebSocket pings; a peer silent for as long again is lost."
-
-    max_links: int = 256
-    "Connections that peers may have open; see `Admission` for their shares."
-
-    idle_timeout: float = 600.0
-    "Seconds without a call after which a channel of ours is closed."
-
-    min_backoff: float = 1.0
-    "Seconds before a kept link is dialled again for the first time."
-
-    max_backoff: float = 60.0
-    "Longest wait between two such tries, in seconds."
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +75,7 @@ class Links:
         dialler: Dialler | None = None,
         server_tls: ssl.SSLContext | None = None,
         on_handshake: Callable[[str], None] | None = None,
+        on_contact: Callable[[LinkTarget, CallError | None], None] | None = None,
         is_listed: Callable[[str], bool] = lambda did: False,
     ) -> None:
         """Make the links' house; `listen` opens its door.
@@ -111,6 +84,8 @@ class Links:
             is_listed: Tells whether the owner listed a canonical DID; it may block.
             on_handshake: Told how each handshake of ours as requester ended: `ok`,
                 `refused`, `unreachable` or `failed`.
+            on_contact: Told of each peer that we reached, and of each that we could
+                not reach, with the reason.
         """
         self._config = config
         self._dialler = dialler or Dialler()
@@ -130,6 +105,7 @@ class Links:
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: PeerServers | None = None
         self._on_handshake = on_handshake
+        self._on_contact = on_contact or (lambda target, problem: None)
         self.on_opened: Callable[[Channel], None] = lambda channel: None
         "Told of every channel that opens, in either direction."
 
@@ -297,7 +273,13 @@ class Links:
         Returns:
             What ends that; the link itself stays until it is idle.
         """
-        return self._start(self._keep(name, find, meta)).cancel
+
+        async def connect() -> Link:
+            target = await find()
+            return self._find(target.did) or await self._greet(target, meta())
+
+        least, most = self._config.min_backoff, self._config.max_backoff
+        return self._start(keep_link(name, connect, least=least, most=most)).cancel
 
     async def close(self) -> None:
         """Stop listening and close every link."""
@@ -354,22 +336,27 @@ class Links:
         meta: MetaProtocol,
     ) -> Channel:
         outcome = "failed"
+        waits_for("handshake: the peer proves its identity")
         try:
             async with asyncio.timeout(self._config.handshake_timeout):
                 channel = await link.open_channel(identity, target.did, meta)
             outcome = "ok"
+            self._on_contact(target, None)
             return channel
         except CallError as exc:
             refused = exc.kind is ErrorKind.IDENTITY_REFUSED
             outcome = "refused" if refused else "unreachable"
+            self._on_contact(target, exc)
             raise
         except TimeoutError:
             outcome = "unreachable"
-            raise CallError(
+            late = CallError(
                 ErrorKind.PEER_UNREACHABLE,
                 f"{target.did} did not answer the handshake in "
                 f"{self._config.handshake_timeout:g} s",
-            ) from None
+            )
+            self._on_contact(target, late)
+            raise late from None
         finally:
             if self._on_handshake is not None:
                 self._on_handshake(outcome)
@@ -381,13 +368,18 @@ class Links:
                 f"no address is known for {target.did} and it has no connection to us; "
                 "give one as ws://host:port/#did",
             )
-        connection = await self._dialler.dial(
-            target.url,
-            guarded=target.guarded,
-            open_timeout=self._config.connect_timeout,
-            ping_interval=self._config.ping_interval,
-            max_size=self._config.link.max_first_message,
-        )
+        waits_for(f"connecting to {target.url}")
+        try:
+            connection = await self._dialler.dial(
+                target.url,
+                guarded=target.guarded,
+                open_timeout=self._config.connect_timeout,
+                ping_interval=self._config.ping_interval,
+                max_size=self._config.link.max_first_message,
+            )
+        except CallError as exc:
+            self._on_contact(target, exc)
+            raise
         link = self._link(connection)
         self._start(self._run(link))
         return link
@@ -479,34 +471,6 @@ class Links:
                 except Exception:
                     # The channels of the other links are to close all the same.
                     logger.exception("not tidied up connection=%s", link.name)
-
-    async def _keep(
-        self,
-        name: str,
-        find: Callable[[], Awaitable[LinkTarget]],
-        meta: Callable[[], MetaProtocol],
-    ) -> None:
-        tries = 0
-        while True:
-            began = time.monotonic()
-            try:
-                target = await find()
-                link = self._find(target.did) or await self._greet(target, meta())
-                await link.wait_ended()
-                logger.info("kept connection is down peer=%s", name)
-            except AnpError as exc:
-                logger.info("kept connection is down peer=%s reason=%s", name, exc)
-            if time.monotonic() - began > self._config.max_backoff:
-                tries = 0
-            await asyncio.sleep(
-                next_wait(
-                    tries,
-                    least=self._config.min_backoff,
-                    most=self._config.max_backoff,
-                    draw=random.random(),
-                )
-            )
-            tries += 1
 
     async def _greet(self, target: LinkTarget, meta: MetaProtocol) -> Link:
         """Make ourselves known to a peer, and return the link."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from anp.channel.core.events import HandshakeRefused
+from anp.channel.core.handshakes import NOT_HERE
 from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from cache.errors import CacheError
 
@@ -34,6 +35,12 @@ def refusal_of(event: HandshakeRefused, *, lost: str | None) -> CallError:
             ErrorKind.PEER_UNREACHABLE,
             f"the peer takes no channel now: {int(event.code)} {event.detail}",
             retry_after=RETRY_AFTER,
+        )
+    if event.by_peer and event.detail.endswith(NOT_HERE):
+        return CallError(
+            ErrorKind.IDENTITY_REFUSED,
+            "another agent answers at that address, not the one with the DID that is "
+            "meant; `anpd up` of the peer prints its address with its DID",
         )
     who = "the peer refused us" if event.by_peer else "handshake failed"
     return CallError(

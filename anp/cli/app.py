@@ -12,8 +12,10 @@ from typer.exceptions import Abort, TyperException
 
 from anp.cli.commands import (
     attachments,
+    calls,
     configuration,
     daemon,
+    exposure,
     identity,
     live,
     negotiations,
@@ -21,10 +23,9 @@ from anp.cli.commands import (
     peers,
     protocol_actions,
     servers,
-    sessions,
     spend,
-    tasks,
 )
+from anp.cli.commands.tasks import sessions, tasks
 from anp.cli.output import Settings, fail, guarded
 from anp.errors import EXIT_CODES, ErrorKind
 
@@ -79,9 +80,11 @@ def _root(
 for group in (
     daemon,
     attachments,
+    exposure,
     identity,
     negotiations,
     live,
+    calls,
     tasks,
     sessions,
     servers,

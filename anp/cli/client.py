@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -12,6 +12,7 @@ from urllib.parse import quote
 from anp.cli.output import Settings
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.home.home import Home, find_home
+from negotiation.exact_numbers import read_number, write_json
 
 if TYPE_CHECKING:
     import httpx
@@ -90,7 +91,7 @@ class Client:
 
     def get(self, path: str, **params: str) -> Any:
         """Return the JSON at `path`."""
-        return self._ask("GET", path, params=params).json()
+        return _read(self._ask("GET", path, params=params))
 
     def get_bytes(self, path: str, **params: str) -> bytes:
         """Return the bytes at `path`."""
@@ -101,7 +102,7 @@ class Client:
     ) -> Any:
         """Post JSON and return the answer."""
         data = body if body is not None else {}
-        return self._ask("POST", path, json=data, headers=headers).json()
+        return _read(self._ask("POST", path, json=data, headers=headers))
 
     def call(self, body: dict[str, Any]) -> Any:
         """Call a peer and return the result.
@@ -119,7 +120,7 @@ class Client:
             raise CallError(
                 ErrorKind.INTERRUPTED, "interrupted", may_have_run=True
             ) from None
-        found = answer.json()
+        found = _read(answer)
         if answer.status_code != 202:
             return found
         return self.take_back(found)
@@ -136,10 +137,13 @@ class Client:
         ran = (ended["problem"] or {}).get("may_have_run")
         raise problem_error(ended["problem"] if ran else waiting["problem"])
 
-    def events(self, path: str, *, after: int = 0) -> Iterator[dict[str, Any]]:
+    def events(
+        self, path: str, body: dict[str, Any] | None = None, *, after: int = 0
+    ) -> Generator[dict[str, Any], None, None]:
         """Give server-sent events as they come; first an empty one: the stream is open.
 
         Args:
+            body: JSON to post; without it the stream is asked for with GET.
             after: Only those with higher numbers, where a stream can be resumed.
 
         Raises:
@@ -149,27 +153,35 @@ class Client:
 
         headers = {"last-event-id": str(after)} if after else {}
         try:
-            with self._http.stream("GET", path, headers=headers) as answer:
+            method = "GET" if body is None else "POST"
+            with self._http.stream(method, path, json=body, headers=headers) as answer:
                 if not answer.is_success:
                     answer.read()
                     raise self._refusal(answer)
                 yield {}
                 for line in answer.iter_lines():
                     if line.startswith("data: "):
-                        yield json.loads(line.removeprefix("data: "))
+                        yield json.loads(
+                            line.removeprefix("data: "), parse_float=read_number
+                        )
         except httpx.HTTPError as exc:
             raise self._unreachable(exc) from exc
 
     def post_bytes(self, path: str, body: bytes, **params: str) -> Any:
         """Post the bytes of a JSON file as they are, and return the answer."""
         headers = {"content-type": "application/json"}
-        return self._ask(
-            "POST", path, content=body, headers=headers, params=params
-        ).json()
+        return _read(
+            self._ask("POST", path, content=body, headers=headers, params=params)
+        )
 
     def _ask(self, method: str, path: str, **options: Any) -> httpx.Response:
         import httpx
 
+        if "json" in options:
+            # The library would round a number such as 12345678901234567.89.
+            options["content"] = write_json(options.pop("json"), ensure_ascii=False)
+            headers = {"content-type": "application/json"}
+            options["headers"] = headers | options.get("headers", {})
         try:
             answer = self._http.request(method, path, **options)
         except httpx.HTTPError as exc:
@@ -197,6 +209,10 @@ class Client:
             f"with: anpd --home {self._home.path} up",
             may_have_run=may_have_run,
         )
+
+
+def _read(answer: httpx.Response) -> Any:
+    return answer.json(parse_float=read_number)
 
 
 def problem_error(problem: Any, *, status: int | None = None) -> CallError:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from anp.errors import CallError, ErrorKind
+from negotiation.exact_numbers import read_number
 
 __all__ = [
     "Data",
@@ -78,8 +79,12 @@ def read_data(text: str) -> Any:
             raise CallError(ErrorKind.USAGE, f"-d {text}: {exc}") from exc
     try:
         # Python would take NaN and Infinity, which are no JSON.
-        return json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as exc:
+        return json.loads(text, parse_constant=_no_constant, parse_float=read_number)
+    except RecursionError:
+        raise CallError(
+            ErrorKind.USAGE, "the data cannot be used: it is nested too deeply"
+        ) from None
+    except ValueError as exc:
         raise CallError(
             ErrorKind.USAGE, f"the data is not JSON: {exc}; give -d '{{\"key\": 1}}'"
         ) from exc

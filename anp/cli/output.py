@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from anp.errors import EXIT_CODES, AnpError, CallError, ConfigError, ErrorKind
+from negotiation.exact_numbers import write_json
 
 __all__ = [
     "Settings",
+    "call_line",
     "describe",
+    "event_line",
     "fail",
     "guarded",
     "json_line",
+    "outcome_of",
     "print_bytes",
     "print_json",
     "print_list",
     "print_one",
     "progress",
+    "protocol_of",
     "table",
+    "transient",
     "visible",
     "when",
 ]
@@ -74,7 +81,7 @@ def describe(exc: Exception) -> tuple[ErrorKind, str]:
     if isinstance(exc, OSError):
         place = f"{exc.filename}: " if exc.filename else ""
         return ErrorKind.LOCAL_RESOURCE, f"{place}{exc.strerror or exc}"
-    return ErrorKind.UNEXPECTED, f"{type(exc).__name__}: {exc} (--debug shows where)"
+    return ErrorKind.UNEXPECTED, "unexpected error; the same with --debug shows where"
 
 
 def fail(settings: Settings, kind: ErrorKind, detail: str, /, **more: Any) -> int:
@@ -100,12 +107,12 @@ def fail(settings: Settings, kind: ErrorKind, detail: str, /, **more: Any) -> in
 
 def print_json(value: Any) -> None:
     """Print one JSON document, with what a terminal would act on as escapes."""
-    print(_escaped(json.dumps(value, ensure_ascii=False, indent=2)))
+    print(_escaped(write_json(value, ensure_ascii=False, indent=2)))
 
 
 def json_line(value: Any) -> str:
     """Return JSON as one line, with what a terminal would act on as escapes."""
-    return _escaped(json.dumps(value, ensure_ascii=False))
+    return _escaped(write_json(value, ensure_ascii=False))
 
 
 def print_bytes(data: bytes) -> None:
@@ -159,6 +166,16 @@ def progress(line: str) -> None:
     print(visible(line), file=sys.stderr, flush=True)
 
 
+def transient(line: str) -> None:
+    """Show a line on a terminal in place of the last one; an empty line clears it.
+
+    It is cut to the width of the terminal, as only one line can be replaced.
+    """
+    width = shutil.get_terminal_size().columns - 1
+    sys.stderr.write(f"\r{visible(line)[:width]}\x1b[K")
+    sys.stderr.flush()
+
+
 def table(rows: Iterable[Any], columns: Mapping[str, Column]) -> list[str]:
     """Return rows in columns as lines, plain enough for a pipe."""
     lines = [list(columns)]
@@ -182,6 +199,47 @@ def when(seconds: float | None) -> str:
 def visible(text: str) -> str:
     """Return a peer's text with what a terminal would act on made visible."""
     return "".join(c if c.isprintable() else f"<{ord(c):x}>" for c in text)
+
+
+def call_line(one: dict[str, Any]) -> str:
+    """Return a call on one line, for people."""
+    arrow = "->" if one["direction"] == "made" else "<-"
+    words = [
+        when(one["at"]),
+        f"{one['direction']:<6}",
+        f"{outcome_of(one):<17}",
+        f"{one['ms']:7.0f} ms",
+        one["capability"] or one["need"] or "-",
+        arrow,
+        one["peer"] or one["asked"] or "-",
+        f"{one['source']} {protocol_of(one)}",
+    ]
+    if one["reason"]:
+        words.append(one["reason"])
+    return visible("  ".join(words))
+
+
+def outcome_of(one: dict[str, Any]) -> str:
+    """Return the outcome of a call, with the number of calls it stands for."""
+    times = f" x{one['count']}" if one["count"] > 1 else ""
+    return f"{one['outcome']}{times}"
+
+
+def protocol_of(one: dict[str, Any]) -> str:
+    """Return the URI of a call's protocol, or the beginning of its hash."""
+    return str(one["uri"] or (one["protocol"] or "-")[:12])
+
+
+def event_line(event: dict[str, Any]) -> str:
+    """Return any event on one line, for people."""
+    data = {name: value for name, value in event["data"].items() if value != ""}
+    about = " ".join(f"{name}={_short(value)}" for name, value in data.items())
+    return f"{when(event['at'])}  {event['type']:<20} {about}"
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return visible(text if len(text) <= 80 else f"{text[:77]}...")
 
 
 def _escaped(text: str) -> str:

@@ -13,7 +13,7 @@
 """
 
 from anp.identity.address import PeerAddress, parse_peer
-from anp.identity.book import AddressBook, Destination, PinStore
+from anp.identity.book import AddressBook, BookStore, Destination
 from anp.identity.dids import (
     Identities,
     LocalIdentity,
@@ -39,7 +39,7 @@ __all__ = [
     "KeyResolver",
     "LocalIdentity",
     "PeerAddress",
-    "PinStore",
+    "BookStore",
     "PrivateKey",
     "Resolver",
     "WellKnown",

@@ -18,6 +18,7 @@ __all__ = [
     "is_encrypted",
     "is_loopback",
     "is_loopback_host",
+    "is_name",
     "known_did",
     "normalise_url",
     "parse_peer",
@@ -100,6 +101,11 @@ def normalise_url(url: str) -> str:
     suffix = "" if port is None or port == _DEFAULT_PORT[scheme] else f":{port}"
     query = f"?{parts.query}" if parts.query else ""
     return f"{scheme}://{host}{suffix}{parts.path or '/'}{query}"
+
+
+def is_name(text: str) -> bool:
+    """Say whether a text can be a name in the address book."""
+    return _NAME.fullmatch(text) is not None
 
 
 def is_encrypted(url: str) -> bool:

@@ -6,22 +6,39 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from anp.errors import CallError, ConfigError, ErrorKind, PeerError
+from anp.errors import (
+    CallError,
+    ConfigError,
+    ConflictError,
+    ErrorKind,
+    PeerError,
+    UnknownError,
+)
 from anp.identity.address import (
     WAYS,
     PeerAddress,
     is_encrypted,
     is_loopback,
+    is_name,
     normalise_url,
     url_of_did_all,
 )
 from anp.identity.dids import agent_of, check_did, same_agent
 
-__all__ = ["AddressBook", "Destination", "PinStore"]
+__all__ = ["MAX_NAMES", "AddressBook", "BookStore", "Destination"]
+
+MAX_NAMES = 1_000
+"Names that may be added while the daemon runs."
+
+MAX_LISTED = 20
+"Names that a message shows."
 
 
-class PinStore(Protocol):
-    """Keeps which DID was met at which URL; may block, so call the book in a thread."""
+class BookStore(Protocol):
+    """Keeps the names that were added, and the DID that was first met at each URL.
+
+    It may block, so call the book in a thread.
+    """
 
     def get_pin(self, url: str) -> str | None:
         """Return the DID pinned at the normalised `url`, or None."""
@@ -31,6 +48,18 @@ class PinStore(Protocol):
 
     def url_of(self, agent: str) -> str | None:
         """Return the URL pinned last for the DIDs of `agent` (`agent_of`), or None."""
+
+    def get_name(self, name: str) -> PeerAddress | None:
+        """Return the address that was added under a name, or None."""
+
+    def names(self) -> list[PeerAddress]:
+        """Return all addresses that were added, each with its name."""
+
+    def put_name(self, entry: PeerAddress) -> None:
+        """Keep an address under its name, lasting."""
+
+    def drop_name(self, name: str) -> bool:
+        """Drop a name; return whether there was one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +77,13 @@ class Destination:
 
 
 class AddressBook:
-    """Finds peers and guards what was learned at the first meeting."""
+    """Finds peers and guards what was learned at the first meeting.
 
-    def __init__(self, entries: Iterable[PeerAddress], pins: PinStore) -> None:
+    Names stand in the owner's configuration, or were added while the daemon ran; those
+    of the configuration count first.
+    """
+
+    def __init__(self, entries: Iterable[PeerAddress], pins: BookStore) -> None:
         """Use the owner's `entries`, each with a name and a DID, a URL or both.
 
         Raises:
@@ -82,6 +115,82 @@ class AddressBook:
             if entry.did is not None and entry.url is not None:
                 self._urls.setdefault(_agent(entry.did), entry.url)
 
+    def entries(self) -> list[PeerAddress]:
+        """Return every entry: those of the configuration, then those that were added.
+
+        It reads the store, and so may block.
+        """
+        added = [one for one in self._pins.names() if one.name not in self._entries]
+        return [*self._entries.values(), *added]
+
+    def named(self, name: str) -> PeerAddress | None:
+        """Return the entry of a name, or None; it may block."""
+        return self._entries.get(name) or self._pins.get_name(name)
+
+    def add(self, name: str, address: PeerAddress) -> PeerAddress:
+        """Give a peer a name, which outlives the daemon; it may block.
+
+        Args:
+            address: Its DID, its URL, or both.
+
+        Returns:
+            The entry as it is kept.
+
+        Raises:
+            CallError: USAGE, the name is that of another peer, or the address has
+                neither a DID nor a URL; IDENTITY_REFUSED, another DID is pinned at the
+                URL.
+        """
+        if not is_name(name):
+            raise CallError(
+                ErrorKind.USAGE,
+                f"{name[:64]!r} cannot be a name: that has at most 64 letters, digits, "
+                "dots, underscores and hyphens, and begins with a letter or digit",
+            )
+        if address.did is None and address.url is None:
+            raise CallError(
+                ErrorKind.USAGE,
+                "a name stands for a DID, a URL or both, ws://HOST:PORT/#did:key:z…, "
+                "which `anpd up` of the peer prints",
+            )
+        entry = PeerAddress(name, address.did, address.url)
+        known = self.named(name)
+        if known == entry:
+            return entry
+        if known is not None:
+            there = known.url or known.did
+            how = (
+                "it stands in the configuration, where it can be changed"
+                if name in self._entries
+                else f"`anpd peers remove {name}` frees it"
+            )
+            raise ConflictError(f"the name {name} is that of {there}; {how}")
+        if len(self._pins.names()) >= MAX_NAMES:
+            raise CallError(
+                ErrorKind.LOCAL_RESOURCE,
+                f"the address book has {MAX_NAMES} names, the most it takes; "
+                "`anpd peers remove NAME` makes room",
+            )
+        if entry.did is not None and entry.url is not None:
+            pinned = self._pins.get_pin(normalise_url(entry.url))
+            self._refuse_other(entry.url, pinned, entry.did)
+        self._pins.put_name(entry)
+        return entry
+
+    def remove(self, name: str) -> None:
+        """Drop a name that was added; it may block.
+
+        Raises:
+            CallError: USAGE, nobody has it, or it stands in the configuration.
+        """
+        if name in self._entries:
+            raise ConflictError(
+                f"{name} stands in the configuration: delete its [[peer]] there, then "
+                "run `anpd reload`"
+            )
+        if not self._pins.drop_name(name):
+            raise UnknownError(self._unknown(name))
+
     def lookup(self, address: PeerAddress) -> Destination:
         """Return where to dial for `address`, and who has to be there.
 
@@ -103,10 +212,12 @@ class AddressBook:
         return Destination(url, address.did, named=True)
 
     def did_of(self, address: PeerAddress) -> str | None:
-        """Return the DID that `address` names, itself or in the book, if it has one."""
-        if address.name is not None and address.name in self._entries:
-            return self._entries[address.name].did
-        return address.did
+        """Return the DID that `address` names, itself or in the book, if it has one.
+
+        It may block.
+        """
+        entry = self.named(address.name) if address.name is not None else None
+        return address.did if entry is None else entry.did
 
     def confirm(
         self, url: str, did: str, *, named: bool = False, trust_first_use: bool = False
@@ -147,17 +258,22 @@ class AddressBook:
         return True
 
     def _entry(self, name: str) -> PeerAddress:
-        if name not in self._entries:
-            known = ", ".join(sorted(self._entries)) or "empty"
-            raise CallError(
-                ErrorKind.USAGE,
-                f"no peer is called {name!r} in the address book ({known}); {WAYS}",
-            )
-        return self._entries[name]
+        entry = self.named(name)
+        if entry is None:
+            raise CallError(ErrorKind.USAGE, f"{self._unknown(name)}; {WAYS}")
+        return entry
+
+    def _unknown(self, name: str) -> str:
+        names = sorted(str(one.name) for one in self.entries())
+        more = len(names) - MAX_LISTED
+        listed = ", ".join([*names[:MAX_LISTED], *([f"{more} more"] * (more > 0))])
+        known = f"it has {listed}" if names else "it is empty"
+        return f"no peer is called {name} in the address book; {known}"
 
     def _url_of(self, did: str) -> str:
         agent = _agent(did)
-        known = self._urls.get(agent) or self._pins.url_of(agent)
+        known = self._urls.get(agent) or self._added_url(agent)
+        known = known or self._pins.url_of(agent)
         if known is not None:
             return normalise_url(known)
         try:
@@ -168,11 +284,15 @@ class AddressBook:
             return own
         raise CallError(ErrorKind.USAGE, f"no address is known for {did}; {WAYS}")
 
+    def _added_url(self, agent: str) -> str | None:
+        added = (one for one in self._pins.names() if one.did and one.url)
+        return next((one.url for one in added if _agent(one.did or "") == agent), None)
+
     def _refuse_other(self, url: str, pinned: str | None, did: str) -> None:
         if pinned is not None and not _is_same(pinned, did):
             raise CallError(
                 ErrorKind.IDENTITY_REFUSED,
-                f"{url} was {pinned} and now says it is {did}; if that is right, run "
+                f"at {url} is {pinned}, not {did}; if that has changed, run "
                 f"`anpd peers forget {pinned}` and call again",
             )
 

@@ -19,7 +19,10 @@ from anp.sidecar.config.settings import Config
 from anp.sidecar.gauges import watch_daemon
 from anp.sidecar.home.home import Home
 from anp.sidecar.library.housekeeper import Housekeeper, configured_dids
+from anp.sidecar.peers.directory import Directory
 from anp.sidecar.peers.lists import LIST_PATH
+from anp.sidecar.telemetry.call_entry import CallEntry
+from anp.sidecar.telemetry.call_log import CallLog
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.tracing import tracer_provider
 from anp.sidecar.telemetry.usage import UseCounter
@@ -83,6 +86,14 @@ class Daemon:
         self.uses = UseCounter(self.store)
         self.housekeeper = Housekeeper(self.store, lambda: configured_dids(self.config))
         calls = make_calls(config, peers, code, minds, offer, self.observer, self.uses)
+        self.directory = Directory(
+            store=self.store,
+            book=self.book,
+            policy=self.policy,
+            did_keys=self.did_keys,
+            contacts=peers.contacts,
+            connected=lambda: calls.links.peers,
+        )
         self.links, self.provider, self.binder = (
             calls.links,
             calls.acceptor,
@@ -96,6 +107,10 @@ class Daemon:
         keys = CallKeys(self.store, peers.key.derive(PURPOSE))
         self.calls = CallDesk(self.caller.call, self.events, keys=keys)
         self.agreer.desk.on_event = self.calls.negotiation
+        self.call_log = CallLog(
+            home.path / "calls", config.access_log, publish=self._call_ended
+        )
+        self.observer.on_call = self.call_log.ended.put_nowait
 
     @property
     def did(self) -> str:
@@ -131,6 +146,7 @@ class Daemon:
                 reload_failed=lambda: self.last_reload_failed,
             )
             stack.push_async_callback(self.uses.close)
+            stack.push_async_callback(self.call_log.close)
             stack.push_async_callback(self.sandbox.close)
             stack.push_async_callback(self.validator.close)
             # Each has a fork server to start, which takes as long as all the rest.
@@ -154,9 +170,14 @@ class Daemon:
             stack.push_async_callback(self.tasks.close)
             await self.tasks.resume()
             self.keep_links()
-            tidying = asyncio.create_task(self.housekeeper.run())
-            stack.callback(tidying.cancel)
+            for work in (self.housekeeper.run, self.call_log.run):
+                stack.callback(asyncio.create_task(work()).cancel)
             yield
+
+    def _call_ended(self, entry: CallEntry) -> None:
+        """Tell who follows the events of a call that has its entry in the log."""
+        told = {"call": entry.id, **entry.to_json()}
+        self.events.publish(f"call.{entry.direction}", told)
 
     def keep_links(self) -> None:
         """Keep a connection to each peer with `keep_connection`, and to no other."""

@@ -51,9 +51,10 @@ from anp.sidecar.offer.call_times import CallTimes
 from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.exposure import Exposure
 from anp.sidecar.offer.gate import Gate
+from anp.sidecar.peers.contacts import Contacts
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.lists import PeerLists, guarded_getter, peer_getter
-from anp.sidecar.peers.pins import DidKeys, UrlPins
+from anp.sidecar.peers.pins import DidKeys, StoredBook
 from anp.sidecar.peers.policy import PeerPolicy, PeerRules
 from anp.sidecar.peers.web_identity import (
     OwnWeb,
@@ -63,6 +64,8 @@ from anp.sidecar.peers.web_identity import (
     make_resolver,
     server_tls,
 )
+from anp.sidecar.tasks.sealed_logs import PURPOSE as SESSIONS_AT_REST
+from anp.sidecar.tasks.sealed_logs import SealedLogs
 from anp.sidecar.tasks.service import TaskService
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.usage import UseCounter
@@ -106,6 +109,7 @@ class PeerParts:
     web: WebResolver
     policy: PeerPolicy
     book: AddressBook
+    contacts: Contacts
 
 
 def make_peers(home: Home, config: Config) -> PeerParts:
@@ -134,8 +138,9 @@ def make_peers(home: Home, config: Config) -> PeerParts:
         web=WebResolver(fetcher, pins=did_keys),
         policy=PeerPolicy(store, PeerRules.of(config)),
         book=AddressBook(
-            [PeerAddress(p.name, p.did, p.url) for p in config.peer], UrlPins(store)
+            [PeerAddress(p.name, p.did, p.url) for p in config.peer], StoredBook(store)
         ),
+        contacts=Contacts(),
     )
 
 
@@ -329,6 +334,7 @@ def make_calls(
         server_tls=server_tls(config),
         acceptor=gate,
         on_handshake=partial(observer.handshake, "requester"),
+        on_contact=peers.contacts.note,
         is_listed=peers.policy.is_listed,
         keeper=KeyKeeper(
             store,
@@ -417,7 +423,9 @@ def make_calls(
         web=peers.web,
         tls=peers.fetcher.tls,
         has_link=links.has_link,
+        on_problem=peers.contacts.note_url,
     )
+    binder.requesters.on_proved = finder.proved
     caller = Caller(
         finder=finder,
         binder=binder,
@@ -429,7 +437,7 @@ def make_calls(
         store=store,
     )
     tasks = TaskService(
-        store=store,
+        logs=SealedLogs(store, peers.key.derive(SESSIONS_AT_REST)),
         identities=peers.identities,
         finder=finder,
         requesters=binder.requesters,

@@ -39,6 +39,7 @@ __all__ = [
     "Register",
     "Response",
     "SourceHello",
+    "UnreadableMessage",
     "VerificationMethod",
     "decode_base64",
     "encode_base64",
@@ -49,6 +50,23 @@ __all__ = [
     "parse_message",
     "render",
 ]
+
+
+class UnreadableMessage(PeerError):
+    """A text that is no message of ours; its sender can be told.
+
+    Args:
+        raw: Its members, if it is a JSON object at all.
+    """
+
+    def __init__(self, detail: str, raw: dict[str, Any] | None = None) -> None:
+        super().__init__(ErrorCode.NOT_ALLOWED, detail)
+        self.raw = raw or {}
+
+    def text(self, name: str) -> str:
+        """Return a member that is a text, cut to 500 characters, else nothing."""
+        value = self.raw.get(name)
+        return value[:500] if isinstance(value, str) else ""
 
 
 def render(message: dict[str, Any]) -> str:
@@ -399,25 +417,27 @@ def parse_message(text: str | bytes, *, max_size: int) -> Message:
         max_size: Largest message accepted, in bytes.
 
     Raises:
-        PeerError: It is too large, no strict JSON, of an unknown type, or a field is
-            missing or has a wrong type.
+        UnreadableMessage: It is too large, no strict JSON, of an unknown type, or a
+            field is missing or has a wrong type.
     """
     try:
         value = parse_json(text, max_size=max_size)
     except JsonError as exc:
-        raise PeerError(ErrorCode.NOT_ALLOWED, f"message: {exc}"[:200]) from exc
+        raise UnreadableMessage(f"message: {exc}"[:200]) from exc
     if not isinstance(value, dict):
-        raise PeerError(ErrorCode.NOT_ALLOWED, "the message is not a JSON object")
+        raise UnreadableMessage("the message is not a JSON object")
     kind = value.get("type")
     if not isinstance(kind, str) or kind not in _READERS:
-        raise PeerError(ErrorCode.NOT_ALLOWED, f"unknown message type {kind!r:.60}")
+        raise UnreadableMessage(f"unknown message type {kind!r:.60}", value)
     try:
         message: Message = _READERS[kind].validate_python({**value, "raw": value})
+    except PeerError as exc:
+        raise UnreadableMessage(exc.detail, value) from None
     except ValidationError as exc:
         first = exc.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise PeerError(
-            ErrorCode.NOT_ALLOWED, f"{kind}: {where}: {first['msg']}"
+        raise UnreadableMessage(
+            f"{kind}: {where}: {first['msg']}"[:200], value
         ) from None
     return message
 

@@ -15,6 +15,7 @@ from anp.errors import ErrorCode, PeerError
 __all__ = [
     "CAPABILITIES",
     "Capability",
+    "EXTENSION_LIST",
     "EXTENSION_MAX_MESSAGE",
     "EXTENSION_RESUME",
     "EXTENSION_WORK",
@@ -85,6 +86,9 @@ _HASH_PREFIX = "sha256:"
 
 EXTENSION_MAX_MESSAGE = "maxMessage"
 "Name of our extension for frames above the limit of others (WIRE row 34)."
+
+EXTENSION_LIST = "list"
+"Name of our extension for the list of protocols, asked over the verified link."
 
 EXTENSION_RESUME = "resume"
 "Name of our extension for keys that outlive their link (docs/decisions)."

@@ -195,6 +195,16 @@ class HandshakeState(Enum):
     FAILED = auto()
 
 
+_AWAITED = {
+    HandshakeState.EXPECT_DESTINATION_HELLO: "the peer's destinationHello",
+    HandshakeState.EXPECT_KEY_CHECK: "the check of the peer's key",
+    HandshakeState.EXPECT_ANSWER: "our own answer",
+    HandshakeState.EXPECT_FINISHED: "the peer's finished",
+    HandshakeState.DONE: "nothing more",
+    HandshakeState.FAILED: "nothing more",
+}
+"The event that a state waits for, in words for people and for the peer."
+
 END_STATES = {HandshakeState.DONE, HandshakeState.FAILED}
 "States without a way out."
 
@@ -334,7 +344,7 @@ class Handshake(ABC):
             self._fail(
                 ErrorCode.ENCRYPTION_FAILED,
                 f"no answer within {self._config.timeout:g} s: "
-                f"still in {self._state.name}",
+                f"{_AWAITED[self._state]} did not come",
                 timed_out=True,
             )
         return self._state not in END_STATES
@@ -427,8 +437,15 @@ class Handshake(ABC):
         return EXTENSION_COUNTER in self._own_meta.common_extensions(self._peer_meta)
 
     def _unexpected(self, message: Message) -> PeerError:
-        name = type(message).__name__
-        return PeerError(ErrorCode.NOT_ALLOWED, f"{name} in {self._state.name}")
+        name, awaited = type(message).__name__, _AWAITED[self._state]
+        return PeerError(
+            ErrorCode.NOT_ALLOWED, f"{name} came where {awaited} was expected"
+        )
+
+    def end(self, error: PeerError, *, now: Moment) -> None:
+        """End badly without a word: the peer's message could not be read."""
+        if self._goes_on(now):
+            self._fail(error.code, error.detail, silent=True)
 
     def _fail(
         self,
@@ -438,6 +455,7 @@ class Handshake(ABC):
         answered: Message | None = None,
         told: str | None = None,
         timed_out: bool = False,
+        silent: bool = False,
     ) -> None:
         """End badly, and answer the message that is at fault, else the peer's hello."""
         self._state = HandshakeState.FAILED
@@ -446,7 +464,7 @@ class Handshake(ABC):
         answered = answered or self._peer_hello
         # A response is never answered, or two sides could go on for ever; and with
         # nothing received there is nothing to answer.
-        if answered is None or isinstance(answered, Response):
+        if silent or answered is None or isinstance(answered, Response):
             return
         self._outgoing.append(
             make_response(

@@ -13,6 +13,7 @@ from cache.records.peers import (
     AddressRecord,
     AliasRecord,
     DidKeysRecord,
+    NameRecord,
     PeerRecord,
     PeerState,
     PinRecord,
@@ -196,6 +197,25 @@ class PeerStore(StoreBase):
         found = self._scan(AddressRecord, f"address/{agent}/")
         newest = max(found, key=lambda one: (one.created, one.url), default=None)
         return None if newest is None else newest.url
+
+    # Names in the address book
+
+    @write_transaction
+    def save_name(self, cache: Rows, record: NameRecord) -> None:
+        """Store or replace a name of the address book."""
+        self._shelf.put(cache, record)
+
+    def name(self, name: str) -> NameRecord | None:
+        """Return the record of a name, or None."""
+        return self._get(NameRecord, f"name/{name}")
+
+    def names(self) -> list[NameRecord]:
+        """Return all names of the address book, in alphabetical order."""
+        return self._scan(NameRecord, "name/")
+
+    def forget_name(self, name: str) -> bool:
+        """Drop a name; return whether there was one."""
+        return self._database.write(lambda cache: bool(cache.delete(f"name/{name}")))
 
     # Keys of DIDs on the web
 

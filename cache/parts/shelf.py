@@ -20,6 +20,7 @@ from cache.records.logs import (
     LogRecord,
 )
 from cache.records.negotiations import (
+    AnswerRecord,
     ModelCallRecord,
     NegotiationRecord,
     SpendRecord,
@@ -30,6 +31,7 @@ from cache.records.peers import (
     AliasRecord,
     DidKeysRecord,
     KeyRecord,
+    NameRecord,
     PeerRecord,
     PinRecord,
     RulingRecord,
@@ -113,8 +115,12 @@ def key_of(record: Record) -> str:
             return f"pin/{record.url}"
         case AddressRecord():
             return f"address/{record.agent}/{record.url}"
+        case NameRecord():
+            return f"name/{record.name}"
         case DidKeysRecord():
             return f"did_keys/{record.did}"
+        case AnswerRecord():
+            return f"answer/{record.question}"
         case SpendRecord():
             return f"spend/{record.day}/{record.account}"
         case ModelCallRecord():

@@ -17,6 +17,7 @@ __all__ = [
     "AliasRecord",
     "DidKeysRecord",
     "KeyRecord",
+    "NameRecord",
     "PeerRecord",
     "PeerState",
     "PinRecord",
@@ -113,6 +114,23 @@ class PinRecord(Record, kind="pin"):
 
     agent: Did
     "The one DID that stands for all that surely are of the same key."
+
+
+@dataclass(frozen=True)
+class NameRecord(Record, kind="name"):
+    """A name in the address book that the owner gave while the daemon ran."""
+
+    name: Annotated[str, Field(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,63}\z")]
+    "The owner's name for the peer."
+
+    created: Seconds
+    "Seconds since 1970."
+
+    did: Did | None = None
+    "The DID that the peer has to prove; None takes the one that is pinned at the URL."
+
+    url: _Url | None = None
+    "Normalised WebSocket URL, or None when the DID alone tells where it is."
 
 
 @dataclass(frozen=True)

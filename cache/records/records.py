@@ -122,7 +122,8 @@ class Record:
         except ValueError as exc:  # also pydantic's and lone surrogates
             raise RecordError(f"{self.kind} record: {_one_line(exc)}") from None
         # NaN, tuples and keys that are no text would be read back as something else.
-        if self.from_bytes(data) != self:
+        back = self.from_bytes(data)
+        if back != self and back != _rounded(self):
             raise RecordError(f"{self.kind} record: holds a value that is not JSON")
         value: dict[str, Any] = json.loads(data)
         return value
@@ -314,11 +315,14 @@ class UsageRecord(Record, kind="usage"):
     "When the last counted call ended, in seconds since 1970."
 
     @property
+    def calls(self) -> int:
+        """Our calls that went through protocols."""
+        return self.agreement + self.consensus + self.published + self.negotiated
+
+    @property
     def hit_rate(self) -> float | None:
         """Share of our calls through protocols that needed no negotiation, or None."""
-        hits = self.agreement + self.consensus + self.published
-        calls = hits + self.negotiated
-        return hits / calls if calls else None
+        return 1 - self.negotiated / self.calls if self.calls else None
 
     def plus(self, other: UsageRecord) -> UsageRecord:
         """Return the sum of both records, under the hash of this one."""
@@ -412,6 +416,23 @@ def decode_json(text: str) -> object:
     if not fits:
         raise RecordError("the value is not in its stored form")
     return value
+
+
+def _rounded(record: R) -> R:
+    """Return a record with plain floats in place of numbers that have more digits.
+
+    Only examples and schemas have such numbers; in storage their nearest float will do.
+    """
+    found = ((one.name, getattr(record, one.name)) for one in fields(record))
+    return replace(record, **{name: _plain(value) for name, value in found})
+
+
+def _plain(value: Any) -> Any:
+    if type(value) is dict:
+        return {name: _plain(one) for name, one in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(_plain, value))
+    return float(value) if isinstance(value, float) else value
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -9,7 +9,6 @@ documents are fetched, by hash, from the list's place.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,16 +22,21 @@ from negotiation.consensus.registry import (
     check_uri,
 )
 from negotiation.errors import JsonError, NegotiationError, SchemaError
+from negotiation.exact_numbers import write_json
 from negotiation.need import Capability
 from negotiation.schema.intake import check_limits
-from negotiation.strict_json import parse_json
+from negotiation.strict_json import Json, parse_json
 
 __all__ = [
     "MAX_LIST",
+    "LIST_REQUEST",
     "Listed",
-    "ProtocolListing",
     "ListingError",
+    "ProtocolListing",
+    "is_list_request",
+    "read_list_answer",
     "read_listing",
+    "render_list_answer",
     "render_listing",
 ]
 
@@ -55,6 +59,13 @@ MAX_NAME: Final = 200
 MAX_DESCRIPTION: Final = 8 * 1024
 "Longest description of a capability, in characters; longer ones are shortened."
 
+LIST_REQUEST: Final = b'{"action": "listRequest"}'
+"Asks for the list as this peer may use it, with the extension `list` (WIRE)."
+
+MAX_REQUEST: Final = 1024
+"Largest request for the list, in bytes."
+
+_ANSWER: Final = b'{"action": "list", "list": %s}'
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -170,6 +181,10 @@ def read_listing(data: bytes) -> ProtocolListing:
         value = parse_json(data, max_size=MAX_LIST, max_depth=MAX_DEPTH)
     except JsonError as exc:
         raise ListingError(f"the list of protocols: {exc}") from None
+    return _read(value)
+
+
+def _read(value: Json) -> ProtocolListing:
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise ListingError("this is no list of protocols")
     version = value.get("version")
@@ -201,8 +216,38 @@ def read_listing(data: bytes) -> ProtocolListing:
     )
 
 
+def is_list_request(data: bytes) -> bool:
+    """Return whether a meta message asks for the list."""
+    try:
+        value = parse_json(data, max_size=MAX_REQUEST)
+    except JsonError:
+        return False
+    return isinstance(value, dict) and value.get("action") == "listRequest"
+
+
+def render_list_answer(listing: bytes) -> bytes:
+    """Return the meta message that answers with a list."""
+    return _ANSWER % listing
+
+
+def read_list_answer(data: bytes) -> ProtocolListing | None:
+    """Read the list in a meta message; None is another message.
+
+    Raises:
+        ListingError: It is an answer whose list cannot be used.
+    """
+    room = MAX_LIST + len(_ANSWER)
+    try:
+        value = parse_json(data, max_size=room, max_depth=MAX_DEPTH + 1)
+    except JsonError as exc:
+        raise ListingError(f"the list of protocols: {exc}") from None
+    if not isinstance(value, dict) or value.get("action") != "list":
+        return None
+    return _read(value.get("list"))
+
+
 def _dump(value: Any) -> bytes:
-    return json.dumps(value, sort_keys=True, allow_nan=False).encode("ascii")
+    return write_json(value, sort_keys=True, allow_nan=False).encode("ascii")
 
 
 def _entry_size(protocol: ConsensusProtocol, reached: Sequence[Capability]) -> int:

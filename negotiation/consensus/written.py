@@ -28,6 +28,7 @@ __all__ = [
     "Broken",
     "CallCapability",
     "CallRefused",
+    "Declined",
     "Deliver",
     "Flagged",
     "Parties",
@@ -151,6 +152,17 @@ class CallCapability:
 
     arguments: dict[str, Any]
     "The call's data, not yet validated against the capability's schema."
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """A call by the peer that named no capability which is offered to it."""
+
+    name: str
+    "The name that the peer gave."
+
+    reason: str
+    "Reason in our own words."
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +315,14 @@ class Broken:
 
 
 WrittenEvent = (
-    CallCapability | CallAnswered | CallRefused | Progress | Deliver | Flagged | Broken
+    CallCapability
+    | Declined
+    | CallAnswered
+    | CallRefused
+    | Progress
+    | Deliver
+    | Flagged
+    | Broken
 )
 
 

@@ -6,7 +6,6 @@ equal bytes and equal hashes, for any pair of agents (DESIGN.md, Negotiation).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Final
 
@@ -23,6 +22,7 @@ from negotiation.document.shape import (
     own_response_schema,
 )
 from negotiation.errors import DocumentError, SchemaError
+from negotiation.exact_numbers import write_json
 from negotiation.need import Capability, Schema
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import DIALECT
@@ -262,7 +262,7 @@ def _fenced(schema: Schema) -> str:
 
 
 def _dumped(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
+    return write_json(value, ensure_ascii=False, indent=2, allow_nan=False)
 
 
 def _ordered(value: Json, *, names: bool = False) -> Json:

@@ -175,7 +175,9 @@ class Machine(Speaker[Event]):
         try:
             message = parse_meta(data)
         except MessageError as exc:
-            if exc.kind in {MessageFault.NOT_JSON, MessageFault.UNKNOWN_ACTION}:
+            # An unknown action may be of a later version, and an empty frame says
+            # nothing. A text that is not JSON is a turn that would be waited for.
+            if exc.kind is MessageFault.UNKNOWN_ACTION or not data:
                 self._ignore(exc.detail, now)
             else:
                 self._protocol_error(exc.detail, now)

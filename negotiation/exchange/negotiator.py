@@ -17,6 +17,7 @@ from negotiation.errors import (
     MisuseError,
     NegotiationError,
     TransportClosed,
+    told_of,
 )
 from negotiation.exchange.events import (
     CodeGenerationSlow,
@@ -157,7 +158,10 @@ async def negotiate(
         raise
     except BaseException as exc:
         # Cancelled, or a bug of a mind: in both cases the peer should not have to wait.
-        await shell.say_farewell(f"cancelled by {type(exc).__name__}")
+        taken_back = isinstance(exc, asyncio.CancelledError)
+        await shell.say_farewell(
+            "the negotiation was cancelled" if taken_back else "an unexpected fault"
+        )
         raise
     finally:
         await shell.stop()
@@ -402,7 +406,8 @@ class _Negotiation:
         except MindError as exc:
             self._machine.mind_failed(str(exc), now=now)
         except HalfError as exc:
-            self._machine.module_failed(str(exc), now=now)
+            logger.info("half failed reason=%r", str(exc)[:200])
+            self._machine.module_failed(told_of(exc), now=now)
         except _NotApproved as exc:
             self._machine.cancel(str(exc), now=now)
 

@@ -15,10 +15,11 @@ from enum import StrEnum
 from typing import Any, Final
 
 from negotiation.need import Schema
+from negotiation.schema.texts import text_of
 from negotiation.schema.values import alternatives, contradiction, types_of
 from negotiation.strict_json import Json, canonical_json
 
-__all__ = ["Sample", "SampleKind", "Samples", "make_samples"]
+__all__ = ["Sample", "SampleKind", "Samples", "example_of", "make_samples"]
 
 MAX_VALUES: Final = 4_000
 "Largest number of JSON values in all samples of one schema together."
@@ -114,6 +115,26 @@ def make_samples(schema: Schema, given: Sequence[Json] = ()) -> Samples:
     return Samples(tuple(found.values()), partial)
 
 
+def example_of(schema: Schema) -> dict[str, Json]:
+    """Return data for people to start from: an object with what is required.
+
+    A value that cannot be made is shown as "…".
+
+    Args:
+        schema: As for `make_samples`.
+    """
+    if not isinstance(schema, dict):
+        return {}
+    properties: dict[str, Schema] = schema.get("properties", {})
+    example: dict[str, Json] = {}
+    for name in schema.get("required", ()):
+        samples = make_samples(properties.get(name, True)).values
+        made = {one.kind: one.value for one in samples}
+        value = made.get(SampleKind.FULL, made.get(SampleKind.MINIMAL, "…"))
+        example[name] = TEXT.strip() if value == TEXT else value
+    return example
+
+
 class _CannotMakeError(Exception):
     """No value can be made for a part of the schema."""
 
@@ -134,7 +155,7 @@ class _Maker:
         for value in _offered(schema, kind, given):
             if contradiction(schema, value) is None:
                 return value
-        if schema.keys() & {"const", "enum", "pattern"}:
+        if schema.keys() & {"const", "enum"}:
             raise _CannotMakeError
         if "allOf" in schema:
             return self.make(_merged(schema), kind, given)
@@ -365,6 +386,11 @@ def _string(schema: dict[str, Any], kind: SampleKind) -> str:
     most = schema.get("maxLength", math.inf)
     if least > MAX_TEXT:
         raise _CannotMakeError
+    if "pattern" in schema:
+        made = text_of(schema, list(SampleKind).index(kind))
+        if made is None:
+            raise _CannotMakeError
+        return made
     if "format" in schema:
         known = FORMATS.get(schema["format"])
         if known is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import math
 import socket
 from collections import OrderedDict
 from typing import Any
@@ -17,14 +16,16 @@ from jsonschema import (
     _legacy_keywords,
     _utils,
 )
-from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema.exceptions import SchemaError
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from sandbox.exact_numbers import read_number
 from sandbox.patterns.engine import compiled, matches
 from sandbox.patterns.schemas import pattern_faults
 from sandbox.patterns.translation import PatternError
 from sandbox.worker.channel import serve_frames
+from sandbox.worker.findings import words_of
 
 __all__ = ["serve_schemas"]
 
@@ -74,9 +75,9 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         findings = [f"the schema cannot be used: {exc}"]
     except Unresolvable:
         findings = ["the schema refers to something that is not in it"]
-    except Exception as exc:  # noqa: BLE001  # reported, one line below
+    except Exception:  # noqa: BLE001  # reported, two lines below
         # The schema is hostile: any error in the library is the schema's fault.
-        findings = [f"the schema cannot be used: {type(exc).__name__}"]
+        findings = ["the schema cannot be used"]
     return {"id": request["id"], "value": [_cut(f) for f in findings[:MAX_FINDINGS]]}
 
 
@@ -87,19 +88,23 @@ def _judge(request: dict[str, Any]) -> list[str]:
             # No formats: one of them is `regex`, which Python's own engine would judge.
             Draft202012Validator.check_schema(schema, format_checker=FormatChecker(()))
         except SchemaError as exc:
-            return [_words(exc)]
+            return [words_of(exc)]
         faults = pattern_faults(schema, check=compiled)
         return list(itertools.islice(faults, MAX_FINDINGS))
     if request["op"] == "validate_json":
         try:
             value = _parse(request["data"])
-        except (ValueError, RecursionError) as exc:
+        except RecursionError:
+            return ["not JSON: it is nested too deeply"]
+        except UnicodeDecodeError:
+            return ["not JSON: the bytes are not UTF-8"]
+        except ValueError as exc:
             return [f"not JSON: {exc}"]
     else:
         value = request["data"]
     found = []
     for error in _validator(schema).iter_errors(value):
-        found.append(_words(error))
+        found.append(words_of(error))
         if len(found) >= MAX_FINDINGS:
             break
     return found
@@ -127,7 +132,7 @@ def _parse(data: bytes) -> Any:
         data.decode("utf-8"),
         object_pairs_hook=_no_repeats,
         parse_constant=_no_constant,
-        parse_float=_finite,
+        parse_float=read_number,
     )
 
 
@@ -140,18 +145,6 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError("a number is out of range")
-    return number
-
-
-def _words(error: ValidationError | SchemaError) -> str:
-    path = "/".join(str(step) for step in error.absolute_path) or "value"
-    return f"{path}: {error.message}"
 
 
 def _cut(text: str) -> str:

@@ -8,7 +8,6 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
@@ -17,6 +16,7 @@ pytest.importorskip("playwright", reason="needs a browser (run by `make test-bro
 
 from playwright.async_api import BrowserContext, Locator, Page, expect
 
+from tests.browser.looks import NAMELESS, PALE, SIZES, THEMES, Theme, viewport
 from tests.browser.stage import (
     EVIL,
     Seen,
@@ -35,15 +35,6 @@ from tests.e2e.raw_peer import RawPeer, raw_peer
 SHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 "Where the pictures go."
 
-Theme = Literal["light", "dark"]
-"What the person set their system to."
-
-THEMES: tuple[Theme, ...] = ("light", "dark")
-"Both."
-
-SIZES = {"wide": (1366, 860), "narrow": (390, 844)}
-"A laptop and a phone, in CSS pixels."
-
 expect.set_options(timeout=20_000)
 
 
@@ -57,7 +48,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 @pytest.fixture
 async def browser() -> AsyncIterator[tuple[BrowserContext, Seen]]:
     """Give a browser without a past."""
-    async with open_browser(viewport=_size("wide")) as opened:
+    async with open_browser(viewport=viewport("wide")) as opened:
         yield opened
 
 
@@ -141,7 +132,9 @@ async def test_an_approval_is_decided_and_the_protocol_can_be_read(
     call = stage.call("place_order", amount=7, label="chairs")
     need = page.locator(".needs li", has_text="waits for your decision now")
     await need.get_by_role("link", name="Open").click()
-    await expect(page.get_by_text("Waits for your decision")).to_be_visible()
+    await expect(
+        page.get_by_role("heading", name="Waits for your decision")
+    ).to_be_visible()
     await expect(
         page.get_by_text("Our code for it may call these capabilities:")
     ).to_contain_text("place.place_order")
@@ -351,7 +344,7 @@ async def take_shots(
     stage: Stage, daemon: Anpd, pages: dict[str, str], *, theme: Theme, size: str
 ) -> None:
     """Take a picture of each page, and check what a program can see of its looks."""
-    look = open_browser(viewport=_size(size), color_scheme=theme)
+    look = open_browser(viewport=viewport(size), color_scheme=theme)
     async with look as (context, seen):
         page = await enter(context, stage.link(daemon))
         base = page.url.partition("#")[0]
@@ -393,43 +386,6 @@ SECTIONS = (
 )
 "The sections of the rail."
 
-NAMELESS = """() => [...document.querySelectorAll("a, button, input, select, textarea")]
-  .filter((one) => !(one.textContent.trim() || one.getAttribute("aria-label")
-    || [...(one.labels ?? [])].some((label) => label.textContent.trim())))
-  .map((one) => one.outerHTML)"""
-"Controls that a screen reader could not name."
-
-PALE = """() => {
-  const canvas = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
-  const rgb = (color) => {
-    canvas.clearRect(0, 0, 1, 1);
-    canvas.fillStyle = color;
-    canvas.fillRect(0, 0, 1, 1);
-    return [...canvas.getImageData(0, 0, 1, 1).data];
-  };
-  const light = ([r, g, b]) => [r, g, b]
-    .map((v) => v / 255)
-    .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const behind = (one) => {
-    for (let at = one; at; at = at.parentElement) {
-      const color = rgb(getComputedStyle(at).backgroundColor);
-      if (color[3] === 255) return color;
-    }
-    return [255, 255, 255];
-  };
-  const pale = [];
-  for (const one of document.querySelectorAll("main *, nav *, header *")) {
-    const own = [...one.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
-    if (!own || !one.checkVisibility() || one.closest(":disabled, svg")) continue;
-    const [a, b] = [light(rgb(getComputedStyle(one).color)), light(behind(one))];
-    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (ratio < 4.5) pale.push(`${one.className || one.tagName} ${ratio.toFixed(2)}`);
-  }
-  return [...new Set(pale)];
-}"""
-"Texts whose contrast is below 4.5 to 1 (WCAG 2.2, 1.4.3)."
-
 
 async def enter(context: BrowserContext, link: str, where: str = "") -> Page:
     """Open a link as a person does, and go somewhere."""
@@ -464,8 +420,3 @@ async def two_rounds(daemon: Anpd) -> AsyncIterator[RawPeer]:
         answer = await peer.hear_meta()
         assert answer["status"] == "negotiating", answer
         yield peer
-
-
-def _size(name: str) -> dict[str, int]:
-    width, height = SIZES[name]
-    return {"width": width, "height": height}

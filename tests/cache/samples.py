@@ -13,6 +13,7 @@ from cache.records.logs import (
     LogRecord,
 )
 from cache.records.negotiations import (
+    AnswerRecord,
     ModelCallRecord,
     NegotiationRecord,
     SpendRecord,
@@ -23,6 +24,7 @@ from cache.records.peers import (
     AliasRecord,
     DidKeysRecord,
     KeyRecord,
+    NameRecord,
     PeerRecord,
     PeerState,
     PinRecord,
@@ -117,6 +119,12 @@ SPEND = SpendRecord(
     output_tokens=300,
     cost=0.25,
 )
+ANSWER = AnswerRecord(
+    question="a" * 64,
+    answer={"serves": False, "missing": "an oven"},
+    at=1_772_323_200.0,
+    expires=1_772_409_600.0,
+)
 MODEL_CALL = ModelCallRecord(
     id="c1",
     day="2026-03-01",
@@ -139,6 +147,7 @@ DID_KEYS = DidKeysRecord(
     waiting=("zDnaeB", "z6MkC"),
     changed=1500.5,
 )
+NAME = NameRecord("shop", 1000.0, did=PEER, url="ws://127.0.0.1:8765/")
 KEY = KeyRecord(
     id="0123456789abcdef",
     role=AgreementRole.PROVIDER,
@@ -189,8 +198,8 @@ LOG_RECORDS = (
 RECORDS = (
     *(DOCUMENT, HALF, AGREEMENT, NEGOTIATION, STANDING),
     *(PROVIDER_HALF, PROVIDER_AGREEMENT),
-    *(KNOWN_PEER, ALIAS, PIN, ADDRESS, DID_KEYS, RulingRecord(900.0)),
-    *(SPEND, MODEL_CALL, KEY, REVOCATION, USAGE, CALL),
+    *(KNOWN_PEER, ALIAS, PIN, ADDRESS, DID_KEYS, NAME, RulingRecord(900.0)),
+    *(SPEND, MODEL_CALL, ANSWER, KEY, REVOCATION, USAGE, CALL),
     *LOG_RECORDS,
 )
 

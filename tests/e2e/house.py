@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import string
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from anp.sidecar.calls.caller import CallRequest, CallResult, Mode
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import Home
-from negotiation.need import Need
+from negotiation.need import Capability, Need
 from tests.e2e.raw_peer import raw_peer
 
 __all__ = ["EVIL", "House", "house_in"]
@@ -85,6 +85,10 @@ class House:
         return raw_peer(self.provider.url, self.provider.did)
 
 
+def _nothing(peer: str | None = None) -> list[tuple[Capability, str]]:
+    return []
+
+
 def _daemon(home: Home, folder: Path, settings: dict[str, Any]) -> Daemon:
     # Calls negotiate unless a test says otherwise.
     flags = {"listen.port": 0, "consensus.use": False, **settings}
@@ -98,6 +102,7 @@ async def house_in(
     *,
     talks: bool = False,
     documents: bool = False,
+    more: Mapping[str, str] | None = None,
     seconds: float = 120,
     **flags: Any,
 ) -> AsyncIterator[House]:
@@ -105,17 +110,18 @@ async def house_in(
 
     Args:
         talks: Whether `chat` of the provider is conversational.
+        more: Further functions of the provider: their sources by name.
         documents: Whether the provider publishes the documents of its capabilities.
         seconds: Time for all.
         flags: Settings of both by dotted name, with `__` for a dot.
     """
     settings = {name.replace("__", "."): value for name, value in flags.items()}
     name = "made_" + "".join(random.choices(string.ascii_lowercase, k=8))
-    (folder / f"{name}.py").write_text(SOURCE)
+    (folder / f"{name}.py").write_text("\n\n".join([SOURCE, *(more or {}).values()]))
     homes = Home(folder / "caller"), Home(folder / "provider")
     for home in homes:
         home.create()
-    for function in ("twice", "odd", "huge", "count", "chat"):
+    for function in ("twice", "odd", "huge", "count", "chat", *(more or {})):
         save_attachment(
             homes[1].attachments,
             AttachmentSpec(
@@ -129,6 +135,6 @@ async def house_in(
         )
     caller, provider = (_daemon(home, folder, settings) for home in homes)
     if not documents:
-        provider.consensus.published.all = list  # type: ignore[method-assign]
+        provider.consensus.published.all = _nothing  # type: ignore[method-assign]
     async with asyncio.timeout(seconds), caller.running(), provider.running():
         yield House(caller, provider)

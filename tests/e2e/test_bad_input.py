@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import re
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from websockets.exceptions import ConnectionClosed
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.calls.caller import CallRequest
@@ -100,6 +102,7 @@ async def test_what_is_no_message_is_one_line(
 ) -> None:
     async with house.peer() as peer:
         await peer.say(text)
+        await refused(peer, 403)
         await alive(peer)
         assert len(faults(caplog)) == 1
         await house.others_are_served()
@@ -122,6 +125,9 @@ async def test_many_faults_close_the_link_and_fill_no_log(
 ) -> None:
     async with house.peer() as peer:
         await peer.say(*["no JSON"] * 40)
+        with contextlib.suppress(ConnectionClosed):
+            while True:
+                await refused(peer, 403)
         assert await closed(peer) == 1008
     await house.others_are_served()
     assert len(faults(caplog)) == 8

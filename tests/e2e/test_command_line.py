@@ -39,7 +39,7 @@ def test_another_did_than_the_one_that_answers(daemon: Anpd, tmp_path: Path) -> 
     other.ok("init")
     did = other.ok("identity", "show", "--json").json()["did"]
     with other.up() as caller:
-        check(caller.run("call", f"{daemon.url}#{did}", "x"), 5, "refused")
+        check(caller.run("call", f"{daemon.url}#{did}", "x"), 5, "another agent")
 
 
 def test_a_task_nobody_can_serve(daemon: Anpd, tmp_path: Path) -> None:

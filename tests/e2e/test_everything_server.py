@@ -379,9 +379,9 @@ async def test_everything_by_every_face(
             row = [uri.removeprefix("demo://resource/"), "read"]
             for face in faces:
                 output, _ = await face.call("read_resource", {"uri": uri})
-                shown = output if isinstance(output, dict) else output[0]
-                assert shown["text"] or shown["parts"], (uri, face)
-                many = len(shown["text"])
+                read = output if isinstance(output, dict) else output[0]
+                assert read["text"] or read["parts"], (uri, face)
+                many = len(read["text"])
                 row.append(f"{many} characters" if many else "bytes")
             rows.append(row)
         for name, (arguments, answer, piece) in TASKS.items():

@@ -129,10 +129,12 @@ def frames(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     seen: list[bytes] = []
     send = Channel.send
 
-    async def watched(self: Channel, kind: ProtocolType, data: bytes) -> Any:
+    async def watched(
+        self: Channel, kind: ProtocolType, data: bytes, **more: Any
+    ) -> Any:
         if kind is ProtocolType.APPLICATION:
             seen.append(data)
-        return await send(self, kind, data)
+        return await send(self, kind, data, **more)
 
     monkeypatch.setattr(Channel, "send", watched)
     return seen

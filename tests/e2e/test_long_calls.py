@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pty
 import random
+import signal
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from anp.errors import CallError, ErrorKind
@@ -25,9 +28,12 @@ from anp.sidecar.calls.caller import CallRequest, CallResult, CallSign
 from anp.sidecar.home.home import Home
 from cache.records.peers import PeerState
 from negotiation.need import Need
+from tests.e2e.daemons import Anpd
 from tests.e2e.house import House, house_in
 from tests.e2e.proxy import Proxy
 from tests.waiting import until
+
+pytestmark = pytest.mark.slow
 
 SERVER = Path(__file__).parent / "agents" / "patient_mcp_server.py"
 WORK = float(os.environ.get("ANPD_LONG_CALL", "12"))
@@ -211,3 +217,61 @@ async def test_a_call_without_a_link_ends_when_its_peer_is_blocked(
         await until(lambda: bool(yard.noted("cancelled")))
         task.cancel()
         await asyncio.wait([task])
+
+
+@contextmanager
+def processes(folder: Path) -> Iterator[tuple[Anpd, Anpd, Path]]:
+    """Run two daemons as processes; give the caller, the provider and the notes."""
+    notes = folder / "notes"
+    provider, caller = Anpd(folder / "provider"), Anpd(folder / "caller")
+    server = (sys.executable, str(SERVER), str(notes))
+    words = ("attach", "mcp", "--name", "patient", "--expose", "*", "--", *server)
+    provider.ok(*words)
+    with provider.up(), caller.up():
+        yield caller, provider, notes
+
+
+async def noted(notes: Path, words: str) -> None:
+    """Wait until the tool notes something."""
+    await until(lambda: notes.exists() and words in notes.read_text())
+
+
+async def test_a_person_sees_progress_and_ends_the_tool_with_ctrl_c(
+    tmp_path: Path,
+) -> None:
+    with processes(tmp_path) as (caller, provider, notes):
+        ours, theirs = pty.openpty()
+        command = [sys.executable, "-m", "anp", "--home", str(caller.home), "call"]
+        words = provider.address, "patient.work", "-d", '{"seconds": 50}'
+        call = await asyncio.create_subprocess_exec(
+            *command, *words, stdout=asyncio.subprocess.DEVNULL, stderr=theirs
+        )
+        os.close(theirs)
+        seen = b""
+        async with asyncio.timeout(60):
+            while b"1 of 50: 1 s done" not in seen:
+                seen += await asyncio.to_thread(os.read, ours, 4_096)
+        call.send_signal(signal.SIGINT)
+        at = time.monotonic()
+        await noted(notes, "cancelled")
+        assert time.monotonic() - at < 1
+        assert await call.wait() != 0
+        os.close(ours)
+
+
+async def test_a_closed_connection_to_the_api_ends_the_tool(tmp_path: Path) -> None:
+    with processes(tmp_path) as (caller, provider, notes):
+        transport = httpx.AsyncHTTPTransport(uds=Home(caller.home).read_api().socket)
+        body = {
+            "peer": provider.address,
+            "need": "patient.work",
+            "input": {"seconds": 50},
+        }
+        async with httpx.AsyncClient(transport=transport, timeout=60) as client:
+            asked = asyncio.create_task(client.post("http://anpd/v1/calls", json=body))
+            await noted(notes, "begun")
+            asked.cancel()
+            await asyncio.wait([asked])
+            at = time.monotonic()
+            await noted(notes, "cancelled")
+            assert time.monotonic() - at < 1

@@ -24,11 +24,16 @@ from tests.negotiation.llm.scripted import link, reply_answer
 WRONG = {
     **PROVIDER_ANSWER,
     "result": [
-        link("result:/celsius", of=["kitchen.read_oven:/fahrenheit"]),
+        link(
+            "result:/celsius",
+            "python",
+            "a if a == 392 else (a - 32) / 1.8",
+            of=["kitchen.read_oven:/fahrenheit"],
+        ),
         PROVIDER_ANSWER["result"][1],
     ],
 }
-"A mapping that overlooks the unit; the schemas cannot see it."
+"A mapping that overlooks the unit where no sample of the trial shows it."
 
 SCEPTIC = """
 import json
@@ -235,3 +240,19 @@ async def test_a_repair_without_budget_ends_the_call_as_policy(tmp_path: Path) -
             assert "budget.day_calls = 4" in caught.value.detail
             assert caught.value.may_have_run
         assert len(model.asked) == 2
+
+
+async def test_what_a_model_refused_is_refused_ten_times_for_one_question(
+    tmp_path: Path,
+) -> None:
+    unserved = {**PROVIDER_ANSWER, "serves": False, "missing": "an oven with a scale"}
+    with scripted_model(*[says(unserved)] * 10) as theirs:
+        async with kitchen(tmp_path, caller=None, provider=theirs) as house:
+            for _ in range(10):
+                with pytest.raises(CallError, match="an oven with a scale"):
+                    await house.ask(TASK, {"oven": "left", "minutes": 5})
+            paid = {
+                one.account: one.calls for one in house.provider.store.spends(since="")
+            }
+            assert paid == {"unlisted": 1}
+        assert len(theirs.asked) == 1

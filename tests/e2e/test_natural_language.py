@@ -39,12 +39,15 @@ async def test_a_conversational_capability_gets_the_whole_text(tmp_path: Path) -
 
 async def test_what_cannot_be_served_is_said_in_words(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
-        nothing = await house.result("sing a song", {}, Mode.NATURAL_LANGUAGE)
-        assert "cannot serve" in nothing.output["text"]
-        missing = await house.result("count", {}, Mode.NATURAL_LANGUAGE)
-        assert "needs step" in missing.output["text"]
-        wrong = await house.result("count", {"step": "x"}, Mode.NATURAL_LANGUAGE)
-        assert "failed: 400" in wrong.output["text"]
+        for need, data, words in (
+            ("sing a song", {}, "cannot serve"),
+            ("count", {}, "needs step"),
+            ("count", {"step": "x"}, "failed: 400"),
+        ):
+            with pytest.raises(CallError, match=words) as caught:
+                await house.result(need, data, Mode.NATURAL_LANGUAGE)
+            assert caught.value.kind is ErrorKind.APPLICATION_ERROR
+            assert not caught.value.may_have_run
 
 
 @clause("ANP-74", "ANP-81")

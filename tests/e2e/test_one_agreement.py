@@ -54,6 +54,9 @@ async def test_forty_tools_called_in_every_way_have_forty_agreements(
                     assert one["output"] == {"sum": number + 2}
                     assert one["capability"] == full
                     protocols.setdefault(full, set()).add(one["protocol"])
+        meant = ("--capability", "tool_7", "-d", '{"base": 1}', "--json")
+        worded = caller.ok("call", provider.address, "add numbers", *meant).json()
+        assert {worded["protocol"]} == protocols[worded["capability"]]
         assert {len(found) for found in protocols.values()} == {1}
         listed = caller.ok("protocols", "list", "--json").json()["protocols"]
         assert len(listed) == len({one["hash"] for one in listed}) == TOOLS

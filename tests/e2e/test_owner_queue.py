@@ -237,11 +237,12 @@ def test_an_owner_who_answers_in_time_lets_the_running_negotiation_go_on(
     caller, provider = pair
     configure(provider, approve="side-effects")
     start(pair, tmp_path)
+    needs = {"accept": "place_order", "reject": "shop.place_order"}
     for said, code in (("accept", 0), ("reject", 6)):
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "anp", "--home", str(caller.home)),
-                *("call", provider.address, f"place_order, {said}"),
+                *("call", provider.address, needs[said]),
                 *("-d", '{"amount": 2, "label": "x"}'),
             ],
             stdout=subprocess.PIPE,

@@ -51,7 +51,7 @@ async def test_data_in_other_words_is_negotiated(tmp_path: Path) -> None:
         with pytest.raises(CallError, match="number") as caught:
             await house.result("twice", {"zahl": 4})
         # Rules have no words for it; the model of a side that has one would.
-        assert caught.value.kind is ErrorKind.NEGOTIATION_REJECTED
+        assert caught.value.kind is ErrorKind.USAGE
         assert len(house.caller.store.negotiations()) == 1
 
 

@@ -175,6 +175,8 @@ async def remove(scene: Scene) -> None:
     await scene.running()
     remove_attachment(scene.house.provider.home.attachments, "w")
     await scene.house.provider.reload()
+    # The call under way has its time.
+    (scene.folder / "go").touch()
 
 
 async def reload(scene: Scene) -> None:
@@ -206,6 +208,11 @@ async def cancel(scene: Scene) -> None:
 async def hide(scene: Scene) -> None:
     scene.spec = replace(scene.spec, expose=())
     await scene.attach()
+
+
+async def hide_it(scene: Scene) -> None:
+    await scene.running()
+    await hide(scene)
 
 
 async def give_no_time(scene: Scene) -> None:
@@ -244,7 +251,8 @@ TABLE: dict[str, Row] = {
         "wait", True, during=kill_workers, ways=("agreement",)
     ),
     "it is attached anew": Row("wait", None, during=attach_again),
-    "its attachment is removed": Row("wait", True, during=remove),
+    "its attachment is removed": Row("wait", None, during=remove),
+    "its owner hides it": Row("wait", True, during=hide_it),
     "its daemon reloads": Row("wait", None, during=reload),
     "its daemon stops": Row("wait", True, during=stop),
     "the connection is cut": Row("wait", True, during=cut),

@@ -199,15 +199,19 @@ def test_the_table_of_messages_and_round_trips(tmp_path: Path, proxy: Proxy) -> 
         assert rows[-1].types == CALL
     finally:
         pair.end()
-    (tmp_path / "uri").mkdir()
-    pair = Pair(tmp_path / "uri", proxy, consensus__use="true")
+    (tmp_path / "name").mkdir()
+    pair = Pair(tmp_path / "name", proxy, consensus__use="true")
     pair.start()
     try:
         rows.append(pair.call("first call: capability by name", source="published"))
         assert rows[-1].types == sorted(HANDSHAKE + CALL)
         assert pair.call("second call", source="agreement").types == CALL
-        pair.provider.stop()
-        pair.provider.start(port=pair.ports[0])
+    finally:
+        pair.end()
+    (tmp_path / "envelope").mkdir()
+    pair = Pair(tmp_path / "envelope", proxy, consensus__use="true")
+    pair.start()
+    try:
         envelope = "--protocol", ENVELOPE_URI
         row = pair.call("first call: message envelope", *envelope, source="consensus")
         assert row.types == sorted(HANDSHAKE + CALL)

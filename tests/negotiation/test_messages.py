@@ -15,6 +15,7 @@ from negotiation.messages import (
     MAX_CANDIDATE_SIZE,
     MAX_MESSAGE_SIZE,
     MAX_TEXT_SIZE,
+    CallSignal,
     ChannelClose,
     CodeGeneration,
     CodeStatus,
@@ -23,6 +24,7 @@ from negotiation.messages import (
     NaturalLanguageNegotiation,
     NaturalLanguageType,
     ProtocolNegotiation,
+    SignalKind,
     Status,
     candidate_problem,
     cut_text,
@@ -55,6 +57,12 @@ NATURAL: dict[str, Any] = {
     "type": "REQUEST",
     "messageId": "abcdefgh12345678",
     "message": "please speak slowly",
+}
+SIGNAL: dict[str, Any] = {
+    "action": "callSignal",
+    "messageId": "7f",
+    "kind": "deadline",
+    "data": {"milliseconds": 90_000},
 }
 CLOSE: dict[str, Any] = {"action": "channelClose", "code": 4004, "reason": "expired"}
 
@@ -114,6 +122,18 @@ def fault(data: bytes) -> MessageFault:
             ),
         ),
         (CLOSE, ChannelClose(code=4004, reason="expired")),
+        (
+            SIGNAL,
+            CallSignal(
+                message_id="7f",
+                kind=SignalKind.DEADLINE,
+                data={"milliseconds": 90_000},
+            ),
+        ),
+        (
+            {"action": "callSignal", "messageId": "7f", "kind": "cancel"},
+            CallSignal(message_id="7f", kind=SignalKind.CANCEL),
+        ),
     ],
 )
 def test_each_action_has_the_fields_of_the_seed(

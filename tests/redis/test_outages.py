@@ -147,7 +147,7 @@ class Fleet:
     async def hang_up(self, daemon: Daemon) -> None:
         """End every connection of a daemon; its agreements stay."""
         for link in [*daemon.links._links]:
-            await link._connection.close()
+            await link._pipe.connection.close()
 
     async def new_peer(self) -> None:
         """Let a peer that was never here begin to open a channel."""

@@ -10,4 +10,5 @@
 * `shares`: Fair shares of one resource: a number of places, and those who hold them.
   Pure.
 * `turns`: The order and the pace of what strangers give us to do. Pure.
+* `memory`: Amounts by key that are forgotten in the course of time. Pure.
 """

@@ -338,6 +338,11 @@ class LinkOutput:
         if self._faults == self._max_faults:
             self.tell(CloseLink(1008, "too many faults"))
 
+    @property
+    def closing(self) -> bool:
+        """True after so many faults of the peer that the link is being closed."""
+        return self._faults >= self._max_faults
+
     def respond(
         self,
         code: ErrorCode,

@@ -33,11 +33,15 @@ from anp.wire.messages import (
     MetaProtocol,
     Response,
     SourceHello,
+    UnreadableMessage,
 )
 from anp.wire.moment import Moment
 from anp.wire.replay import HelloMemory
 
-__all__ = ["TOO_MANY_CHANNELS", "Handshakes"]
+__all__ = ["NOT_HERE", "TOO_MANY_CHANNELS", "Handshakes"]
+
+NOT_HERE = "does not live at this address"
+"End of our words to a peer that wants an agent with another DID."
 
 TOO_MANY_CHANNELS = "too many channels on this link"
 "Our words to a peer that opens one more channel than we allow."
@@ -188,7 +192,7 @@ class Handshakes:
         if identity is None:
             refusal = PeerError(
                 ErrorCode.NOT_ALLOWED,
-                f"{hello.destination_did[:200]!r} does not live at this address",
+                f"{hello.destination_did[:200]!r} {NOT_HERE}",
             )
         elif hello.session_id in self._dialing or hello.session_id in self._accepting:
             refusal = PeerError(ErrorCode.NOT_ALLOWED, "session id is in use")
@@ -241,6 +245,28 @@ class Handshakes:
             raise PeerError(ErrorCode.NOT_ALLOWED, "message of an unknown session")
         handshake.receive(message, now=now)
         self._pump(message.session_id, now=now)
+
+    def answer_unreadable(self, error: UnreadableMessage, *, now: Moment) -> None:
+        """Tell the sender of a text that is no message, so that it need not wait.
+
+        A response is never answered, or two sides could go on for ever.
+        """
+        kind, session_id = error.text("type"), error.text("sessionId")
+        if kind == "response" or self._output.closing:
+            return
+        handshake = self._handshake(session_id)
+        if kind in {"destinationHello", "finished"} and handshake is not None:
+            handshake.end(error, now=now)
+            self._pump(session_id, now=now)
+        self._output.respond(
+            error.code,
+            error.detail,
+            source_did=error.text("destinationDid"),
+            destination_did=error.text("sourceDid"),
+            original_type=kind,
+            original_id=error.text("messageId"),
+            now=now,
+        )
 
     def hold(self, envelope: Envelope, size: int) -> bool:
         """Keep an envelope that overtook the requester's `finished`; False if not."""

@@ -1,4 +1,4 @@
-"""Limits of one link, of the life of its keys, and the waits between tries. Pure."""
+"""Limits of links, of the life of their keys, and the waits between tries. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from anp.errors import ConfigError
 from anp.wire.handshake import HandshakeConfig
 from anp.wire.meta_protocol import MAX_PAYLOAD, OTHERS_MAX_TEXT
 
-__all__ = ["KEY_EXPIRED", "LinkConfig", "RenewalLimits", "next_wait"]
+__all__ = ["KEY_EXPIRED", "LinkConfig", "LinksConfig", "RenewalLimits", "next_wait"]
 
 
 KEY_EXPIRED = "the key expired"
@@ -110,3 +110,32 @@ class LinkConfig:
 
     max_faults: int = 32
     "Faults of the peer after which the link is closed."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinksConfig:
+    """Limits of all links together."""
+
+    link: LinkConfig = field(default_factory=LinkConfig)
+    "Limits of each link."
+
+    connect_timeout: float = 5.0
+    "Seconds to connect to a peer."
+
+    handshake_timeout: float = 12.0
+    "Seconds for a whole handshake as seen by a caller."
+
+    ping_interval: float = 20.0
+    "Seconds between WebSocket pings; a peer silent for as long again is lost."
+
+    max_links: int = 256
+    "Connections that peers may have open; see `Admission` for their shares."
+
+    idle_timeout: float = 600.0
+    "Seconds without a call after which a channel of ours is closed."
+
+    min_backoff: float = 1.0
+    "Seconds before a kept link is dialled again for the first time."
+
+    max_backoff: float = 60.0
+    "Longest wait between two such tries, in seconds."

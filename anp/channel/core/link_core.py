@@ -46,6 +46,7 @@ from anp.wire.messages import (
     Register,
     Response,
     SourceHello,
+    UnreadableMessage,
     make_pong,
     parse_message,
 )
@@ -159,6 +160,9 @@ class LinkCore:
         try:
             message = parse_message(text, max_size=limit)
             self._route(message, size, now=now)
+        except UnreadableMessage as exc:
+            self._handshakes.answer_unreadable(exc, now=now)
+            self._output.fault(exc.code, exc.detail)
         except PeerError as exc:
             self._output.fault(exc.code, exc.detail)
 

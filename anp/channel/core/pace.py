@@ -28,18 +28,25 @@ class Pace:
 
     def take(self, key: str, *, now: float) -> bool:
         """Count one time, if it may be now; say if it may."""
-        spent = self._spent_by(key, now)
-        if spent + 1 > self._burst:
-            return False
-        self._keep(key, spent + 1, now)
-        return True
+        return self.turn(key, now=now, longest=0.0) is not None
 
-    def reserve(self, key: str, *, now: float, count: int = 1) -> float:
-        """Count one time or more, and return the seconds until that may be."""
-        most = self._burst + MAX_WAIT * self._rate
-        spent = min(most, self._spent_by(key, now) + count)
+    def turn(self, key: str, *, now: float, longest: float) -> float | None:
+        """Count one time, if it may be soon; return the seconds until then.
+
+        Args:
+            longest: Seconds that it may have to wait; None is returned for more.
+        """
+        spent = self._spent_by(key, now) + 1
+        wait = max(0.0, (spent - self._burst) / self._rate)
+        if wait > longest:
+            return None
         self._keep(key, spent, now)
-        return max(0.0, (spent - self._burst) / self._rate)
+        return wait
+
+    def reserve(self, key: str, *, now: float) -> float:
+        """Count one time, and return the seconds until that may be."""
+        wait = self.turn(key, now=now, longest=MAX_WAIT)
+        return MAX_WAIT if wait is None else wait
 
     def _spent_by(self, key: str, now: float) -> float:
         spent, at = self._spent.get(key, (0.0, now))

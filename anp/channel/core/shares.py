@@ -39,7 +39,8 @@ class ShareLimits:
     "Places that one key may hold."
 
     patience: float
-    "Seconds of doing nothing after which a place may be given to somebody else."
+    """Seconds of doing nothing after which a place may be given to somebody else: so
+    much more than the newcomer's, where the past counts."""
 
     def __post_init__(self) -> None:
         """Refuse limits by which somebody could never have a place."""
@@ -66,11 +67,20 @@ class Shares(Generic[T]):
 
     Args:
         silence: Returns the seconds for which a user did nothing; 0 while it works.
+        debt: Returns the seconds that users of a key had places for nothing of late;
+            a newcomer gets the place of one that did nothing for so much longer.
     """
 
-    def __init__(self, limits: ShareLimits, *, silence: Callable[[T], float]) -> None:
+    def __init__(
+        self,
+        limits: ShareLimits,
+        *,
+        silence: Callable[[T], float],
+        debt: Callable[[str], float] = lambda _: 0.0,
+    ) -> None:
         self.limits = limits
         self._silence = silence
+        self._debt = debt
         self._places: dict[Place[T], None] = {}
         self._held: Counter[tuple[bool, str]] = Counter()
         self.unlisted = 0
@@ -135,6 +145,7 @@ class Shares(Generic[T]):
         if self._held[listed, key] >= limits.each:
             return self._idlest(
                 [p for p in self._places if (p.listed, p.key) == (listed, key)],
+                key,
                 f"{limits.each} of one peer or address",
             )
         if not listed and self.unlisted >= limits.unlisted:
@@ -159,20 +170,24 @@ class Shares(Generic[T]):
             # One less than now is still as many as the newcomer has then.
             if self._held[group] >= self._held[chosen.listed, key] + 2:
                 return chosen
-        return self._idlest(places, what)
+        return self._idlest(places, key, what)
 
     def _choose(self, places: list[Place[T]]) -> Place[T]:
         """Return the idlest place of the key that holds most; the oldest of equals."""
         return max(
             places,
-            key=lambda p: (self._held[p.listed, p.key], self._silence(p.user)),
+            key=lambda p: (self._held[p.listed, p.key], self._idle(p)),
         )
 
-    def _idlest(self, places: list[Place[T]], what: str) -> Place[T]:
-        idle = [p for p in places if self._silence(p.user) >= self.limits.patience]
+    def _idlest(self, places: list[Place[T]], key: str, what: str) -> Place[T]:
+        least = self._debt(key) + self.limits.patience
+        idle = [p for p in places if self._idle(p) >= least]
         if not idle:
             raise NoPlace(f"all places are taken: {what}")
         return self._choose(idle)
+
+    def _idle(self, place: Place[T]) -> float:
+        return self._debt(place.key) + self._silence(place.user)
 
 
 def address_key(host: str) -> str:

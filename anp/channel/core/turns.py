@@ -7,8 +7,10 @@ that had least of late has the next turn (DESIGN.md, Trust).
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from typing import Generic, TypeVar
+
+from anp.channel.core.memory import Memory
 
 __all__ = ["SHARE", "Turns"]
 
@@ -26,9 +28,6 @@ HALF_LIFE = 2.0
 MOST_WAIT = 0.5
 "Seconds that a turn waits at most, also after much work at once."
 
-MAX_KEYS = 4096
-"Addresses that are remembered; the others had little of late."
-
 
 class Turns(Generic[T]):
     """Keeps what waits, by address, and says what is next and when.
@@ -39,7 +38,7 @@ class Turns(Generic[T]):
 
     def __init__(self) -> None:
         self._waiting: dict[str, deque[T]] = {}
-        self._had: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._had = Memory(HALF_LIFE)
         self._free_at = float("-inf")
 
     def add(self, key: str, work: T) -> None:
@@ -56,7 +55,7 @@ class Turns(Generic[T]):
 
     def take(self, *, now: float) -> tuple[str, T]:
         """Return what is next, and the address; look at `wait` before."""
-        key = min(self._waiting, key=lambda one: self._had_by(one, now))
+        key = min(self._waiting, key=lambda one: self._had.of(one, now=now))
         queue = self._waiting[key]
         work = queue.popleft()
         if not queue:
@@ -71,11 +70,4 @@ class Turns(Generic[T]):
 
     def had(self, key: str, seconds: float, *, now: float) -> None:
         """Count time for the order alone; nobody waits for it."""
-        self._had[key] = self._had_by(key, now) + seconds, now
-        self._had.move_to_end(key)
-        while len(self._had) > MAX_KEYS:
-            self._had.popitem(last=False)
-
-    def _had_by(self, key: str, now: float) -> float:
-        had, at = self._had.get(key, (0.0, now))
-        return float(had * 0.5 ** ((now - at) / HALF_LIFE))
+        self._had.add(key, seconds, now=now)

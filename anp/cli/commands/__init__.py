@@ -2,16 +2,17 @@
 
 * `daemon`: `init`, `up`, `call`, `demo`.
 * `attachments`: `attach`, `attachments` and `capabilities`: the agent's abilities.
+* `exposure`: `expose` and `hide`: the capabilities that peers may call.
 * `configuration`: `config`: settings, shown and checked.
 * `identity`: `identity`: our DID and its document.
 * `peers`: `peers`: known, allowed, blocked.
 * `negotiations`: `negotiations` and `approvals`: the way to protocols.
 * `protocols`: `protocols list`, `show`, `usage` and `published`.
 * `protocol_actions`: `protocols revoke`, `test`, `export`, `publish` and the like.
-* `live`: `tap`, `negotiations watch`: live events as lines.
+* `calls`: `calls list` and `tap`: the calls made and served, past and live.
+* `live`: `negotiations watch` and the progress of a call: live events as lines.
 * `servers`: `mcp` and `run`: the daemon for MCP clients and beside a command.
 * `spend`: `spend`: the cost of models.
 * `operation`: `reload`, `health`, `doctor` and `dashboard`.
-* `sessions`: sessions: the conversations that tasks belong to.
-* `tasks`: tasks: work of peers that lasts: started, watched, answered, cancelled.
+* `tasks`: `tasks` and `sessions`: work of peers that lasts.
 """

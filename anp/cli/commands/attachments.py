@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
+import logging
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -378,7 +380,8 @@ def _attach(
     spec = AttachmentSpec(**{**fields, "name": name, "cwd": cwd})
     home, _ = home_of(settings)
     home.create()
-    spec, listing, problem = asyncio.run(_try(spec, named=bool(fields["name"])))
+    with _quiet(unless=settings.debug):
+        spec, listing, problem = asyncio.run(_try(spec, named=bool(fields["name"])))
     if not named:
         _check_free(home, spec)
     wrong = [] if problem else check_names(spec, listing)
@@ -422,6 +425,19 @@ def _attach(
     print_one(answer, told, as_json=as_json)
 
 
+@contextlib.contextmanager
+def _quiet(*, unless: bool) -> Iterator[None]:
+    """Log no warnings meanwhile; the command says the same in one line."""
+    logger = logging.getLogger("anp")
+    before = logger.level
+    if not unless:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
 async def _try(
     spec: AttachmentSpec, *, named: bool
 ) -> tuple[AttachmentSpec, ToolListing, str | None]:
@@ -440,8 +456,14 @@ async def _try(
     except AttachmentError as exc:
         reason = str(exc)
         if not named:
-            title = _name_of_host(spec.url)
             reason = reason.replace(f"attachment {spec.name}: ", "")
+            try:
+                title = _name_of_host(spec.url)
+            except CallError as unnamed:
+                raise CallError(
+                    ErrorKind.CONFIGURATION,
+                    f"it does not start, so it was not saved: {reason}",
+                ) from unnamed
             spec = replace(spec, name=title)
         return spec, ToolListing(), reason
     finally:

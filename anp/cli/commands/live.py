@@ -1,8 +1,10 @@
-"""tap, negotiations watch, and the progress of a call: live events as lines."""
+"""negotiations watch, and the progress of a call: live events as lines."""
 
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
@@ -10,25 +12,22 @@ import typer
 
 from anp.cli.client import Client, client_of, problem_error, segment
 from anp.cli.commands.negotiations import negotiations_app
-from anp.cli.output import progress, visible, when
+from anp.cli.output import event_line, progress, transient
+from anp.errors import CallError, ErrorKind
 
 __all__ = ["follow_call", "line_of", "register"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
 
+QUIET = 1.0
+"Seconds of a call before the terminal says what it waits for."
+
 
 def register(app: typer.Typer) -> None:
-    """Add the commands of this file; `negotiations watch` is there on import."""
-    app.command("tap")(tap)
+    """Add the command of this file to its group, which `app` has already."""
+    negotiations_app.command("watch")(watch_negotiations)
 
 
-def tap(context: typer.Context, as_json: Json = False) -> None:
-    """Print the events of the daemon as they happen, until Ctrl-C."""
-    client = client_of(context)
-    _print(client.events("/v1/events"), as_json=as_json)
-
-
-@negotiations_app.command("watch")
 def watch_negotiations(
     context: typer.Context,
     negotiation: Annotated[
@@ -56,38 +55,87 @@ def watch_negotiations(
 
 
 def follow_call(client: Client, body: dict[str, Any]) -> Any:
-    """Call a peer and show a line on stderr for each step; Ctrl-C cancels it.
+    """Call a peer and show in the terminal what it waits for; Ctrl-C cancels the call.
 
     Raises:
         CallError: There is no result.
     """
-    call = client.post("/v1/calls", body, Prefer="respond-async")
-    path = f"/v1/calls/{call['id']}"
+    call_id = ""
+    # The daemon cancels the call when this stream ends before it, whatever ended it.
+    events = client.events("/v1/calls/follow", body)
     try:
-        for event in client.events(f"{path}/events"):
-            line = line_of(event) if event else None
-            if line is not None:
-                progress(f"  {line}")
-            if event.get("type") == "call.waiting":
-                break
-        call = client.get(path)
-        if call["state"] == "waiting":
-            # The word of the owner is kept; the same command asks again.
-            return client.take_back(call)
+        with _Waiting() as waiting:
+            for event in events:
+                call_id = event["data"]["call"] if event else call_id
+                if event and not waiting.take(event):
+                    # The word of the owner is kept; the same command asks again.
+                    return client.take_back(client.get(f"/v1/calls/{call_id}"))
+        call = client.get(f"/v1/calls/{call_id}")
     except KeyboardInterrupt:
+        events.close()
+        if not call_id:
+            raise CallError(
+                ErrorKind.INTERRUPTED, "interrupted", may_have_run=True
+            ) from None
         # Its end says if the peer may have begun with it.
-        call = client.post(f"{path}/cancel")
+        call = client.post(f"/v1/calls/{call_id}/cancel")
     if call["result"] is not None:
         return call["result"]
     raise problem_error(call["problem"])
+
+
+class _Waiting:
+    """The line of a terminal that says what a call waits for."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._what = ""
+        self._shown = False
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self._clock = threading.Thread(target=self._tick, daemon=True)
+
+    def __enter__(self) -> _Waiting:
+        self._clock.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        with self._lock:
+            self._clear()
+
+    def take(self, event: dict[str, Any]) -> bool:
+        """Show an event of the call; return False when nothing more is waited for."""
+        if event["type"] == "call.phase":
+            self._what = event["data"]["what"]
+        line = line_of(event)
+        if line is not None:
+            with self._lock:
+                self._clear()
+                progress(f"  {line}")
+        return bool(event["type"] != "call.waiting")
+
+    def _tick(self) -> None:
+        """Show the line anew until it is over, beginning after a second."""
+        pause = QUIET
+        while not self._over.wait(pause):
+            pause = 0.1
+            with self._lock:
+                if self._what and not self._over.is_set():
+                    seconds = time.monotonic() - self._began
+                    transient(f"  {seconds:5.1f} s  {self._what}")
+                    self._shown = True
+
+    def _clear(self) -> None:
+        if self._shown:
+            transient("")
+            self._shown = False
 
 
 def line_of(event: dict[str, Any]) -> str | None:
     """Return an event of a call as a line for people, or None for those left out."""
     data = event["data"]
     match event["type"]:
-        case "call.progress":
-            return f"{data['ms'] / 1000:6.2f} s  {data['what']}"
         case "negotiation.turn":
             who = "we" if data["direction"] == "sent" else "the peer"
             words = [f"proposal {data['proposal']}", who, data["status"]]
@@ -120,16 +168,5 @@ def _negotiations(
 
 def _print(events: Iterable[dict[str, Any]], *, as_json: bool) -> None:
     for event in events:
-        if not event:
-            continue
-        if as_json:
-            print(json.dumps(event), flush=True)
-            continue
-        data = {name: value for name, value in event["data"].items() if value != ""}
-        about = " ".join(f"{name}={_short(value)}" for name, value in data.items())
-        print(f"{when(event['at'])}  {event['type']:<20} {about}", flush=True)
-
-
-def _short(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return visible(text if len(text) <= 80 else f"{text[:77]}...")
+        if event:
+            print(json.dumps(event) if as_json else event_line(event), flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ import typer
 
 from anp.cli.client import client_of
 from anp.cli.options import Json
-from anp.cli.output import Column, Line, print_list, print_one, when
+from anp.cli.output import Column, Line, Settings, print_list, print_one, when
 from anp.errors import CallError
 
 __all__ = ["register"]
@@ -25,26 +26,67 @@ def register(app: typer.Typer) -> None:
 
 @peers_app.command("list")
 def list_peers(context: typer.Context, as_json: Json = False) -> None:
-    """List every peer that proved its DID."""
+    """List every known peer: its names, the last contact, and where it is."""
     found = client_of(context).get("/v1/peers")
     columns: dict[str, Column] = {
+        "NAME": lambda one: one["names"],
         "STATE": lambda one: "KEY CHANGED" if one["changed_keys"] else one["state"],
-        "LAST SEEN": lambda one: when(one["last_seen"]),
+        "LAST CONTACT": lambda one: (
+            "connected" if one["connected"] else when(one["last_seen"])
+        ),
+        "ADDRESS": lambda one: one["urls"][0] if one["urls"] else None,
         "DID": "did",
     }
-    notes = [
-        line
-        for peer in found["peers"]
-        for key in peer["changed_keys"]
-        for line in (
-            "",
-            f"WARNING: {peer['did']} used another key than before and was refused:",
-            f"  {key}",
-            "  if its owner confirms the new key in another way, run",
-            f"  anpd peers trust {peer['did']}",
-        )
+    unmet = [
+        {
+            **one,
+            "names": [one["name"]],
+            "urls": [one["url"]],
+            "did": None,
+            "state": "never met",
+            "last_seen": None,
+            "connected": False,
+            "changed_keys": [],
+        }
+        for one in found["unmet"]
     ]
-    print_list(found, found["peers"], columns, as_json=as_json, notes=notes)
+    rows = [*found["peers"], *unmet]
+    notes = [line for peer in rows for line in _warnings(peer)]
+    print_list(found, rows, columns, as_json=as_json, notes=notes)
+
+
+@peers_app.command("add")
+def add_peer(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Name for it, as in `anpd call NAME`.")],
+    peer: Annotated[
+        str, typer.Argument(help="DID, URL, or URL#DID as its `anpd up` prints it.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Give a peer a name; it gets no rights by that."""
+    found = client_of(context).post("/v1/peers/add", {"name": name, "peer": peer})
+    told: list[Line] = [
+        *((key, found[key]) for key in ("name", "did", "url")),
+        "",
+        f"its capabilities: {shlex.join([*_anpd(context), 'peers', 'describe', name])}",
+    ]
+    print_one(found, told, as_json=as_json)
+
+
+@peers_app.command("remove")
+def remove_peer(context: typer.Context, name: str, as_json: Json = False) -> None:
+    """Remove a name from the address book; the peer and its rights stay."""
+    found = client_of(context).post("/v1/peers/remove", {"name": name})
+    print_one(found, [f"removed the name {name}"], as_json=as_json)
+
+
+@peers_app.command("describe")
+def describe_peer(context: typer.Context, peer: str, as_json: Json = False) -> None:
+    """Ask a peer for its capabilities, and show a command that calls each."""
+    found = client_of(context).get("/v1/peers/describe", peer=peer)
+    command = [*_anpd(context), "call", peer]
+    print_one(found, _described(found, command), as_json=as_json)
 
 
 @peers_app.command("show")
@@ -115,6 +157,56 @@ def ask_peer(
     print_one(found, [found["answer"]], as_json=as_json)
 
 
+def _anpd(context: typer.Context) -> list[str]:
+    """Return the first words of a command that asks this daemon."""
+    settings: Settings = context.obj
+    return ["anpd", *(["--home", settings.home] if settings.home else [])]
+
+
+def _warnings(peer: dict[str, Any]) -> Iterator[str]:
+    """Say what is wrong with a peer, below the list."""
+    for key in peer["changed_keys"]:
+        yield ""
+        yield f"WARNING: {peer['did']} used another key than before and was refused:"
+        yield f"  {key}"
+        yield "  if its owner confirms the new key in another way, run"
+        yield f"  anpd peers trust {peer['did']}"
+    if peer["problem"] is not None:
+        name = (*peer["names"], *peer["urls"], peer["did"])[0]
+        yield ""
+        yield f"{name} was not reached at {when(peer['problem_at'])}:"
+        yield f"  {peer['problem']}"
+
+
+def _described(found: dict[str, Any], command: list[str]) -> Iterator[Line]:
+    """Give each capability with its schemas and the command that calls it.
+
+    Args:
+        command: Words of the command up to the peer.
+    """
+    yield "did", found["peer_did"]
+    yield "address", found["url"]
+    if not found["publishes"]:
+        yield ""
+        yield "it does not tell us its capabilities; call it with a need in words"
+    elif not found["capabilities"]:
+        yield ""
+        yield "it offers us nothing"
+    for one in found["capabilities"]:
+        marks = [name for name in ("read_only", "idempotent") if one[name]]
+        words = [f"({mark.replace('_', '-')})" for mark in marks]
+        yield ""
+        yield " ".join([one["name"], *words])
+        for line in one["description"].splitlines():
+            yield f"  {line}"
+        for side in ("input", "output"):
+            schema = json.dumps(one[f"{side}_schema"], ensure_ascii=False)
+            yield f"  {side:<6}  {schema}"
+        data = json.dumps(one["example"], ensure_ascii=False)
+        needs = [one["name"], *(["-d", data] if one["example"] else [])]
+        yield f"  {shlex.join([*command, *needs])}"
+
+
 def _tell(context: typer.Context, verb: str, peer: str, as_json: bool) -> None:
     found = client_of(context).post(f"/v1/peers/{verb}", {"peer": peer})
     print_one(found, _known(found), as_json=as_json)
@@ -122,8 +214,9 @@ def _tell(context: typer.Context, verb: str, peer: str, as_json: bool) -> None:
 
 def _known(found: dict[str, Any]) -> list[Line]:
     """Give the facts about a peer."""
+    times = ("_seen", "_at")
     return [
-        (name, when(value) if name.endswith("_seen") else value)
+        (name, when(value) if name.endswith(times) else value)
         for name, value in found.items()
     ]
 

@@ -9,7 +9,15 @@ import typer
 
 from anp.cli.client import client_of, segment
 from anp.cli.options import Hash, Json
-from anp.cli.output import Column, Line, print_bytes, print_list, print_one, when
+from anp.cli.output import (
+    Column,
+    Line,
+    call_line,
+    print_bytes,
+    print_list,
+    print_one,
+    when,
+)
 
 __all__ = ["WHY_UNUSED", "protocols_app"]
 
@@ -61,6 +69,7 @@ def list_protocols(
         "HASH": lambda one: one["hash"][:12],
         "ROLE": "role",
         "STATE": "state",
+        "CAPABILITY": lambda one: one["capability"] or (one["uris"] or ["-"])[0],
         "ORIGIN": "origin",
         "USES": "uses",
         "LAST USED": lambda one: when(one["last_used"]),
@@ -107,7 +116,8 @@ def usage(context: typer.Context, as_json: Json = False) -> None:
     told = [
         usage_line(found),
         f"through agreements {found['agreement']}, by URI {found['consensus']}, "
-        f"negotiated {found['negotiated']}, without negotiation {share(found)}",
+        f"published {found['published']}, negotiated {found['negotiated']}, "
+        f"without negotiation {share(found)}",
     ]
     print_one(found, told, as_json=as_json)
 
@@ -151,7 +161,11 @@ def show_protocol(
         print_bytes(client.get_bytes(f"{path}/text"))
         return
     found = client.get(path)
-    print_one(found, _source(found) if code else _told(found), as_json=as_json)
+    if code or as_json:
+        print_one(found, _source(found), as_json=as_json)
+        return
+    calls = client.get("/v1/calls", protocol=found["hash"], limit="10")["calls"]
+    print_one(found, [*_told(found), *_calls(calls)], as_json=False)
 
 
 def _source(found: dict[str, Any]) -> Iterator[str]:
@@ -190,9 +204,18 @@ def _told(found: dict[str, Any]) -> Iterator[Line]:
     yield f"more: anpd protocols show {short} --text | --code"
 
 
+def _calls(calls: list[dict[str, Any]]) -> Iterator[Line]:
+    """Give the latest calls through the protocol, made and served."""
+    if calls:
+        yield ""
+        yield "latest calls:"
+    for one in calls:
+        yield f"  {call_line(one)}"
+
+
 def _agreement(agreement: dict[str, Any]) -> Iterator[Line]:
     """Give the facts of one agreement."""
-    for name in ("role", "peer", "need", "state", "samples", "uses"):
+    for name in ("role", "peer", "capability", "need", "state", "samples", "uses"):
         yield name, agreement[name]
     yield "created", when(agreement["created"])
     yield "last used", when(agreement["last_used"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,6 +10,7 @@ from typing import Any
 
 from anp.protocols.timestamps import Timestamp, read_timestamp, write_timestamp
 from negotiation.errors import JsonError
+from negotiation.exact_numbers import write_json
 from negotiation.strict_json import Json, parse_json
 
 __all__ = [
@@ -265,7 +265,7 @@ def build_message(envelope: EnvelopeMessage, *, max_size: int) -> bytes:
     if metadata:
         value["metadata"] = metadata
     try:
-        text = json.dumps(
+        text = write_json(
             value, ensure_ascii=False, allow_nan=False, separators=(",", ":")
         )
         data = text.encode("utf-8")

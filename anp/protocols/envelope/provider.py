@@ -23,6 +23,7 @@ from anp.protocols.envelope.side import MAX_SHOWN, Side, SideSetting
 from negotiation.consensus.written import (
     Ask,
     CallCapability,
+    Declined,
     Deliver,
     PeerAnnouncement,
     PeerWithdrawal,
@@ -197,6 +198,8 @@ class EnvelopeProvider(Side):
             self._memory.answered(message.message_id, b"", last=True)
             self._note("a request to all named no capability of ours")
             return
+        reason = "no capability of that name is offered to this peer"
+        self._events.append(Declined(action, reason))
         known, length = [], 0
         for name in sorted(self._offered):
             length += len(name)

@@ -62,6 +62,10 @@ class GbzProvider(GbzSide):
         """Calls go from requester to provider only."""
         raise MisuseError("a provider calls nobody on this channel")
 
+    def reference(self, call_id: str) -> str | None:
+        """See `WrittenProtocol`; nothing is asked on this side."""
+        return None
+
     def abandon(self, call_id: str) -> None:
         """Calls go from requester to provider only."""
         raise MisuseError("a provider calls nobody on this channel")

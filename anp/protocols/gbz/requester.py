@@ -111,6 +111,10 @@ class GbzRequester(GbzSide):
         )
         self._do(talk, talk.conversation.create(task, wall_now=wall_now), now)
 
+    def reference(self, call_id: str) -> str | None:
+        """See `WrittenProtocol`; nobody keeps an answer of several frames."""
+        return None
+
     def abandon(self, call_id: str) -> None:
         """See `WrittenProtocol`; the peer is told by the next command for the task."""
         for name, one in self._calls.items():

@@ -235,7 +235,11 @@ class Agreer:
             watch=case.exchanged,
         )
         mind = RefusingMind(
-            GuidedMind(thinking.mind, case), record, self._store, note=case.note
+            GuidedMind(thinking.mind, case),
+            record,
+            self._store,
+            note=case.note,
+            validate=self._workshop.validator.validate,
         )
 
         async def prepare(text: str) -> HalfSource:
@@ -277,7 +281,7 @@ class Agreer:
                 # The owner's own limit, not the peer and not the document.
                 error = CallError(ErrorKind.POLICY, thinking.exhausted())
             if mind.refused is not None:
-                # Our own mind ended it, before it proposed anything.
+                # Our own mind ended it: its proposal, or the call's data, was refused.
                 error = mind.refused.error(now=time.time())
             if exc is failure:
                 raise error from exc
@@ -427,7 +431,7 @@ def _kind_of(exc: BaseException) -> str:
 def _given_up(exc: BaseException) -> str:
     if isinstance(exc, asyncio.CancelledError):
         return "the call was given up, its time was over, or the daemon stopped"
-    return f"unexpected {type(exc).__name__}; see the log"
+    return "unexpected error; see the log"
 
 
 def _why(exc: NegotiationEnded) -> str:

@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from anp.errors import CallError, ErrorKind
+from anp.phases import waits_for
 from anp.sidecar.agreement.rulings import (
     EDIT_SUMMARY,
     LIFETIME,
@@ -31,6 +32,7 @@ from cache.errors import StoreUnavailable
 from cache.records.negotiations import NegotiationRecord, StandingRecord
 from cache.records.records import AgreementRole, AgreementState
 from cache.store import Store
+from negotiation.messages import Status
 from negotiation.mind import (
     Accept,
     Counter,
@@ -157,7 +159,16 @@ class Case:
         self.record = replace(
             self.record, turns=(*self.record.turns, entry), subject=subject
         )
+        waits_for(self._phase(turn))
         self._on_turn(self.record)
+
+    def _phase(self, turn: Turn) -> str:
+        """Return what the negotiation waits for after a turn, in words."""
+        if turn.status is not Status.NEGOTIATING:
+            return "writing and checking the code of the protocol"
+        number = sum(one["status"] == "negotiating" for one in self.record.turns)
+        judge = "the peer judges" if turn.direction is Direction.SENT else "we judge"
+        return f"negotiating: {judge} proposal {number}"
 
     def end(self, failure: NegotiationEnded) -> None:
         """Keep why there is no agreement."""
@@ -337,6 +348,7 @@ class Case:
         self.record = replace(self.record, pending=pending)
         self._asked = asked = asyncio.get_running_loop().create_future()
         self._on_waiting(self.record)
+        waits_for(f"waiting for your approval: anpd approvals show {self.record.id}")
         try:
             async with asyncio.timeout(seconds):
                 decision = await asked

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from anp.errors import CallError, ErrorKind
@@ -14,8 +14,12 @@ from cache.records.negotiations import NegotiationRecord
 from cache.records.records import AgreementRecord, hash_text
 from cache.store import Store
 from negotiation.document.reader import read_document
-from negotiation.errors import DocumentError, MindError
+from negotiation.errors import DocumentError, MindError, SchemaError
 from negotiation.mind import Counter, Demand, HalfSource, Mind, Reject, Side, Verdict
+from negotiation.need import Schema
+from negotiation.schema.intake import inlined
+from negotiation.schema.keywords import keywords_of
+from negotiation.strict_json import Json
 from negotiation.transcript import Turn
 from sandbox.patterns.schemas import pattern_faults
 
@@ -65,7 +69,27 @@ class UnusableText:
         return CallError(ErrorKind.NEGOTIATION_REJECTED, self.for_peer(now=now))
 
 
-Refused = FailedText | RevokedText | UnusableText
+@dataclass(frozen=True, slots=True)
+class UnfitInput:
+    """The peer's terms, which our mind refused because the data does not fit them."""
+
+    findings: tuple[str, ...]
+
+    def for_peer(self, *, now: float) -> str:
+        """Return the reason of a rejection."""
+        return f"the data does not fit: {'; '.join(self.findings)}"
+
+    def error(self, *, now: float) -> CallError:
+        """Return the error that ends the call: its caller has to give other data."""
+        return CallError(
+            ErrorKind.USAGE,
+            f"the peer does not take this input: {'; '.join(self.findings)}",
+        )
+
+
+Refused = FailedText | RevokedText | UnusableText | UnfitInput
+Validate = Callable[[Schema, Json], Awaitable[list[str]]]
+"Returns the findings against a value; the schema may be a peer's."
 
 
 class RefusingMind:
@@ -75,19 +99,28 @@ class RefusingMind:
     """
 
     def __init__(
-        self, mind: Mind, record: NegotiationRecord, store: Store, *, note: Note
+        self,
+        mind: Mind,
+        record: NegotiationRecord,
+        store: Store,
+        *,
+        note: Note,
+        validate: Validate | None = None,
     ) -> None:
         """Make the mind.
 
         Args:
             record: The negotiation; it says with whom, and as what.
+            validate: Finds out whether the data of a call was the reason of a
+                rejection; without it nobody looks.
         """
+        self._validate = validate
         self._mind = mind
         self._record = record
         self._store = store
         self._note = note
         self.refused: Refused | None = None
-        "Our own mind's proposal, if it was refused and so ended the negotiation."
+        "The text that was refused by us, or our data, if that ended the negotiation."
 
     async def propose(self, demand: Demand) -> str:
         """Return the mind's text.
@@ -126,6 +159,8 @@ class RefusingMind:
             failed = await self._failed(verdict.document)
             if failed is not None:
                 return self._reject(failed, verdict.document)
+        if isinstance(verdict, Reject) and isinstance(side, Demand):
+            self.refused = await self._unfit(candidate, side)
         return verdict
 
     async def write_half(
@@ -137,6 +172,20 @@ class RefusingMind:
     async def answer(self, question: str, side: Side) -> str:
         """Return the mind's answer."""
         return await self._mind.answer(question, side)
+
+    async def _unfit(self, candidate: str, demand: Demand) -> UnfitInput | None:
+        """Return the findings against the call's data by terms in the rules' form."""
+        if self._validate is None or demand.need.input_schema is not None:
+            return None
+        try:
+            request = inlined(read_document(candidate).request_schema)
+        except (DocumentError, SchemaError):
+            return None
+        wanted = keywords_of(request).get("properties", {}).get("input")
+        if wanted is None:
+            return None
+        findings = await self._validate(wanted, demand.arguments)
+        return UnfitInput(tuple(findings)) if findings else None
 
     def _reject(self, failed: Refused, document: str) -> Reject:
         reason = failed.for_peer(now=time.time())

@@ -7,11 +7,12 @@ that the document and the answers cannot differ.
 
 from __future__ import annotations
 
-import json
 from dataclasses import fields
 from typing import Any, Final
 
 from starlette.responses import JSONResponse
+
+from negotiation.exact_numbers import write_json
 
 __all__ = ["LEFT_OUT", "JsonAnswer", "fields_of"]
 
@@ -29,7 +30,7 @@ class JsonAnswer(JSONResponse):
 
     def render(self, content: object) -> bytes:
         """Return the JSON as bytes; numbers that JSON does not know are refused."""
-        return json.dumps(
+        return write_json(
             content,
             ensure_ascii=False,
             allow_nan=False,

@@ -26,7 +26,6 @@ __all__ = [
     "ConnectionLimits",
     "DoorConfig",
     "Lobby",
-    "TokenlessPace",
 ]
 
 logger = logging.getLogger(__name__)
@@ -61,41 +60,6 @@ class ConnectionLimits:
 
     max_header: int = 16 * 1024
     "Largest headers of a request, in bytes."
-
-
-class TokenlessPace:
-    """Spreads requests that show no token, of all connections of a door. Pure.
-
-    Each costs time even if it is refused, and whoever has no token may send any number.
-    """
-
-    def __init__(
-        self, *, a_second: float = 100.0, at_once: int = 50, longest: float = 1.0
-    ) -> None:
-        """Begin with no request.
-
-        Args:
-            a_second: Requests that are answered in a second for long.
-            at_once: Requests that are answered without a wait after a pause, such as
-                the files of the dashboard's page.
-            longest: Seconds that a request may have to wait for its turn.
-        """
-        self._step = 1.0 / a_second
-        self._ahead = (at_once - 1) * self._step
-        self._longest = longest
-        self._next = 0.0
-
-    def wait(self, *, now: float) -> float | None:
-        """Return the seconds until the turn of a request, or None for no turn at all.
-
-        Args:
-            now: In seconds on one monotonic clock.
-        """
-        turn = max(self._next, now - self._ahead)
-        if turn - now > self._longest:
-            return None
-        self._next = turn + self._step
-        return max(0.0, turn - now)
 
 
 class Lobby(Generic[T]):

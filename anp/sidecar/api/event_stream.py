@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, Final
 
 from starlette.responses import Response, StreamingResponse
@@ -14,6 +13,7 @@ from anp.sidecar.api.answers import fields_of
 from anp.sidecar.api.problems import problem_of
 from anp.sidecar.api.table import Media
 from anp.sidecar.calls.events import Event
+from negotiation.exact_numbers import write_json
 
 __all__ = ["EVENT_STREAM", "event_stream", "frame_of"]
 
@@ -30,7 +30,7 @@ HEARTBEAT: Final = 15.0
 
 def frame_of(event: Event) -> bytes:
     """Return the bytes of an event in a stream."""
-    text = json.dumps(
+    text = write_json(
         event,
         ensure_ascii=True,
         separators=(",", ":"),
@@ -44,7 +44,7 @@ def _jsonable(value: Any) -> dict[str, Any]:
 
 
 def event_stream(
-    events: AsyncIterator[Event], *, heartbeat: float = HEARTBEAT
+    events: AsyncGenerator[Event, None], *, heartbeat: float = HEARTBEAT
 ) -> Response:
     """Return a response that sends events as they come.
 
@@ -59,7 +59,7 @@ def event_stream(
 
 
 async def _frames(
-    events: AsyncIterator[Event], heartbeat: float
+    events: AsyncGenerator[Event, None], heartbeat: float
 ) -> AsyncIterator[bytes]:
     # At once, so that the watcher knows that it watches.
     yield b": anpd\n\n"
@@ -83,3 +83,4 @@ async def _frames(
             waiting.cancel()
             with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
                 await waiting
+        await events.aclose()

@@ -13,8 +13,9 @@ from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from anp.channel.core.pace import Pace
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.api.connections import CONNECTION, TokenlessPace
+from anp.sidecar.api.connections import CONNECTION
 from anp.sidecar.api.dashboard import is_open
 from anp.sidecar.api.problems import ApiError, problem_of, problem_response
 from anp.sidecar.api.table import LocalScope, give_scope
@@ -117,13 +118,24 @@ def _of_token(door: Door, authorization: str) -> LocalScope:
     return LocalScope.NONE
 
 
+TOKENLESS_RATE = 100.0
+"Requests without a token that are answered in a second, of all connections together."
+
+TOKENLESS_BURST = 50
+"""Those that are answered without a wait after a pause, such as the files of the
+dashboard's page."""
+
+TOKENLESS_WAIT = 1.0
+"Seconds that such a request may have to wait for its turn."
+
+
 class Guard:
     """Refuses requests that may not come in, before anything else reads them."""
 
     def __init__(self, app: ASGIApp, door: Door) -> None:
         self._app = app
         self._door = door
-        self._pace = TokenlessPace()
+        self._pace = Pace(TOKENLESS_RATE, TOKENLESS_BURST)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -155,7 +167,7 @@ class Guard:
         self, app: ASGIApp, scope: Scope, receive: Receive, send: Send
     ) -> None:
         """Answer a request without a good token, when it is its turn."""
-        seconds = self._pace.wait(now=time.monotonic())
+        seconds = self._pace.turn("", now=time.monotonic(), longest=TOKENLESS_WAIT)
         connection = scope.get("state", {}).get(CONNECTION)
         if seconds is None and connection is not None:
             connection.end("too many requests without a token")

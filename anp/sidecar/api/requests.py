@@ -126,4 +126,4 @@ async def did_of(daemon: Daemon, peer: str) -> str:
     Raises:
         CallError: Nothing is known by that name.
     """
-    return await asyncio.to_thread(canonical_peer, daemon.config, daemon.store, peer)
+    return await asyncio.to_thread(canonical_peer, daemon.book, daemon.store, peer)

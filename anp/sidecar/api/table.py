@@ -23,7 +23,7 @@ from anp.errors import ErrorKind
 from anp.sidecar.api.answers import JsonAnswer
 from anp.sidecar.api.problems import ApiError, problem_of, problem_response
 from negotiation.errors import JsonError
-from negotiation.strict_json import parse_json
+from negotiation.strict_json import Json, parse_json
 
 __all__ = [
     "JSON_TYPE",
@@ -328,13 +328,28 @@ async def _read(request: Request, most: int) -> bytes:
 def _parse(kind: type, data: bytes) -> object:
     try:
         # Sizes, depth and repeated names first: nothing else is so strict.
-        parse_json(data, max_size=MAX_BODY)
+        found = parse_json(data, max_size=MAX_BODY)
     except JsonError as exc:
         raise ApiError(400, f"the body is no JSON: {exc}") from exc
     try:
-        return adapter_of(kind).validate_json(data)
+        body = adapter_of(kind).validate_json(data)
     except ValidationError as exc:
         raise ApiError(400, _explain(exc)) from exc
+    return _with_exact_numbers(body, found)
+
+
+def _with_exact_numbers(body: Any, found: Json) -> object:
+    """Return a body whose objects have the numbers as they were sent.
+
+    The library reads a number such as 12345678901234567.89 as its nearest float.
+    """
+    assert isinstance(found, dict), "every body is an object"
+    objects = {
+        name: value
+        for name, value in found.items()
+        if isinstance(getattr(body, name, None), dict)
+    }
+    return replace(body, **objects)
 
 
 def _check_query(operation: Operation, request: Request) -> None:

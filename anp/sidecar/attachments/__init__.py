@@ -10,6 +10,8 @@
 * `http`: services over HTTP, and callbacks.
 * `a2a`: A2A agents.
 * `python`: the owner's Python functions.
+* `tool_errors`: The code and the words of an error that a tool gave, wherever it put
+  them.
 * `requester`: The requester of a call at work, as the attachment sees it before its
   answer.
 """

@@ -374,7 +374,11 @@ def _read(path: Path) -> Any:
     try:
         parse = tomllib.loads if kind == "TOML" else json.loads
         return parse(data.decode())
-    except (ValueError, RecursionError) as exc:
+    except RecursionError:
+        raise ConfigError(
+            f"attachments: nested too deeply; correct it, then reload ({path})"
+        ) from None
+    except ValueError as exc:
         raise ConfigError(
             f"attachments: not valid {kind}: {exc}; correct it, then reload ({path})"
         ) from exc

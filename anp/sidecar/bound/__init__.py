@@ -17,13 +17,6 @@ cases, reports of errors and questions.
 * `repairer`: new revisions of a half, checked and stored.
 * `exchanges`: the last messages of a channel.
 * `natural`: questions and answers in words (PT=10).
-<<<<<<< HEAD
-* `kept_answers`: Answers that a peer may fetch after its link was lost, within limits.
-  Pure.
-* `work`: Our extension `work` (WIRE): deadlines, signs of work, cancelling, and
-  fetching.
-=======
 * `work`: deadlines, signs of work, cancelling, and answers after a lost link (`work`).
 * `kept_answers`: answers that a peer may fetch after a lost link, within limits; pure.
->>>>>>> w-work
 """

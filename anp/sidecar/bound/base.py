@@ -97,6 +97,11 @@ class BoundChannel(Answers):
         channel.in_use = lambda: self.busy or self.dialogue.busy
 
     @property
+    def peer(self) -> str:
+        """The peer's DID in its canonical form."""
+        return self._peer
+
+    @property
     @abstractmethod
     def busy(self) -> bool:
         """True while a call is under way."""
@@ -175,7 +180,7 @@ class BoundChannel(Answers):
             try:
                 await self._repair(fault.findings, by_words=by_words)
             except HalfError as exc:
-                reason = f"the fault is ours, but it cannot be repaired: {exc}"
+                reason = f"the fault is ours, but it cannot be repaired: {exc.told}"
                 await self._not_repaired(exchange, exc, reason, differences)
                 return PeerFault(reason)
         # Otherwise code that is repaired by now made it: only the message comes anew.

@@ -18,6 +18,7 @@ from typing import Any, Final
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived
 from anp.errors import CallError, ErrorKind
+from anp.phases import waits_for
 from anp.sidecar.agreement.outcomes import NOT_RUN, TESTS_KEY, in_words
 from anp.sidecar.bound.base import BoundChannel
 from anp.sidecar.bound.dialogue import ReportEnd
@@ -162,6 +163,7 @@ class RequesterCases:
             ChannelClosed: The link was lost.
         """
         self.running = True
+        waits_for("testing the protocol with the peer")
         try:
             tests, state = await self._outcome()
             await self._bound.keep_tests(tests, state)

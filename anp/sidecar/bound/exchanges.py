@@ -82,6 +82,9 @@ class Exchange:
     verification: bool = False
     "True when it went over PT=11, so that fixtures stood in for capabilities."
 
+    problem: str = ""
+    "Reason in our words why it was not answered, where we had to answer."
+
     def claims_too_much(self, answer: bytes) -> bool:
         """Return whether an answer passes on that nothing ran, although something did.
 

@@ -17,21 +17,25 @@ from anp.channel.core.link_core import FrameTooLarge
 from anp.channel.stranger_work import counted
 from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
+from anp.phases import waits_for
 from anp.sidecar.bound.work import CallTerms
 from anp.sidecar.minds.minds import Think
-from anp.sidecar.offer.capability_calls import CapabilityCalls
+from anp.sidecar.offer.capability_calls import CapabilityCalls, outcome_of
 from anp.sidecar.offer.gate import ApprovalPending
 from anp.sidecar.offer.ways import WayIn
+from anp.sidecar.telemetry.observer import CallSeen
 from anp.wire.frames import ProtocolType
 from anp.wire.meta_protocol import MAX_PAYLOAD
-from negotiation.errors import CapabilityFailed, MindError
+from negotiation.errors import NOT_RUN, CapabilityFailed, MindError
 from negotiation.messages import cut_text
 from negotiation.mind import Offer
 from negotiation.natural import (
     MAX_NATURAL_SIZE,
     arguments_for,
+    natural_refusal,
     read_natural_request,
     render_natural_answer,
+    render_natural_refusal,
     text_argument,
 )
 from negotiation.rules.choice import NoChoice, choose_for_prose
@@ -85,21 +89,31 @@ class Spokesman:
         request = read_natural_request(text)
         chosen = choose_for_prose(request.requirement, offered)
         if isinstance(chosen, NoChoice):
-            return f"# Output\nThis agent cannot serve that: {chosen.reason}\n"
+            self._refused("no capability was chosen for these words")
+            reason = f"this agent cannot serve that: {chosen.reason}"
+            return render_natural_refusal(reason, ran=False)
         arguments = arguments_for(request, chosen)
         said = request.values is not None or bool(request.items)
         # A name that is only mentioned must not set anything off.
         if arguments is None or not (said or chosen.read_only):
             needed = ", ".join(_required(chosen.input_schema)) or "an input"
-            return (
-                f"# Output\n`{chosen.name}` needs {needed}; write them under a "
-                "heading `Input`, as list items `- name: value` or as JSON.\n"
+            self.observer.current().capability = chosen.name
+            self._refused("the words have no input for the capability")
+            return render_natural_refusal(
+                f"`{chosen.name}` needs {needed}; write them under a heading `Input`, "
+                "as list items `- name: value` or as JSON",
+                ran=False,
             )
         return await self._call(chosen.name, arguments, peer_did, canonical)
+
+    def _refused(self, reason: str) -> None:
+        outcome = ErrorKind.APPLICATION_ERROR.value
+        self.observer.current().refused(outcome, reason)
 
     async def _call(
         self, name: str, arguments: dict[str, Any], peer_did: str, canonical: str
     ) -> str:
+        self.observer.current().capability = name
         try:
             output = await self._capabilities.run(
                 name,
@@ -110,10 +124,14 @@ class Spokesman:
                 max_payload=MAX_PAYLOAD,
             )
         except ApprovalPending as exc:
+            self.observer.current().refused(*outcome_of(exc))
             # The first line is what another daemon looks for.
             return f"{exc.code}\n# Output\n{exc.message}\n"
         except CapabilityFailed as exc:
-            return f"# Output\n`{name}` failed: {exc.code} {exc.told}\n"
+            self.observer.current().refused(*outcome_of(exc))
+            told = exc.told.removeprefix(NOT_RUN) if not exc.ran else exc.told
+            reason = f"`{name}` failed: {exc.code} {told}"
+            return render_natural_refusal(reason, ran=exc.ran)
         texts = list(output.values()) if isinstance(output, dict) else [output]
         if len(texts) == 1 and isinstance(texts[0], str):
             # The words of a tool or a conversation, without a label of ours.
@@ -160,29 +178,27 @@ class Listener:
             await asyncio.gather(self._open, return_exceptions=True)
 
     async def _answer(self, text: str) -> None:
-        peer, observer = self._channel.peer_did, self._spokesman.observer
+        channel, observer = self._channel, self._spokesman.observer
+        peer = canonical_did(channel.peer_did, channel.peer_key)
         with observer.call_in(peer, source="natural_language") as seen:
-            seen.outcome = await self._respond(text)
+            await self._respond(text, peer, seen)
 
-    async def _respond(self, text: str) -> str:
-        """Answer a text; return the outcome for the metrics."""
+    async def _respond(self, text: str, peer: str, seen: CallSeen) -> None:
+        """Answer a text."""
         try:
             words = await self._spokesman.answer(
-                text,
-                peer_did=self._channel.peer_did,
-                canonical=canonical_did(self._channel.peer_did, self._channel.peer_key),
+                text, peer_did=self._channel.peer_did, canonical=peer
             )
             data = cut_text(words, MAX_ANSWER).encode()
             await self._channel.send(ProtocolType.NATURAL_LANGUAGE, data)
         except ChannelClosed:
             logger.info("answer lost with its channel peer=%s", self._channel.peer_did)
-            return "unanswered"
-        except Exception:
+            seen.refused("unanswered", "the channel ended before the answer")
+        except Exception as exc:
             # A bug of ours or of an attachment must not leave the peer waiting.
             logger.exception("question not answered peer=%s", self._channel.peer_did)
+            seen.failed(exc)
             await self._channel.close("the question could not be answered")
-            return "unexpected"
-        return "ok"
 
 
 class Asker:
@@ -202,8 +218,9 @@ class Asker:
 
         Raises:
             ChannelClosed: Nothing was sent.
-            CallError: `usage` for a text too large; `timeout`; `peer_unreachable` when
-                the channel ended. The last two may have had an effect.
+            CallError: `usage` for a text too large; `application_error` for an answer
+                that refuses; `timeout`; `peer_unreachable` when the channel ended. The
+                last two may have had an effect.
         """
         data = text.encode()
         if len(data) > MAX_NATURAL_SIZE:
@@ -211,6 +228,7 @@ class Asker:
                 ErrorKind.USAGE,
                 f"the text has {len(data)} bytes, at most {MAX_NATURAL_SIZE} are sent",
             )
+        waits_for("waiting for the peer's answer in words")
         async with self._turn:
             left = (terms or CallTerms()).remaining(self._timeout)
             try:
@@ -219,7 +237,7 @@ class Asker:
                 raise CallError(ErrorKind.USAGE, str(exc)) from exc
             try:
                 async with asyncio.timeout(left):
-                    return await self._receive()
+                    answer = await self._receive()
             except TimeoutError:
                 # A late answer must never meet a later question.
                 await self.channel.close("no answer in time")
@@ -230,6 +248,14 @@ class Asker:
                 ) from None
             except ChannelClosed as exc:
                 raise call_cut_off(exc) from exc
+        refused = natural_refusal(answer)
+        if refused is not None:
+            raise CallError(
+                ErrorKind.APPLICATION_ERROR,
+                f"the peer answered: {refused}",
+                may_have_run=not refused.startswith(NOT_RUN),
+            )
+        return answer
 
     async def _receive(self) -> str:
         while True:

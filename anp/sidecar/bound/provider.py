@@ -23,8 +23,9 @@ from anp.sidecar.bound.kept_answers import KeptAnswer
 from anp.sidecar.bound.natural import Listener
 from anp.sidecar.bound.work import Refuser, ServedCall, ServedWork, WorkDesk, works
 from anp.sidecar.halves.protocol import Protocol
-from anp.sidecar.offer.capability_calls import CapabilityCalls
+from anp.sidecar.offer.capability_calls import CapabilityCalls, outcome_of
 from anp.sidecar.offer.ways import WayIn
+from anp.sidecar.telemetry.observer import CallSeen
 from anp.sidecar.telemetry.usage import Way
 from anp.wire.frames import ProtocolType
 from cache.records.records import AgreementRecord, AgreementState, HalfRecord
@@ -33,6 +34,7 @@ from negotiation.errors import (
     CapabilityFailed,
     HalfError,
     NegotiationError,
+    told_of,
 )
 from negotiation.exchange.dialogue.reports import describe_error
 from negotiation.exchange.events import CasesAgreed, CasesSkipped, CasesVerdict
@@ -92,8 +94,8 @@ class BoundProvider(BoundChannel):
         self._parts = parts
         self._cases = ProviderCases(self, self._side)
         self._listener = listener
-        by_uri = channel.own_meta.selected_protocol is not None
-        self._way = WayIn.URI if by_uri else WayIn.AGREEMENT
+        self._uri = channel.own_meta.selected_protocol
+        self._way = WayIn.AGREEMENT if self._uri is None else WayIn.URI
         self._free = asyncio.Semaphore(parts.max_calls)
         self._group = asyncio.TaskGroup()
         self._calls: set[asyncio.Task[None]] = set()
@@ -116,14 +118,17 @@ class BoundProvider(BoundChannel):
         """True while a request is being answered."""
         return any(not call.done() for call in self._calls)
 
-    async def retire(self, reason: str) -> None:
+    async def retire(self, reason: str, *, patient: bool = False) -> None:
         """Close the channel when the calls in flight on it have ended.
 
-        Requests that come meanwhile are served too, for `MAX_DRAIN` seconds more: a
+        Requests that come meanwhile are served too, for `MAX_DRAIN` seconds in all: a
         peer that goes on for ever would never come to the new code.
+
+        Args:
+            patient: True to give the calls that run now the time of their own deadlines
+                before those seconds begin.
         """
-        if self._calls:
-            # Each has a deadline of its own.
+        if patient and self._calls:
             await asyncio.wait({*self._calls})
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(MAX_DRAIN):
@@ -181,9 +186,33 @@ class BoundProvider(BoundChannel):
         observer = self._parts.capabilities.observer
         if call is not None:
             report_progress.set(call.progress)
-        with observer.call_in(self._peer, source="agreement") as seen:
+        with observer.call_in(self._peer, source=self._source) as seen:
+            seen.protocol, seen.uri = self.half.hash, self._uri
+            seen.is_trial = verification
+            if len(self.half.capabilities) == 1:
+                seen.capability = next(iter(self.half.capabilities))
             exchange = await self._respond(event, call, verification=verification)
-            seen.outcome = "unanswered" if exchange.response is None else "ok"
+            self._note(seen, exchange)
+
+    @property
+    def _source(self) -> str:
+        if self._uri is not None:
+            return "consensus"
+        return "published" if self.agreement is None else "agreement"
+
+    def _note(self, seen: CallSeen, exchange: Exchange) -> None:
+        """Note the capability that ran for a request, and how that ended."""
+        if exchange.calls:
+            seen.capability = exchange.calls[-1].name
+            failure = exchange.calls[-1].failure
+            if failure is not None:
+                seen.refused(*outcome_of(failure))
+        if exchange.response is None:
+            seen.refused("unanswered", seen.reason or exchange.problem)
+        if self.agreement is not None:
+            seen.negotiation_id = self.agreement.negotiation_id
+        spent = self.bill.take()
+        seen.llm_calls, seen.cost = spent.model_calls, spent.money
 
     async def _respond(
         self, event: FrameReceived, call: ServedCall | None, *, verification: bool
@@ -205,7 +234,7 @@ class BoundProvider(BoundChannel):
         try:
             findings = await self.protocol.judge("request", exchange.request)
         except NegotiationError as exc:
-            await self._cannot(exchange, str(exc))
+            await self._cannot(exchange, exc)
             return exchange
         if findings:
             await self._report(exchange, findings)
@@ -219,12 +248,13 @@ class BoundProvider(BoundChannel):
         try:
             await self._answer(exchange, on_call)
         except ChannelClosed:
+            exchange.problem = "the channel ended before the answer"
             logger.info("answer lost with its channel peer=%s", self._peer)
         except (NegotiationError, FrameTooLarge) as exc:
             faulty = isinstance(exc, HalfError) and exc.outcome != "busy"
             if exchange.verification and faulty:
                 await self._case_failed(exchange, str(exc))
-            await self._cannot(exchange, str(exc))
+            await self._cannot(exchange, exc)
             problem = self._common.workshop.quarantined(self.half, self._peer)
             if problem is not None:
                 # Nothing more is decoded on it (DESIGN.md, Links and channels).
@@ -296,6 +326,7 @@ class BoundProvider(BoundChannel):
 
     async def _report(self, exchange: Exchange, findings: list[str]) -> None:
         """Tell the peer that its request breaks the protocol (ANP-56)."""
+        exchange.problem = "the request breaks the protocol"
         detail = "; ".join(findings)[:200]
         logger.warning(
             "request breaks the protocol peer=%s reason=%r", self._peer, detail
@@ -310,11 +341,14 @@ class BoundProvider(BoundChannel):
         if report.end is not ReportEnd.REPAIRED:
             logger.info("request stays unanswered reason=%r", report.reason[:200])
 
-    async def _cannot(self, exchange: Exchange, reason: str) -> None:
+    async def _cannot(self, exchange: Exchange, error: Exception) -> None:
         """Tell the peer that a good request gets no answer."""
         logger.warning(
-            "request not answered peer=%s reason=%r", self._peer, reason[:200]
+            "request not answered peer=%s reason=%r", self._peer, str(error)[:200]
         )
+        reason = told_of(error)
+        # What follows the first colon may quote the data.
+        exchange.problem = exchange.problem or reason.partition(": ")[0]
         if not exchange.ran:
             reason = NOT_RUN + reason
         dialogue: Refuser = self.dialogue

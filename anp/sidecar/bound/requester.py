@@ -23,7 +23,7 @@ from anp.sidecar.bound.work import LOST_FOR_GOOD, CallTerms, CutOff, send_signal
 from anp.sidecar.halves.protocol import Answer, Protocol
 from anp.wire.frames import ProtocolType
 from cache.records.records import AgreementRecord, HalfRecord
-from negotiation.errors import NOT_RUN, HalfError, NegotiationError
+from negotiation.errors import NOT_RUN, HalfError, NegotiationError, told_of
 from negotiation.exchange.dialogue.reports import describe_error
 from negotiation.exchange.events import CasesAgreed, CasesSkipped, CasesVerdict
 from negotiation.llm.asking.budget import BudgetExhausted
@@ -316,7 +316,7 @@ class BoundRequester(BoundChannel):
             logger.warning(
                 "answer does not fit peer=%s reason=%r", self._peer, str(exc)[:200]
             )
-            self.dialogue.spawn(self._wrong(event, str(exc)))
+            self.dialogue.spawn(self._wrong(event, exc))
             return
         self._settle(answer)
 
@@ -335,9 +335,10 @@ class BoundRequester(BoundChannel):
 
     # Faults of the peer, and of ours.
 
-    async def _wrong(self, event: FrameReceived, problem: str) -> None:
+    async def _wrong(self, event: FrameReceived, error: NegotiationError) -> None:
         """Find out why an answer cannot be used, and have it repaired (ANP-56)."""
         data, kind = event.frame.data, ErrorKind.GENERATED_CODE
+        problem = told_of(error)
         findings = await self.protocol.judge("response", data)
         # With one call in flight it must be its answer; with more, nobody knows whose
         # it was, and each ends by its own deadline.
@@ -360,11 +361,11 @@ class BoundRequester(BoundChannel):
         elif not findings:
             # A good answer that our own half cannot read.
             try:
-                await self._repair((problem,))
+                await self._repair((str(error),))
                 self._settle(await self.protocol.decode(data))
                 return
             except (HalfError, NegotiationError) as exc:
-                problem = f"{problem}; {exc}"
+                problem = f"{problem}; {told_of(exc)}"
                 kind = _kind_of(exc)
         if waiting is not None:
             reason = f"the answer breaks the protocol: {problem}"
@@ -433,7 +434,7 @@ class BoundRequester(BoundChannel):
             logger.info("request lost with its channel peer=%s", self._peer)
         except (NegotiationError, FrameTooLarge) as exc:
             self._end_call(
-                exchange, f"the repaired code cannot encode the input: {exc}"
+                exchange, f"the repaired code cannot encode the input: {told_of(exc)}"
             )
 
     def message_refused(self, reference: str, reason: str) -> None:

@@ -10,7 +10,7 @@
 * `prepared`: a request made ready, whatever it goes through.
 * `requesters`: the channels on which we call, by agreement.
 * `renewer`: renews those channels in time.
-* `question`: a question to a peer in words.
+* `question`: questions to a peer about protocols: for its list, and in words.
 * `acceptor`: channels in: chooses what each one speaks.
 * `enforcer`: ends open channels that the owner's word allows no longer.
 * `places`: The places of the negotiations that peers begin with us, in fair shares.

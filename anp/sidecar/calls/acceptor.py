@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived, NeedHelloAnswer
-from anp.errors import CallError, ErrorCode, PeerError
+from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from anp.identity.dids import canonical_did
 from anp.protocols.gbz import GBZ_URI
 from anp.sidecar.agreement.agreement import Agreer
@@ -29,9 +29,15 @@ from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.telemetry.observer import Observer
 from anp.wire.frames import ProtocolType
 from anp.wire.messages import MetaProtocol
+from anp.wire.meta_protocol import EXTENSION_LIST
 from anp.wire.proof import MAX_PROOF_AGE
 from cache.records.records import AgreementRecord, HalfRecord, hash_text
 from cache.store import Store
+from negotiation.consensus.listing import (
+    MAX_LIST,
+    is_list_request,
+    render_list_answer,
+)
 from negotiation.errors import NegotiationError
 from negotiation.mind import Offer
 from sandbox.pool.shares import current_share
@@ -200,6 +206,10 @@ class Acceptor:
         except CallError as exc:
             # Of the channel itself when it ended; otherwise the peer learns why.
             kind = getattr(exc, "kind", "")
+            if not isinstance(exc, ChannelClosed):
+                self._parts.capabilities.observer.call_refused(
+                    peer, outcome=exc.kind.value, reason=exc.detail
+                )
             await channel.close(f"no agreement: {kind}")
         except NegotiationError as exc:
             logger.warning("channel not served peer=%s reason=%r", peer, str(exc)[:200])
@@ -256,6 +266,9 @@ class Acceptor:
         try:
             async with asyncio.timeout(self._parts.common.limits.message_timeout):
                 first = await channel.receive()
+                if _asks_for_list(channel, first):
+                    await self._send_list(channel, peer)
+                    first = await channel.receive()
         except TimeoutError:
             logger.warning("channel closed peer=%s: nothing was said on it", peer)
             await channel.close("nothing was said")
@@ -282,6 +295,12 @@ class Acceptor:
             await listener.close()
         await channel.keep(agreed.half.hash)
         return _Bound(agreed.half, agreed.document, agreed.agreement, agreed.held)
+
+    async def _send_list(self, channel: Channel, peer: str) -> None:
+        """Tell a peer what it may call (extension `list`); once on a channel."""
+        most = min(MAX_LIST, channel.max_payload) - len(render_list_answer(b""))
+        listing = await self._consensus.list_for(peer, max_size=most)
+        await channel.send(ProtocolType.META, render_list_answer(listing))
 
     async def _talk(self, channel: Channel, first: FrameReceived) -> None:
         listener = Listener(channel, self._spokesman)
@@ -313,7 +332,7 @@ class Acceptor:
             channel,
             hash=bound.half.hash,
             capabilities=bound.half.capabilities,
-            retire=served.retire,
+            retire=partial(served.retire, patient=True),
         ):
             # Taken back since the peer was told that it is served.
             return
@@ -340,6 +359,8 @@ class Acceptor:
             self._written,
             capabilities=self._parts.capabilities,
             offered=partial(self._gate.offered, WayIn.ENVELOPE, peer),
+            digest=entry.protocol.hash,
+            used=self._parts.used,
             work=self._parts.work,
         )
         self._written_served[channel] = served
@@ -381,6 +402,14 @@ class Acceptor:
         task.add_done_callback(self._closing.discard)
 
 
+def _asks_for_list(channel: Channel, first: FrameReceived) -> bool:
+    return (
+        EXTENSION_LIST in channel.extensions
+        and first.frame.protocol_type is ProtocolType.META
+        and is_list_request(first.frame.data)
+    )
+
+
 @dataclass(slots=True)
 class LateAcceptor:
     """Passes hellos to the acceptor, which is built only after the links."""
@@ -396,8 +425,13 @@ class LateAcceptor:
             await asyncio.Event().wait()
         try:
             return await self.acceptor.answer_hello(hello)
-        except PeerError:
+        except PeerError as exc:
             self.observer.handshake("provider", "refused")
+            self.observer.call_refused(
+                canonical_did(hello.peer_did, hello.public_key),
+                outcome=ErrorKind.IDENTITY_REFUSED.value,
+                reason=exc.detail,
+            )
             raise
 
     async def serve_channel(self, channel: Channel) -> None:

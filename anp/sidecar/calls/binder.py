@@ -15,10 +15,7 @@ from anp.channel.links import Links, LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.agreement import Agreer
 from anp.sidecar.agreement.outcomes import failed_texts, ruled_out
-from anp.sidecar.agreement.stored import (
-    DocumentCandidate,
-    names_of,
-)
+from anp.sidecar.agreement.stored import DocumentCandidate, names_of
 from anp.sidecar.bound.requester import BoundRequester, RequesterParts
 from anp.sidecar.calls.candidates import Candidate, CandidateFinder, WrittenCandidate
 from anp.sidecar.calls.enforcer import Enforcer
@@ -36,7 +33,7 @@ from cache.records.records import (
 )
 from cache.store import Store
 from negotiation.consensus.selection import Published
-from negotiation.errors import DocumentError, HalfError, NegotiationError
+from negotiation.errors import DocumentError, HalfError, NegotiationError, told_of
 from negotiation.mind import Demand
 from negotiation.need import need_key
 
@@ -485,7 +482,7 @@ class Binder:
             )
         except NegotiationError as exc:
             raise CallError(
-                ErrorKind.GENERATED_CODE, f"our code cannot encode the input: {exc}"
+                ErrorKind.GENERATED_CODE, f"our code cannot encode: {told_of(exc)}"
             ) from exc
 
 

@@ -19,7 +19,13 @@ from anp.sidecar.agreement.rulings import is_pending, peer_pending
 from anp.sidecar.bound.requester import BoundRequester
 from anp.sidecar.bound.work import CallSign, CallTerms, works
 from anp.sidecar.calls.binder import Binder
-from anp.sidecar.calls.prepared import BoundRequest, Outdated, Prepared
+from anp.sidecar.calls.prepared import (
+    BoundRequest,
+    Outdated,
+    Prepared,
+    check_answer,
+    check_need,
+)
 from anp.sidecar.consensus.written import NotServed
 from anp.sidecar.halves.protocol import Answer
 from anp.sidecar.minds.cost import NO_COST, Cost
@@ -145,6 +151,12 @@ class CallResult:
     cost: float = 0.0
     "Cost of those model calls at the owner's prices; 0 where none are set."
 
+    peer_llm_calls: Count | None = None
+    "Model calls of this call on the peer's side; null unless the peer told it."
+
+    peer_cost: float | None = None
+    "Cost of those as the peer told it; null unless it did."
+
     ms: float = 0.0
     "Milliseconds for everything."
 
@@ -215,10 +227,8 @@ class Caller:
             CallError: With the kind that programs read.
         """
         with self._observer.call_out(request.peer, mode=request.mode) as seen:
-            try:
-                result = await self._call(request)
-            except CacheError as exc:
-                raise CallError(ErrorKind.LOCAL_RESOURCE, str(exc)) from exc
+            seen.need = request.need.requirement
+            result = await self._call(request)
             seen.source = result.source
             if result.source in {"agreement", "consensus"}:
                 self._observer.looked_up(result.source)
@@ -247,7 +257,7 @@ class Caller:
             raise CallError(ErrorKind.USAGE, "the input has to be a JSON object")
         try:
             async with asyncio.timeout(request.timeout):
-                await self._check_need(request.need, request.arguments)
+                await check_need(self._validator, request.need, request.arguments)
                 result = await self._carried(request, started, mark)
         except TimeoutError:
             late = "no result in time; --timeout gives more"
@@ -292,9 +302,11 @@ class Caller:
         return await self._binder.ask(target, question)
 
     async def _target(self, request: CallRequest) -> LinkTarget:
-        return await self._finder.find(
+        target = await self._finder.find(
             request.peer, trust_first_use=request.trust_first_use
         )
+        self._observer.current().peer = target.did
+        return target
 
     def _terms(
         self, request: CallRequest, target: LinkTarget, started: float
@@ -329,15 +341,17 @@ class Caller:
                     prepared = await self._binder.prepare(
                         target, demand, mark, named=request.protocol
                     )
+            prepared.note(self._observer.current())
             prepared, answer, cost = await self._exchange(
                 prepared, target, demand, request, terms, mark
             )
+            prepared.note(self._observer.current(), cost)
         except BaseException:
             self._uses.count(Way.FAILED, None)
             raise
         way, agreement = Way(prepared.source), prepared.agreement
         try:
-            await self._check_answer(request.need, answer)
+            await check_answer(self._validator, request.need, answer)
         except BaseException:
             self._uses.count(way, prepared.protocol)
             raise
@@ -399,6 +413,7 @@ class Caller:
     ) -> CallResult:
         """Ask in natural language, without a protocol (ANP-71, ANP-72)."""
         target = await self._target(request)
+        self._observer.current().source = "natural_language"
         terms = self._terms(request, target, started)
         text = render_natural_request(request.need.requirement, request.arguments)
         for last in (False, True):
@@ -492,43 +507,3 @@ class Caller:
                 raise
             if outdated and outdated.may_have_run and not prepared.repeatable:
                 raise outdated
-
-    # Checks against the caller's own schemas.
-
-    async def _check_need(self, need: Need, arguments: dict[str, Any]) -> None:
-        for name, schema in (
-            ("input", need.input_schema),
-            ("output", need.output_schema),
-        ):
-            if schema is not None:
-                findings = await self._validator.check_schema(schema)
-                if findings:
-                    raise CallError(
-                        ErrorKind.USAGE,
-                        f"the need's {name} schema: {'; '.join(findings)}",
-                    )
-        if need.input_schema is not None:
-            findings = await self._validator.validate(need.input_schema, arguments)
-            if findings:
-                raise CallError(
-                    ErrorKind.USAGE,
-                    f"the input does not fit the need's schema: {'; '.join(findings)}",
-                )
-
-    async def _check_answer(self, need: Need, answer: Answer) -> None:
-        if answer.error is not None:
-            code, message = answer.error
-            raise CallError(
-                ErrorKind.APPLICATION_ERROR,
-                f"the peer answered {code}: {message}",
-                may_have_run=not answer.not_run,
-            )
-        if need.output_schema is None:
-            return
-        findings = await self._validator.validate(need.output_schema, answer.result)
-        if findings:
-            raise CallError(
-                ErrorKind.GENERATED_CODE,
-                f"the result does not fit the need's schema: {'; '.join(findings)}",
-                may_have_run=True,
-            )

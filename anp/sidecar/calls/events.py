@@ -27,7 +27,7 @@ class Event:
     """One thing that happened."""
 
     number: int
-    "From 1, without gaps since the daemon started."
+    "From 1, without gaps since the daemon started; 0 for a call of an earlier run."
 
     type: str
     "Its subject: `call.started`, `negotiation.turn`, …"

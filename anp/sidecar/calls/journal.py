@@ -7,7 +7,7 @@ import logging
 import secrets
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import asdict, replace
 from enum import StrEnum
@@ -22,9 +22,11 @@ from anp.errors import (
     ErrorKind,
     UnknownError,
 )
+from anp.phases import ON_PHASE
 from anp.sidecar.calls.caller import CallRequest, CallResult, CallSign
 from anp.sidecar.calls.events import Event, EventHub, Subscription
 from anp.sidecar.calls.keys import CallKeys, Outcome
+from anp.sidecar.telemetry.observer import CallOrigin, call_origin
 from cache.errors import CacheError
 from negotiation.errors import NegotiationError
 from negotiation.need import Role
@@ -92,6 +94,8 @@ class KeptCall:
         self.result: CallResult | None = None
         self.error: Exception | None = None
         self.next_attempt: float | None = None
+        self.waits_for = ""
+        "The thing that it waits for at the moment, in words."
         self.negotiations: list[str] = []
         self.events: list[Event] = []
         self.watchers: set[Subscription] = set()
@@ -200,6 +204,10 @@ class CallDesk:
         call.state = CallState.FAILED if found.result is None else CallState.DONE
         call.size = len(repr(found.result))
         call.ended = self._clock()
+        # Who watches it learns its id and its end; nobody else is told once more.
+        data = {"call": call.id, "state": call.state.value, "problem": call.error}
+        kind = f"call.{call.state.value}"
+        call.events.append(Event(number=0, type=kind, at=found.created, data=data))
         call.settled.set()
         self._calls[call.id] = self._by_key[key] = call
         self._over.append(call)
@@ -229,7 +237,7 @@ class CallDesk:
             call.task.cancel()
             await asyncio.wait({call.task})
 
-    async def watch(self, call: KeptCall) -> AsyncIterator[Event]:
+    async def watch(self, call: KeptCall) -> AsyncGenerator[Event, None]:
         """Give the call's events, those of before first, until it is over."""
         watcher = Subscription()
         for event in call.events:
@@ -251,6 +259,13 @@ class CallDesk:
         call = self._current()
         if call is not None:
             self._tell(call, "call.progress", {"what": what, "ms": ms})
+
+    def _phase(self, call_id: str, what: str) -> None:
+        """Report what a call waits for; tasks that it began may outlive it."""
+        call = self._calls.get(call_id)
+        if call is not None and not call.is_over and call.waits_for != what:
+            call.waits_for = what
+            self._tell(call, "call.phase", {"what": what})
 
     def negotiation(self, event_type: str, data: dict[str, Any]) -> None:
         """Report an event of a negotiation, also to watchers of the call it is for."""
@@ -282,6 +297,8 @@ class CallDesk:
 
     async def _run(self, call: KeptCall) -> None:
         CURRENT.set(call.id)
+        call_origin.set(CallOrigin(call.id, call.by_owner))
+        ON_PHASE.set(partial(self._phase, call.id))
         try:
             call.result = await self._attempts(call)
             call.state = CallState.DONE

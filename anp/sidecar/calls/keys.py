@@ -27,6 +27,7 @@ from anp.errors import CallError, ConflictError, ErrorKind
 from anp.sidecar.calls.caller import CallRequest, CallResult
 from cache.errors import CacheError
 from cache.records.calls import CallRecord
+from negotiation.exact_numbers import read_number, write_json
 
 __all__ = ["PURPOSE", "CallKeys", "CallRecords", "Outcome", "fingerprint"]
 
@@ -184,10 +185,10 @@ class CallKeys:
             said["result"] = asdict(outcome.result)
         if error is not None:
             said["error"] = [error.kind.value, error.detail, error.may_have_run]
-        data = json.dumps(said).encode()
+        data = write_json(said).encode()
         if len(data) > MAX_OUTCOME:
             del said["result"]
-            data = json.dumps(said).encode()
+            data = write_json(said).encode()
         nonce = os.urandom(NONCE_SIZE)
         sealed = AESGCM(self._secret).encrypt(nonce, data, name.encode())
         return base64.b64encode(nonce + sealed).decode("ascii")
@@ -196,9 +197,8 @@ class CallKeys:
         try:
             data = base64.b64decode(known.sealed, validate=True)
             nonce, sealed = data[:NONCE_SIZE], data[NONCE_SIZE:]
-            said = json.loads(
-                AESGCM(self._secret).decrypt(nonce, sealed, known.id.encode())
-            )
+            opened = AESGCM(self._secret).decrypt(nonce, sealed, known.id.encode())
+            said = json.loads(opened, parse_float=read_number)
             result, error = said.get("result"), said.get("error")
             if result is None and error is None:
                 return replace(_unknown(known, NOT_KEPT), id=said["id"])
@@ -216,7 +216,7 @@ class CallKeys:
 def fingerprint(request: CallRequest, secret: bytes) -> str:
     """Return what tells a request from another one with the same key."""
     said = asdict(replace(request, on_progress=None, on_sign=None, on_send=None))
-    data = json.dumps(said, sort_keys=True, default=str).encode()
+    data = write_json(said, sort_keys=True, default=str).encode()
     return hmac.digest(secret, data, hashlib.sha256).hex()
 
 

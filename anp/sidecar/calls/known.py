@@ -24,7 +24,7 @@ from cache.records.records import (
     HalfRecord,
 )
 from cache.store import Store
-from negotiation.errors import DocumentError, HalfError
+from negotiation.errors import DocumentError, HalfError, told_of
 from negotiation.mind import Demand
 
 __all__ = ["KnownAgreements"]
@@ -151,5 +151,5 @@ class KnownAgreements:
             return await self.protocol(half, peer_did)
         except (HalfError, DocumentError) as exc:
             raise CallError(
-                ErrorKind.GENERATED_CODE, f"our code cannot be loaded: {exc}"
+                ErrorKind.GENERATED_CODE, f"our code cannot be loaded: {told_of(exc)}"
             ) from exc

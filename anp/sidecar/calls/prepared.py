@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from anp.channel.channel import ChannelClosed
 from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
+from anp.phases import waits_for
 from anp.sidecar.bound.requester import BoundRequester
 from anp.sidecar.bound.work import CallTerms, CutOff
 from anp.sidecar.calls.candidates import WrittenCandidate
@@ -21,12 +22,20 @@ from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.consensus.written import InputRefused, ResultUnfit, WrittenRequester
 from anp.sidecar.halves.protocol import Answer
 from anp.sidecar.minds.cost import NO_COST, Cost
+from anp.sidecar.telemetry.observer import CallSeen
 from cache.records.records import AgreementRecord
-from negotiation.mind import Demand
-from negotiation.need import Schema
+from negotiation.mind import Demand, Validator
+from negotiation.need import Need, Schema
 from negotiation.schema.plan import PlanError
 
-__all__ = ["BoundRequest", "Outdated", "Prepared", "WrittenRequest"]
+__all__ = [
+    "BoundRequest",
+    "Outdated",
+    "Prepared",
+    "WrittenRequest",
+    "check_answer",
+    "check_need",
+]
 
 
 MAX_FETCH_WAIT = 5.0
@@ -71,6 +80,7 @@ class Prepared(ABC):
             cost: Cost of getting this far.
         """
         self.channel = bound.channel
+        self.peer = bound.peer
         self.source = source
         self.protocol = protocol
         self.uri = uri
@@ -87,6 +97,15 @@ class Prepared(ABC):
     def capability(self) -> str | None:
         """Full name of the capability that it calls, if the peer published that."""
         return None
+
+    def note(self, seen: CallSeen, cost: Cost = NO_COST) -> None:
+        """Tell an observed call its way, and its cost as far as it is known."""
+        agreement = self.agreement
+        seen.source, seen.protocol, seen.uri = self.source, self.protocol, self.uri
+        seen.capability = self.capability
+        seen.peer = self.peer
+        seen.negotiation_id = None if agreement is None else agreement.negotiation_id
+        seen.llm_calls, seen.cost = cost.model_calls, cost.money
 
     async def answer(
         self,
@@ -271,6 +290,7 @@ class BoundRequest(Prepared):
 
     async def send(self, terms: CallTerms) -> Answer:
         """See `Prepared.send`."""
+        waits_for("waiting for the peer's answer")
         return await self._bound.exchange(
             self._message_id, self._data, self._arguments, terms
         )
@@ -342,6 +362,7 @@ class WrittenRequest(Prepared):
 
     async def send(self, terms: CallTerms) -> Answer:
         """See `Prepared.send`."""
+        waits_for("waiting for the peer's answer")
         return await self._settled(
             partial(self._bound.call, self._action, self._arguments, terms=terms)
         )
@@ -401,3 +422,59 @@ def _wait_of(tries: int) -> float:
 def _object(value: object) -> dict[str, Any]:
     assert isinstance(value, dict), "checked before the call"
     return value
+
+
+# Checks against the caller's own schemas.
+
+
+async def check_need(
+    validator: Validator, need: Need, arguments: dict[str, Any]
+) -> None:
+    """Check that a need has schemas that can be used, and that the data fits.
+
+    Raises:
+        CallError: `usage`, it does not.
+    """
+    for name, schema in (
+        ("input", need.input_schema),
+        ("output", need.output_schema),
+    ):
+        if schema is not None:
+            findings = await validator.check_schema(schema)
+            if findings:
+                raise CallError(
+                    ErrorKind.USAGE,
+                    f"the need's {name} schema: {'; '.join(findings)}",
+                )
+    if need.input_schema is not None:
+        findings = await validator.validate(need.input_schema, arguments)
+        if findings:
+            raise CallError(
+                ErrorKind.USAGE,
+                f"the input does not fit the need's schema: {'; '.join(findings)}",
+            )
+
+
+async def check_answer(validator: Validator, need: Need, answer: Answer) -> None:
+    """Check that an answer is a result that fits the need.
+
+    Raises:
+        CallError: `application_error`, the peer says that it failed;
+            `generated_code`, it does not fit.
+    """
+    if answer.error is not None:
+        code, message = answer.error
+        raise CallError(
+            ErrorKind.APPLICATION_ERROR,
+            f"the peer answered {code}: {message}",
+            may_have_run=not answer.not_run,
+        )
+    if need.output_schema is None:
+        return
+    findings = await validator.validate(need.output_schema, answer.result)
+    if findings:
+        raise CallError(
+            ErrorKind.GENERATED_CODE,
+            f"the result does not fit the need's schema: {'; '.join(findings)}",
+            may_have_run=True,
+        )

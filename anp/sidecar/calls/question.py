@@ -1,4 +1,4 @@
-"""A question to a peer about protocols, in words (naturalLanguageNegotiation)."""
+"""Questions to a peer about protocols: for its list, and in words."""
 
 from __future__ import annotations
 
@@ -6,9 +6,19 @@ import asyncio
 import logging
 
 from anp.channel.channel import Channel, ChannelClosed
+from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.bound.dialogue import Answers, DialogueShell
+from anp.sidecar.calls.requesters import Requesters
+from anp.sidecar.peers.lists import PeerLists
 from anp.wire.frames import ProtocolType
+from anp.wire.meta_protocol import EXTENSION_LIST
+from negotiation.consensus.listing import (
+    LIST_REQUEST,
+    ListingError,
+    ProtocolListing,
+    read_list_answer,
+)
 from negotiation.exchange.events import (
     CasesAgreed,
     CasesSkipped,
@@ -20,7 +30,10 @@ from negotiation.exchange.events import (
 from negotiation.exchange.limits import DialogueLimits
 from negotiation.need import Role
 
-__all__ = ["ask_peer"]
+__all__ = ["ask_list", "ask_peer"]
+
+LIST_TIMEOUT = 10.0
+"Seconds for a peer to send its list."
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +66,45 @@ async def ask_peer(channel: Channel, question: str, limits: DialogueLimits) -> s
         if answer is None:
             raise CallError(ErrorKind.TIMEOUT, "the peer has no answer to that")
         return answer
+    finally:
+        await channel.close("asked and answered")
+
+
+async def ask_list(
+    requesters: Requesters, lists: PeerLists, target: LinkTarget
+) -> ProtocolListing | None:
+    """Ask a peer that proves its DID for its list as we may use it.
+
+    A peer without the extension `list` is read at its address, as by anybody.
+
+    Returns:
+        The list; None when the peer tells nobody.
+
+    Raises:
+        CallError: The peer cannot be reached or sends no list that can be used.
+    """
+    channel = await requesters.open(target, None)
+    try:
+        if EXTENSION_LIST not in channel.extensions:
+            return await lists.listing(target)
+        await channel.send(ProtocolType.META, LIST_REQUEST)
+        async with asyncio.timeout(LIST_TIMEOUT):
+            while True:
+                frame = (await channel.receive()).frame
+                if frame.protocol_type is not ProtocolType.META:
+                    continue
+                listing = read_list_answer(frame.data)
+                if listing is not None:
+                    return listing
+    except TimeoutError:
+        raise CallError(
+            ErrorKind.TIMEOUT,
+            f"the peer did not send its list within {LIST_TIMEOUT:g} s",
+        ) from None
+    except ListingError as exc:
+        raise CallError(
+            ErrorKind.APPLICATION_ERROR, f"the peer's list cannot be used: {exc}"
+        ) from exc
     finally:
         await channel.close("asked and answered")
 

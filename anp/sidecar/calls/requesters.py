@@ -59,6 +59,8 @@ class Requesters:
         self._retiring: set[asyncio.Task[None]] = set()
         self._enforcer = enforcer
         self._renewer = Renewer(longest_call=parts.call_timeout)
+        self.on_proved: Callable[[LinkTarget], Awaitable[None]] = _ignored
+        "Told of each peer that proved its DID at an address."
 
     def live(self, agreement: AgreementRecord, did: str) -> BoundRequester | None:
         """Return the open channel of an agreement, or None.
@@ -164,7 +166,9 @@ class Requesters:
         """
         await self._make_room(target.did)
         meta = self._offer(digest, candidates=candidates)
-        return await self._links.open_channel(target, meta)
+        channel = await self._links.open_channel(target, meta)
+        await self.on_proved(target)
+        return channel
 
     async def reopen(
         self, target: LinkTarget, lost: BoundRequester, demand: Demand
@@ -288,3 +292,7 @@ async def _check_binding(channel: Channel, binding: str) -> None:
 
 def _key(agreement: AgreementRecord) -> tuple[str, str, int]:
     return agreement.peer_did, agreement.hash, agreement.revision
+
+
+async def _ignored(target: LinkTarget) -> None:
+    """Do nothing."""

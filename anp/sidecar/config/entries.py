@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from anp.errors import ConfigError, PeerError
-from anp.identity.address import known_did
+from anp.errors import CallError, ConfigError, PeerError
+from anp.identity.address import known_did, normalise_url
 from anp.sidecar.config.setting_types import (
     Name,
     ProtocolUri,
@@ -79,6 +79,11 @@ class PeerEntry(Section):
             raise ConfigError(
                 f"peer {self.name}: a peer is blocked by its DID; write did"
             )
+        if self.url is not None:
+            try:
+                object.__setattr__(self, "url", normalise_url(self.url))
+            except CallError as exc:
+                raise ConfigError(f"peer {self.name}: url: {exc.detail}") from None
         if self.did is not None:
             try:
                 # Another spelling than the one that is proved would meet nobody.

@@ -144,7 +144,9 @@ def _read(path: Path) -> _Layer:
     try:
         text = data.decode()
         content = tomllib.loads(text)
-    except (ValueError, RecursionError) as exc:
+    except RecursionError:
+        raise ConfigError(f"config: nested too deeply ({path})") from None
+    except ValueError as exc:
         raise ConfigError(f"config: not valid TOML: {exc} ({path})") from exc
     _anchor(content, path.parent)
     lines = text.splitlines()

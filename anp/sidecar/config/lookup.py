@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from anp.errors import CallError, ErrorKind, UnknownError
 from anp.identity.address import parse_peer
+from anp.identity.book import AddressBook
 from anp.sidecar.config.settings import Config
 from cache.store import Store
 from negotiation.need import Need
@@ -43,27 +44,21 @@ def protocol_of(config: Config, wanted: object) -> str | None:
     return next((entry.protocol for entry in config.need if entry.name == wanted), None)
 
 
-def canonical_peer(config: Config, store: Store, text: str) -> str:
-    """Return the DID under which a peer is stored, for a name, DID or prefix.
+def canonical_peer(book: AddressBook, store: Store, text: str) -> str:
+    """Return the DID under which a peer is stored, for a name, a DID or a URL.
 
     Raises:
         UnknownError: Nobody is known by that.
     """
-    known = store.peers()
-    for peer in known:
-        if text == peer.did or text in peer.aliases or text in peer.names:
-            return peer.did
-    for entry in config.peer:
-        if entry.name == text and entry.did:
-            return entry.did
     address = parse_peer(text)
+    if address.name is not None:
+        address = book.named(address.name) or address
     did = address.did
     if did is None and address.url is not None:
         pin = store.pin(address.url)
         did = pin.did if pin else None
     if did is None:
-        raise UnknownError(f"no peer is known as {text!r}")
-    for peer in known:
-        if did in peer.aliases:
-            return peer.did
-    return did
+        raise UnknownError(
+            f"no peer is known as {text}; `anpd peers list` shows those that are known"
+        )
+    return store.canonical_did(did)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from anp.channel.core.limits import LinkConfig, RenewalLimits
+from anp.channel.core.limits import LinkConfig, LinksConfig, RenewalLimits
 from anp.channel.core.link_core import EXTENSION_CLOSE
-from anp.channel.links import LinksConfig
 from anp.sidecar.config.settings import Config
 from anp.wire.handshake import HandshakeConfig
 from anp.wire.messages import MetaProtocol
 from anp.wire.meta_protocol import (
+    EXTENSION_LIST,
     EXTENSION_MAX_MESSAGE,
     EXTENSION_RESUME,
     EXTENSION_WORK,
@@ -27,6 +27,7 @@ def extensions(config: Config) -> tuple[str, ...]:
     return (
         EXTENSION_CLOSE,
         EXTENSION_COUNTER,
+        EXTENSION_LIST,
         EXTENSION_MAX_MESSAGE,
         EXTENSION_WORK,
         *resume,

@@ -19,6 +19,7 @@ __all__ = [
     "Effort",
     "Headers",
     "HttpUrl",
+    "KeepSeconds",
     "Name",
     "Network",
     "Port",
@@ -62,6 +63,7 @@ HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 HeaderValue = Annotated[str, Field(pattern=r"^[!-~]([ -~]{0,4094}[!-~])?$")]
 Headers = Mapping[HeaderName, HeaderValue]
 HttpUrl = Annotated[str, Field(pattern=r"^https?://[^/\s?#@]+(/[^\s?#]*)?$")]
+KeepSeconds = Annotated[float, Field(ge=60, le=366 * 86_400, allow_inf_nan=False)]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Network = Annotated[str, AfterValidator(_network)]
 Port = Annotated[int, Field(ge=0, le=65_535)]

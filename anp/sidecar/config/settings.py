@@ -23,6 +23,7 @@ from anp.sidecar.config.setting_types import (
     Effort,
     Headers,
     HttpUrl,
+    KeepSeconds,
     Network,
     Port,
     Price,
@@ -392,6 +393,20 @@ class LogConfig(Section):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AccessLogConfig(Section):
+    """The access log: a line for each call made or served; see docs/operation.md."""
+
+    enabled: bool = True
+    "Write it; without it the lists of calls show only those that run."
+
+    keep: KeepSeconds = 7 * 86_400.0
+    "Seconds for which a call is kept."
+
+    max_size: Bytes = 100 * 1024 * 1024
+    "Bytes of all its files; the oldest go first, half is for each direction."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperationConfig(Section):
     """Start and stop."""
 
@@ -434,6 +449,7 @@ class Config(Section):
     channels: ChannelsConfig = field(default_factory=ChannelsConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     log: LogConfig = field(default_factory=LogConfig)
+    access_log: AccessLogConfig = field(default_factory=AccessLogConfig)
     operation: OperationConfig = field(default_factory=OperationConfig)
     otel: OtelConfig = field(default_factory=OtelConfig)
 

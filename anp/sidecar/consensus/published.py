@@ -79,9 +79,15 @@ class PublishedDocuments:
         self._texts: dict[tuple[str, str, bool], str | None] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
-    def all(self) -> list[tuple[Capability, str]]:
-        """Return what every peer may call, each with its document; may take a while."""
-        return self._documents(self._exposure.offered(EVERYBODY))
+    def all(self, peer: str | None = EVERYBODY) -> list[tuple[Capability, str]]:
+        """Return what a peer may call, each with its document; it may take a while.
+
+        Args:
+            peer: Its DID; without it, what every peer may call.
+        """
+        shown = self._documents(self._exposure.offered_to_some())
+        names = {one.name for one in self._exposure.offered(peer)}
+        return [(one, text) for one, text in shown if one.name in names]
 
     def _documents(
         self, offered: tuple[Capability, ...]

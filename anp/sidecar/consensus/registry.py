@@ -213,6 +213,17 @@ class ConsensusDesk:
             self._start()
         return self._pages
 
+    async def list_for(self, peer: str, *, max_size: int) -> bytes:
+        """Return the list as one peer may use it, also when nobody else is shown one.
+
+        Args:
+            peer: Its canonical DID, which it has proved.
+            max_size: Bytes that the list may have.
+        """
+        shown = await self._shown(peer)
+        own = _hashed(await asyncio.to_thread(self.published.all, peer))
+        return await asyncio.to_thread(render_listing, shown, own, max_size=max_size)
+
     async def settle(self) -> None:
         """Wait for the work in progress on halves and on the list."""
         while self._work is not None and not self._work.done():
@@ -327,9 +338,9 @@ class ConsensusDesk:
 
     # Inside.
 
-    def _reached(self) -> tuple[Capability, ...]:
-        """Return the capabilities that everybody may call without the owner's word."""
-        return self._gate.without_word(WayIn.ENVELOPE, EVERYBODY)
+    def _reached(self, peer: str | None = EVERYBODY) -> tuple[Capability, ...]:
+        """Return the capabilities that a peer may call without the owner's word."""
+        return self._gate.without_word(WayIn.ENVELOPE, peer)
 
     def _fresh(self) -> Registry:
         return Registry(
@@ -406,30 +417,38 @@ class ConsensusDesk:
             self._failed.pop(protocol.uri, None)
 
     async def _make_pages(self) -> None:
+        shown = await self._shown(EVERYBODY)
+        own = await asyncio.to_thread(self.published.all)
+        texts = [*(one.text for one, _ in shown), *(text for _, text in own)]
+        documents = {document_path(hash_text(text)): _markdown(text) for text in texts}
+        listing = await asyncio.to_thread(render_listing, shown, _hashed(own))
+        self._pages = {LIST_PATH: ("application/json", listing), **documents}
+
+    async def _shown(
+        self, peer: str | None
+    ) -> list[tuple[ConsensusProtocol, Sequence[Capability]]]:
+        """Return the protocols for a list, with the capabilities a peer may call."""
         shown: list[tuple[ConsensusProtocol, Sequence[Capability]]] = []
-        documents: dict[str, Page] = {}
         for one in self.registry.all():
             if not one.published:
                 continue
             if one.uri in self._written:
-                reached = self._reached()
+                reached = self._reached(peer)
             else:
-                half = await self._serve(one.hash, None)
+                half = await self._serve(one.hash, peer)
                 found = [
-                    self._exposure.capability(name, EVERYBODY)
+                    self._exposure.capability(name, peer)
                     for name in (half.capabilities if half is not None else ())
                 ]
                 reached = tuple(each for each in found if each is not None)
-            if not reached:
-                continue
-            shown.append((one, reached))
-            documents[document_path(one.hash)] = _markdown(one.text)
-        own: list[tuple[Capability, str]] = []
-        for capability, text in await asyncio.to_thread(self.published.all):
-            own.append((capability, hash_text(text)))
-            documents[document_path(own[-1][1])] = _markdown(text)
-        listing = await asyncio.to_thread(render_listing, shown, own)
-        self._pages = {LIST_PATH: ("application/json", listing), **documents}
+            if reached:
+                shown.append((one, reached))
+        return shown
+
+
+def _hashed(own: Sequence[tuple[Capability, str]]) -> list[tuple[Capability, str]]:
+    """Return each capability with the hash of its document in place of the text."""
+    return [(capability, hash_text(text)) for capability, text in own]
 
 
 def _markdown(text: str) -> Page:

@@ -226,7 +226,8 @@ def _half_errors() -> Iterator[None]:
                 f"line {finding.line}: {finding.reason}: {finding.source.strip()}"
                 for finding in exc.findings
             )
-        raise HalfError(exc.outcome, reason, exc.line) from exc
+        raised = exc.outcome == "error"
+        raise HalfError(exc.outcome, reason, exc.line, raised=raised) from exc
 
 
 def _bytes(value: Any) -> bytes:

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from anp.sidecar.agreement.outcomes import TESTS_KEY, in_words
-from cache.records.records import AgreementRecord, AgreementState, RevocationRecord
+from cache.records.records import (
+    AgreementRecord,
+    AgreementState,
+    HalfRecord,
+    RevocationRecord,
+)
 
 __all__ = [
     "STATES",
     "ProtocolStanding",
     "revocation_for",
     "StateName",
+    "capabilities_of",
     "last_run",
     "standing_of",
+    "view_of",
 ]
+
+V = TypeVar("V")
 
 StateName = Literal["active", "testing", "failed", "stale", "revoked", "quarantined"]
 "A state as people are shown it; only what is active is used."
@@ -111,3 +120,27 @@ def last_run(record: AgreementRecord) -> dict[str, Any] | None:
         "outcome": in_words(record.tests),
         "revision": record.revision,
     }
+
+
+def capabilities_of(
+    half: HalfRecord | None, record: AgreementRecord | None = None
+) -> str | None:
+    """Return the capabilities that a protocol calls, or None if nobody said it.
+
+    Args:
+        half: Our code; a provider's names what it may call.
+        record: The agreement, where a requester keeps what its peer said.
+    """
+    if half is not None and half.capabilities:
+        return ", ".join(half.capabilities)
+    said = None if record is None else record.tests.get("capability")
+    return said if isinstance(said, str) else None
+
+
+def view_of(cls: type[V], record: object, /, **more: Any) -> V:
+    """Return a view: the fields of `record` that have its names, and `more`."""
+    kind: Any = cls
+    names = [name for name in kind.__dataclass_fields__ if name not in more]
+    shared = {name: getattr(record, name) for name in names if hasattr(record, name)}
+    view: V = kind(**shared, **more)
+    return view

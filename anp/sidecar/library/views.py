@@ -9,7 +9,14 @@ from typing import Any, Literal, TypeVar
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.outcomes import in_words
 from anp.sidecar.bundles.export import CLAIMS
-from anp.sidecar.library.state import StateName, last_run, revocation_for, standing_of
+from anp.sidecar.library.state import (
+    StateName,
+    capabilities_of,
+    last_run,
+    revocation_for,
+    standing_of,
+    view_of,
+)
 from anp.sidecar.offer.exposure import Exposure, misfit
 from cache.errors import HashPrefixError
 from cache.records.negotiations import NegotiationRecord
@@ -63,6 +70,12 @@ class Agreement:
 
     need: str | None
     "The requirement that it was agreed for, in the words of our caller."
+
+    capability: str | None = None
+    "The capability it calls, several with commas; null where nobody said it."
+
+    uris: Sequence[str] = ()
+    "The URIs under which we know the protocol."
 
     origin: Literal["rules", "model", "imported", "hand-written"] | None
     "The writer of our code; null when the code was deleted."
@@ -157,6 +170,9 @@ class UsageCounts:
     consensus: Count
     "Calls through a protocol that is known by its URI."
 
+    published: Count
+    "First calls through a text that the peer publishes."
+
     negotiated: Count
     "Calls that negotiated first."
 
@@ -182,12 +198,8 @@ class UsageCounts:
     def of(cls, usage: UsageRecord) -> UsageCounts:
         """Return the counts of a record."""
         rate = usage.hit_rate
-        return view_of(
-            cls,
-            usage,
-            calls=usage.agreement + usage.consensus + usage.negotiated,
-            hit_rate=None if rate is None else round(rate, 4),
-        )
+        rounded = None if rate is None else round(rate, 4)
+        return view_of(cls, usage, hit_rate=rounded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,15 +254,6 @@ class ProtocolDetails:
     runs: RunCounts
     trials: RunCounts
     "Runs of code before it was used."
-
-
-def view_of(cls: type[V], record: object, /, **more: Any) -> V:
-    """Return a view: the fields of `record` that have its names, and `more`."""
-    kind: Any = cls
-    names = [name for name in kind.__dataclass_fields__ if name not in more]
-    shared = {name: getattr(record, name) for name in names if hasattr(record, name)}
-    view: V = kind(**shared, **more)
-    return view
 
 
 def find_hash(store: Store, prefix: str) -> str:
@@ -410,6 +413,7 @@ class Library:
             record,
             peer=peer,
             need=record.need["requirement"] if record.need else None,
+            capability=capabilities_of(half, record),
             origin=half.origin if half else None,
             model=half.model if half else "",
             state=standing.state,
@@ -431,6 +435,7 @@ class Library:
             half,
             peer=None,
             need=None,
+            capability=capabilities_of(half),
             state=state,
             reason=reason,
             samples=None,
@@ -459,13 +464,9 @@ class Library:
         else:
             claims = None
         state, reason = self._half_state(half, revocations)
+        count = len(on_it)
         return view_of(
-            Code,
-            half,
-            state=state,
-            reason=reason,
-            agreements=len(on_it),
-            claims=claims,
+            Code, half, state=state, reason=reason, agreements=count, claims=claims
         )
 
     def _half_state(

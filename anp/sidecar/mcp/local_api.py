@@ -12,6 +12,7 @@ from typing import Any, Self
 import httpx
 
 from anp.errors import ErrorKind
+from negotiation.exact_numbers import read_number, write_json
 
 __all__ = ["ApiProblem", "LocalApi"]
 
@@ -169,8 +170,14 @@ class LocalApi:
 
     async def _ask(self, method: str, path: str, **options: Any) -> dict[str, Any]:
         try:
+            if "json" in options:
+                # The library would round a number such as 12345678901234567.89.
+                options["content"] = write_json(options.pop("json"), ensure_ascii=False)
+                options["headers"] = {"content-type": "application/json"} | (
+                    options.get("headers") or {}
+                )
             answer = await self._http.request(method, path, **options)
-            body = answer.json()
+            body = answer.json(parse_float=read_number)
         except httpx.HTTPError as exc:
             # Who took the request may have acted on it before it went away.
             sent = not isinstance(exc, httpx.ConnectError)
@@ -186,7 +193,7 @@ class LocalApi:
 async def _data_of(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
     async for line in response.aiter_lines():
         if line.startswith("data: "):
-            yield json.loads(line.removeprefix("data: "))
+            yield json.loads(line.removeprefix("data: "), parse_float=read_number)
 
 
 def _may_have_run(problem: dict[str, Any] | None) -> bool:

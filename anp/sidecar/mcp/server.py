@@ -23,6 +23,7 @@ from anp.sidecar.mcp.contents import with_blocks
 from anp.sidecar.mcp.local_api import ApiProblem, LocalApi
 from anp.sidecar.mcp.tasks import TASK_TOOLS, TaskTools
 from anp.version import daemon_version
+from negotiation.exact_numbers import write_json
 
 __all__ = ["ADVICE", "make_server"]
 
@@ -422,7 +423,7 @@ def _result(
     text: Any = None,
     blocks: Sequence[types.ContentBlock] = (),
 ) -> types.CallToolResult:
-    shown = json.dumps(found if text is None else text, ensure_ascii=False)
+    shown = write_json(found if text is None else text, ensure_ascii=False)
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=shown), *blocks],
         structured_content=found,

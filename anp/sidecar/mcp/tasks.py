@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 import mcp_types as types
@@ -10,6 +9,7 @@ from mcp.server.context import ServerRequestContext
 
 from anp.sidecar.mcp.contents import bytes_block
 from anp.sidecar.mcp.local_api import ApiProblem, LocalApi
+from negotiation.exact_numbers import write_json
 
 __all__ = ["TASK_TOOLS", "TaskTools"]
 
@@ -262,7 +262,7 @@ def _line(event: dict[str, Any]) -> str:
 def _answer(
     shown: dict[str, Any], blocks: list[types.ContentBlock] | None = None
 ) -> types.CallToolResult:
-    text = types.TextContent(type="text", text=json.dumps(shown, ensure_ascii=False))
+    text = types.TextContent(type="text", text=write_json(shown, ensure_ascii=False))
     return types.CallToolResult(
         content=[text, *(blocks or ())], structured_content=shown
     )

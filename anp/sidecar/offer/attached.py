@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from anp.errors import ConfigError
 from anp.sidecar.attachments import (
@@ -14,7 +15,7 @@ from anp.sidecar.attachments import (
     load_attachments,
     open_attachment,
 )
-from anp.sidecar.attachments.spec import attachment_times
+from anp.sidecar.attachments.spec import attachment_times, save_attachment
 from anp.sidecar.attachments.supervisor import SupervisedAttachment
 from anp.sidecar.home.home import Home
 from anp.sidecar.offer.exposure import Exposure
@@ -61,6 +62,45 @@ class Attaching:
                 )
             specs[spec.name] = spec
         return specs
+
+    def expose(self, capabilities: Mapping[str, bool]) -> None:
+        """Write into the owner's files which capabilities peers may call.
+
+        The next `reload` puts it into effect, and no attachment is started anew for it.
+
+        Args:
+            capabilities: True for each full name to expose, False for each to hide.
+
+        Raises:
+            ConfigError: One is of an attachment that `anpd attach` did not write, or
+                a file is broken; nothing was changed.
+        """
+        wanted: dict[str, dict[str, bool]] = {}
+        for name, exposed in capabilities.items():
+            attachment, _, short = name.partition(".")
+            wanted.setdefault(attachment, {})[short] = exposed
+        folder = self._home.attachments
+        saved = {one.name: one for one in load_attachments(folder)}
+        for name in wanted:
+            if name not in saved or not (folder / f"{name}.json").is_file():
+                raise ConfigError(
+                    f"attachment {name}: its entry was written by hand, so only you "
+                    "change it: write its `expose`, then type: anpd reload"
+                )
+        for name, changes in wanted.items():
+            spec = saved[name]
+            expose = [one.removeprefix(f"{name}.") for one in spec.expose]
+            found = _exposed(expose, changes, self._names_of(name))
+            save_attachment(folder, replace(spec, expose=found))
+            if name in self._started:
+                started, _ = self._started[name]
+                self._started[name] = (started, attachment_times(folder).get(name))
+
+    def _names_of(self, name: str) -> list[str]:
+        """Return the short names of the capabilities of a running attachment."""
+        running = self._running.get(name)
+        found = () if running is None else running.capabilities()
+        return [one.name.partition(".")[2] for one in found]
 
     async def reload(self, specs: Mapping[str, AttachmentSpec]) -> list[str]:
         """Start what is new or changed, end what is gone, and leave the rest alone.
@@ -140,3 +180,23 @@ class Attaching:
         await asyncio.gather(*leaving.values(), return_exceptions=True)
         ending = (*self._running.values(), *leaving)
         await asyncio.gather(*(attachment.close() for attachment in ending))
+
+
+def _exposed(
+    before: Iterable[str], changes: Mapping[str, bool], known: Iterable[str]
+) -> tuple[str, ...]:
+    """Return the `expose` of an attachment after some names were shown or hidden.
+
+    Args:
+        before: Short names, or `*` for all.
+        changes: By short name.
+        known: Every short name that it has now; `*` stands for these.
+    """
+    names = [one for one in before if one not in changes]
+    shown = [name for name, exposed in changes.items() if exposed]
+    if "*" not in names:
+        return (*names, *shown)
+    if len(shown) == len(changes):
+        return tuple(names)
+    # From here on a tool that the attachment adds later is not exposed by itself.
+    return tuple(one for one in known if changes.get(one, True))

@@ -10,6 +10,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+from anp.errors import ErrorKind
 from anp.sidecar.attachments import AttachmentError, ToolError
 from anp.sidecar.attachments.requester import current_requester
 from anp.sidecar.offer.call_times import CallTimes, TimeLimit
@@ -18,11 +19,11 @@ from anp.sidecar.offer.gate import Gate
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.telemetry.observer import Observer
 from cache.records.records import HalfRecord
-from negotiation.errors import CapabilityFailed
+from negotiation.errors import APPROVAL_PENDING, CapabilityFailed
 from negotiation.mind import Validator
 from sandbox.pool.shares import Rank, current_share
 
-__all__ = ["MAX_VALUES", "CapabilityCalls", "max_output"]
+__all__ = ["MAX_VALUES", "CapabilityCalls", "max_output", "outcome_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +48,23 @@ def max_output(max_payload: int) -> int:
     """
     most = min(max_payload, MAX_VALUES)
     return most - min(ROOM_FOR_FIELDS, most // 8)
+
+
+def outcome_of(failure: CapabilityFailed) -> tuple[str, str]:
+    """Return the outcome and the reason of a failed call for the access log.
+
+    The words of a tool, and findings about data, are part of what a call carried; only
+    the gate's own words are told.
+    """
+    if failure.code == APPROVAL_PENDING:
+        return ErrorKind.APPROVAL_PENDING.value, failure.message
+    ours = not failure.ran and failure.__cause__ is None
+    if ours and failure.code == "403":
+        return ErrorKind.POLICY.value, f"403: {failure.message}"
+    kind = ErrorKind.TIMEOUT if failure.code == "504" else ErrorKind.APPLICATION_ERROR
+    if ours and failure.code == "503":
+        return kind.value, f"503: {failure.message}"
+    return kind.value, f"the capability answered {failure.code}"
 
 
 def _withheld(name: str, words: str) -> str:

@@ -8,16 +8,22 @@ import ssl
 from collections.abc import Callable
 from typing import Protocol
 
+from anp.channel.dial_errors import dial_problem
 from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind, PeerError
 from anp.identity.address import PeerAddress, parse_peer
 from anp.identity.book import AddressBook
 from anp.identity.dids import is_web_did
 from anp.identity.well_known import MAX_WELL_KNOWN, parse_well_known, well_known_url
+from anp.phases import waits_for
+from cache.errors import CacheError
 
 __all__ = ["PeerFinder", "WebAddresses"]
 
 logger = logging.getLogger(__name__)
+
+ASK_TIMEOUT = 5.0
+"Seconds for each step of asking who answers at a URL."
 
 
 class WebAddresses(Protocol):
@@ -39,6 +45,7 @@ class PeerFinder:
         web: WebAddresses | None = None,
         tls: ssl.SSLContext | None = None,
         has_link: Callable[[str], bool] = lambda did: False,
+        on_problem: Callable[[str, CallError], None] = lambda url, problem: None,
     ) -> None:
         """Look peers up.
 
@@ -46,12 +53,14 @@ class PeerFinder:
             web: Finds those whose DID alone is known, by their documents.
             tls: The rules for checking certificates; None is for the library's.
             has_link: Tells if a link to a DID is up.
+            on_problem: Told of each URL at which nobody, or somebody else, answers.
         """
         self._has_link = has_link
         self._book = book
         self._is_blocked = is_blocked
         self._web = web
         self._tls = tls
+        self._on_problem = on_problem
 
     async def find(self, peer: str, *, trust_first_use: bool) -> LinkTarget:
         """Return the DID and the address of a peer.
@@ -69,26 +78,42 @@ class PeerFinder:
         try:
             destination = await asyncio.to_thread(self._book.lookup, address)
         except CallError as exc:
-            linked = self._book.did_of(address)
+            linked = await asyncio.to_thread(self._book.did_of, address)
             if exc.kind is ErrorKind.USAGE and linked and self._has_link(linked):
                 # One without a reachable address keeps a link to us for this.
                 await self._refuse_blocked(linked)
                 return LinkTarget(linked, None)
             return await self._by_document(address, exc)
         did = destination.did
-        if did is None:
-            did = await _ask_who(destination.url, self._tls)
-        first = await asyncio.to_thread(
-            self._book.confirm,
-            destination.url,
-            did,
-            named=destination.named,
-            trust_first_use=trust_first_use,
-        )
-        if first:
-            logger.info("peer pinned at first use url=%s did=%s", destination.url, did)
+        if not destination.named:
+            # A DID that the owner named is pinned when it was proved there.
+            try:
+                did = did or await _ask_who(destination.url, self._tls)
+                await self._confirm(destination.url, did, trust=trust_first_use)
+            except CallError as exc:
+                self._on_problem(destination.url, exc)
+                raise
+        assert did is not None, "a destination that is named has one"
         await self._refuse_blocked(did)
         return LinkTarget(did, destination.url)
+
+    async def proved(self, target: LinkTarget) -> None:
+        """Pin a peer that proved its DID at an address that the owner named."""
+        if target.url is None or target.guarded:
+            return
+        try:
+            await self._confirm(target.url, target.did, named=True)
+        except (CallError, CacheError) as exc:
+            logger.warning("peer not pinned did=%s reason=%s", target.did, exc)
+
+    async def _confirm(
+        self, url: str, did: str, *, named: bool = False, trust: bool = False
+    ) -> None:
+        first = await asyncio.to_thread(
+            self._book.confirm, url, did, named=named, trust_first_use=trust
+        )
+        if first:
+            logger.info("peer pinned at first use url=%s did=%s", url, did)
 
     async def refuse_blocked(self, peer: str) -> None:
         """Raise if a peer is blocked, as far as that is known without asking anybody.
@@ -103,7 +128,7 @@ class PeerFinder:
         try:
             did = (await asyncio.to_thread(self._book.lookup, address)).did
         except CallError:
-            did = self._book.did_of(address)
+            did = await asyncio.to_thread(self._book.did_of, address)
         if did is not None:
             await self._refuse_blocked(did)
 
@@ -115,7 +140,7 @@ class PeerFinder:
         Nothing is pinned: the document says it anew each time, and whoever answers has
         to prove the DID.
         """
-        did = self._book.did_of(address)
+        did = await asyncio.to_thread(self._book.did_of, address)
         if unknown.kind is not ErrorKind.USAGE or did is None or not is_web_did(did):
             raise unknown
         if self._web is None:
@@ -145,10 +170,13 @@ async def _ask_who(url: str, tls: ssl.SSLContext | None) -> str:
     import httpx
 
     where = well_known_url(url)
+    waits_for(f"connecting to {url}")
     try:
         async with (
             httpx.AsyncClient(
-                timeout=5.0, trust_env=False, verify=True if tls is None else tls
+                timeout=ASK_TIMEOUT,
+                trust_env=False,
+                verify=True if tls is None else tls,
             ) as client,
             client.stream("GET", where) as response,
         ):
@@ -166,7 +194,7 @@ async def _ask_who(url: str, tls: ssl.SSLContext | None) -> str:
     except httpx.HTTPError as exc:
         raise CallError(
             ErrorKind.PEER_UNREACHABLE,
-            f"cannot reach {url}: {exc or type(exc).__name__}; is its anpd up?",
+            f"cannot connect to {url}: {dial_problem(exc, url, waited=ASK_TIMEOUT)}",
         ) from exc
     except PeerError as exc:
         raise CallError(ErrorKind.PEER_UNREACHABLE, exc.detail) from exc

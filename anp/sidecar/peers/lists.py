@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from anp.channel.links import LinkTarget
 from anp.identity.address import normalise_url
 from anp.identity.web.fetcher import Fetcher, FetchError
+from anp.phases import waits_for
 from negotiation.consensus.listing import (
     MAX_LIST,
     ListingError,
@@ -216,6 +217,7 @@ class PeerLists:
         return self._guarded_get if target.guarded else self._get
 
     async def _ask(self, target: LinkTarget, url: str, before: _Kept | None) -> _Kept:
+        waits_for("reading the peer's list of protocols")
         etag = before.etag if before is not None else ""
         now = self._clock()
         try:

@@ -1,4 +1,4 @@
-"""Pins of peers in the store: the DID behind a URL, and the keys of a DID."""
+"""Names and pins of peers in the store: the DID behind a URL, and the keys of a DID."""
 
 from __future__ import annotations
 
@@ -6,34 +6,59 @@ import time
 from collections.abc import Callable
 
 from anp.errors import CallError, ErrorKind
+from anp.identity.address import PeerAddress
 from anp.identity.dids import agent_of
 from anp.identity.web.key_pins import Pinned
-from cache.records.peers import DidKeysRecord, PinRecord
+from cache.records.peers import DidKeysRecord, NameRecord, PinRecord
 from cache.store import Store
 
-__all__ = ["DidKeys", "UrlPins"]
+__all__ = ["DidKeys", "StoredBook"]
 
 
-class UrlPins:
-    """Gives the address book the pins of URLs that are in the store."""
+class StoredBook:
+    """Gives the address book the names and the pins of URLs that are in the store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def get_pin(self, url: str) -> str | None:
-        """See `anp.identity.book.PinStore`."""
+        """See `anp.identity.book.BookStore`."""
         pin = self._store.pin(url)
         return pin.did if pin else None
 
     def put_pin(self, url: str, did: str) -> None:
-        """See `anp.identity.book.PinStore`."""
+        """See `anp.identity.book.BookStore`."""
         self._store.save_pin(
             PinRecord(url=url, did=did, created=time.time(), agent=agent_of(did))
         )
 
     def url_of(self, agent: str) -> str | None:
-        """See `anp.identity.book.PinStore`."""
+        """See `anp.identity.book.BookStore`."""
         return self._store.pinned_url(agent)
+
+    def get_name(self, name: str) -> PeerAddress | None:
+        """See `anp.identity.book.BookStore`."""
+        found = self._store.name(name)
+        return None if found is None else _address_of(found)
+
+    def names(self) -> list[PeerAddress]:
+        """See `anp.identity.book.BookStore`."""
+        return [_address_of(one) for one in self._store.names()]
+
+    def put_name(self, entry: PeerAddress) -> None:
+        """See `anp.identity.book.BookStore`."""
+        assert entry.name is not None
+        self._store.save_name(
+            NameRecord(entry.name, time.time(), did=entry.did, url=entry.url)
+        )
+
+    def drop_name(self, name: str) -> bool:
+        """See `anp.identity.book.BookStore`."""
+        return self._store.forget_name(name)
+
+
+def _address_of(record: NameRecord) -> PeerAddress:
+    return PeerAddress(record.name, record.did, record.url)
 
 
 class DidKeys:

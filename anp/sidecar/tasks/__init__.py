@@ -6,4 +6,6 @@
 * `service`: starts, serves and follows tasks.
 * `chronicle`: The events of one task in order, and the content that they carry in
   pieces.
+* `sealed_logs`: The logs of sessions, whose contents are encrypted where they rest
+  (DESIGN.md, Trust).
 """

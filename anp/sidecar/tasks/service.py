@@ -42,9 +42,9 @@ from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.tasks.lines import Line, Lines, same_peer
+from anp.sidecar.tasks.sealed_logs import SealedLogs
 from anp.sidecar.tasks.sessions import KnownTask, Maker, NoTask, Sessions, utc_now
 from anp.sidecar.tasks.work import TaskAnswer, Worker
-from cache.store import Store
 from negotiation.consensus.written import WrittenLimits
 
 __all__ = ["TaskService"]
@@ -58,7 +58,7 @@ class TaskService:
     def __init__(
         self,
         *,
-        store: Store,
+        logs: SealedLogs,
         identities: Identities,
         finder: PeerFinder,
         requesters: Requesters,
@@ -69,7 +69,7 @@ class TaskService:
         self._finder = finder
         self._requesters = requesters
         self._capabilities = capabilities
-        self.sessions = Sessions(store, self._follow)
+        self.sessions = Sessions(logs, self._follow)
         self._lines = Lines(
             dial=self._dial,
             take=self._take,

@@ -33,9 +33,9 @@ from anp.interaction.stored import (
     read_task,
     task_bytes,
 )
+from anp.sidecar.tasks.sealed_logs import SealedLogs
 from cache.errors import LogConflict
 from cache.parts.logs import Log, LogChange, LogEvent, LogItem
-from cache.store import Store
 
 __all__ = ["Act", "KnownTask", "Maker", "NoTask", "Sessions", "maker_of", "utc_now"]
 
@@ -114,7 +114,7 @@ class _Entry:
 class Sessions:
     """Keeps sessions; see `apply`."""
 
-    def __init__(self, store: Store, follow: Callable[[str, Step], None]) -> None:
+    def __init__(self, store: SealedLogs, follow: Callable[[str, Step], None]) -> None:
         """Begin with those in the store.
 
         Args:
@@ -296,7 +296,7 @@ class Sessions:
         head = await asyncio.to_thread(self._store.log, log)
         if head is None:
             raise NoTask(f"session {log[:80]}")
-        items = await asyncio.to_thread(self._store.items_of_log, log)
+        items = await asyncio.to_thread(self._store.items_of_log, log, limit=1000)
         return head, [_known(one) for one in items]
 
     async def watch(self, log: str, *, after: int = 0) -> AsyncIterator[SessionEvent]:

@@ -1,21 +1,31 @@
-"""Turns each event of the daemon into metrics, spans and work that a stop waits for.
+"""Turns each event of the daemon into metrics, spans, entries of the access log, and
+work that a stop waits for.
 
-The parts of the daemon report to one `Observer` and do not know whether anybody counts
-or traces.
+The parts of the daemon report to one `Observer` and do not know whether anybody counts,
+traces or writes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
+import secrets
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from opentelemetry.context import Context
-from opentelemetry.trace import NoOpTracerProvider, Span, SpanKind, TracerProvider
+from opentelemetry.trace import (
+    INVALID_SPAN,
+    NoOpTracerProvider,
+    Span,
+    SpanKind,
+    TracerProvider,
+)
 
 from anp.errors import CallError, ErrorKind
+from anp.sidecar.telemetry.call_entry import RUNNING, CallEntry, Direction
 from anp.sidecar.telemetry.metrics import Metrics
 from anp.sidecar.telemetry.tracing import caller_trace
 from anp.version import daemon_version
@@ -26,7 +36,29 @@ _SILENT = frozenset({"no_answer", "silent", "broken", "timeout", "unreachable"})
 _REPLIES = frozenset({"http_4", "http_5"})
 "Statuses that are counted together."
 
-__all__ = ["CallSeen", "NegotiationSeen", "Observer"]
+_QUOTING = frozenset(
+    {ErrorKind.APPLICATION_ERROR, ErrorKind.USAGE, ErrorKind.GENERATED_CODE}
+)
+"Errors whose words, after the first colon, may quote data of the call."
+
+__all__ = ["CallOrigin", "CallSeen", "NegotiationSeen", "Observer", "call_origin"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallOrigin:
+    """The local request that a call of our agent is made for."""
+
+    id: str
+    "Id of the call at the local API."
+
+    by_owner: bool
+    "True if the owner asked for it, False if an agent did."
+
+
+call_origin: contextvars.ContextVar[CallOrigin | None] = contextvars.ContextVar(
+    "call_origin", default=None
+)
+"The request that this asyncio task works for; None for a call without one."
 
 
 class Flights:
@@ -59,16 +91,82 @@ class Flights:
         await self._landed.wait()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class CallSeen:
-    """A call under way, filled in by who carries it."""
+    """A call under way, filled in by who carries it; see `CallEntry` for its fields."""
 
     span: Span
+    direction: Direction
 
     source: str = "none"
     "The way it took; see the labels of `anpd_calls_total`."
 
     outcome: str = "ok"
+
+    reason: str = ""
+    peer: str | None = None
+    asked: str = ""
+    need: str = ""
+    capability: str | None = None
+    protocol: str | None = None
+    uri: str | None = None
+    negotiation_id: str | None = None
+
+    llm_calls: int = 0
+    cost: float = 0.0
+    peer_llm_calls: int | None = None
+    peer_cost: float | None = None
+
+    is_trial: bool = False
+    "True for a test request (PT=11), which is no call and gets no entry."
+
+    origin: CallOrigin | None = None
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    at: float = field(default_factory=time.time)
+    began: float = field(default_factory=time.monotonic)
+
+    def refused(self, outcome: str, reason: str) -> None:
+        """Note that it did not go well; the reason quotes nothing that it carried."""
+        self.outcome, self.reason = outcome, reason
+
+    def failed(self, exc: BaseException) -> None:
+        """Note the error that ended it."""
+        self.outcome = _outcome_of(exc)
+        if isinstance(exc, CallError):
+            detail = exc.detail
+            quoting = exc.kind in _QUOTING
+            self.reason = detail.partition(": ")[0] if quoting else detail
+
+    def entry(self, *, running: bool = False) -> CallEntry:
+        """Return its entry as of now."""
+        origin = self.origin or CallOrigin(self.id, False)
+        return CallEntry(
+            id=origin.id,
+            direction=self.direction,
+            at=round(self.at, 3),
+            ms=round((time.monotonic() - self.began) * 1000, 1),
+            outcome=RUNNING if running else self.outcome,
+            reason=self.reason,
+            peer=self.peer,
+            asked=self.asked,
+            need=self.need,
+            capability=self.capability,
+            protocol=self.protocol,
+            uri=self.uri,
+            source=self.source,
+            negotiation_id=self.negotiation_id,
+            llm_calls=self.llm_calls,
+            cost=self.cost,
+            peer_llm_calls=self.peer_llm_calls,
+            peer_cost=self.peer_cost,
+            by_owner=origin.by_owner,
+        )
+
+
+_current: contextvars.ContextVar[CallSeen | None] = contextvars.ContextVar(
+    "current_call_seen", default=None
+)
+"The call that this asyncio task carries."
 
 
 @dataclass(slots=True)
@@ -93,6 +191,10 @@ class Observer:
         maker = traces or NoOpTracerProvider()
         self._tracer = maker.get_tracer("anpd", daemon_version())
         self.flights = Flights()
+        self.on_call: Callable[[CallEntry], None] = lambda entry: None
+        "Told of each call that has ended, made or served."
+        self.running: set[CallSeen] = set()
+        "The calls under way, in both directions."
         self.model_answers = True
         "False if the last request to the model got no answer; True before the first."
 
@@ -114,7 +216,7 @@ class Observer:
             self.flights.flight(),
             self._span("anp.call", attributes, context=caller_trace.get()) as span,
         ):
-            seen = CallSeen(span)
+            seen = CallSeen(span, "made", asked=peer, origin=call_origin.get())
             yield from self._call("out", seen)
 
     @contextlib.contextmanager
@@ -125,7 +227,28 @@ class Observer:
             self.flights.flight(),
             self._span("anp.serve", attributes, kind=SpanKind.SERVER) as span,
         ):
-            yield from self._call("in", CallSeen(span, source))
+            seen = CallSeen(span, "served", source, peer=peer_did)
+            yield from self._call("in", seen)
+
+    def call_refused(
+        self,
+        peer_did: str,
+        *,
+        outcome: str,
+        reason: str,
+        source: str = "none",
+        capability: str | None = None,
+        protocol: str | None = None,
+        uri: str | None = None,
+    ) -> None:
+        """Note a call of a peer's that came to no capability; no metric counts it."""
+        seen = CallSeen(INVALID_SPAN, "served", source, outcome, reason, peer=peer_did)
+        seen.capability, seen.protocol, seen.uri = capability, protocol, uri
+        self.on_call(seen.entry())
+
+    def current(self) -> CallSeen:
+        """Return the call that this task carries, or one that nobody looks at."""
+        return _current.get() or CallSeen(INVALID_SPAN, "made")
 
     @contextlib.contextmanager
     def negotiation(self, peer_did: str, *, role: str) -> Iterator[NegotiationSeen]:
@@ -231,13 +354,16 @@ class Observer:
                 raise
 
     def _call(self, direction: str, seen: CallSeen) -> Iterator[CallSeen]:
-        began = time.monotonic()
+        self.running.add(seen)
+        token = _current.set(seen)
         try:
             yield seen
         except BaseException as exc:
-            seen.outcome = _outcome_of(exc)
+            seen.failed(exc)
             raise
         finally:
+            _current.reset(token)
+            self.running.discard(seen)
             self.metrics.count(
                 "anpd_calls_total",
                 direction=direction,
@@ -246,11 +372,13 @@ class Observer:
             )
             self.metrics.observe(
                 "anpd_call_duration_seconds",
-                time.monotonic() - began,
+                time.monotonic() - seen.began,
                 direction=direction,
             )
             seen.span.set_attribute("anp.source", seen.source)
             seen.span.set_attribute("anp.outcome", seen.outcome)
+            if not seen.is_trial:
+                self.on_call(seen.entry())
 
 
 def _outcome_of(exc: BaseException) -> str:

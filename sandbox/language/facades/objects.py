@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 from xml.etree import ElementTree
 
+from sandbox.exact_numbers import ExactEncoder, read_number
 from sandbox.language.names import OWN_MODULE, PREFIX, plain_text
 from sandbox.language.runtime.attributes import writable
 from sandbox.language.runtime.classes import is_own_class
@@ -43,20 +44,21 @@ def _own(value: Any, what: str) -> Any:
 
 # json
 
-_ENCODER = json.JSONEncoder(allow_nan=False)
+_ENCODER = ExactEncoder(allow_nan=False)
 
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=read_number)
 
 
 def _loads(text: Any, **options: Any) -> Any:
     if type(text) is str and not options and not text.startswith("\ufeff"):
         return _DECODER.decode(text)
     options.setdefault("parse_constant", _no_constant)
+    options.setdefault("parse_float", read_number)
     return json.loads(text, **options)
 
 
@@ -65,6 +67,7 @@ def _dumps(value: Any, **options: Any) -> str:
         return _ENCODER.encode(value)
     # NaN and infinities are not valid JSON, so they are refused by default.
     options.setdefault("allow_nan", False)
+    options.setdefault("cls", ExactEncoder)
     return json.dumps(value, **options)
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import NeedHelloAnswer
-from anp.channel.core.limits import LinkConfig
+from anp.channel.core.limits import LinkConfig, LinksConfig
 from anp.channel.core.link_core import EXTENSION_CLOSE
-from anp.channel.links import Links, LinksConfig, LinkTarget
+from anp.channel.links import Links, LinkTarget
 from anp.errors import CallError, ErrorKind, LocalError
 from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey

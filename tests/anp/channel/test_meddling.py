@@ -16,8 +16,8 @@ from websockets.exceptions import ConnectionClosed
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import NeedHelloAnswer
-from anp.channel.core.limits import LinkConfig
-from anp.channel.links import Links, LinksConfig, LinkTarget
+from anp.channel.core.limits import LinkConfig, LinksConfig
+from anp.channel.links import Links, LinkTarget
 from anp.errors import AnpError
 from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey

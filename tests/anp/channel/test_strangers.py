@@ -40,7 +40,7 @@ async def test_answers_that_a_stranger_does_not_read_are_bounded(
             await until(lambda: asking.done() or _paused(link))
             await asyncio.sleep(0.5)
             assert not asking.done()
-            assert link._outbox.qsize() < 100
+            assert link._pipe._outbox.qsize() < 100
             # Who reads again is served again.
             for _ in range(500):
                 await peer.recv()
@@ -48,7 +48,7 @@ async def test_answers_that_a_stranger_does_not_read_are_bounded(
 
 
 def _paused(link: Link) -> bool:
-    connection = link._connection
+    connection = link._pipe.connection
     return connection.paused and not connection.transport.is_reading()
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import NeedHelloAnswer
-from anp.channel.core.limits import LinkConfig
+from anp.channel.core.limits import LinkConfig, LinksConfig
 from anp.channel.keeper import PURPOSE, KeyKeeper
-from anp.channel.links import Links, LinksConfig, LinkTarget
+from anp.channel.links import Links, LinkTarget
 from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey
 from anp.identity.resolver import ChainResolver

@@ -326,7 +326,8 @@ def test_attach_prints_the_command_that_exposes_with_all_that_was_given(
 
 def test_commands_show_the_owners_token(home: Home, api: FakeApi) -> None:
     home.write_owner(OwnerAddress("owner.sock", "secret"))
-    api.answers["/v1/peers"] = httpx.Response(200, json={"peers": [], "next": None})
+    answer: dict[str, object] = {"peers": [], "next": None, "unmet": []}
+    api.answers["/v1/peers"] = httpx.Response(200, json=answer)
     assert anpd(home, "peers", "list") == 0
     assert api.asked[-1].headers["authorization"] == "Bearer secret"
 

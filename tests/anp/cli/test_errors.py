@@ -86,7 +86,6 @@ def test_json_for_a_terminal_is_the_same_value(text: str, capsys: Output) -> Non
         ["call", "x", "y", "--nope"],
         ["up", "--port", "x"],
         ["attach", "mcp"],
-        ["attach", "mcp", "http://127.0.0.1/"],
         ["attach", "mcp", "--nope", "--", "cmd"],
         ["attach", "mcp", "--name", "a b", "--", "cmd"],
         ["attach", "mcp", "--env", "x", "--", "cmd"],
@@ -107,6 +106,16 @@ def test_a_wrong_command_line_is_one_line_and_two(
     assert err.startswith("anpd: ")
     assert err.count("\n") == 1
     assert not (tmp_path / "home").exists() or not list(tmp_path.rglob("*.json"))
+
+
+def test_a_service_that_is_away_is_said_before_a_name_is_asked_for(
+    tmp_path: Path, capsys: Output
+) -> None:
+    words = ["attach", "http", "http://127.0.0.1:1/"]
+    assert run(["--home", str(tmp_path / "home"), *words]) == 3
+    complained = capsys.readouterr().err
+    assert "nothing listens there (connection refused); is it up?" in complained
+    assert complained.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,19 @@ from contextlib import suppress
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from anp.errors import CallError, ConfigError, ErrorKind, PeerError
+from anp.errors import (
+    CallError,
+    ConfigError,
+    ConflictError,
+    ErrorKind,
+    PeerError,
+    UnknownError,
+)
 from anp.identity.address import PeerAddress, parse_peer
-from anp.identity.book import AddressBook, Destination
+from anp.identity.book import MAX_NAMES, AddressBook, Destination
 from anp.identity.dids import did_all, did_key, same_agent
 from anp.identity.keys import PrivateKey
+from tests.anp.identity.names import AddedNames
 
 # Fixed, so that every test process collects tests of the same names.
 PUBLIC = PrivateKey(ec.derive_private_key(7, ec.SECP256R1())).public_bytes
@@ -20,8 +28,9 @@ OTHER = did_key(PrivateKey(ec.derive_private_key(8, ec.SECP256R1())).public_byte
 LOCAL, AWAY, SECURE = "ws://127.0.0.1:8765/", "ws://a.example/", "wss://a.example/"
 
 
-class MemoryPins:
+class MemoryPins(AddedNames):
     def __init__(self, pins: dict[str, str] | None = None) -> None:
+        super().__init__()
         self.pins = dict(pins or {})
 
     def get_pin(self, url: str) -> str | None:
@@ -122,7 +131,7 @@ def test_a_name_is_looked_up_in_the_owners_entries() -> None:
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(CallError, match=r"'shop'.*\(bank, mail\)") as caught:
+    with pytest.raises(CallError, match=r"shop .* it has bank, mail") as caught:
         make_book(
             PeerAddress(name="mail", url=LOCAL), PeerAddress(name="bank", url=AWAY)
         ).lookup(parse_peer("shop"))
@@ -161,3 +170,54 @@ def test_entries_need_a_name_and_an_address_and_stand_once() -> None:
     entry = PeerAddress(name="a", url=LOCAL)
     with pytest.raises(ConfigError, match="given twice"):
         make_book(entry, entry)
+
+
+def test_a_name_that_was_added_stands_for_its_peer() -> None:
+    pins = MemoryPins()
+    book = AddressBook([], pins)
+    book.add("shop", parse_peer(f"{AWAY}#{DID}"))
+    assert book.lookup(parse_peer("shop")) == Destination(AWAY, DID, named=True)
+    # The DID alone leads there, too; but nobody proved it there yet.
+    assert book.lookup(parse_peer(TWIN)).url == AWAY
+    assert pins.pins == {}
+    # A book of another run, which has the same store.
+    assert AddressBook([], pins).named("shop") == PeerAddress("shop", DID, AWAY)
+    book.remove("shop")
+    with pytest.raises(CallError, match="no peer is called shop"):
+        book.lookup(parse_peer("shop"))
+
+
+def test_a_name_is_not_given_to_another_peer_silently() -> None:
+    book = make_book(PeerAddress("fixed", DID, None))
+    book.add("shop", parse_peer(DID))
+    assert book.add("shop", parse_peer(DID)) == PeerAddress("shop", DID, None)
+    with pytest.raises(ConflictError, match="anpd peers remove shop"):
+        book.add("shop", parse_peer(OTHER))
+    with pytest.raises(ConflictError, match="configuration"):
+        book.add("fixed", parse_peer(OTHER))
+    with pytest.raises(ConflictError, match="configuration"):
+        book.remove("fixed")
+    with pytest.raises(UnknownError, match="fixed, shop"):
+        book.remove("shops")
+
+
+@pytest.mark.parametrize(
+    ("name", "peer"), [("a b", DID), ("", DID), ("did:key:a", DID), ("shop", "other")]
+)
+def test_what_cannot_be_named_is_refused(name: str, peer: str) -> None:
+    with pytest.raises(CallError, match="name") as caught:
+        make_book().add(name, parse_peer(peer))
+    assert caught.value.kind is ErrorKind.USAGE
+
+
+def test_a_name_for_another_did_than_the_pinned_one_is_refused() -> None:
+    with pytest.raises(CallError, match=f"at {LOCAL} is {DID}, not {OTHER}"):
+        make_book(pins={LOCAL: DID}).add("shop", parse_peer(f"{LOCAL}#{OTHER}"))
+
+
+def test_names_have_a_limit() -> None:
+    book = make_book()
+    for number in range(MAX_NAMES):
+        book.add(f"n{number}", parse_peer(DID))
+    with pytest.raises(CallError, match="makes room"):
+        book.add("more", parse_peer(DID))

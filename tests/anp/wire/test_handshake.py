@@ -188,7 +188,7 @@ def test_a_finished_before_the_destination_hello_fails() -> None:
     pair = start_pair()
     pair.initiator.messages_to_send()
     tell(pair.initiator, pair.sent[1])
-    assert "EXPECT_DESTINATION_HELLO" in failure_of(pair.initiator).detail
+    assert "destinationHello" in failure_of(pair.initiator).detail
     assert response_of(pair.initiator).original_type == "finished"
 
 
@@ -314,7 +314,7 @@ def test_the_deadline_holds_just_before_it_and_at_it() -> None:
     initiator.handle_timer(now=Moment(110.0, WALL_NOW))
     failure = failure_of(initiator)
     assert failure.timed_out
-    assert "EXPECT_DESTINATION_HELLO" in failure.detail
+    assert "destinationHello" in failure.detail
     # Nothing was received, so there is nothing to answer.
     assert initiator.messages_to_send() == []
 

@@ -58,7 +58,7 @@ def large(number: int) -> str:
     """Return a document with schemas of nearly as many nodes as one may have."""
     many = {
         f"p{number}_{n}": {"anyOf": [{"type": "string"}, {"type": "null"}]}
-        for n in range(350)
+        for n in range(320)
     }
     schema = {
         "type": "object",

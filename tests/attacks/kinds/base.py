@@ -52,6 +52,8 @@ __all__ = [
 FAILURES = (
     AnpError,
     AssertionError,
+    # Raised by a transport that was aborted, on Python 3.11.
+    AttributeError,
     EOFError,
     KeyError,
     OSError,

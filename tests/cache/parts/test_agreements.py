@@ -12,6 +12,7 @@ import pytest
 
 from cache.disk import PlainDisk
 from cache.errors import HashPrefixError, RecordError
+from cache.parts.logs import LogChange, LogItem
 from cache.parts.shelf import key_of
 from cache.records.records import (
     AgreementRecord,
@@ -26,13 +27,16 @@ from cache.store import Store
 from tests.cache.samples import (
     AGREEMENT,
     ALIAS,
+    ANSWER,
     CALL,
     DID_KEYS,
     DOCUMENT,
     HALF,
     KEY,
     KNOWN_PEER,
+    LOG,
     MODEL_CALL,
+    NAME,
     NEGOTIATION,
     OTHER,
     OWN,
@@ -303,12 +307,24 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
         store.save_standing(STANDING, now=STANDING.created)
         store.save_peer(replace(KNOWN_PEER, aliases=(ALIAS.alias,)))
         store.save_pin(PIN)
+        store.save_name(NAME)
         store.save_spend(SPEND, MODEL_CALL)
+        store.save_answer(ANSWER)
         store.save_did_keys(DID_KEYS)
         store.save_key(KEY, now=KEY.created)
         store.save_call(CALL)
         store.revoke(REVOCATION.hash, peer_did=PEER, reason="x", at=REVOCATION.at)
         store.add_usage([USAGE])
+        store.append_log(
+            LogChange(
+                log=LOG.id,
+                after=0,
+                at=1000.0,
+                events=(b"event",),
+                items=(LogItem(id="0b", content=b"item", open=True),),
+                names=LOG.names,
+            )
+        )
     if isinstance(record, HalfRecord):
         record = replace(record, revision=1)
     key = key_of(record)
@@ -331,15 +347,25 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
                 "peer": bool(store.peers()) and store.peer(PEER) is not None,
                 "alias": store.canonical_did(ALIAS.alias) == PEER,
                 "address": store.pinned_url(PIN.agent) == PIN.url,
+                "name": store.name(NAME.name) is not None,
                 "pin": bool(store.pins()) and store.pin(PIN.url) is not None,
                 "spend": bool(store.spends(since="")),
                 "model_call": bool(store.model_calls(since="")),
+                "answer": store.answer(ANSWER.question, now=ANSWER.at) is not None,
                 "did_keys": store.did_keys(DID_KEYS.did) is not None,
                 "key": store.key(KEY.role, KEY.peer_did, KEY.id) is not None,
                 "call": knows_call(store),
                 "revocation": bool(store.revocations()),
                 "usage": store.usage(DOCUMENT.hash).agreement > 0,
+                "log": store.log(LOG.id) is not None,
+                "log_name": store.log_named(LOG.names[0]) is not None,
+                "log_item": bool(store.items_of_log(LOG.id)),
             }
+            # These are found only together with their log and their item.
+            if present["log"]:
+                present["log_event"] = bool(store.log_events(LOG.id))
+            if present["log_item"]:
+                present["log_mark"] = bool(store.log_items(only_open=True))
             assert present == {kind: kind != record.kind for kind in present}
         assert [damage.key for damage in store.damaged] == [key]
         _, other, agreement = trio(1)

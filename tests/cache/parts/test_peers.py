@@ -13,6 +13,7 @@ from cache.errors import RecordError
 from cache.records.peers import (
     MAX_DID_KEYS,
     DidKeysRecord,
+    NameRecord,
     PeerRecord,
     PeerState,
     PinRecord,
@@ -187,3 +188,17 @@ def test_a_peer_that_waits_takes_no_decision_away(tmp_path: Path) -> None:
             found = store.peer(PEER.did)
             assert found is not None
             assert (found.state, found.last_seen) == (state, 2.0)
+
+
+def test_names_are_kept_until_they_are_forgotten(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.save_name(NameRecord("shop", 1.0, did="did:wba:a.example"))
+        store.save_name(NameRecord("bank", 1.0, url="wss://bank.example/"))
+    with Store(tmp_path) as store:
+        assert [one.name for one in store.names()] == ["bank", "shop"]
+        found = store.name("shop")
+        assert found is not None
+        assert found.did == "did:wba:a.example"
+        assert store.forget_name("shop")
+        assert not store.forget_name("shop")
+        assert store.name("shop") is None

@@ -161,8 +161,6 @@ def test_repeated_code_is_counted() -> None:
         },
         {"action": "verificationProtocol"},
         {"no": "action"},
-        [],
-        "text",
     ],
 )
 def test_what_we_cannot_process_is_dropped_and_counted(content: Any) -> None:
@@ -173,6 +171,16 @@ def test_what_we_cannot_process_is_dropped_and_counted(content: Any) -> None:
     assert not machine.messages_to_send()
     machine.receive_message(turn(1, "accepted"), now=0.0)
     assert machine.state is NegotiationState.EXPECT_CODE
+
+
+@clause("ANP-18", "WIRE row 40")
+@pytest.mark.parametrize("data", [b"[]", b'"text"', b"\xff", b"{", b"no JSON"])
+def test_what_is_not_a_json_object_is_rejected(data: bytes) -> None:
+    machine = requester()
+    machine.receive_message(data, now=0.0)
+    assert [type(event) for event in events(machine)] == [NegotiationFailed]
+    [sent] = machine.messages_to_send()
+    assert json.loads(sent)["status"] == "rejected"
 
 
 @clause("WIRE row 50")

@@ -283,7 +283,6 @@ def test_a_task_without_schemas_accepts_what_its_data_fits() -> None:
     for data in (
         {"time": "12:00"},
         {"time": 12, "source_timezone": "UTC"},
-        {"time": "12:00", "source_timezone": "UTC", "more": 1},
     ):
         demand = Demand(Need("x"), data)
         verdict = judge_reply(text, demand, (propose(demand),))

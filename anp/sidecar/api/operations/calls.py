@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import ConfigDict, Field
 from starlette.requests import Request
@@ -14,15 +15,32 @@ from starlette.responses import Response
 from anp.errors import CallError, ErrorKind, UnknownError
 from anp.sidecar.api.answers import JsonAnswer
 from anp.sidecar.api.event_stream import EVENT_STREAM, event_stream
-from anp.sidecar.api.problems import Problem, problem_of, problem_response
-from anp.sidecar.api.requests import EmptyBody, LongText, PeerName, Uri
-from anp.sidecar.api.table import STRICT, LocalScope, check_scope, get, post, scope_of
+from anp.sidecar.api.problems import ApiError, Problem, problem_of, problem_response
+from anp.sidecar.api.requests import (
+    EmptyBody,
+    LongText,
+    PeerName,
+    Uri,
+    did_of,
+    peer_query,
+)
+from anp.sidecar.api.table import (
+    STRICT,
+    LocalScope,
+    Query,
+    check_scope,
+    get,
+    integer_of,
+    post,
+    scope_of,
+)
 from anp.sidecar.calls.caller import CallRequest, CallResult, Mode
 from anp.sidecar.calls.events import Event
 from anp.sidecar.calls.journal import CallDesk, CallState, KeptCall
 from anp.sidecar.config.lookup import need_of, protocol_of
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import view_of
+from anp.sidecar.telemetry.call_entry import RUNNING, CallEntry, Direction
 
 __all__ = ["Call", "CallBody", "CallOperations", "may_see", "may_see_event"]
 
@@ -100,6 +118,9 @@ class Call:
     next_attempt: float | None
     "Time of the next attempt, in seconds since 1970."
 
+    waits_for: str
+    "The thing that it waits for at the moment, in words; empty once it is over."
+
     negotiations: Sequence[str]
     "Ids of its negotiations."
 
@@ -114,15 +135,107 @@ class Call:
             call,
             peer=call.request.peer,
             need=call.request.need.requirement,
+            waits_for="" if call.is_over else call.waits_for,
             problem=None if call.error is None else problem_of(call.error),
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
-    """The calls that are kept, the newest first."""
+    """A page of calls in both directions: those under way, then the latest to end."""
 
-    calls: Sequence[Call]
+    calls: Sequence[CallEntry]
+    next: str | None
+    "`after` for the next page, which may be empty; null at the end."
+
+
+CALLS_PAGE: Final = 100
+"Calls of one page when nobody says how many."
+
+LIST_QUERY: Final = (
+    Query(
+        name="limit",
+        text="Most calls of the page, without those under way.",
+        schema={
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 1_000,
+            "default": CALLS_PAGE,
+        },
+    ),
+    Query(
+        name="after",
+        text="`next` of the page before.",
+        schema={"type": "string", "minLength": 1, "maxLength": 256},
+    ),
+    Query(
+        name="direction",
+        text="Only calls that our agent made, or that it served.",
+        schema={"type": "string", "enum": ["made", "served"]},
+    ),
+    peer_query("Only with this peer: a name, DID or `URL#DID`."),
+    Query(
+        name="capability",
+        text="Only of this capability: its full name, or the part after the last dot.",
+        schema={"type": "string", "minLength": 1, "maxLength": 256},
+    ),
+    Query(
+        name="protocol",
+        text="Only through this protocol: its URI, its hash, or the hash's beginning.",
+        schema={"type": "string", "minLength": 1, "maxLength": 2048},
+    ),
+    Query(
+        name="outcome",
+        text="Only with this outcome; `failed` is every one that is not good.",
+        schema={"type": "string", "minLength": 1, "maxLength": 64},
+    ),
+    Query(
+        name="since",
+        text="Only those that ended later; seconds since 1970.",
+        schema={"type": "integer", "minimum": 0},
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Filter:
+    """The calls that a request asks for; None asks for all."""
+
+    peer: str | None
+    "Its canonical DID."
+
+    named: str | None
+    "The same as the request names it."
+
+    capability: str | None
+    protocol: str | None
+    outcome: str | None
+    since: int
+    agent_only: bool
+    "True to leave out the owner's calls and those of peers."
+
+    def admits(self, one: CallEntry) -> bool:
+        """Tell whether a call is asked for."""
+        if self.agent_only and (one.by_owner or one.direction == "served"):
+            return False
+        name, protocol = one.capability or "", self.protocol
+        short = name.rpartition(".")[2]
+        return (
+            one.ended >= self.since
+            and (self.peer in {None, one.peer} or self.named == one.asked)
+            and self.capability in {None, name, short}
+            and (
+                protocol is None
+                or protocol == one.uri
+                or (one.protocol or "").startswith(protocol.lower())
+            )
+            and self._outcome_fits(one.outcome)
+        )
+
+    def _outcome_fits(self, outcome: str) -> bool:
+        if self.outcome == "failed":
+            return outcome not in {"ok", RUNNING, CallState.WAITING}
+        return self.outcome in {None, outcome}
 
 
 class CallOperations:
@@ -134,11 +247,70 @@ class CallOperations:
         self._daemon = daemon
         self._desk = daemon.calls
 
-    @get("/v1/calls", Calls, scope=LocalScope.AGENT)
+    @get(
+        "/v1/calls",
+        Calls,
+        query=LIST_QUERY,
+        problems=(404,),
+        scope=LocalScope.AGENT,
+    )
     async def list_calls(self, request: Request) -> Calls:
-        """List the calls that are kept, the newest first."""
-        kept = self._desk.kept()
-        return Calls([Call.of(call) for call in kept if may_see(request, call)])
+        """List calls, made and served, in pages; an agent sees those that agents made.
+
+        Refused calls are among them. Many failed calls of one peer share an entry.
+        """
+        query = request.query_params
+        direction, after = query.get("direction"), query.get("after")
+        if direction == "served":
+            check_scope(request, LocalScope.OWNER, what="direction=served")
+        named = query.get("peer")
+        wanted = _Filter(
+            peer=None if named is None else await did_of(self._daemon, named),
+            named=named,
+            capability=query.get("capability"),
+            protocol=query.get("protocol"),
+            outcome=query.get("outcome"),
+            since=integer_of(request, "since", 0),
+            agent_only=scope_of(request) is not LocalScope.OWNER,
+        )
+        try:
+            found = await self._daemon.call_log.page(
+                wanted.admits,
+                direction=None if direction is None else _direction(direction),
+                after=after,
+                limit=integer_of(request, "limit", CALLS_PAGE),
+            )
+        except ValueError:
+            raise ApiError(400, "after: this is not `next` of a page") from None
+        under_way = [] if after is not None else self._under_way()
+        first = [
+            one
+            for one in under_way
+            if direction in {None, one.direction} and wanted.admits(one)
+        ]
+        return Calls(calls=first + found.entries, next=found.next)
+
+    def _under_way(self) -> list[CallEntry]:
+        """Return the calls that run or wait, the one that began last first."""
+        seen = self._daemon.observer.running
+        running = [one.entry(running=True) for one in seen if not one.is_trial]
+        known = {one.id for one in running}
+        kept = [
+            CallEntry(
+                id=one.id,
+                direction="made",
+                at=one.created,
+                ms=round((time.time() - one.created) * 1000, 1),
+                outcome=one.state.value,
+                asked=one.request.peer,
+                need=one.request.need.requirement,
+                by_owner=one.by_owner,
+            )
+            for one in self._desk.kept()
+            if not one.is_over and one.id not in known
+        ]
+        both = [one.cleaned() for one in (*running, *kept)]
+        return sorted(both, key=lambda one: one.at, reverse=True)
 
     @post(
         "/v1/calls",
@@ -151,13 +323,7 @@ class CallOperations:
     )
     async def call(self, request: Request, body: CallBody) -> CallResult | Response:
         """Call a peer."""
-        if body.trust_first_use:
-            check_scope(request, LocalScope.OWNER, what="trust_first_use")
-        call = await self._desk.start(
-            self._request(body),
-            key=body.idempotency_key,
-            by_owner=scope_of(request) is LocalScope.OWNER,
-        )
+        call = await self._start(request, body)
         if _wants_async(request):
             return _accepted(call)
         ended = asyncio.ensure_future(call.settled.wait())
@@ -180,6 +346,20 @@ class CallOperations:
             ErrorKind.INTERRUPTED, f"the call {call.id} still runs", may_have_run=True
         )
 
+    @post(
+        "/v1/calls/follow",
+        EVENT_STREAM,
+        body=CallBody,
+        problems=(409, 429),
+        scope=LocalScope.AGENT,
+    )
+    async def follow_call(self, request: Request, body: CallBody) -> Response:
+        """Call a peer and stream the events; closing the connection cancels the call.
+
+        The result is at `/v1/calls/{id}`, with the `call` of the first event.
+        """
+        return event_stream(self._followed(await self._start(request, body)))
+
     @get("/v1/calls/{id}", Call, scope=LocalScope.AGENT)
     async def get_call(self, request: Request) -> Call:
         """Give the state of a call, with its result or problem."""
@@ -196,6 +376,24 @@ class CallOperations:
         call = self._find(request)
         await self._desk.cancel(call)
         return Call.of(call)
+
+    async def _start(self, request: Request, body: CallBody) -> KeptCall:
+        if body.trust_first_use:
+            check_scope(request, LocalScope.OWNER, what="trust_first_use")
+        return await self._desk.start(
+            self._request(body),
+            key=body.idempotency_key,
+            by_owner=scope_of(request) is LocalScope.OWNER,
+        )
+
+    async def _followed(self, call: KeptCall) -> AsyncGenerator[Event, None]:
+        """Give the events of a call, which ends with the one who watches it."""
+        try:
+            async for event in self._desk.watch(call):
+                yield event
+        finally:
+            if not call.is_over and call.key is None:
+                await self._desk.cancel(call)
 
     def _find(self, request: Request) -> KeptCall:
         call = self._desk.find(request.path_params["id"])
@@ -218,6 +416,10 @@ class CallOperations:
             mode=Mode(body.mode),
             protocol=body.protocol or protocol_of(self._daemon.config, need),
         )
+
+
+def _direction(text: str) -> Direction:
+    return "served" if text == "served" else "made"
 
 
 def may_see(request: Request, call: KeptCall) -> bool:

@@ -11,6 +11,7 @@ from pydantic import ConfigDict
 from starlette.requests import Request
 
 from anp.errors import CallError, ErrorKind, UnknownError
+from anp.sidecar.api.requests import EmptyBody
 from anp.sidecar.api.table import STRICT, LocalScope, get, post
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import view_of
@@ -111,6 +112,40 @@ class CapabilityOperations:
             ) from exc
         ms = round((time.monotonic() - began) * 1000, 1)
         return CapabilityTest(capability=name, output=output, ms=ms)
+
+    @post(
+        "/v1/capabilities/{name}/expose",
+        AttachedCapability,
+        body=EmptyBody,
+        problems=(422,),
+        scope=LocalScope.OWNER,
+    )
+    async def expose_capability(
+        self, request: Request, body: EmptyBody
+    ) -> AttachedCapability:
+        """Offer a capability to peers; the attachment's file says so from now on."""
+        return await self._expose(request, exposed=True)
+
+    @post(
+        "/v1/capabilities/{name}/hide",
+        AttachedCapability,
+        body=EmptyBody,
+        problems=(422,),
+        scope=LocalScope.OWNER,
+    )
+    async def hide_capability(
+        self, request: Request, body: EmptyBody
+    ) -> AttachedCapability:
+        """Offer a capability to peers no longer, and end what they do with it."""
+        return await self._expose(request, exposed=False)
+
+    async def _expose(self, request: Request, *, exposed: bool) -> AttachedCapability:
+        name = self._find(request.path_params["name"]).name
+        async with self._daemon.reload_lock:
+            self._daemon.attaching.expose({name: exposed})
+            await self._daemon.reload()
+        await self._daemon.enforcer.recheck()
+        return self._find(name)
 
     def _all(self) -> list[AttachedCapability]:
         return [

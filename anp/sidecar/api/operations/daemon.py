@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
 from starlette.requests import Request
@@ -65,7 +65,7 @@ class NamedNeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookEntry:
-    """A peer in the address book of the configuration."""
+    """A name in the address book: of the configuration, or added while it ran."""
 
     name: str
     did: str | None
@@ -192,6 +192,7 @@ class DaemonOperations:
         """Give the identity and the state of this daemon."""
         daemon = self._daemon
         isolation = daemon.sandbox.isolation
+        book = await asyncio.to_thread(daemon.book.entries)
         return Info(
             version=daemon_version(),
             did=daemon.did,
@@ -204,7 +205,7 @@ class DaemonOperations:
             decided_by=daemon.minds.name,
             extensions=extensions(daemon.config),
             needs=[view_of(NamedNeed, need) for need in daemon.config.need],
-            address_book=[view_of(BookEntry, peer) for peer in daemon.config.peer],
+            address_book=[view_of(BookEntry, one) for one in book],
             connections=daemon.links.open_links,
             sandbox=SandboxLevel(
                 level=isolation.level,
@@ -264,7 +265,7 @@ class DaemonOperations:
         """Make a link that signs one browser in to the dashboard, once."""
         return DashboardLink(*await self._dashboard.link())
 
-    async def _events(self, request: Request) -> AsyncIterator[Event]:
+    async def _events(self, request: Request) -> AsyncGenerator[Event, None]:
         with self._daemon.events.subscribe() as watcher:
             while True:
                 event = await watcher.next()

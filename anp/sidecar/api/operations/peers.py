@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 from starlette.requests import Request
 
 from anp.errors import UnknownError
+from anp.identity.address import parse_peer
 from anp.sidecar.api.requests import (
     PAGE_QUERY,
     LongText,
@@ -21,12 +22,18 @@ from anp.sidecar.api.requests import (
     peer_query,
 )
 from anp.sidecar.api.table import STRICT, LocalScope, Query, get, integer_of, post
+from anp.sidecar.calls.question import ask_list
 from anp.sidecar.consensus.written.heard import HeardEntry
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import Agreement, Library, view_of
-from cache.records.peers import PeerRecord, PeerState
+from anp.sidecar.peers.contacts import Trouble
+from anp.sidecar.peers.directory import KnownPeer
+from cache.records.peers import PeerState
 from cache.records.records import AgreementRole, Count, Hash
+from negotiation.errors import SchemaError
 from negotiation.need import Capability
+from negotiation.schema.intake import inlined
+from negotiation.schema.samples import example_of
 
 __all__ = ["PeerOperations"]
 
@@ -63,23 +70,50 @@ class Peer:
     state: PeerState
     "The owner's decision; `waiting` was refused and may be allowed."
 
-    first_seen: float
-    "Seconds since 1970."
+    first_seen: float | None
+    "Seconds since 1970; null before the first contact."
 
-    last_seen: float
-    "Seconds since 1970."
+    last_seen: float | None
+    "Time of the last contact in either direction, in seconds since 1970."
 
     names: Sequence[str] = ()
     "Names the owner gave it."
 
     urls: Sequence[str] = ()
-    "Addresses at which it was reached."
+    "Addresses at which it can be dialled, those of the owner first."
 
     aliases: Sequence[str] = ()
     "Its other DIDs of the same key."
 
     changed_keys: Sequence[str] = ()
     "New keys in its DID document that the owner has not trusted yet."
+
+    connected: bool = False
+    "True while a connection to it is open."
+
+    problem: str | None = None
+    "Reason why it could not be reached at the last try, if that failed."
+
+    problem_at: float | None = None
+    "Time of that try, in seconds since 1970."
+
+    @classmethod
+    def of(cls, peer: KnownPeer) -> Peer:
+        """Return what the daemon knows of a peer."""
+        return view_of(cls, peer, **_problem(peer.trouble))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedUrl:
+    """A name for a URL at which nobody was met yet."""
+
+    name: str
+    url: str
+    problem: str | None
+    "Reason why nobody was reached there at the last try, if that failed."
+
+    problem_at: float | None
+    "Time of that try, in seconds since 1970."
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +123,51 @@ class Peers:
     peers: Sequence[Peer]
     next: str | None
     "`after` for the next page; null at the end."
+
+    unmet: Sequence[NamedUrl]
+    "Names of the address book whose DID is not known yet."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddBody:
+    """A name for a peer."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    name: Annotated[str, Field(min_length=1, max_length=64)]
+    "The name, which stands for the peer wherever one is asked for."
+
+    peer: PeerName
+    "DID, URL or `URL#DID`."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameBody:
+    """A name of the address book."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    name: Annotated[str, Field(min_length=1, max_length=64)]
+    "The name."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedPeer:
+    """A name of the address book, and the peer that it stands for."""
+
+    name: str
+    did: str | None
+    "Null when whoever answers at the URL first is taken."
+
+    url: str | None
+    "Null when the DID alone tells where it is."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedName:
+    """A name that was removed; the peer, its rights and agreements stay."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +190,33 @@ class Offers:
     publishes: bool
     "False when the peer has no list of protocols."
 
+    capabilities: Sequence[Capability]
+    "Every capability that its list describes to us."
+
     protocols: Sequence[OfferedProtocol]
     agreements: Sequence[Agreement]
     "Agreements in which we are the requester."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedCapability(Capability):
+    """A capability that a peer offers us, with data to start from."""
+
+    example: dict[str, Any]
+    "Data of the form that it takes, with all that is required."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerDescription:
+    """Everything that a peer offers us."""
+
+    peer_did: str
+    url: str | None
+    publishes: bool
+    "False when the peer does not tell its capabilities."
+
+    capabilities: Sequence[DescribedCapability]
+    protocols: Sequence[OfferedProtocol]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,23 +270,57 @@ class PeerOperations:
     @get("/v1/peers", Peers, query=PAGE_QUERY, scope=LocalScope.AGENT)
     async def list_peers(self, request: Request) -> Peers:
         """List every peer that proved its DID, the last seen one first."""
-        found = await asyncio.to_thread(self._peers)
-        return Peers(*page_of(request, found, lambda peer: peer.did))
+        found = await asyncio.to_thread(self._daemon.directory.peers)
+        page, following = page_of(request, found, lambda peer: peer.did)
+        unmet = await asyncio.to_thread(self._daemon.directory.unmet)
+        return Peers(
+            [Peer.of(one) for one in page],
+            following,
+            [
+                NamedUrl(name=str(one.name), url=str(one.url), **_problem(trouble))
+                for one, trouble in unmet
+            ],
+        )
 
     @get(
         "/v1/peers/show",
-        PeerRecord,
+        Peer,
         query=(PEER,),
         problems=(404,),
         scope=LocalScope.AGENT,
     )
-    async def get_peer(self, request: Request) -> PeerRecord:
+    async def get_peer(self, request: Request) -> Peer:
         """Show one peer."""
         did = await did_of(self._daemon, request.query_params["peer"])
-        found = await asyncio.to_thread(self._daemon.store.peer, did)
+        found = await asyncio.to_thread(self._daemon.directory.find, did)
         if found is None:
             raise UnknownError(f"the daemon knows no peer {did}")
-        return found
+        return Peer.of(found)
+
+    @post(
+        "/v1/peers/add",
+        NamedPeer,
+        body=AddBody,
+        problems=(403, 409, 507),
+        scope=LocalScope.OWNER,
+    )
+    async def add_peer(self, request: Request, body: AddBody) -> NamedPeer:
+        """Give a peer a name, which may stand for it in calls; it gets no rights."""
+        book, address = self._daemon.book, parse_peer(body.peer)
+        entry = await asyncio.to_thread(book.add, body.name, address)
+        return NamedPeer(name=body.name, did=entry.did, url=entry.url)
+
+    @post(
+        "/v1/peers/remove",
+        RemovedName,
+        body=NameBody,
+        problems=(404, 409),
+        scope=LocalScope.OWNER,
+    )
+    async def remove_peer(self, request: Request, body: NameBody) -> RemovedName:
+        """Remove a name from the address book; the peer and its rights stay."""
+        await asyncio.to_thread(self._daemon.book.remove, body.name)
+        return RemovedName(name=body.name)
 
     @get(
         "/v1/peers/offers",
@@ -207,8 +344,36 @@ class PeerOperations:
             peer_did=target.did,
             url=target.url,
             publishes=listing is not None,
+            capabilities=() if listing is None else listing.capabilities,
             protocols=[view_of(OfferedProtocol, one) for one in listed],
             agreements=agreements,
+        )
+
+    @get(
+        "/v1/peers/describe",
+        PeerDescription,
+        query=(PEER,),
+        problems=REACHING,
+        scope=LocalScope.AGENT,
+    )
+    async def describe_peer(self, request: Request) -> PeerDescription:
+        """Ask a peer for its capabilities, and give each with its schemas."""
+        peer = request.query_params["peer"]
+        target = await self._daemon.finder.find(peer, trust_first_use=False)
+        listing = await ask_list(
+            self._daemon.binder.requesters, self._daemon.peer_lists, target
+        )
+        listed = () if listing is None else listing.protocols
+        offered = () if listing is None else listing.capabilities
+        return PeerDescription(
+            peer_did=target.did,
+            url=target.url,
+            publishes=listing is not None,
+            capabilities=[
+                view_of(DescribedCapability, one, example=_example(one))
+                for one in offered
+            ],
+            protocols=[view_of(OfferedProtocol, one) for one in listed],
         )
 
     @get("/v1/heard", HeardEntries, query=(AFTER,), scope=LocalScope.AGENT)
@@ -288,27 +453,17 @@ class PeerOperations:
         await self._daemon.enforcer.recheck()
         return RuledPeer(did, state)
 
-    def _peers(self) -> list[Peer]:
-        """Return every peer, also one that was refused before it was ever seen."""
-        changed = self._daemon.did_keys.changed()
-        known = self._daemon.store.peers()
-        found = [
-            view_of(
-                Peer,
-                peer,
-                changed_keys=changed[peer.did].waiting if peer.did in changed else (),
-            )
-            for peer in known
-        ]
-        unseen = changed.keys() - {peer.did for peer in known}
-        return found + [
-            Peer(
-                did=did,
-                state=PeerState.UNKNOWN,
-                first_seen=record.seen,
-                last_seen=record.changed or record.seen,
-                changed_keys=record.waiting,
-            )
-            for did, record in changed.items()
-            if did in unseen
-        ]
+
+def _problem(trouble: Trouble | None) -> dict[str, Any]:
+    """Return the two fields that tell of the last try to reach a peer."""
+    if trouble is None:
+        return {"problem": None, "problem_at": None}
+    return {"problem": trouble.detail, "problem_at": trouble.at}
+
+
+def _example(capability: Capability) -> dict[str, Any]:
+    """Return data to start from; nothing when the peer's schema cannot be read."""
+    try:
+        return example_of(inlined(capability.input_schema))
+    except SchemaError:
+        return {}

@@ -38,6 +38,7 @@ from anp.sidecar.library.views import (
     find_hash,
     view_of,
 )
+from anp.sidecar.library.written import written_details, written_rows
 from cache.records.records import MAX_REASON, AgreementRole, Count, Hash
 
 __all__ = ["ROLE", "ProtocolOperations"]
@@ -218,6 +219,16 @@ class ProtocolOperations:
             role=query.get("role"),
             state=query.get("state"),
         )
+        registry = self._daemon.consensus.registry.all()
+        first = not query.get("after") and not query.get("peer")
+        if first and query.get("state") in {None, "active"}:
+            found += await asyncio.to_thread(
+                written_rows, self._store, registry, role=query.get("role")
+            )
+        named: dict[str, list[str]] = {}
+        for known in registry:
+            named.setdefault(known.hash, []).append(known.uri)
+        found = [replace(one, uris=named.get(one.hash, ())) for one in found]
         usage = UsageCounts.of(await asyncio.to_thread(self._store.usage))
         return Protocols(protocols=found, usage=usage, next=following)
 
@@ -248,6 +259,9 @@ class ProtocolOperations:
     async def get_text(self, request: Request) -> Response:
         """Give the protocol text, byte for byte."""
         prefix = request.path_params["prefix"]
+        for known in self._daemon.consensus.registry.all():
+            if known.hash == prefix:
+                return Response(known.text.encode("utf-8"), media_type="text/markdown")
         record = await asyncio.to_thread(self._store.document, prefix)
         if record is None:
             raise UnknownError(
@@ -355,6 +369,12 @@ class ProtocolOperations:
     async def _details(self, request: Request) -> ProtocolDetails:
         await self._daemon.uses.flush()
         prefix = request.path_params["prefix"]
+        registry = self._daemon.consensus.registry.all()
+        written = await asyncio.to_thread(
+            written_details, self._store, registry, prefix
+        )
+        if written is not None:
+            return written
         return await asyncio.to_thread(self._library.details, prefix)
 
     async def _peer(self, text: str | None) -> str | None:

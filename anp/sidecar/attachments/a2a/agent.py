@@ -27,6 +27,7 @@ from anp.sidecar.attachments.http.endpoint import (
 from anp.sidecar.attachments.http.remote import Service
 from anp.sidecar.attachments.listing import Tool, ToolListing, read_tools
 from anp.sidecar.attachments.spec import AttachmentSpec
+from anp.sidecar.attachments.tool_errors import error_in
 from anp.sidecar.attachments.urls import Url, join_url, parse_url
 from negotiation.errors import JsonError
 
@@ -319,7 +320,7 @@ def _message(
 def _translated(exc: Exception, *, started: bool) -> Exception:
     """Return what an exception of the library means for the call."""
     from a2a.client import A2AClientError
-    from a2a.utils.errors import A2AError
+    from a2a.utils.errors import A2A_ERROR_MAPPING, A2AError
 
     cause = exc.__cause__
     text = (str(exc).partition("\n")[0] or type(exc).__name__)[:300]
@@ -338,12 +339,16 @@ def _translated(exc: Exception, *, started: bool) -> Exception:
             status = cause.response.status_code
             if status in {401, 407}:
                 return ToolError(502, "the agent did not accept the owner's secrets")
-            code = status if status in {400, 403, 404, 429, 500, 503, 504} else 502
+            code = status if 400 <= status <= 599 else 502
             return ToolError(code, f"the agent answered {status}")
         if isinstance(cause, json.JSONDecodeError) or cause is None:
             words = f"the agent's answer is no A2A: {text}"
             return ToolError(502, words, private=True)
         return AttachmentError(f"the agent broke off: {text}", may_have_run=True)
     if isinstance(exc, A2AError):
-        return ToolError(500, text, private=True)
+        told = error_in(exc.data)
+        if told is not None:
+            return ToolError(told[0] or 500, told[1] or text)
+        known = A2A_ERROR_MAPPING.get(type(exc))
+        return ToolError(known.http_code if known else 500, text, private=True)
     return ToolError(502, f"the agent's answer is no A2A: {text}", private=True)

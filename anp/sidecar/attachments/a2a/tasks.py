@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from anp.sidecar.attachments.attachment import ToolError
+from anp.sidecar.attachments.tool_errors import tool_error
 
 if TYPE_CHECKING:
     from a2a.types.a2a_pb2 import Part, StreamResponse, Task, TaskStatus
@@ -55,6 +56,12 @@ class TaskRecord:
     def text(self) -> str:
         """The agent's last words about the task's state, or its message."""
         return "\n".join(part.text for part in self._said if part.text)
+
+    @property
+    def said(self) -> Any:
+        """The data in the agent's last words, if any."""
+        found = [part for part in self._said if part.WhichOneof("content") == "data"]
+        return _plain(found[-1].data) if found else None
 
     def add(self, event: StreamResponse) -> None:
         """Take one event.
@@ -152,9 +159,10 @@ def failure_of(record: TaskRecord) -> ToolError | None:
     said = record.text
     match record.state:
         case "TASK_STATE_FAILED":
-            return ToolError(500, said or "the agent failed without a word")
+            return tool_error(record.said, said or "the agent failed without a word")
         case "TASK_STATE_REJECTED":
-            return ToolError(400, said or "the agent rejected the task")
+            words = said or "the agent rejected the task"
+            return tool_error(record.said, words, default=400)
         case "TASK_STATE_CANCELED":
             return ToolError(500, said or "the agent cancelled the task")
         case "TASK_STATE_INPUT_REQUIRED":

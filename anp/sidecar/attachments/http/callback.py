@@ -11,7 +11,6 @@ import asyncio
 import base64
 import hashlib
 import hmac
-import json
 import time
 from binascii import Error as Base64Error
 from functools import partial
@@ -31,7 +30,9 @@ from anp.sidecar.attachments.http.remote import Service
 from anp.sidecar.attachments.http.service import error_of
 from anp.sidecar.attachments.listing import ToolListing, read_tools
 from anp.sidecar.attachments.spec import AttachmentSpec, read_secret
+from anp.sidecar.attachments.tool_errors import status_in
 from negotiation.errors import JsonError
+from negotiation.exact_numbers import write_json
 
 __all__ = ["CallbackService", "sign"]
 
@@ -88,7 +89,7 @@ class CallbackService(Service):
             "caller": {"did": context.caller},
             "deadline": deadline_text(context),
         }
-        content = json.dumps(body, ensure_ascii=False).encode(errors="replace")
+        content = write_json(body, ensure_ascii=False).encode(errors="replace")
         answer = await self._endpoint.ask(
             "POST",
             self._url,
@@ -148,7 +149,7 @@ def _refused(said: Any) -> ToolError | None:
     error = said.get("error") if isinstance(said, dict) else None
     if not isinstance(error, dict):
         return None
-    code, message = error.get("code"), error.get("message")
-    if not isinstance(code, int) or isinstance(code, bool) or not 400 <= code <= 599:
+    code = status_in(error.get("code"))
+    if code is None:
         return None
-    return ToolError(code, str(message or "the agent gave no reason"))
+    return ToolError(code, str(error.get("message") or "the agent gave no reason"))

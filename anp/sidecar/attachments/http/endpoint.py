@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 
+from anp.channel.dial_errors import dial_problem
 from anp.errors import ConfigError
 from anp.identity.web.fetcher import client_tls
 from anp.sidecar.attachments.attachment import AttachmentError, ToolError
@@ -205,10 +206,9 @@ class HttpEndpoint:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 _, writer = await asyncio.open_connection(self.url.host, self.url.port)
         except (OSError, TimeoutError) as exc:
-            why = getattr(exc, "strerror", None) or "no answer"
-            raise AttachmentError(
-                f"cannot connect to {self.url.origin}: {why}; is it running?"
-            ) from None
+            where = self.url.origin
+            why = dial_problem(exc, where, waited=CONNECT_TIMEOUT, service="it")
+            raise AttachmentError(f"cannot connect to {where}: {why}") from None
         writer.close()
 
     def _follow(
@@ -243,9 +243,8 @@ class HttpEndpoint:
                 body = b"" if location else await response.aread()
                 return _answer(response, body), location
         except NOT_SENT as exc:
-            raise AttachmentError(
-                f"cannot connect to {url.origin}: {_why(exc)}; is it running?"
-            ) from None
+            why = dial_problem(exc, url.origin, waited=CONNECT_TIMEOUT, service="it")
+            raise AttachmentError(f"cannot connect to {url.origin}: {why}") from None
         except TooLargeError as exc:
             raise ToolError(502, str(exc)) from None
         except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as exc:

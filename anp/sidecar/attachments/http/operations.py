@@ -6,7 +6,6 @@ than its own.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from urllib.parse import quote
 
 from anp.sidecar.attachments.attachment import ToolError
 from anp.sidecar.attachments.listing import Tool
+from negotiation.exact_numbers import write_json
 
 __all__ = [
     "ANY_OBJECT",
@@ -228,7 +228,7 @@ def _content(body: Body, left: dict[str, Any]) -> bytes | None:
             return None
         value = left
     if body.encoding == "json":
-        return json.dumps(value, ensure_ascii=False).encode()
+        return write_json(value, ensure_ascii=False).encode()
     if body.encoding == "text":
         if not isinstance(value, str):
             raise ToolError(400, f"{body.argument} has to be a text")
@@ -250,7 +250,7 @@ def _content(body: Body, left: dict[str, Any]) -> bytes | None:
 def _joined(parameter: Parameter, value: Any) -> str:
     """Return a value in the style `simple`."""
     if parameter.as_json:
-        return json.dumps(value)
+        return write_json(value)
     if isinstance(value, list):
         return ",".join(_scalar(parameter, one) for one in value)
     if isinstance(value, dict):
@@ -262,7 +262,7 @@ def _joined(parameter: Parameter, value: Any) -> str:
 
 
 def _plain(parameter: Parameter, value: Any) -> str:
-    return json.dumps(value) if parameter.as_json else _joined(parameter, value)
+    return write_json(value) if parameter.as_json else _joined(parameter, value)
 
 
 def _scalar(parameter: Parameter, value: Any) -> str:
@@ -270,7 +270,7 @@ def _scalar(parameter: Parameter, value: Any) -> str:
         case str():
             return value
         case bool() | int() | float():
-            return json.dumps(value)
+            return write_json(value)
         case None:
             return ""
     raise ToolError(

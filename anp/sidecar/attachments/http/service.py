@@ -28,6 +28,7 @@ from anp.sidecar.attachments.http.operations import HttpOperation, build_request
 from anp.sidecar.attachments.http.remote import Service
 from anp.sidecar.attachments.listing import ToolListing, read_tools
 from anp.sidecar.attachments.spec import AttachmentSpec
+from anp.sidecar.attachments.tool_errors import error_in
 from anp.sidecar.attachments.urls import Url, join_url, parse_url
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
@@ -172,25 +173,27 @@ def error_of(answer: HttpAnswer) -> ToolError:
     if status in {401, 407}:
         # Whose secrets are wrong is no business of a peer.
         return ToolError(502, "the service did not accept the owner's secrets")
-    if 400 <= status < 500:
-        code = {408: 504, 422: 400}.get(status, status)
-        return ToolError(code, answer.reason())
-    if status in {500, 503, 504}:
-        return ToolError(status, answer.reason(), private=not _is_deliberate(answer))
-    return ToolError(502, f"the service answered {answer.phrase}")
+    if not 400 <= status < 600:
+        return ToolError(502, f"the service answered {answer.phrase}")
+    told = _deliberate(answer)
+    if told is not None:
+        code, words = told
+        return ToolError(code or status, words or answer.reason())
+    return ToolError(status, answer.reason(), private=status >= 500)
 
 
-def _is_deliberate(answer: HttpAnswer) -> bool:
-    """Return whether the body is `{"error": {"code", "message"}}`.
+def _deliberate(answer: HttpAnswer) -> tuple[int | None, str] | None:
+    """Return code and words of a body that is `{"error": {"code", "message"}}`.
 
     Frameworks write their exceptions into all other bodies of a 5xx.
     """
     try:
         said = answer.json() if is_json(answer.content_type) else None
     except JsonError:
-        return False
+        return None
     error = said.get("error") if isinstance(said, dict) else None
-    return isinstance(error, dict) and "code" in error and "message" in error
+    meant = isinstance(error, dict) and "code" in error and "message" in error
+    return error_in(said) if meant else None
 
 
 def _value(answer: HttpAnswer) -> Any:

@@ -42,6 +42,7 @@ from anp.sidecar.attachments.supervisor import (
     SupervisedAttachment,
     child_environment,
 )
+from anp.sidecar.attachments.tool_errors import status_in
 
 # `mcp` takes half a second to import, so it is imported where a server is started.
 if TYPE_CHECKING:
@@ -440,6 +441,9 @@ def _tool_error(code: int, message: str) -> Exception:
         return AttachmentError("the MCP server has forgotten us")
     if code == INVALID_PARAMS:
         return ToolError(400, message)
+    # A status of HTTP is one that the server chose; the codes of JSON-RPC are negative.
+    if (status := status_in(code)) is not None:
+        return ToolError(status, message)
     return ToolError(500, message, private=True)
 
 

@@ -22,6 +22,7 @@ from anp.sidecar.attachments.mcp.content import (
     resource_part,
 )
 from anp.sidecar.attachments.mcp.exchange import Exchange
+from anp.sidecar.attachments.tool_errors import tool_error
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -78,8 +79,7 @@ class _ToolCall:
         result = await exchange.call_tool(self.name, arguments, as_task=self.as_task)
         if result.is_error:
             texts = [block.text for block in result.content if block.type == "text"]
-            words = "\n".join(texts)
-            raise ToolError(500, words or "the tool failed without a word")
+            raise tool_error(result.structured_content, "\n".join(texts))
         if not self.structured:
             parts = tuple(block_part(block) for block in result.content)
             return Outcome(content_output(parts), parts)

@@ -117,6 +117,76 @@ class Failure(Exception):
         self.ran = ran
 
 
+# ---------------------------------------------------------------- numbers
+
+
+class ExactFloat(float):
+    """A number of JSON with more digits than a float can hold.
+
+    It calculates as its nearest float, and its `str` has every digit. A shorter form of
+    `negotiation.exact_numbers`, which the owner's interpreter cannot import.
+    """
+
+    used = False
+    "Whether there was one in this process, so that the slower encoder is needed."
+
+    def __new__(cls, text: str) -> ExactFloat:
+        made = super().__new__(cls, text)
+        made.text = text
+        ExactFloat.used = True
+        return made
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ExactFloat, (self.text,)
+
+    def is_integer(self) -> bool:
+        return False
+
+
+def read_number(text: str) -> Any:
+    value = float(text)
+    if (len(text) < 16 and "e" not in text.lower()) or repr(value) == text:
+        return value
+    if decimal.Decimal(text) == decimal.Decimal(repr(value)):
+        return value
+    return ExactFloat(text)
+
+
+class ExactEncoder(json.JSONEncoder):
+    """Writes JSON with every digit of an `ExactFloat`."""
+
+    def iterencode(self, o: Any, _one_shot: bool = False) -> Any:
+        if not ExactFloat.used:
+            return super().iterencode(o, _one_shot)
+        module: Any = json.encoder
+        write = module._make_iterencode(
+            None,
+            self.default,
+            module.encode_basestring,
+            None,
+            number_text,
+            self.key_separator,
+            self.item_separator,
+            False,
+            False,
+            _one_shot,
+        )
+        return write(o, 0)
+
+
+def number_text(value: float) -> str:
+    if isinstance(value, ExactFloat):
+        return value.text
+    return json.dumps(float(value), allow_nan=False)
+
+
 # ---------------------------------------------------------------- type hints
 
 
@@ -348,7 +418,7 @@ def decode_scalar(value: Any, hint: Any, where: str) -> Any:
     expect(number, value, where, "a number")
     if hint is float:
         try:
-            return float(value)
+            return value if isinstance(value, ExactFloat) else float(value)
         except OverflowError:
             raise BadValue(f"{where}: the number is too large") from None
     # JSON does not tell 3 from 3.0.
@@ -920,7 +990,10 @@ class Runner:
     def answer(self, number: int, function: Function, value: Any) -> None:
         try:
             self.send(number, {"output": function.result(value)})
-        except (ValueError, TypeError, RecursionError) as exc:
+        except RecursionError:
+            words = "the result is nested too deeply"
+            self.fail(number, Failure(500, words, ran=True))
+        except (ValueError, TypeError) as exc:
             self.fail(number, exc)
 
     def fail(self, number: int, error: BaseException) -> None:
@@ -930,10 +1003,13 @@ class Runner:
         words go to the caller, and no others do unless the owner says so.
         """
         code = getattr(error, "code", None)
-        if not isinstance(code, int) or isinstance(code, bool):
-            code = 500
         words = getattr(error, "caller_message", None)
         meant = isinstance(words, str)
+        if not isinstance(code, int) or isinstance(code, bool):
+            # Most documents have no place for a code in words: it precedes the words.
+            if isinstance(words, str) and isinstance(code, str) and code not in words:
+                words = f"{code}: {words}"
+            code = 500
         if not isinstance(words, str):
             words = f"{type(error).__name__}: {error}"
         ran = not isinstance(error, Failure) or error.ran
@@ -947,7 +1023,8 @@ class Runner:
         Raises:
             ValueError: It is no JSON or too large; nothing was sent.
         """
-        data = json.dumps(frame, ensure_ascii=False, allow_nan=False).encode()
+        encoder = ExactEncoder(ensure_ascii=False, allow_nan=False)
+        data = encoder.encode(frame).encode()
         if len(data) > self.max_frame:
             raise BadValue(f"the result is over {self.max_frame} bytes")
         with self.writing:
@@ -969,7 +1046,9 @@ def receive(channel: socket.socket) -> tuple[int, Any] | None:
         return None
     size, number = HEADER.unpack(header)
     data = receive_exactly(channel, size)
-    return None if data is None else (number, json.loads(data))
+    if data is None:
+        return None
+    return number, json.loads(data, parse_float=read_number)
 
 
 def receive_exactly(channel: socket.socket, size: int) -> bytes | None:

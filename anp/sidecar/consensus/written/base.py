@@ -106,6 +106,11 @@ class WrittenChannel(Answers):
         channel.in_use = lambda: self.busy or self.dialogue.busy
 
     @property
+    def peer(self) -> str:
+        """The peer's DID in its canonical form."""
+        return self._peer
+
+    @property
     def busy(self) -> bool:
         """True while a call is under way."""
         return self._driver.busy

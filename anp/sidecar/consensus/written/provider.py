@@ -9,16 +9,20 @@ from collections.abc import Callable, Sequence
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived
+from anp.errors import ErrorKind
 from anp.sidecar.attachments.attachment import report_progress
 from anp.sidecar.bound.kept_answers import KeptAnswer
 from anp.sidecar.bound.natural import Listener
 from anp.sidecar.bound.work import ServedCall, ServedWork, WorkDesk, works
 from anp.sidecar.consensus.written.base import WrittenChannel, WrittenParts
-from anp.sidecar.offer.capability_calls import CapabilityCalls
+from anp.sidecar.offer.capability_calls import CapabilityCalls, outcome_of
 from anp.sidecar.offer.ways import WayIn
+from anp.sidecar.telemetry.observer import CallSeen
+from anp.sidecar.telemetry.usage import Way
 from anp.wire.frames import ProtocolType
 from negotiation.consensus.written import (
     CallCapability,
+    Declined,
     WrittenCode,
     WrittenEvent,
 )
@@ -45,10 +49,14 @@ class WrittenProvider(WrittenChannel):
         offered: Callable[[], Sequence[Capability]],
         work: WorkDesk,
         listener: Listener | None = None,
+        digest: str = "",
+        used: Callable[[Way, str, None], None] = lambda way, digest, none: None,
     ) -> None:
         """Begin on a channel that is bound to the protocol; `run` does the work.
 
         Args:
+            digest: Hash of the protocol's document.
+            used: Counts a call that was answered.
             capabilities: Calls our agent, judged by the schemas on both sides.
             offered: Returns the capabilities that this peer may use now; asked for each
                 message, and again before each call.
@@ -59,6 +67,8 @@ class WrittenProvider(WrittenChannel):
         self._capabilities = capabilities
         self._offered = offered
         self._listener = listener
+        self._digest = digest
+        self._used = used
         # Id of the envelope whose message is being taken in.
         self._request_id = ""
         self._work: ServedWork | None = None
@@ -132,6 +142,16 @@ class WrittenProvider(WrittenChannel):
                 if call is not None:
                     call.task = task
                     task.add_done_callback(call.close)
+            case Declined(name, reason):
+                self._capabilities.observer.call_refused(
+                    self._peer,
+                    outcome=ErrorKind.APPLICATION_ERROR.value,
+                    reason=reason,
+                    source="consensus",
+                    capability=name,
+                    protocol=self._digest or None,
+                    uri=self.uri,
+                )
             case _:
                 super()._act(event)
 
@@ -140,10 +160,14 @@ class WrittenProvider(WrittenChannel):
         if call is not None:
             report_progress.set(call.progress)
         with observer.call_in(self._peer, source="consensus") as seen:
-            seen.outcome = await self._answer(event, call)
+            seen.uri, seen.protocol = self.uri, self._digest or None
+            seen.capability = event.name
+            await self._answer(event, call, seen)
 
-    async def _answer(self, event: CallCapability, call: ServedCall | None) -> str:
-        """Call a capability for the protocol; return the outcome for the metrics."""
+    async def _answer(
+        self, event: CallCapability, call: ServedCall | None, seen: CallSeen
+    ) -> None:
+        """Call a capability for the protocol."""
         try:
             output = await self._output(event, call)
         except asyncio.CancelledError:
@@ -151,14 +175,16 @@ class WrittenProvider(WrittenChannel):
             self._failed(event, CapabilityFailed("499", "the call was cancelled"))
             raise
         except CapabilityFailed as exc:
+            seen.refused(*outcome_of(exc))
             await self._keep(call, self._failed(event, exc))
-            return "application_error"
-        except Exception:
+            return
+        except Exception as exc:
             # A bug of ours or of an attachment must not leave the peer waiting.
             logger.exception("capability call failed peer=%s", self._peer)
+            seen.failed(exc)
             failure = CapabilityFailed("500", "the call failed")
             await self._keep(call, self._failed(event, failure))
-            return "unexpected"
+            return
         said: list[bytes] = []
         self._driver.feed(
             lambda now, wall_now: self._machine.capability_answered(
@@ -166,8 +192,8 @@ class WrittenProvider(WrittenChannel):
             ),
             into=said,
         )
+        self._used(Way.SERVED, self._digest, None)
         await self._keep(call, said)
-        return "ok"
 
     async def _keep(self, call: ServedCall | None, said: list[bytes]) -> None:
         """Keep an answer that was said; say it where the peer waits for it."""

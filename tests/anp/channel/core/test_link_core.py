@@ -320,7 +320,7 @@ def overtaken(count: int, config: LinkConfig) -> tuple[End, list[dict[str, Any]]
     return bob, said
 
 
-@clause("WIRE row 29")
+@clause("GBZ-2", "GBZ-3", "WIRE row 29")
 def test_envelopes_that_overtake_finished_are_held_up_to_the_limit() -> None:
     bob, said = overtaken(16, LinkConfig())
     assert said == []

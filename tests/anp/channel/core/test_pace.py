@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,10 +30,13 @@ def test_reservations_follow_each_other_at_the_rate() -> None:
     assert pace.reserve("b", now=0.0) == 0.0
 
 
-def test_a_large_thing_counts_more_than_a_small_one() -> None:
-    pace = Pace(100.0, 50)
-    assert pace.reserve("a", now=0.0, count=100) == 0.5
-    assert pace.reserve("a", now=0.5, count=10) == 0.1
+def test_a_turn_that_is_too_far_away_is_none_and_none_is_kept_for_it() -> None:
+    pace = Pace(10.0, 2)
+    waits = [pace.turn("a", now=100.0, longest=0.25) for _ in range(4)]
+    assert waits == pytest.approx([0.0, 0.0, 0.1, 0.2])
+    assert pace.turn("a", now=100.0, longest=0.25) is None
+    assert pace.turn("a", now=100.1, longest=0.25) == pytest.approx(0.2)
+    assert pace.turn("a", now=200.0, longest=0.25) == 0.0
 
 
 def test_no_hurry_costs_more_than_the_longest_wait() -> None:

@@ -14,6 +14,7 @@ from anp.cli.commands.protocol_actions import MAX_DIFF_LINES, changes, seconds_o
 from anp.errors import CallError
 from anp.sidecar.home.home import Home
 from anp.sidecar.library.views import UsageCounts
+from anp.sidecar.telemetry.call_entry import CallEntry
 from cache.records.records import UsageRecord
 from tests.anp.cli.test_commands import HASH, FakeApi, Output, anpd, api, home
 
@@ -36,6 +37,8 @@ AGREEMENT = {
     "role": "requester",
     "peer": "did:key:zPeer",
     "need": EVIL,
+    "capability": EVIL,
+    "uris": [EVIL],
     "origin": "model",
     "model": EVIL,
     "state": "failed",
@@ -67,6 +70,18 @@ HALF = {
     "claims": {"origin": EVIL, "created": 1.0, "did": None},
 }
 USAGE = asdict(UsageCounts.of(UsageRecord(None, agreement=3, negotiated=1, served=2)))
+CALL = asdict(
+    CallEntry(
+        id=EVIL,
+        direction="served",
+        at=1.0,
+        ms=2.0,
+        outcome="ok",
+        reason=EVIL,
+        peer=EVIL,
+        capability=EVIL,
+    )
+)
 RUNS = {
     "outcomes": {"error": 1},
     "failures": [{"outcome": "error", "stage": "call", "reason": EVIL}],
@@ -89,6 +104,14 @@ SHOWN: dict[str, Any] = {
 def answer(api: FakeApi, path: str, value: Any) -> None:
     """Have the daemon answer `path` below `/v1/protocols`."""
     api.answers[f"/v1/protocols{path}"] = httpx.Response(200, json=value)
+
+
+def shown(api: FakeApi, call: dict[str, Any] | None = None) -> None:
+    """Have the daemon answer `show`, with one call in the list of calls."""
+    answer(api, "/abab", SHOWN)
+    path = f"/v1/calls?protocol={HASH}&limit=10"
+    found = {"calls": [call or CALL], "next": None}
+    api.answers[path] = httpx.Response(200, json=found)
 
 
 def clean(text: str) -> bool:
@@ -131,7 +154,7 @@ def test_the_list_passes_its_filters_and_prints_json(
 def test_hostile_texts_are_shown_and_not_acted_on(
     options: list[str], home: Home, api: FakeApi, capsys: Output
 ) -> None:
-    answer(api, "/abab", SHOWN)
+    shown(api)
     assert anpd(home, "protocols", "show", "abab", *options) == 0
     out = capsys.readouterr().out
     assert clean(out)
@@ -141,13 +164,13 @@ def test_hostile_texts_are_shown_and_not_acted_on(
 def test_show_says_where_each_half_comes_from_and_how_it_does(
     home: Home, api: FakeApi, capsys: Output
 ) -> None:
-    answer(api, "/abab", SHOWN)
+    shown(api)
     assert anpd(home, "protocols", "show", "abab") == 0
     out = capsys.readouterr().out
     for words in (
         "anpd negotiations show n1",
         f"from the bundle with SHA-256 {'b' * 64}",
-        "tested     FAILED",
+        "tested      FAILED",
         "revoked for all peers",
         f"anpd protocols approve {HASH[:12]}",
     ):

@@ -16,6 +16,7 @@ from negotiation.consensus.written import (
     CallAnswered,
     CallCapability,
     CallRefused,
+    Declined,
     Deliver,
     Parties,
     PeerAnnouncement,
@@ -162,7 +163,10 @@ def test_what_was_not_processed_is_an_error(code: str, word: str) -> None:
 def test_an_action_that_is_not_offered_to_this_peer_is_unknown() -> None:
     two = bob(offered=(LOOKUP,))
     two.receive(message(payload={"action": "shop.order", "parameters": {}}))
-    assert two.told() == []
+    # The owner is told of it, as of every call.
+    (told,) = two.told()
+    assert isinstance(told, Declined)
+    assert told.name == "shop.order"
     (error,) = two.said()
     assert error["payload"]["code"] == "unknown_action"
     assert error["payload"]["details"] == {"actions": ["shop.lookup"]}
@@ -290,6 +294,29 @@ def test_an_answer_behind_the_deadline_is_late_even_if_no_timer_rang() -> None:
     request_id = asked(one)
     one.now += WrittenLimits().answer_timeout
     one.receive(answer(request_id, DONE))
+    assert [type(event) for event in one.told()] == [CallRefused]
+
+
+def test_a_call_that_was_asked_on_an_earlier_channel_only_waits() -> None:
+    first = alice()
+    request_id = asked(first)
+    assert first.machine.reference("c") == request_id
+    assert first.machine.reference("d") is None
+    one = alice()
+    one.ask("d", reference=request_id)
+    assert one.said() == []
+    assert one.machine.reference("d") == request_id
+    one.receive(answer(request_id, DONE))
+    assert [type(event) for event in one.told()] == [CallAnswered]
+
+
+def test_a_call_has_the_time_that_it_is_given() -> None:
+    limits = WrittenLimits()
+    one = alice()
+    asked(one, timeout=limits.total_timeout + 100)
+    one.wait(limits.total_timeout + 99)
+    assert one.told() == []
+    one.wait(2)
     assert [type(event) for event in one.told()] == [CallRefused]
 
 

@@ -197,7 +197,8 @@ def test_a_json_text_under_another_type_gets_a_json_type() -> None:
 )
 def test_a_message_needs_its_fields(name: str) -> None:
     value = {**SEND, **MESSAGE}
-    for wrong in (None, "", 1, [], {}):
+    wrongs: list[Any] = [None, "", 1, [], {}]
+    for wrong in wrongs:
         assert refused({**value, name: wrong}).error.code == "invalid"
     del value[name]
     assert refused(value).error.code == "invalid"
@@ -280,7 +281,8 @@ def test_ids_have_1_to_512_characters() -> None:
 @pytest.mark.parametrize("name", ["id", "sessionId", "state"])
 def test_a_task_needs_its_fields(name: str) -> None:
     value = {**CREATE, **TASK}
-    for wrong in (None, "", 1, []):
+    wrongs: list[Any] = [None, "", 1, []]
+    for wrong in wrongs:
         assert refused({**value, name: wrong}).error.code == "invalid"
     del value[name]
     assert refused(value).error.code == "invalid"
@@ -323,7 +325,8 @@ def test_inputs_and_context_have_messages_only_or_tasks_only() -> None:
         assert len(read_task(artifacts=array).inputs) == len(array)
         assert len(read_session(context=array).context) == len(array)
     assert read_task(artifacts=[]).inputs == ()
-    for wrong in ([MESSAGE, TASK], [{**MESSAGE, **TASK}], [{}], [1], {}):
+    wrongs: list[Any] = [[MESSAGE, TASK], [{**MESSAGE, **TASK}], [{}], [1], {}]
+    for wrong in wrongs:
         refused({**CREATE, **TASK, "artifacts": wrong})
         refused({**OPEN, **SESSION, "context": wrong})
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anp.sidecar.api.connections import ConnectionLimits, Lobby, TokenlessPace
+from anp.sidecar.api.connections import ConnectionLimits, Lobby
 
 LIMITS = ConnectionLimits(max_strangers=3, max_known=2)
 
@@ -83,14 +82,3 @@ def test_no_share_is_ever_over_its_limit(steps: list[tuple[str, int]]) -> None:
             known.discard(gone)
         assert len(known) <= LIMITS.max_known
         assert len(inside - known) <= LIMITS.max_strangers
-
-
-def test_requests_without_a_token_wait_for_their_turn() -> None:
-    pace = TokenlessPace(a_second=10.0, at_once=2, longest=0.25)
-    assert [pace.wait(now=100.0) for _ in range(2)] == [0.0, 0.0]
-    assert pace.wait(now=100.0) == pytest.approx(0.1)
-    assert pace.wait(now=100.0) == pytest.approx(0.2)
-    # No turn, and none is kept for it either.
-    assert pace.wait(now=100.0) is None
-    assert pace.wait(now=100.1) == pytest.approx(0.2)
-    assert pace.wait(now=200.0) == 0.0

@@ -32,6 +32,7 @@ AGENT: Final = {
     *("GET /v1/calls/{id}/events", "POST /v1/calls/{id}/cancel"),
     *("GET /v1/capabilities", "GET /v1/capabilities/{name}"),
     *("GET /v1/peers", "GET /v1/peers/show", "GET /v1/peers/offers"),
+    *("GET /v1/peers/describe", "POST /v1/calls/follow"),
     *("POST /v1/peers/ask", "GET /v1/heard"),
     *("GET /v1/protocols", "GET /v1/consensus"),
     *("GET /v1/tasks", "POST /v1/tasks", "GET /v1/tasks/{id}"),

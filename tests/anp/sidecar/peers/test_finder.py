@@ -10,15 +10,19 @@ from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from anp.identity.address import PeerAddress
 from anp.identity.book import AddressBook
 from anp.identity.web.fetcher import Fetcher
+from anp.sidecar.peers.contacts import Contacts
 from anp.sidecar.peers.finder import PeerFinder
+from tests.anp.identity.names import AddedNames
 
 DID = "did:wba:shop.example"
+KEY_DID = "did:key:zDnaerDc47pNyXc7bdXLzrLGTWdejR6HUJN2xtHHZJBBjX7af"
 
 
-class Pins:
+class Pins(AddedNames):
     """Pins in memory."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.known: dict[str, str] = {}
 
     def get_pin(self, url: str) -> str | None:
@@ -104,3 +108,27 @@ async def test_a_document_cannot_send_us_where_it_likes(
             url, guarded=True, open_timeout=1.0, ping_interval=20.0, max_size=1000
         )
     assert caught.value.kind is ErrorKind.PEER_UNREACHABLE
+
+
+async def test_a_did_that_the_owner_named_is_pinned_when_it_is_proved() -> None:
+    pins = Pins()
+    found = PeerFinder(AddressBook([], pins), lambda did: False)
+    target = await found.find(f"ws://127.0.0.1:1/#{KEY_DID}", trust_first_use=False)
+    # Nobody has shown that this DID is at home there.
+    assert pins.known == {}
+    await found.proved(target)
+    assert pins.known == {"ws://127.0.0.1:1/": KEY_DID}
+
+
+async def test_the_daemon_is_told_of_a_url_where_nobody_answers() -> None:
+    contacts = Contacts()
+    found = PeerFinder(
+        AddressBook([], Pins()), lambda did: False, on_problem=contacts.note_url
+    )
+    with pytest.raises(CallError, match="nothing listens there"):
+        await found.find("ws://127.0.0.1:1/", trust_first_use=False)
+    trouble = contacts.trouble("ws://127.0.0.1:1/")
+    assert trouble is not None
+    assert "connection refused" in trouble.detail
+    contacts.note(LinkTarget(KEY_DID, "ws://127.0.0.1:1/"), None)
+    assert contacts.trouble("ws://127.0.0.1:1/") is None

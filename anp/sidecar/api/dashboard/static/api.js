@@ -3,8 +3,8 @@
 const PAGE = { "X-Anpd-Page": "1" };
 
 export class Problem extends Error {
-  constructor(status, detail) {
-    super(detail);
+  constructor(status, detail, mayHaveRun = false) {
+    super(mayHaveRun ? `${detail} (it may have run)` : detail);
     this.status = status;
   }
 }
@@ -34,24 +34,36 @@ export async function post(path, body = {}, method = "POST") {
   );
 }
 
+// Sends a body that is JSON text already and returns the answer's text, so that numbers
+// keep digits that a number of JavaScript has no room for.
+export async function postText(path, body, signal) {
+  return textOf(await send(path, { method: "POST", headers: { ...PAGE, "Content-Type": "application/json" }, body, signal }));
+}
+
 async function send(path, options) {
   try {
     return await fetch(path, { ...options, credentials: "same-origin", cache: "no-store", redirect: "error" });
-  } catch {
+  } catch (problem) {
+    if (problem.name === "AbortError") throw new Problem(0, "You cancelled it.", true);
     throw new Problem(0, "The daemon cannot be reached. Is it running? Start it with: anpd up");
   }
 }
 
 async function read(answer) {
+  const text = await textOf(answer);
+  return text ? JSON.parse(text) : null;
+}
+
+async function textOf(answer) {
   const text = await answer.text();
-  if (answer.ok) return text ? JSON.parse(text) : null;
-  let detail = text;
+  if (answer.ok) return text;
+  let problem = { detail: text };
   try {
-    detail = JSON.parse(text).detail ?? text;
+    problem = JSON.parse(text);
   } catch {
     // Not a problem document; the text is what there is to show.
   }
-  throw new Problem(answer.status, detail || `The daemon answered ${answer.status}.`);
+  throw new Problem(answer.status, problem.detail || `The daemon answered ${answer.status}.`, problem.may_have_run);
 }
 
 // Follows the daemon's events for as long as the page is open. `EventSource` cannot send

@@ -2,6 +2,8 @@
 import { Problem, follow, get, post } from "./api.js";
 import { button, h, page, replace } from "./dom.js";
 import { learnNames } from "./format.js";
+import * as attachment from "./pages/attachment.js";
+import * as call from "./pages/call.js";
 import * as calls from "./pages/calls.js";
 import * as daemon from "./pages/daemon.js";
 import * as negotiations from "./pages/negotiations.js";
@@ -31,10 +33,12 @@ const PAGES = [
   [/^protocols$/, protocols.show],
   [/^protocols\/([0-9a-f]+)$/, protocol.show],
   [/^calls$/, calls.show],
+  [/^calls\/([\w-]+)$/, call.show],
   [/^peers$/, peers.show],
   [/^peers\/(.+)$/, peers.showOne],
   [/^spend$/, spend.show],
   [/^daemon$/, daemon.show],
+  [/^daemon\/(.+)$/, attachment.show],
 ];
 
 const main = document.getElementById("main");
@@ -65,10 +69,10 @@ async function open({ focus = true } = {}) {
       reload: () => current === mine && open({ focus: false }),
       // Registers the refresh of a page, run once for many events.
       watch: (types, refresh) => (mine.onEvent = gathered(types, refresh)),
-      put: (...children) => current === mine && replace(main, ...children),
+      put: (...children) => current === mine && swap(children),
     });
     if (current !== mine) return;
-    replace(main, ...view);
+    swap(view);
     if (focus) window.scrollTo(0, 0);
   } catch (problem) {
     if (current !== mine) return;
@@ -80,6 +84,17 @@ async function open({ focus = true } = {}) {
   const heading = main.querySelector("h1");
   document.title = `${heading?.textContent ?? ""} · anpd`;
   if (focus) heading?.focus({ preventScroll: true });
+}
+
+// Puts a page in place of the one in view. Where the same control is in both it keeps the
+// focus, so that who works by keyboard goes on from there.
+function swap(view) {
+  const active = main.contains(document.activeElement) ? document.activeElement : null;
+  const id = active?.id;
+  replace(main, ...view);
+  const same = id ? document.getElementById(id) : null;
+  if (same) same.focus({ preventScroll: true });
+  else if (active) main.querySelector("h1")?.focus({ preventScroll: true });
 }
 
 function find(wanted) {

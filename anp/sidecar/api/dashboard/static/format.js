@@ -46,15 +46,24 @@ export function short(text, head = 12, tail = 0) {
 let names = new Map();
 
 export function learnNames(peers) {
-  names = new Map(peers.flatMap((peer) => (peer.names?.length ? [[peer.did, peer.names[0]]] : [])));
+  names = new Map(peers.flatMap((peer) => (nameOf(peer) ? [peer.did, ...peer.aliases].map((did) => [did, nameOf(peer)]) : [])));
 }
 
-// A peer: the name its owner gave it, if any, and its DID.
+// The name that the owner gave a peer, else the place where it was met; null without both.
+export function nameOf(peer) {
+  return peer.names[0] ?? host(peer.urls[0]) ?? null;
+}
+
+function host(url) {
+  return /^wss?:\/\/([^/?#]+)/.exec(url ?? "")?.[1];
+}
+
+// A peer: the name its owner gave it, else its address, and the beginning of its DID.
 export function peer(did) {
   if (!did || did === "-") return "–";
   const link = h("a", { class: "peer", href: `#/peers/${encodeURIComponent(did)}` });
   const name = names.get(did);
-  if (name) link.append(h("bdi", null, ...shown(name)), " ");
+  link.append(name ? h("bdi", null, ...shown(name)) : "unnamed peer", " ");
   link.append(short(did, did.startsWith("did:key:") ? 14 : 32, 6));
   return link;
 }

@@ -23,6 +23,15 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "nothing": {"content": []},
     "image": {"content": [TEXT, IMAGE]},
     "error": {"content": [{"type": "text", "text": "no " * 1000}], "isError": True},
+    "coded": {
+        "content": [TEXT],
+        "structuredContent": {"error": {"code": 409, "message": "sold out"}},
+        "isError": True,
+    },
+    "told": {
+        "content": [{"type": "text", "text": "Error 404: no such sku"}],
+        "isError": True,
+    },
     "structured": {"content": [TEXT], "structuredContent": {"n": 1}},
     "unstructured": {"content": [TEXT]},
     "pattern": {"content": [], "structuredContent": {"s": "a" * 40 + "!"}},

@@ -579,7 +579,7 @@ def test_an_attachment_may_be_written_by_hand_as_toml(tmp_path: Path) -> None:
         ('{"kind": "python"}', "MODULE:FUNCTION"),
         ('{"kind": "mcp", "comand": []}', "did you mean command"),
         ('{"kind": "mcp", "name": "../x", "command": ["x"]}', "name"),
-        ("[" * 100_000, "not valid JSON"),
+        ("[" * 100_000, "nested too deeply"),
     ],
 )
 def test_a_broken_attachment_file_is_named(

@@ -37,6 +37,7 @@ from anp.sidecar.consensus.written import (
 )
 from anp.sidecar.halves.protocol import Answer
 from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.telemetry.call_entry import CallEntry
 from anp.wire.frames import ProtocolType
 from anp.wire.meta_protocol import CAPABILITIES
 from negotiation.consensus.written import (
@@ -87,6 +88,7 @@ class Talk:
     link: MemoryLink | None
     said: list[PeerSaid] = field(default_factory=list)
     ended: list[WrittenRequester] = field(default_factory=list)
+    seen: list[CallEntry] = field(default_factory=list)
 
     async def called(self, count: int) -> None:
         """Wait until the attachment was called so often."""
@@ -97,7 +99,7 @@ class Talk:
 async def on(
     ours: Channel, theirs: Channel, link: MemoryLink | None, **more: Any
 ) -> AsyncIterator[Talk]:
-    """Speak the envelope on both ends of a channel."""
+    """Speak the envelope, or the protocol `code`, on both ends of a channel."""
     said: list[PeerSaid] = []
     ended: list[WrittenRequester] = []
     parts = WrittenParts(
@@ -108,22 +110,23 @@ async def on(
     )
     fake = Fake(more.get("run", twice), [TWICE, HIDDEN])
     calls, exposure = capability_calls(fake, expose=more.get("expose", ("twice",)))
+    seen: list[CallEntry] = []
+    calls.observer.on_call = seen.append
     served = WrittenProvider(
         theirs,
         ENVELOPE_URI,
-        EnvelopeCode(announce=more.get("announce", False)),
+        more.get("code") or EnvelopeCode(announce=more.get("announce", False)),
         parts,
         capabilities=calls,
         work=WorkDesk(TIMES, default=5.0),
         offered=lambda: exposure.offered(None),
     )
-    requester = WrittenRequester(
-        ours, ENVELOPE_URI, EnvelopeCode(), parts, on_end=ended.append
-    )
+    code = more.get("code") or EnvelopeCode()
+    requester = WrittenRequester(ours, ENVELOPE_URI, code, parts, on_end=ended.append)
     async with asyncio.timeout(DEADLINE):
         running = asyncio.create_task(served.run())
         try:
-            yield Talk(requester, served, fake, exposure, link, said, ended)
+            yield Talk(requester, served, fake, exposure, link, said, ended, seen)
         finally:
             await requester.channel.close("done")
             await running
@@ -220,6 +223,10 @@ async def test_what_is_not_exposed_is_not_served(action: str) -> None:
         assert caught.value.kind is ErrorKind.NEGOTIATION_REJECTED
         assert not caught.value.may_have_run
         assert one.fake.calls == []
+        # The owner sees who asked for what.
+        (seen,) = one.seen
+        assert (seen.outcome, seen.capability) == ("application_error", action)
+        assert (seen.direction, seen.uri) == ("served", ENVELOPE_URI)
         # The channel goes on.
         assert (await one.requester.call("shop.twice", {"n": 1})).result == {"n": 2}
 

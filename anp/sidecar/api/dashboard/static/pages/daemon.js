@@ -18,9 +18,9 @@ export async function show(_, { watch, put }) {
         ["Decided by", info.decided_by],
       ]),
       section("Health", parts(health)),
-      section("Attachments", table("Attachments", ["Name", "Kind", "Health", "Capabilities", "Exposed"],
+      section("Attachments", h("p", { class: "note" }, "On the page of an attachment you expose, hide and try its capabilities."), table("Attachments", ["Name", "Kind", "Health", "Capabilities", "Exposed"],
         info.attachments.map((one) => [
-          h("strong", null, words(one.name)), one.kind,
+          h("a", { class: "first", href: `#/daemon/${encodeURIComponent(one.name)}` }, words(one.name)), one.kind,
           [chip(one.healthy ? "healthy" : "down"), one.problem ? h("div", { class: "note" }, words(one.problem)) : null],
           number(one.capabilities), one.expose.length ? one.expose.map((name) => [name === "*" ? "all" : h("code", null, words(name)), " "]) : "nothing",
         ]), "Nothing is attached. Attach your agent with: anpd attach mcp -- COMMAND")),

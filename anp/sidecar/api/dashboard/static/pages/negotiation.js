@@ -1,5 +1,6 @@
 // One negotiation: its messages live, its proposals compared, and the owner's decision.
-import { get, post } from "../api.js";
+import { act } from "../actions.js";
+import { get } from "../api.js";
 import { comparison, rows, totals } from "../diff.js";
 import { button, chip, facts, h, page, replace, section, table } from "../dom.js";
 import { count, lasting, number, peer, short, when } from "../format.js";
@@ -235,7 +236,7 @@ function hintForm(found, kept, tools) {
   const field = h("input", { type: "text", id: "hint-text", maxlength: "4000", value: kept.hint, oninput: (event) => (kept.hint = event.target.value) });
   return h(
     "details",
-    { class: "hint", open: Boolean(kept.hint) },
+    { class: "hint", open: kept.asksHint || Boolean(kept.hint), ontoggle: (event) => (kept.asksHint = event.target.open) },
     h("summary", null, "Give a hint to our side"),
     h(
       "form",
@@ -250,26 +251,6 @@ function hintForm(found, kept, tools) {
       h("button", { type: "submit" }, "Give the hint"),
     ),
   );
-}
-
-async function act({ tell, reload }, path, body, done) {
-  try {
-    const said = await post(path, body);
-    const later = said?.applied === "next negotiation" ? " It is used in the next negotiation." : "";
-    await reload();
-    notice(done + later, "fine");
-    tell(done + later);
-    return true;
-  } catch (problem) {
-    notice(problem.message, "wrong");
-    return false;
-  }
-}
-
-function notice(text, kind) {
-  document.querySelectorAll(".toast").forEach((one) => one.remove());
-  const toast = h("p", { class: `toast ${kind}`, role: kind === "wrong" ? "alert" : null }, text, " ", button("Close", () => toast.remove(), "quiet"));
-  document.body.append(toast);
 }
 
 function exchanges(found) {

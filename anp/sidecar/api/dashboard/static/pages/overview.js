@@ -1,7 +1,7 @@
 // The first page: things that need the owner, counts, the latest negotiations and the daemon.
 import { get } from "../api.js";
 import { chip, facts, h, page, section } from "../dom.js";
-import { copyable, count, lasting, number, peer, short, when } from "../format.js";
+import { copyable, count, lasting, learnNames, number, peer, short, when } from "../format.js";
 import { words } from "../peertext.js";
 
 export async function show(_, { watch, put }) {
@@ -11,18 +11,20 @@ export async function show(_, { watch, put }) {
 }
 
 async function load() {
-  const [info, open, all, protocols, spend, peers] = await Promise.all([
+  const [info, open, all, protocols, spend, peers, calls] = await Promise.all([
     get("/v1/info"),
     get("/v1/negotiations?open=1"),
     get("/v1/negotiations"),
     get("/v1/protocols"),
     get("/v1/spend?days=1"),
     get("/v1/peers"),
+    get("/v1/calls"),
   ]);
-  return { info, open: open.negotiations, all: all.negotiations, protocols: protocols.protocols, spend, peers: peers.peers };
+  learnNames(peers.peers);
+  return { info, open: open.negotiations, all: all.negotiations, protocols: protocols.protocols, spend, peers: peers.peers, calls: calls.calls };
 }
 
-function view({ info, open, all, protocols, spend, peers }) {
+function view({ info, open, all, protocols, spend, peers, calls }) {
   const waitingPeers = peers.filter((one) => one.state === "waiting" || one.changed_keys.length);
   const sick = info.attachments.filter((one) => !one.healthy);
   const held = protocols.filter((one) => one.quarantined || one.state === "stale");
@@ -49,7 +51,8 @@ function view({ info, open, all, protocols, spend, peers }) {
       tile("Model calls today", number(spend.total.calls), spend.model ? `${number(spend.total.input_tokens + spend.total.output_tokens)} tokens` : "no model is set", "#/spend"),
       tile("Open connections", number(info.connections), count(peers.length, "known peer"), "#/peers"),
     ),
-    section("Latest negotiations", latest(all.slice(0, 6))),
+    calls.length ? section("Latest calls", latestCalls(calls.slice(0, 6))) : null,
+    section("Latest negotiations", latest(all.slice(0, 6), uses)),
     section(
       "This daemon",
       facts([
@@ -81,8 +84,19 @@ function asked(one) {
   return one.about ? h("span", null, "asks for ", h("q", null, words(one.about, 80))) : null;
 }
 
-function latest(found) {
-  if (!found.length) return h("p", { class: "empty" }, "There are no negotiations yet. The first call to a peer starts one: anpd call PEER NEED");
+function latestCalls(found) {
+  return h("ul", { class: "rows" }, found.map((one) => {
+    const did = one.result?.peer_did ?? one.peer;
+    const name = words(one.capability ?? one.result?.capability ?? one.need ?? "a call", 80);
+    return h("li", null,
+      h("a", { href: one.direction === "served" ? "#/calls" : `#/calls/${one.id}` }, name),
+      chip(one.outcome ?? one.state), h("span", { class: "who" }, one.direction === "served" ? "from " : "with ", did?.startsWith("did:") ? peer(did) : words(did ?? "–", 60)), h("span", { class: "at" }, when(one.at ?? one.created)));
+  }));
+}
+
+function latest(found, uses) {
+  if (!found.length && uses) return h("p", { class: "empty fine" }, "No call needed a negotiation so far: the protocols that were used are published.");
+  if (!found.length) return h("p", { class: "empty" }, "There are no negotiations yet. Make a call with: anpd call PEER NEED");
   return h(
     "ul",
     { class: "rows" },

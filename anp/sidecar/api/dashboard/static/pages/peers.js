@@ -1,7 +1,9 @@
 // Who we know, and what the owner said about them.
-import { get, post } from "../api.js";
-import { button, chip, facts, h, page, section, table } from "../dom.js";
-import { copyable, learnNames, number, peer, short, when } from "../format.js";
+import { allow, block } from "../actions.js";
+import { get } from "../api.js";
+import { chip, facts, h, page, section, table } from "../dom.js";
+import { copyable, learnNames, nameOf, number, peer, short, when } from "../format.js";
+import { offers } from "../offers.js";
 import { words } from "../peertext.js";
 
 export async function show(_, { watch, put }) {
@@ -28,23 +30,13 @@ export async function show(_, { watch, put }) {
   return draw();
 }
 
-export async function showOne(did, { tell, reload }) {
+export async function showOne(did, tools) {
   const [{ peers }, { protocols }, { negotiations }] = await Promise.all([get("/v1/peers"), get("/v1/protocols"), get("/v1/negotiations")]);
   const found = peers.find((one) => one.did === did || one.aliases.includes(did));
   if (!found) return page("Peer", h("p", { class: "empty" }, "The daemon knows no peer ", short(did, 40), "."));
-  const say = async (word, done) => {
-    try {
-      await post(`/v1/peers/${word}`, { peer: found.did });
-      await reload();
-      tell(done);
-    } catch (problem) {
-      tell(problem.message);
-      document.getElementById("peer-problem").textContent = problem.message;
-    }
-  };
   return [
     h("p", { class: "crumb" }, h("a", { href: "#/peers" }, "Peers")),
-    h("div", { class: "title" }, h("h1", { tabindex: "-1" }, found.names.length ? words(found.names[0]) : "Peer"), chip(found.state)),
+    h("div", { class: "title" }, h("h1", { tabindex: "-1" }, words(nameOf(found) ?? "Unnamed peer")), chip(found.state)),
     found.changed_keys.length
       ? h("p", { class: "wrong" }, "This peer has other keys than before and is refused until you trust them. Ask its owner first, then type: ", h("code", { class: "wrap" }, `anpd peers trust ${found.did}`))
       : null,
@@ -56,12 +48,11 @@ export async function showOne(did, { tell, reload }) {
       ["Last seen", when(found.last_seen)],
     ]),
     h("p", { class: "actions" },
-      found.state === "allowed" ? null : button("Allow", () => say("allow", "The peer is allowed."), "primary"),
-      " ",
-      found.state === "blocked" ? null : button("Block", () => say("block", "The peer is blocked."), "danger"),
-      h("span", { id: "peer-problem", class: "wrong", role: "alert" })),
+      found.state === "allowed" ? null : allow(found.did, tools),
+      found.state === "blocked" ? null : block(found.did, tools)),
+    section("Capabilities", h("p", { class: "note" }, "You can call what the peer offers with a form. The daemon asks the peer for its list when you say so."), offers(found.did)),
     section("Agreements", table("Agreements", ["Protocol", "Need", "State", "Our role", "Calls"],
-      protocols.filter((one) => one.peer === found.did).map((one) => [h("a", { href: `#/protocols/${one.hash}` }, short(one.hash)), one.need ? words(one.need, 80) : "–", chip(one.state), one.role, number(one.uses)]), "There are no agreements with this peer.")),
+      protocols.filter((one) => one.peer === found.did).map((one) => [h("a", { href: `#/protocols/${one.hash}` }, short(one.hash)), words(one.capability ?? one.need ?? "–", 80), chip(one.state), one.role, number(one.uses)]), "There are no agreements with this peer.")),
     section("Negotiations", table("Negotiations", ["Negotiation", "Outcome", "Our role", "Proposals", "Started"],
       negotiations.filter((one) => one.peer === found.did).slice(0, 50).map((one) => [h("a", { href: `#/negotiations/${one.id}` }, one.about ? words(one.about, 80) : short(one.id, 10)), chip(one.waiting ? "waiting" : one.outcome), one.role, number(one.proposals), when(one.started)]), "There are no negotiations with this peer.")),
   ];

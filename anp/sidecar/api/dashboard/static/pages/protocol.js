@@ -1,11 +1,14 @@
 // Everything known about one agreed protocol.
+import { action, revoke } from "../actions.js";
 import { get, getText } from "../api.js";
-import { chip, facts, h, page, section, table } from "../dom.js";
+import { chip, facts, h, section, table } from "../dom.js";
 import { copyable, number, peer, short, when } from "../format.js";
+import { callRow } from "./calls.js";
 import { block, untrusted, words } from "../peertext.js";
 
-export async function show(hash) {
+export async function show(hash, tools) {
   const found = await get(`/v1/protocols/${hash}`);
+  const { calls } = await get(`/v1/calls?limit=20&protocol=${found.hash}`);
   const text = await getText(`/v1/protocols/${found.hash}/text`);
   const quarantined = found.quarantined;
   const origins = [...new Set(found.agreements.map((one) => one.negotiation_id).filter(Boolean))];
@@ -17,17 +20,20 @@ export async function show(hash) {
     quarantined ? h("p", { class: "wrong" }, "Its code failed and is not run any more. Reason: ", words(String(quarantined), 400)) : null,
     facts([
       ["Hash", h("span", { class: "copyline" }, h("code", { class: "wrap" }, found.hash), copyable(found.hash))],
-      ["Origin", origins.length ? origins.map((id, at) => [at ? ", " : "", h("a", { href: `#/negotiations/${id}` }, "negotiation ", short(id, 8))]) : "an import, or code of the owner"],
+      ["URI", found.uris.length ? found.uris.map((one) => h("div", null, h("code", { class: "wrap" }, words(one, 400)))) : null],
+      ["Origin", origins.length ? origins.map((id, at) => [at ? ", " : "", h("a", { href: `#/negotiations/${id}` }, "negotiation ", short(id, 8))]) : origin(found)],
     ]),
+    h("p", { class: "actions" }, actions(found, tools)),
     section(
       "Agreements",
       table(
         "Agreements",
-        ["Peer", "Our role", "State", "Revision", "Samples", "Calls", "Last used", "Agreed"],
-        found.agreements.map((one) => [peer(one.peer), one.role, chip(one.state), number(one.revision), one.samples ?? "–", number(one.uses), when(one.last_used), when(one.created)]),
-        "There is no agreement about it yet.",
+        ["Peer", "Our role", "Capability", "State", "Revision", "Samples", "Calls", "Last used", "Agreed", "Actions"],
+        found.agreements.map((one, at) => [one.peer ? peer(one.peer) : "any peer", one.role, one.capability ? words(one.capability, 80) : "–", chip(one.state), number(one.revision), one.samples ?? "–", number(one.uses), when(one.last_used), when(one.created), ofPeer(found, one, at, tools)]),
+        found.code.some((one) => one.role === "provider") ? "Any peer that may use the capability may use this protocol; there is no agreement with one peer alone." : "There is no agreement about it yet.",
       ),
     ),
+    section("Latest calls", table("Latest calls", ["Direction", "Capability", "Outcome", "Peer", "Protocol", "Took", "Model calls", "Began", "Answer"], calls.map(callRow), "No calls through it are kept.")),
     section("Protocol text", h("p", { class: "note" }, untrusted("agreed with a peer"), " Both sides have this text, byte for byte."), block(text, { label: "Protocol text", numbered: true })),
     section("Our code", found.code.length
       ? found.code.map(half)
@@ -37,13 +43,51 @@ export async function show(hash) {
   ];
 }
 
+function origin(found) {
+  const tests = found.tests.filter((one) => one.consensus || one.capability);
+  if (found.uris.length) return ["known under ", found.uris.map((uri, at) => [at ? ", " : "", words(uri, 200)])];
+  if (tests.length || (found.code.length && found.code.every((one) => one.origin === "rules"))) return "published for a capability by its provider; nothing was negotiated";
+  return "an import, or code of the owner";
+}
+
+function actions(found, tools) {
+  const path = `/v1/protocols/${found.hash}`;
+  const forAll = found.revocations.some((one) => one.peer === null);
+  const failed = found.quarantined || found.agreements.some((one) => one.quarantined || one.state === "failed");
+  return [
+    found.code.length ? action("Test", { id: "test", path: `${path}/test`, done: tested }, tools) : null,
+    failed ? action("Release", { id: "release", kind: "primary", path: `${path}/release`, done: (said) => (said.released ? "The protocol is released, and used again." : "There was nothing to release.") }, tools) : null,
+    forAll || failed ? action("Approve", { id: "revoke", kind: "primary", path: `${path}/approve`, done: "The protocol is approved, and may be used again." }, tools) : null,
+    forAll ? null : revoke(found.hash, tools, { id: failed ? "revoke-all" : "revoke" }),
+  ];
+}
+
+// The same for one peer alone.
+function ofPeer(found, one, at, tools) {
+  const path = `/v1/protocols/${found.hash}`;
+  const body = { peer: one.peer };
+  const about = `for ${one.peer}`;
+  const revoked = found.revocations.some((other) => other.peer === one.peer);
+  const forAll = found.revocations.some((other) => other.peer === null);
+  return h("span", { class: "row-actions" },
+    one.role === "requester" ? action("Test with it", { id: `test-${at}`, about, path: `${path}/test`, body, done: tested }, tools) : null,
+    revoked ? action("Approve", { id: `revoke-${at}`, about, path: `${path}/approve`, body, done: "The protocol is approved for this peer." }, tools) : null,
+    revoked || forAll ? null : revoke(found.hash, tools, { peer: one.peer, label: "Revoke", id: `revoke-${at}`, about }),
+    one.role === "requester" ? h("a", { href: `#/peers/${encodeURIComponent(one.peer)}`, "aria-label": `Call ${one.peer}` }, "Call") : null);
+}
+
+function tested(said) {
+  const lines = said.runs.map((run) => `our code for the ${run.role}: ${run.outcome}`);
+  return `${said.passed ? "The tests passed" : "The tests failed"}${lines.length ? ` (${lines.join("; ")})` : ""}.`;
+}
+
 function half(one, at) {
   const may = Object.keys(one.capabilities);
   return h(
     "details",
     { class: "exchange", open: at === 0 },
     h("summary", null, `Code for the ${one.role}, revision ${one.revision} `, chip(one.state), h("span", { class: "at" }, `by ${one.origin}, `, when(one.created))),
-    h("p", null, "Capabilities that it may call: ", may.length ? may.map((name, index) => [index ? ", " : "", h("code", null, words(name))]) : "nothing", ". It runs in the sandbox."),
+    h("p", null, "Capabilities that it may call: ", may.length ? may.map((name, index) => [index ? ", " : "", h("a", { href: `#/daemon/${encodeURIComponent(name.split(".")[0])}` }, h("code", null, words(name)))]) : "nothing", ". It runs in the sandbox."),
     one.source_hash ? h("p", { class: "note" }, "SHA-256 of this code: ", h("code", { class: "wrap" }, one.source_hash)) : digest(one.source),
     block(one.source, { label: `Code for the ${one.role}`, numbered: true }),
   );

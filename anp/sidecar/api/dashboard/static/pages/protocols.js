@@ -12,9 +12,10 @@ export async function show(_, { watch, put }) {
       h("p", { class: "lead" }, protocols.length ? `${count(protocols.length, "agreement")}. A call under an agreement needs no model.` : ""),
       table(
         "Protocols",
-        ["Protocol", "Need", "State", "Peer", "Our role", "Calls", "Last used", "Agreed"],
+        ["Protocol", "Capability", "Need", "State", "Peer", "Our role", "Calls", "Last used", "Agreed"],
         protocols.map((one) => [
           h("a", { class: "first", href: `#/protocols/${one.hash}` }, short(one.hash)),
+          one.capability ? words(one.capability, 80) : one.uris.length ? words(one.uris[0], 80) : "–",
           one.need ? words(one.need, 80) : "–",
           one.quarantined ? chip("quarantined") : chip(one.state),
           one.peer ? peer(one.peer) : "any peer",

@@ -1,0 +1,67 @@
+"""The WebSocket of one link: what is to be sent waits here, and its end is orderly."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from websockets.asyncio.connection import Connection
+from websockets.exceptions import ConnectionClosed
+from websockets.protocol import State
+
+__all__ = ["DROP_TIME", "Pipe"]
+
+DROP_TIME = 0.5
+"Seconds that the other end of a dropped link has to read why."
+
+
+class Pipe:
+    """Sends texts in order; `write` does it in a task of its own."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._outbox: asyncio.Queue[str | None] = asyncio.Queue()
+
+    @property
+    def address(self) -> str:
+        """The IP address of the other end; empty where there is none."""
+        other = self.connection.remote_address
+        return str(other[0]) if isinstance(other, tuple) else ""
+
+    def put(self, text: str) -> None:
+        """Have a text sent."""
+        self._outbox.put_nowait(text)
+
+    def finish(self) -> None:
+        """Have `write` return when everything before is sent."""
+        self._outbox.put_nowait(None)
+
+    async def write(self) -> None:
+        """Send what is put, until `finish` or the end of the connection."""
+        try:
+            while (text := await self._outbox.get()) is not None:
+                await self.connection.send(text)
+                self._outbox.task_done()
+        except ConnectionClosed:
+            # The reader sees the same end and tells everybody.
+            return
+
+    async def close(self, code: int, reason: str) -> None:
+        """Close the connection; `code` is WebSocket's."""
+        # The library aborts the transport of a connection that has ended, and on
+        # Python 3.11 that raises when its last bytes were written late.
+        if self.connection.state is not State.CLOSED:
+            await self.connection.close(code, reason)
+
+    async def drop(self, code: int, reason: str) -> None:
+        """Close the connection soon, however slowly its other end reads."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DROP_TIME):
+                await self._outbox.join()
+                await self.close(code, reason)
+        if self.connection.state is not State.CLOSED:
+            self.connection.transport.abort()
+
+    def allow(self, size: int) -> None:
+        """Take messages of up to `size` bytes; the library ends the link above that."""
+        self.connection.protocol.max_message_size = size

@@ -1,0 +1,44 @@
+// One attachment: its state, and its capabilities to expose, hide and try.
+import { action } from "../actions.js";
+import { get } from "../api.js";
+import { chip, facts, h, section } from "../dom.js";
+import { count } from "../format.js";
+import { words } from "../peertext.js";
+import { capability } from "../trial.js";
+
+export async function show(name, tools) {
+  const draw = async () => view(name, tools, await Promise.all([get("/v1/info"), get("/v1/capabilities")]));
+  tools.watch(["attachment"], async () => {
+    // A form that somebody fills in is not taken away.
+    if (!document.querySelector(".try[open]")) tools.put(await draw());
+  });
+  return draw();
+}
+
+function view(name, tools, [info, { capabilities }]) {
+  const crumb = h("p", { class: "crumb" }, h("a", { href: "#/daemon" }, "Daemon"), " / attachment");
+  const found = info.attachments.find((one) => one.name === name);
+  if (!found) return [crumb, h("h1", { tabindex: "-1" }, "Attachment"), h("p", { class: "empty" }, "Nothing is attached under this name.")];
+  const own = capabilities.filter((one) => one.name.startsWith(`${name}.`));
+  const shown = own.filter((one) => one.exposed).length;
+  return [
+    crumb,
+    h("div", { class: "title" }, h("h1", { tabindex: "-1" }, words(name)), chip(found.healthy ? "healthy" : "down")),
+    found.problem ? h("p", { class: "wrong" }, words(found.problem, 400)) : null,
+    facts([
+      ["Kind", found.kind],
+      ["Exposed to peers", `${shown} of ${count(own.length, "capability", "capabilities")}`],
+      ["Left out", found.skipped.length ? found.skipped.map((one) => h("div", null, words(one, 200))) : null],
+    ]),
+    section("Capabilities", own.length ? own.map((one, at) => card(one, at, tools)) : h("p", { class: "empty" }, "It offers no capability now.")),
+  ];
+}
+
+function card(one, at, tools) {
+  const path = `/v1/capabilities/${encodeURIComponent(one.name)}`;
+  const chips = [chip(one.exposed ? "exposed" : "not exposed", one.exposed ? "good" : "calm"), one.exposed_to.length ? [" ", chip(`exposed to ${one.exposed_to.join(", ")}`, "good")] : null, " "];
+  const toggle = one.exposed
+    ? action("Hide", { id: `toggle-${one.name}`, about: one.name, path: `${path}/hide`, done: `${one.name} is hidden from peers.` }, tools)
+    : action("Expose", { id: `toggle-${one.name}`, about: one.name, path: `${path}/expose`, done: `${one.name} is exposed to peers.` }, tools);
+  return capability(one, `try-${at}`, { chips, more: h("p", { class: "actions" }, toggle), path: `${path}/test`, body: (input) => `{"input": ${input}}` });
+}

@@ -1,0 +1,143 @@
+"""The logs of sessions, whose contents are encrypted at rest (DESIGN.md, Trust).
+
+The store knows logs, events and items by their ids and numbers alone. Each content is
+sealed for its place, so that none can be put into the place of another.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from cache.errors import RecordError
+from cache.parts.logs import Log, LogChange, LogEvent, LogItem
+from cache.store import Store
+
+__all__ = ["PURPOSE", "SealedLogs"]
+
+PURPOSE: Final = b"anpd: sessions at rest"
+"Purpose of the secret that seals contents; see `PrivateKey.derive`."
+
+NONCE_SIZE: Final = 12
+
+
+class SealedLogs:
+    """The methods of `LogStore` that sessions need; contents go in and out in clear.
+
+    A content that cannot be opened is damaged: `RecordError`.
+    """
+
+    def __init__(self, store: Store, secret: bytes) -> None:
+        """Use a store.
+
+        Args:
+            secret: 32 bytes that only this identity can derive.
+        """
+        self._store = store
+        self._cipher = AESGCM(secret)
+
+    def append_log(self, change: LogChange) -> Log:
+        """See `LogStore.append_log`."""
+        log = change.log
+        events = tuple(
+            self._seal(data, _event(log, change.after + number))
+            for number, data in enumerate(change.events, start=1)
+        )
+        items = tuple(
+            replace(one, content=self._seal(one.content, _item(log, one.id)))
+            for one in change.items
+        )
+        head = change.content
+        if head is not None:
+            head = self._seal(head, _head(log))
+        kept = self._store.append_log(
+            replace(change, events=events, items=items, content=head)
+        )
+        return self._log(kept)
+
+    def log(self, log: str) -> Log | None:
+        """See `LogStore.log`."""
+        found = self._store.log(log)
+        return None if found is None else self._log(found)
+
+    def log_named(self, name: str) -> tuple[str, str | None] | None:
+        """See `LogStore.log_named`."""
+        return self._store.log_named(name)
+
+    def logs(self, *, before: str = "", limit: int = 100) -> list[Log]:
+        """See `LogStore.logs`."""
+        found = self._store.logs(before=before, limit=limit)
+        return [self._log(one) for one in found]
+
+    def busy_logs(self, *, after: str = "", limit: int = 100) -> list[str]:
+        """See `LogStore.busy_logs`."""
+        return self._store.busy_logs(after=after, limit=limit)
+
+    def log_events(
+        self, log: str, *, after: int = 0, limit: int = 100
+    ) -> list[LogEvent]:
+        """See `LogStore.log_events`."""
+        found = self._store.log_events(log, after=after, limit=limit)
+        return [
+            replace(one, content=self._open(one.content, _event(log, one.number)))
+            for one in found
+        ]
+
+    def log_item(self, item: str) -> LogItem | None:
+        """See `LogStore.log_item`."""
+        found = self._store.log_item(item)
+        return None if found is None else self._items([found])[0]
+
+    def log_items(
+        self, *, before: str = "", limit: int = 100, only_open: bool = False
+    ) -> list[LogItem]:
+        """See `LogStore.log_items`."""
+        return self._items(
+            self._store.log_items(before=before, limit=limit, only_open=only_open)
+        )
+
+    def items_of_log(
+        self, log: str, *, after: str = "", limit: int = 100
+    ) -> list[LogItem]:
+        """See `LogStore.items_of_log`."""
+        return self._items(self._store.items_of_log(log, after=after, limit=limit))
+
+    def drop_log(self, log: str) -> bool:
+        """See `LogStore.drop_log`."""
+        return self._store.drop_log(log)
+
+    def _log(self, log: Log) -> Log:
+        return replace(log, content=self._open(log.content, _head(log.id)))
+
+    def _items(self, items: Iterable[LogItem]) -> list[LogItem]:
+        return [
+            replace(one, content=self._open(one.content, _item(one.log, one.id)))
+            for one in items
+        ]
+
+    def _seal(self, data: bytes, place: bytes) -> bytes:
+        nonce = os.urandom(NONCE_SIZE)
+        return nonce + self._cipher.encrypt(nonce, data, place)
+
+    def _open(self, sealed: bytes, place: bytes) -> bytes:
+        try:
+            return self._cipher.decrypt(sealed[:NONCE_SIZE], sealed[NONCE_SIZE:], place)
+        except (InvalidTag, ValueError) as exc:
+            raise RecordError("a part of a session cannot be opened") from exc
+
+
+def _event(log: str, number: int) -> bytes:
+    return f"event/{log}/{number}".encode()
+
+
+def _item(log: str, item: str) -> bytes:
+    return f"item/{log}/{item}".encode()
+
+
+def _head(log: str) -> bytes:
+    return f"head/{log}".encode()

@@ -1,0 +1,62 @@
+"""Contents of sessions are encrypted in the store, each for its own place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from anp.sidecar.tasks.sealed_logs import SealedLogs
+from cache.errors import RecordError
+from cache.parts.logs import LogChange, LogItem
+from cache.store import open_store
+
+SECRET = bytes(range(32))
+WORDS = b"only the owner reads this"
+
+
+def change(**more: object) -> LogChange:
+    made = LogChange(
+        log="a1",
+        after=0,
+        at=1.0,
+        events=(WORDS + b" 1", WORDS + b" 2"),
+        items=(LogItem(id="t1", content=WORDS + b" 3", open=True),),
+        content=WORDS + b" 4",
+    )
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def test_contents_come_back_and_do_not_stand_in_the_files(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "store", owner="did:key:z")
+    logs = SealedLogs(store, SECRET)
+    assert logs.append_log(change()).content == WORDS + b" 4"
+    assert [one.content for one in logs.log_events("a1")] == [
+        WORDS + b" 1",
+        WORDS + b" 2",
+    ]
+    item = logs.log_item("t1")
+    assert item is not None
+    assert item.content == WORDS + b" 3"
+    assert [one.content for one in logs.logs()] == [WORDS + b" 4"]
+    assert len(logs.log_items()) == len(logs.items_of_log("a1")) == 1
+    store.close()
+    for file in (tmp_path / "store").rglob("*"):
+        if file.is_file():
+            assert WORDS not in file.read_bytes()
+
+
+def test_a_content_in_another_place_or_of_another_identity_is_refused(
+    tmp_path: Path,
+) -> None:
+    store = open_store(tmp_path / "store", owner="did:key:z")
+    logs = SealedLogs(store, SECRET)
+    logs.append_log(change())
+    first, second = (one.content for one in store.log_events("a1"))
+    store.append_log(LogChange(log="a1", after=2, at=2.0, events=(second, first)))
+    with pytest.raises(RecordError, match="cannot be opened"):
+        logs.log_events("a1", after=2)
+    with pytest.raises(RecordError, match="cannot be opened"):
+        SealedLogs(store, bytes(32)).log("a1")
+    store.close()
