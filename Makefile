@@ -13,7 +13,7 @@ PIP    := -m pip --disable-pip-version-check -q
 # Tests start hundreds of processes, which would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env test-callers test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill attacks soak fuzz explore clean
+.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env test-callers test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill attacks soak fuzz mutants explore clean
 
 help:
 	@echo "make demo    two daemons meet, agree and call (start here)"
@@ -33,6 +33,7 @@ help:
 	@echo "make test-redis  the store on a real Redis or Valkey server, and two daemons that share it"
 	@echo "make house   the measures of the code and of one warm call, against their limits"
 	@echo "make assertions  every assertion of the tests, to compare two commits"
+	@echo "make mutants 500 halves with one fault in their data, and how many the trial and the cases find"
 	@echo "make fuzz    10,000 generated conversations between two sides, and counts"
 
 venv: $(STAMP)
@@ -189,6 +190,10 @@ soak: venv
 # Takes some minutes; `make test` runs a few hundred of each.
 fuzz: venv
 	$(BIN)/pytest -s --hypothesis-profile=long tests/negotiation/conversations tests/negotiation/exchange/dialogue/test_two_dialogues.py
+
+# MUTANTS=60 tries fewer; `make test` does.
+mutants: venv
+	$(BIN)/python -m tests.negotiation.faulty $(MUTANTS)
 
 # Looks for new examples in every property test; CI repeats those it knows.
 explore: venv

@@ -108,6 +108,9 @@ Every document has room for words, while codes differ, so these words tell the r
 that a repetition doubles nothing. Without them the call may have run.
 """
 
+NO_VALUE = "gave no value"
+"End of a half's words for a value that is absent where the document needs it."
+
 APPROVAL_PENDING = "approval-pending"
 "Says to a peer: our owner has to approve this first; ask again later."
 

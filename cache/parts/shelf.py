@@ -13,6 +13,7 @@ from cache.disk import LOCK_TIMEOUT, Database
 from cache.errors import RecordError
 from cache.records.calls import CallRecord
 from cache.records.negotiations import (
+    AnswerRecord,
     ModelCallRecord,
     NegotiationRecord,
     SpendRecord,
@@ -108,6 +109,8 @@ def key_of(record: Record) -> str:
             return f"address/{record.agent}/{record.url}"
         case DidKeysRecord():
             return f"did_keys/{record.did}"
+        case AnswerRecord():
+            return f"answer/{record.question}"
         case SpendRecord():
             return f"spend/{record.day}/{record.account}"
         case ModelCallRecord():

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from cache.parts.shelf import StoreBase, key_of, write_transaction
-from cache.records.negotiations import ModelCallRecord, SpendRecord
+from cache.records.negotiations import AnswerRecord, ModelCallRecord, SpendRecord
 from cache.records.records import AgreementRecord, UsageRecord
 from cache.rows import Rows
 
@@ -17,6 +17,9 @@ MAX_LEDGER_DAY = 1000
 
 MAX_LEDGER = 20_000
 "Newest calls that the ledger keeps in all."
+
+MAX_ANSWERS = 1000
+"Newest answers of models that are kept; a day's budget is a few hundred."
 
 MAX_ACCOUNTS = 20_000
 "Newest daily accounts that are kept; enough for years with a few peers."
@@ -85,6 +88,27 @@ class UsageStore(StoreBase):
         # Two sorts, since days are descending and names ascending.
         found.sort(key=lambda record: record.account)
         return sorted(found, key=lambda record: record.day, reverse=True)
+
+    # Answers that were paid for
+
+    def answer(self, question: str, *, now: float) -> AnswerRecord | None:
+        """Return the answer to a question with this hash; None after it expired.
+
+        Args:
+            now: Seconds since 1970.
+        """
+        found = self._get(AnswerRecord, f"answer/{question}")
+        return found if found is not None and found.expires > now else None
+
+    @write_transaction
+    def save_answer(self, cache: Rows, answer: AnswerRecord) -> None:
+        """Store an answer; over the bound the oldest go."""
+        self._shelf.put(cache, answer)
+        if len(cache.sizes("answer/")) > MAX_ANSWERS:
+            kept = self._shelf.scan(cache, AnswerRecord, "answer/")
+            kept.sort(key=lambda one: (one.expires > answer.at, one.at))
+            for one in kept[: len(kept) - MAX_ANSWERS * 9 // 10]:
+                cache.delete(key_of(one))
 
     def model_calls(
         self, *, since: str, limit: int = MAX_LEDGER

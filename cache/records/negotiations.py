@@ -20,7 +20,13 @@ from cache.records.records import (
     hash_text,
 )
 
-__all__ = ["ModelCallRecord", "NegotiationRecord", "SpendRecord", "StandingRecord"]
+__all__ = [
+    "AnswerRecord",
+    "ModelCallRecord",
+    "NegotiationRecord",
+    "SpendRecord",
+    "StandingRecord",
+]
 
 # Parts of keys, so without the separator and anything invisible.
 _Day = Annotated[str, Field(pattern=r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\z")]
@@ -164,6 +170,23 @@ class StandingRecord(Record, kind="standing"):
         if record.document is not None and hash_text(record.document) != record.hash:
             raise RecordError("standing record: the hash is not that of the text")
         return record
+
+
+@dataclass(frozen=True)
+class AnswerRecord(Record, kind="answer"):
+    """An answer that was paid for, so that the same question costs nothing."""
+
+    question: Hash
+    "Hash over all that the answer depends on, the model included."
+
+    answer: JsonObject
+    "The answer, as the model or our mind gave it."
+
+    at: Seconds
+    "Seconds since 1970."
+
+    expires: Seconds
+    "Seconds since 1970 after which it is asked again."
 
 
 @dataclass(frozen=True)

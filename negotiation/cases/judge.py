@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from negotiation.cases.case import TestCase
-from negotiation.cases.run import decoded
+from negotiation.cases.run import decoded, reads_good
 from negotiation.document.layout import Layout
 from negotiation.document.message_judge import MessageJudge, says_good
 from negotiation.document.shape import Document, MessageKind
@@ -150,13 +150,13 @@ class _Judging:
         if ours is not None and case.good is not None and ours != case.good:
             return f"we proposed it for {_kind(ours)}"
         answer = await decoded(self.runner, case.response)
-        good = "error" not in answer
+        good = reads_good(answer)
         if case.good is not None and good != case.good:
             return f"{_kind(case.good)} was expected, our half reads {_kind(good)}"
         asked = await self.judge.message_id(MessageKind.REQUEST, case.request)
         if asked is not None and answer.get("message_id") != asked:
             return "the response does not carry the message id of its request"
-        if not good:
+        if "result" not in answer:
             return None
         findings = await self.validator.validate(self.wanted, answer["result"])
         return f"the result does not fit the task: {findings[0]}" if findings else None

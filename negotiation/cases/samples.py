@@ -6,7 +6,7 @@ constant (DESIGN.md, Test cases).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count, cycle
 from typing import Final
 
@@ -14,6 +14,7 @@ from negotiation.errors import JsonError
 from negotiation.mind import Validator
 from negotiation.need import Schema
 from negotiation.schema.samples import SampleKind, make_samples
+from negotiation.schema.texts import text_of
 from negotiation.schema.values import alternatives, contradiction, json_type
 from negotiation.strict_json import Json, canonical_json
 
@@ -35,27 +36,6 @@ EXTRA: Final = "extra1"
 "Name of an additional property, which no schema lists."
 
 ORDER: Final = (SampleKind.FULL, SampleKind.MINIMAL, SampleKind.LOW, SampleKind.HIGH)
-
-FORMATS: Final[dict[str, Callable[[int], str]]] = {
-    "date-time": lambda n: f"2024-02-{n % 28 + 1:02}T12:30:{n % 60:02}Z",
-    "date": lambda n: f"{2000 + n % 99}-02-{n % 28 + 1:02}",
-    "time": lambda n: f"12:{n % 60:02}:00Z",
-    "duration": lambda n: f"PT{n}M",
-    "email": lambda n: f"someone{n}@example.com",
-    "idn-email": lambda n: f"someone{n}@example.com",
-    "hostname": lambda n: f"host{n}.example",
-    "idn-hostname": lambda n: f"host{n}.example",
-    "ipv4": lambda n: f"192.0.2.{n % 250 + 1}",
-    "ipv6": lambda n: f"2001:db8::{n:x}",
-    "uri": lambda n: f"https://example.com/{n}",
-    "uri-reference": lambda n: f"/a/{n}",
-    "iri": lambda n: f"https://example.com/{n}",
-    "iri-reference": lambda n: f"/a/{n}",
-    "uuid": lambda n: f"123e4567-e89b-42d3-a456-{n:012}",
-    "json-pointer": lambda n: f"/a/{n}",
-    "regex": lambda n: f"^a{{{n}}}$",
-}
-"For each known format, a function that makes a text from a number."
 
 
 async def telling_values(
@@ -128,7 +108,7 @@ class Telling:
 
     def _changed(self, schema: Schema, value: Json, extra: bool) -> Json:
         if isinstance(schema, dict):
-            if "const" in schema or "pattern" in schema:
+            if "const" in schema:
                 return value
             if "enum" in schema:
                 return self._one_of(schema["enum"], value)
@@ -203,9 +183,9 @@ def _leaf(schema: Schema, value: Json, number: int, *, odd: bool) -> Json:
     keywords = schema if isinstance(schema, dict) else {}
     candidates: list[Json]
     match value:
-        case str() if "format" in keywords:
-            make = FORMATS.get(str(keywords["format"]))
-            candidates = [] if make is None else [make(number)]
+        case str() if keywords.keys() & {"format", "pattern"}:
+            made = text_of(keywords, number)
+            candidates = [] if made is None else [made]
         case str():
             text = f"text {number}"
             least = keywords.get("minLength", 0)

@@ -6,6 +6,8 @@
 * `halves`: writes the source of a half.
 * `judge_source`: The function of a half that judges a result for which the capability
   promises little.
+* `literals`: Source text of plain values: the only form in which foreign data enters a
+  half.
 * `names`: Names and words in requirements: what is named there, and what comes near to
   it.
 """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from negotiation.document.fields import Place
@@ -51,6 +51,9 @@ class Crossing:
 
     plan: Plan
 
+    judged: Schema | None = None
+    "Schema by which each result is judged, where its source promises too little."
+
 
 @dataclass(frozen=True, slots=True)
 class Fit:
@@ -66,9 +69,6 @@ class Fit:
 
     chain: Chain | None = None
     "The calls behind `capability`, when it stands for a chain."
-
-    judged: Schema | None = None
-    "Schema of each result, where the capability's own promises too little."
 
 
 def fit_requester(document: Document, demand: Demand) -> Fit | Mismatch:
@@ -96,12 +96,9 @@ def fit_requester(document: Document, demand: Demand) -> Fit | Mismatch:
     )
     if isinstance(request, Mismatch):
         return request
-    response = _first(
+    response = _result(
         layout,
-        [
-            (place, compare(place.schema, wanted, drop=Drop.ALL))
-            for place in layout.response.places
-        ],
+        [(place, place.schema, wanted) for place in layout.response.places],
         wanted,
     )
     if isinstance(response, Mismatch):
@@ -132,34 +129,45 @@ def fit_provider(document: Document, chosen: Capability | Chain) -> Fit | Mismat
     )
     if isinstance(request, Mismatch):
         return request
-    response = _first(
+    response = _result(
         layout,
-        [
-            (place, compare(gives, place.schema, drop=Drop.ALL))
-            for place in layout.response.places
-        ],
+        [(place, gives, place.schema) for place in layout.response.places],
         gives,
     )
-    judged = None
     if isinstance(response, Mismatch):
-        opened = _first(
-            layout,
-            [(place, _opened(gives, place.schema)) for place in layout.response.places],
-            gives,
-        )
-        if isinstance(opened, Mismatch):
-            return response
-        response, judged = opened, opened.place.schema
+        return response
     last = chain.steps[-1].capability if chain is not None else capability.name
     names = [short_name(last), last]
     action = _action(layout.response.action_schema, names)
     if isinstance(action, Mismatch):
         return action
-    return Fit(layout, request, response, action, capability, chain, judged)
+    return Fit(layout, request, response, action, capability, chain)
+
+
+def _result(
+    layout: Layout, tried: list[tuple[Place, Schema, Schema]], ours: Schema
+) -> Crossing | Mismatch:
+    """Return how a result crosses; each is judged if its source promises too little.
+
+    Args:
+        tried: Possible places, each with the schema of the source and of the target.
+    """
+    sure = [
+        (place, compare(gives, wanted, drop=Drop.ALL)) for place, gives, wanted in tried
+    ]
+    found = _first(layout, sure, ours)
+    if isinstance(found, Crossing):
+        return found
+    open_ = [(place, _opened(gives, wanted)) for place, gives, wanted in tried]
+    opened = _first(layout, open_, ours)
+    if isinstance(opened, Mismatch):
+        return found
+    judged = next(wanted for place, _, wanted in tried if place is opened.place)
+    return replace(opened, judged=judged)
 
 
 def _opened(gives: Schema, wanted: Schema) -> Plan | Mismatch:
-    """Return the conversion of an output of which the capability promises too little.
+    """Return the conversion of an output of which its source promises too little.
 
     What is absent or of another kind at run time becomes the document's error.
     """

@@ -8,8 +8,8 @@ RestrictedPython accepts without extension are used.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from enum import Enum, auto
 from typing import Any, Final
 
 from negotiation.document.fields import Fixed, Mark, Message, Slot
@@ -19,18 +19,20 @@ from negotiation.mind import Demand, HalfSource, Side
 from negotiation.need import Schema
 from negotiation.rules.choice import Chain, NoChoice, choose
 from negotiation.rules.fit import Fit, fit_provider, fit_requester
-from negotiation.rules.judge_source import PROBLEM, judged_schema
+from negotiation.rules.judge_source import (
+    PROBLEM,
+    refused_lines,
+    unpromised,
+    unpromised_result,
+)
+from negotiation.rules.literals import indented, literal, names_literal
 from negotiation.schema.plan import KEEP, ByKind, Field, Fields, Items, Mismatch, Step
 from negotiation.schema.values import types_of
-from negotiation.strict_json import Json
 
 __all__ = [
     "id_lines",
-    "indented",
-    "literal",
     "mark_check",
     "message_lines",
-    "names_literal",
     "provider_source",
     "requester_source",
     "sized",
@@ -93,6 +95,8 @@ def requester_source(fit: Fit, protocol: str) -> str:
     """Return the requester half of `fit`; `protocol` is the hash, for the docstring."""
     source = _Source(f"Requester half of protocol {protocol}, written by rules.")
     source.block(EXPECT, FIND)
+    if fit.response.judged is not None:
+        source.block(PROBLEM)
     _encode_request(source, fit)
     _decode_response(source, fit)
     return source.text()
@@ -102,30 +106,23 @@ def provider_source(fit: Fit, protocol: str) -> str:
     """Return the provider half of `fit`; `protocol` is the hash, for the docstring."""
     source = _Source(f"Provider half of protocol {protocol}, written by rules.")
     source.block(EXPECT, STATUS)
-    if fit.judged is not None:
+    if fit.response.judged is not None:
         source.block(PROBLEM)
     _handle_request(source, fit)
     return source.text()
 
 
-def literal(value: Json) -> str:
-    """Return the source text of a plain value.
+class Unplaced(Enum):
+    """The fate of a value that the other side has no place for."""
 
-    Raises:
-        HalfError: It is not of plain JSON types, so that its `repr` is not safe.
-    """
-    kind = type(value)
-    if value is None or kind in (bool, int, str):
-        return repr(value)
-    if isinstance(value, float) and kind is float and math.isfinite(value):
-        return repr(value)
-    if isinstance(value, list) and kind is list:
-        return "[" + ", ".join(map(literal, value)) + "]"
-    names_are_plain = isinstance(value, dict) and all(type(key) is str for key in value)
-    if isinstance(value, dict) and kind is dict and names_are_plain:
-        pairs = (f"{key!r}: {literal(item)}" for key, item in value.items())
-        return "{" + ", ".join(pairs) + "}"
-    raise HalfError("rejected", "a constant of the document is no plain JSON value")
+    DROPPED = auto()
+    "It is left out: part of a result that nobody asked for."
+
+    RAISES = auto()
+    "Our own caller's data cannot be sent, whatever their name."
+
+    REFUSED = auto()
+    "The document names it, so its sender is told that it has no effect here."
 
 
 class _Source:
@@ -141,18 +138,20 @@ class _Source:
     def text(self) -> str:
         return "\n\n".join(self._parts)
 
-    def expression(self, step: Step, value: str, *, strict: bool = False) -> str:
+    def expression(
+        self, step: Step, value: str, *, unplaced: Unplaced = Unplaced.DROPPED
+    ) -> str:
         """Return the expression that applies `step` to the expression `value`."""
         if step == KEEP:
             return value
-        return f"{self._function(step, strict)}({value})"
+        return f"{self._function(step, unplaced)}({value})"
 
-    def _function(self, step: Step, strict: bool) -> str:
+    def _function(self, step: Step, unplaced: Unplaced) -> str:
         """Write the function that applies `step` and return its name."""
         lines: list[str] = []
         match step:
             case Items(inner):
-                item = self.expression(inner, "item", strict=strict)
+                item = self.expression(inner, "item", unplaced=unplaced)
                 lines = [
                     "expect(value, list)",
                     f"return [{item} for item in value]",
@@ -160,26 +159,28 @@ class _Source:
             case ByKind(of_object, of_array):
                 for kind, one in (("dict", of_object), ("list", of_array)):
                     if one != KEEP:
-                        changed = self.expression(one, "value", strict=strict)
+                        changed = self.expression(one, "value", unplaced=unplaced)
                         lines += [f"if isinstance(value, {kind}):"]
                         lines += [f"    return {changed}"]
                 lines += ["return value"]
             case Fields():
-                lines = self._fields(step, strict)
+                lines = self._fields(step, unplaced)
         self._functions += 1
         name = f"convert_{self._functions}"
         self.block("\n".join([f"def {name}(value):", *indented(lines)]) + "\n")
         return name
 
-    def _fields(self, step: Fields, strict: bool) -> list[str]:
+    def _fields(self, step: Fields, unplaced: Unplaced) -> list[str]:
         known = tuple(field.source for field in step.fields)
         lines = ["expect(value, dict)"]
-        if strict and step.rest is None:
+        if unplaced is Unplaced.RAISES and step.rest is None:
             lines += _refuse_others(known)
+        if unplaced is Unplaced.REFUSED and step.dropped:
+            lines += refused_lines(step.dropped, "value")
         sure = [field for field in step.fields if field.required and not field.default]
         pairs = [
             *(f"{name!r}: {literal(value)}" for name, value in step.constants),
-            *(f"{field.target!r}: {self._field(field, strict)}" for field in sure),
+            *(f"{field.target!r}: {self._field(field, unplaced)}" for field in sure),
         ]
         lines += ["result = {", *indented([f"{pair}," for pair in pairs]), "}"]
         for field in step.fields:
@@ -187,13 +188,13 @@ class _Source:
                 continue
             lines += [
                 f"if {field.source!r} in value:",
-                f"    result[{field.target!r}] = {self._field(field, strict)}",
+                f"    result[{field.target!r}] = {self._field(field, unplaced)}",
             ]
             if field.default:
                 default = literal(field.default[0])
                 lines += ["else:", f"    result[{field.target!r}] = {default}"]
         if step.rest is not None:
-            item = self.expression(step.rest, "value[name]", strict=strict)
+            item = self.expression(step.rest, "value[name]", unplaced=unplaced)
             lines += [
                 "for name in value:",
                 f"    if name not in {names_literal(known)}:",
@@ -201,14 +202,16 @@ class _Source:
             ]
         return [*lines, "return result"]
 
-    def _field(self, field: Field, strict: bool) -> str:
-        return self.expression(field.step, f"value[{field.source!r}]", strict=strict)
+    def _field(self, field: Field, unplaced: Unplaced) -> str:
+        return self.expression(
+            field.step, f"value[{field.source!r}]", unplaced=unplaced
+        )
 
 
 def _encode_request(source: _Source, fit: Fit) -> None:
     request = fit.layout.request
     place, step = fit.request.place, fit.request.plan.step
-    values = source.expression(step, "arguments", strict=True)
+    values = source.expression(step, "arguments", unplaced=Unplaced.RAISES)
     slots = {Slot.MESSAGE_ID: "message_id", Slot.ACTION: literal(fit.action)}
     lines = [f"values = {_expected(place.schema, values)}"]
     if not place.path and step == KEEP:
@@ -243,6 +246,7 @@ def _decode_response(source: _Source, fit: Fit) -> None:
         *value_lines("response", fit.layout.response.taken, place.path, optional=False),
         f"expect(values, {kind})" if (kind := _kind(place.schema)) else "",
         f"result = {source.expression(fit.response.plan.step, 'values')}",
+        *unpromised_result(fit.response.judged),
         'return {"message_id": message_id, "result": result}',
     ]
     source.block(_function("decode_response(data)", [line for line in lines if line]))
@@ -252,7 +256,9 @@ def _handle_request(source: _Source, fit: Fit) -> None:
     assert fit.capability is not None
     request, response = fit.layout.request, fit.layout.response
     place = fit.request.place
-    arguments = source.expression(fit.request.plan.step, "values")
+    arguments = source.expression(
+        fit.request.plan.step, "values", unplaced=Unplaced.REFUSED
+    )
     result = source.expression(fit.response.plan.step, "output")
     slots = {
         Slot.MESSAGE_ID: "message_id",
@@ -263,33 +269,19 @@ def _handle_request(source: _Source, fit: Fit) -> None:
     }
     bad = message_lines(response.bad, slots)
     good = message_lines(response.good, slots, fit.response.place.path, "result")
-    judging: list[str] = []
-    if fit.judged is not None:
-        absent = {
-            **slots,
-            Slot.TEXT: '"the capability gave no such result: " + problem',
-            Slot.CODE: repr(_fallback(response.codes, 502)),
-            Slot.CODE_TEXT: '"502"',
-        }
-        judging = [
-            f"problem = problem_of(result, {literal(judged_schema(fit.judged))}, "
-            f"{'/'.join(['', *fit.response.place.path])!r})",
-            "if problem:",
-            *indented(message_lines(response.bad, absent)),
-            '    return json.dumps(message).encode("utf-8")',
-        ]
+    where = ".".join(fit.response.place.path) or "response"
     lines = [
         'request = expect(json.loads(data.decode("utf-8")), dict)',
         *id_lines(fit.layout.message_id, "request"),
         *value_lines("request", request.taken, place.path, optional=place.optional),
         f"expect(values, {kind})" if (kind := _kind(place.schema)) else "",
-        f"arguments = {arguments}",
         "try:",
+        f"    arguments = {arguments}",
         *indented(_calls(fit)),
+        f"    result = {result}",
+        *indented(unpromised(fit.response.judged, where)),
         "except CapabilityError as error:",
         *indented([*bad, 'return json.dumps(message).encode("utf-8")']),
-        f"result = {result}",
-        *judging,
         *good,
         'return json.dumps(message).encode("utf-8")',
     ]
@@ -447,18 +439,8 @@ def _kind(schema: Schema) -> str | None:
     return KINDS.get(next(iter(types))) if len(types) == 1 else None
 
 
-def names_literal(names: Sequence[str]) -> str:
-    """Return the source text of a tuple of names."""
-    return "(" + "".join(f"{name!r}, " for name in names).rstrip(" ") + ")"
-
-
 def _function(head: str, lines: Sequence[str]) -> str:
     return "\n".join([f"def {head}:", *indented(lines)]) + "\n"
-
-
-def indented(lines: Sequence[str]) -> list[str]:
-    """Return `lines` indented by one level."""
-    return [f"    {line}" for line in lines]
 
 
 def sized(text: str) -> str:

@@ -1,17 +1,27 @@
-"""The function of a half that judges a result for which the capability promises little.
+"""The function of a half that judges a value of which its source promises too little.
 
-It names the place of the first thing that is wrong. It knows the keywords that people
-use for results; the peer's daemon checks the rest.
+A value that is optional at its source and required where it goes is copied; when it is
+absent, the function names its place, and nothing is invented in its stead. It knows the
+keywords that people use for results; the peer's daemon checks the rest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from negotiation.need import Schema
+from negotiation.rules.literals import literal, names_literal
 from negotiation.schema.keywords import SCHEMA_LISTS, SCHEMA_MAPS, SCHEMA_VALUES
 
-__all__ = ["PROBLEM", "judged_schema"]
+__all__ = [
+    "PROBLEM",
+    "judged_schema",
+    "lacking_lines",
+    "refused_lines",
+    "unpromised",
+    "unpromised_result",
+]
 
 KNOWN: Final = frozenset(
     {"type", "enum", "const", "anyOf", "oneOf", "required", "properties", "items"}
@@ -33,12 +43,14 @@ def kind_of(value):
     return "array" if isinstance(value, list) else "object"
 
 
-def problem_of(value, schema, path):
+def problem_of(value, schema, path, giver):
     if not isinstance(schema, dict):
         return "" if schema else path + " is not allowed"
     kind = kind_of(value)
     kinds = schema.get("type", kind)
     kinds = kinds if isinstance(kinds, list) else [kinds]
+    if kind == "null" and kind not in kinds:
+        return path + ": " + giver + " gave no value"
     if kind not in kinds and not (kind == "integer" and "number" in kinds):
         return path + " is of type " + kind + ", not " + " or ".join(kinds)
     listed = schema.get("enum", [schema["const"]] if "const" in schema else None)
@@ -47,7 +59,9 @@ def problem_of(value, schema, path):
             return path + " is none of the allowed values"
     for name in ("anyOf", "oneOf"):
         if name in schema:
-            if not [one for one in schema[name] if not problem_of(value, one, path)]:
+            if not [
+                one for one in schema[name] if not problem_of(value, one, path, giver)
+            ]:
                 return path + " has none of the allowed forms"
     if kind in ("integer", "number"):
         if value < schema.get("minimum", value) or value > schema.get("maximum", value):
@@ -63,16 +77,16 @@ def problem_of(value, schema, path):
         fields = schema.get("properties", {})
         for name in schema.get("required", []):
             if name not in value:
-                return path + "/" + name + " is missing"
+                return path + "." + name + ": " + giver + " gave no value"
         for name in value:
             inner = fields.get(name, schema.get("additionalProperties", True))
-            problem = problem_of(value[name], inner, path + "/" + name)
+            problem = problem_of(value[name], inner, path + "." + name, giver)
             if problem:
                 return problem
     if kind == "array":
         for number, item in enumerate(value):
             inner = schema.get("items", True)
-            problem = problem_of(item, inner, path + "/" + str(number))
+            problem = problem_of(item, inner, path + "." + str(number), giver)
             if problem:
                 return problem
     return ""
@@ -96,3 +110,59 @@ def judged_schema(schema: Schema) -> Any:
         else:
             kept[name] = value
     return kept
+
+
+def unpromised(judged: Schema | None, where: str) -> list[str]:
+    """Return the lines that raise `ValueAbsent` for a `result` that is not as agreed.
+
+    Args:
+        judged: Schema of the result; None if its source promises as much.
+        where: The place of the result.
+    """
+    if judged is None:
+        return []
+    shown = literal(judged_schema(judged))
+    return [
+        f'problem = problem_of(result, {shown}, {where!r}, "the capability")',
+        "if problem:",
+        "    raise ValueAbsent(problem)",
+    ]
+
+
+def lacking_lines(schema: Schema, name: str, *, is_first: bool) -> list[str]:
+    """Return the lines that raise for arguments, `given`, that lack a value.
+
+    Args:
+        is_first: True for the first call, whose arguments come from the request.
+    """
+    giver = "the request" if is_first else "the request, or an earlier answer,"
+    code = "400" if is_first else "502"
+    shown = literal(judged_schema(schema))
+    return [
+        f"problem = problem_of(given, {shown}, {name!r}, {giver!r})",
+        "if problem:",
+        f'    raise CapabilityError("{code}", problem)',
+    ]
+
+
+def unpromised_result(judged: Schema | None) -> list[str]:
+    """Return the lines that report a `result` that is not what the task wants."""
+    if judged is None:
+        return []
+    shown = literal(judged_schema(judged))
+    return [
+        f'problem = problem_of(result, {shown}, "result", "the answer")',
+        "if problem:",
+        '    return {"message_id": message_id, "error": '
+        '{"code": 502, "message": problem}}',
+    ]
+
+
+def refused_lines(names: Sequence[str], value: str) -> list[str]:
+    """Return the lines that refuse values which would else be ignored."""
+    told = 'name + ": the capability takes no such value"'
+    return [
+        f"for name in {names_literal(names)}:",
+        f"    if name in {value}:",
+        f'        raise CapabilityError("400", {told})',
+    ]

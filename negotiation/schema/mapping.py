@@ -24,8 +24,10 @@ from negotiation.schema.plan import (
     Items,
     Mismatch,
     Plan,
+    PlanError,
     Reason,
     Step,
+    apply_step,
     limit_reasons,
     values_of,
     words,
@@ -34,6 +36,8 @@ from negotiation.schema.values import (
     alternatives,
     bare,
     contradiction,
+    default_of,
+    defaults_of,
     overlapping,
     same_json,
     types_of,
@@ -82,7 +86,11 @@ class MappingProof(Enum):
     "Names and types; the source was inferred from data that is checked on every call."
 
     OPEN = auto()
-    "No condition on what the source leaves open; each value is checked after it."
+    """Never invented: no condition on what the source leaves open or may leave out.
+
+    Such a value is copied, and judged at run time: one that is absent or unfit becomes
+    the document's error, which names its place.
+    """
 
 
 def compare(
@@ -141,7 +149,16 @@ class _Mapper:
     def step(self, source: Schema, target: Schema, path: str) -> _Found:
         """Return the conversion of `source` to `target`, or the reasons against it."""
         self._spend()
-        if self._equal(source, target) or self._form(target) in (b"{}", b"true"):
+        if self._equal(source, target):
+            found = self._different(source, target, path)
+            # Only what an absent property means differs; all values fit as they are.
+            return KEEP if isinstance(found, list) else found
+        if self._form(target) in (b"{}", b"true"):
+            return KEEP
+        return self._different(source, target, path)
+
+    def _different(self, source: Schema, target: Schema, path: str) -> _Found:
+        if self._equal(source, target) and not self._means_other(source, target):
             return KEEP
         sources = self._split(source)
         targets = self._split(target)
@@ -157,6 +174,8 @@ class _Mapper:
         of_array: list[Step] = []
         reasons: list[Reason] = []
         for source in sources:
+            if self._may_be_null(source, sources):
+                continue
             found = self._best(source, targets, path)
             if isinstance(found, list):
                 reasons += found
@@ -172,6 +191,11 @@ class _Mapper:
             return reasons
         step = ByKind(*of_object or [KEEP], *of_array or [KEEP])
         return KEEP if step == ByKind(KEEP, KEEP) else step
+
+    def _may_be_null(self, source: Schema, sources: list[Schema]) -> bool:
+        """Return whether `source` is null beside values: absent in other words."""
+        null = types_of(source) == {"null"}
+        return null and len(sources) > 1 and self._proof is MappingProof.OPEN
 
     def _best(self, source: Schema, targets: list[Schema], path: str) -> _Found:
         near: list[list[Reason]] = []
@@ -193,7 +217,8 @@ class _Mapper:
         return [Reason(path, need, words(source))]
 
     def _single(self, source: Schema, target: Schema, path: str) -> _Found:
-        if source is False or self._equal(source, target):
+        same = self._equal(source, target) and not self._means_other(source, target)
+        if source is False or same:
             return KEEP
         if target is True or not self._asserts(target):
             return KEEP
@@ -301,6 +326,11 @@ class _Mapper:
         """The conditions that the source schema must guarantee."""
         return self._proof
 
+    @property
+    def drop(self) -> Drop:
+        """The declared properties that may be lost."""
+        return self._drop
+
     def _spend(self) -> None:
         self._left -= 1
         if self._left < 0:
@@ -314,6 +344,12 @@ class _Mapper:
 
     def _equal(self, source: Schema, target: Schema) -> bool:
         return self._form(source) == self._form(target)
+
+    def _means_other(self, source: Schema, target: Schema) -> bool:
+        """Return whether an absent property may mean another value at the target."""
+        if self._drop is Drop.ALL:
+            return False
+        return defaults_of(source) != defaults_of(target) and bool(defaults_of(source))
 
     def _asserts(self, schema: Schema) -> bool:
         return self._form(schema) != b"{}"
@@ -387,15 +423,32 @@ class _ObjectPair:
             self._reasons += found
             return
         default: tuple[Json, ...] = ()
-        if needed and origin not in self._sure:
-            default = _default(schema) or (
-                _default(self._have[origin], also=schema) if found == KEEP else ()
-            )
-            if not default and self._mapper.proof is MappingProof.FULL:
+        if origin not in self._sure:
+            default = self._meant(self._have[origin], schema, found, needed=needed)
+            if needed and not default and self._mapper.proof is MappingProof.FULL:
                 self._reason(name, "a required property", "an optional one")
             if self._mapper.proof is MappingProof.OPEN:
                 needed = False
         self._fields.append(Field(origin, name, found, needed, default))
+
+    def _meant(
+        self, source: Schema, target: Schema, step: Step, *, needed: bool
+    ) -> tuple[Json, ...]:
+        """Return what an absent property means: a default that a schema gives, or none.
+
+        Its own schema comes first: absent never becomes what only the target means.
+        """
+        own = default_of(source)
+        try:
+            made = tuple(apply_step(step, one) for one in own)
+        except PlanError:
+            made = ()
+        made = tuple(one for one in made if not contradiction(target, one))
+        if needed:
+            return made or default_of(target)
+        other = default_of(target)
+        same = made and other and same_json(made[0], other[0])
+        return () if same or self._mapper.drop is Drop.ALL else made
 
     @property
     def _promises_nothing(self) -> bool:
@@ -422,7 +475,7 @@ class _ObjectPair:
     def _fill(self, name: str, schema: Schema) -> None:
         """Give a required property that the source lacks its only or default value."""
         values = values_of(schema)
-        chosen = tuple(values) if len(values) == 1 else _default(schema)
+        chosen = tuple(values) if len(values) == 1 else default_of(schema)
         if chosen:
             self._constants.append((name, chosen[0]))
         else:
@@ -490,13 +543,3 @@ def _by_normal_name(names: Iterable[str]) -> dict[str, list[str]]:
     for name in names:
         found.setdefault(normal_name(name), []).append(name)
     return found
-
-
-def _default(schema: Schema, *, also: Schema = True) -> tuple[Json, ...]:
-    """Return the default of `schema` if it fits there and in `also`, else nothing."""
-    if not isinstance(schema, dict) or "default" not in schema:
-        return ()
-    value = schema["default"]
-    if contradiction(schema, value) or contradiction(also, value):
-        return ()
-    return (value,)

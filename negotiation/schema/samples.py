@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from negotiation.need import Schema
+from negotiation.schema.texts import text_of
 from negotiation.schema.values import alternatives, contradiction, types_of
 from negotiation.strict_json import Json, canonical_json
 
@@ -134,7 +135,7 @@ class _Maker:
         for value in _offered(schema, kind, given):
             if contradiction(schema, value) is None:
                 return value
-        if schema.keys() & {"const", "enum", "pattern"}:
+        if schema.keys() & {"const", "enum"}:
             raise _CannotMakeError
         if "allOf" in schema:
             return self.make(_merged(schema), kind, given)
@@ -365,6 +366,11 @@ def _string(schema: dict[str, Any], kind: SampleKind) -> str:
     most = schema.get("maxLength", math.inf)
     if least > MAX_TEXT:
         raise _CannotMakeError
+    if "pattern" in schema:
+        made = text_of(schema, list(SampleKind).index(kind))
+        if made is None:
+            raise _CannotMakeError
+        return made
     if "format" in schema:
         known = FORMATS.get(schema["format"])
         if known is None:

@@ -25,6 +25,8 @@ __all__ = [
     "alternatives",
     "bare",
     "contradiction",
+    "default_of",
+    "defaults_of",
     "json_type",
     "overlapping",
     "same_json",
@@ -120,6 +122,27 @@ def contradiction(schema: Schema, value: Json) -> str | None:
         if reason := contradiction(branch, value):
             return reason
     return _contradiction_by_kind(schema, value)
+
+
+def default_of(schema: Schema) -> tuple[Json, ...]:
+    """Return the default of `schema`, one value; none if it has none that fits."""
+    if not isinstance(schema, dict) or "default" not in schema:
+        return ()
+    value = schema["default"]
+    return () if contradiction(schema, value) else (value,)
+
+
+def defaults_of(schema: Schema) -> dict[str, Json]:
+    """Return the defaults of the properties of an object, those inside included."""
+    found: dict[str, Json] = {}
+    if isinstance(schema, dict):
+        for name, inner in schema.get("properties", {}).items():
+            for value in default_of(inner):
+                found[name] = value
+            found |= {
+                f"{name}/{below}": one for below, one in defaults_of(inner).items()
+            }
+    return found
 
 
 def _contradiction_by_kind(schema: dict[str, Any], value: Json) -> str | None:

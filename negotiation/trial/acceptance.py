@@ -14,7 +14,8 @@ from negotiation.document.layout import error_response_schema
 from negotiation.document.shape import Document
 from negotiation.errors import HalfError
 from negotiation.mind import Demand, HalfRunner, HalfSource, Mind, Side, Validator
-from negotiation.trial.sides import ProviderTrial, RequesterTrial
+from negotiation.trial.provider import ProviderTrial
+from negotiation.trial.requester import RequesterTrial
 from negotiation.trial.trial import Findings, Trial
 from negotiation.trial.worked import (
     WorkedProviderTrial,

@@ -13,7 +13,7 @@ import ast
 from collections.abc import Mapping
 from typing import Final
 
-from negotiation.rules.halves import literal
+from negotiation.rules.literals import literal
 from negotiation.strict_json import Json
 
 __all__ = ["examples_in", "examples_line", "with_examples"]

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from negotiation.document.fields import Slot, build_message
-from negotiation.document.message_judge import MessageJudge, says_good
+from negotiation.document.fields import Place, Slot, build_message
+from negotiation.document.message_judge import MessageJudge, find, says_good
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import HalfError
 from negotiation.mind import HalfRunner, HalfSource, Side, Validator
 from negotiation.need import Schema
 from negotiation.schema.keywords import cut
 from negotiation.schema.samples import make_samples
-from negotiation.schema.values import json_type, types_of
+from negotiation.schema.values import json_type, same_json, types_of
+from negotiation.schema.variants import Path, leaves, variants, with_leaf
 from negotiation.strict_json import Json, canonical_json
 from negotiation.trial.module_examples import examples_in, with_examples
+from negotiation.trial.variation import Crossing, Seen
 
 __all__ = [
     "HOSTILE",
@@ -27,6 +29,8 @@ __all__ = [
     "SamplesMade",
     "Trial",
     "dumped",
+    "fullest",
+    "lacks",
     "slots",
 ]
 
@@ -203,8 +207,12 @@ class Trial(ABC):
         target: Schema,
         what: str,
     ) -> None:
-        """Report a half that gives the same result for different values."""
-        if len(make_samples(target).values) < 2:
+        """Report a half that gives the same result for different values.
+
+        A place that had the same value in all of them may be the one that counts, and
+        is not held against the half.
+        """
+        if len(make_samples(target).values) < 2 or not _all_vary(sources):
             return
         pairs = {
             canonical_json(source): result
@@ -213,6 +221,50 @@ class Trial(ABC):
         }
         if len(pairs) > 1 and len(set(pairs.values())) == 1:
             self.problem(f"{what} gives the same for {len(pairs)} different values")
+
+    def _inside(
+        self, values: dict[str, Json], place: Place, taken: frozenset[str]
+    ) -> Json:
+        """Return the values at `place` of a message, without the protocol's fields."""
+        if place.path:
+            return find(values, place.path)
+        return {name: one for name, one in values.items() if name not in taken}
+
+    async def _cross(
+        self,
+        what: str,
+        source: tuple[Schema, Json],
+        target: Schema,
+        run: Callable[[Json], Awaitable[Json]],
+        *,
+        head: int = 0,
+        every: bool = False,
+    ) -> None:
+        """Vary a value one place at a time, and record the faults that show.
+
+        Args:
+            what: The function of the half, for the findings.
+            source: Schema and base of the value.
+            run: Makes the target of a value; None if the half refuses it.
+            head: Number of steps of the target's paths that are not names.
+            every: True if every field of the source has to have an effect.
+        """
+        schema, base = source
+        made = await run(base)
+        if made is None:
+            return
+        seen = [
+            Seen(one, await run(one.value))
+            for one in variants(schema, base)
+            if not await self._validator.validate(schema, one.value)
+        ]
+        crossing = Crossing(what, schema, target, base, made, seen, head)
+        doubts = {**crossing.constant(), **(crossing.ignored() if every else {})}
+        for path, fault in doubts.items():
+            if not await _has_effect_in_pairs(path, seen, run):
+                self.problem(fault)
+        for fault in crossing.misplaced():
+            self.problem(fault)
 
     def _wrong_types(self, schema: Schema) -> list[tuple[str, bytes]]:
         """Return messages that are right except for the type of one important field."""
@@ -251,6 +303,50 @@ class Trial(ABC):
             return bool(await self._judge.findings(kind, schema, data))
         except HalfError:
             return True
+
+
+async def _has_effect_in_pairs(
+    path: Path, seen: Sequence[Seen], run: Callable[[Json], Awaitable[Json]]
+) -> bool:
+    """Return whether a place has an effect when another one varies with it."""
+    leaf = next(one.variant.leaf for one in seen if one.variant.path == path)
+    for other in seen:
+        if other.variant.path != path and other.target is not None:
+            made = await run(with_leaf(other.variant.value, path, leaf))
+            if made is None or not same_json(made, other.target):
+                return True
+    return False
+
+
+def fullest(values: Sequence[Json]) -> Json:
+    """Return the value with the most places; None if there is none.
+
+    Of several it is the last, whose content is the least usual.
+    """
+    return max(reversed(values), key=lambda one: len(leaves(one)), default=None)
+
+
+def lacks(value: Json, values: Sequence[Json]) -> bool:
+    """Return whether `value` has no value in a place where another of `values` has."""
+
+    def given(one: Json) -> set[Path]:
+        return {
+            tuple("0" if step.isdecimal() else step for step in path)
+            for path, leaf in leaves(one).items()
+            if leaf is not None
+        }
+
+    return bool(given(fullest(values)) - given(value))
+
+
+def _all_vary(sources: Sequence[Json]) -> bool:
+    """Return whether every text in the values differs in at least two of them."""
+    seen: dict[Path, set[bytes]] = {}
+    for source in sources:
+        for path, leaf in leaves(source).items():
+            if isinstance(leaf, str):
+                seen.setdefault(path, set()).add(canonical_json(leaf))
+    return all(len(values) > 1 for values in seen.values())
 
 
 def slots() -> dict[Slot, Json]:

@@ -47,7 +47,8 @@ from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import keywords_of
 from negotiation.schema.values import same_json
 from negotiation.strict_json import Json
-from negotiation.trial.sides import ProviderTrial, RequesterTrial, SampleRequest
+from negotiation.trial.provider import ProviderTrial, SampleRequest
+from negotiation.trial.requester import RequesterTrial
 from negotiation.trial.trial import HOSTILE, Trial
 
 __all__ = [

@@ -31,6 +31,7 @@ __all__ = [
     "CapabilityCall",
     "CapabilityError",
     "CappedLog",
+    "ValueAbsent",
     "fresh_globals",
     "plain_globals",
     "serve_modules",
@@ -47,10 +48,21 @@ MAX_REASON = 2_000
 class CapabilityError(Exception):
     """A capability call failed; modules know it by this name."""
 
-    def __init__(self, code: int, message: str) -> None:
+    def __init__(self, code: int | str, message: str) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+
+
+class ValueAbsent(CapabilityError):
+    """A value that the document needs was not given; modules know it by this name.
+
+    It is a `CapabilityError`, so that a provider half answers both in the document's
+    own way. The message names the place: `output.price: the capability gave no value`.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__("502", message)
 
 
 class CapabilityCall:
@@ -73,6 +85,7 @@ _GUARDS: dict[str, Any] = {
     "_keywords_": with_private_keywords,
     "_write_": writable,
     "CapabilityError": CapabilityError,
+    "ValueAbsent": ValueAbsent,
     "call": CapabilityCall,
 }
 
@@ -97,7 +110,10 @@ def plain_globals() -> dict[str, Any]:
     module = ModuleType(OWN_MODULE)
     sys.modules[OWN_MODULE] = module
     module.__dict__.update(
-        __builtins__=builtins, CapabilityError=CapabilityError, call=CapabilityCall
+        __builtins__=builtins,
+        CapabilityError=CapabilityError,
+        ValueAbsent=ValueAbsent,
+        call=CapabilityCall,
     )
     return module.__dict__
 

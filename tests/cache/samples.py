@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from cache.records.calls import CallRecord
 from cache.records.negotiations import (
+    AnswerRecord,
     ModelCallRecord,
     NegotiationRecord,
     SpendRecord,
@@ -110,6 +111,12 @@ SPEND = SpendRecord(
     output_tokens=300,
     cost=0.25,
 )
+ANSWER = AnswerRecord(
+    question="a" * 64,
+    answer={"serves": False, "missing": "an oven"},
+    at=1_772_323_200.0,
+    expires=1_772_409_600.0,
+)
 MODEL_CALL = ModelCallRecord(
     id="c1",
     day="2026-03-01",
@@ -164,7 +171,7 @@ RECORDS = (
     *(DOCUMENT, HALF, AGREEMENT, NEGOTIATION, STANDING),
     *(PROVIDER_HALF, PROVIDER_AGREEMENT),
     *(KNOWN_PEER, ALIAS, PIN, ADDRESS, DID_KEYS, RulingRecord(900.0)),
-    *(SPEND, MODEL_CALL, KEY, REVOCATION, USAGE, CALL),
+    *(SPEND, MODEL_CALL, ANSWER, KEY, REVOCATION, USAGE, CALL),
 )
 
 

@@ -24,11 +24,16 @@ from tests.negotiation.llm.scripted import link, reply_answer
 WRONG = {
     **PROVIDER_ANSWER,
     "result": [
-        link("result:/celsius", of=["kitchen.read_oven:/fahrenheit"]),
+        link(
+            "result:/celsius",
+            "python",
+            "a if a == 392 else (a - 32) / 1.8",
+            of=["kitchen.read_oven:/fahrenheit"],
+        ),
         PROVIDER_ANSWER["result"][1],
     ],
 }
-"A mapping that overlooks the unit; the schemas cannot see it."
+"A mapping that overlooks the unit where no sample of the trial shows it."
 
 SCEPTIC = """
 import json

@@ -36,7 +36,7 @@ def test_a_function_that_returns_any_dict_serves_a_need_with_a_schema(
         assert answer["output"] == {"name": "chair a1", "price": 2.5}
         ended = caller.run(*words, '{"sku": "none"}')
         assert ended.code == 10
-        assert "/output/price is missing" in ended.json()["detail"]
+        assert "output.price: the capability gave no value" in ended.json()["detail"]
         # The agreement outlives a value that did not fit.
         again = caller.ok(*words, '{"sku": "a2"}').json()
         assert (again["source"], again["negotiation_messages"]) == ("agreement", 0)

@@ -62,6 +62,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "negotiation/document": (),
     "negotiation/exchange": (),
     "negotiation/exchange/dialogue": (),
+    "negotiation/faulty": (),
     "negotiation/llm": ("test_failures_on_every_step",),
     "negotiation/llm/asking": ("test_endpoint_server",),
     "negotiation/llm/links": (),

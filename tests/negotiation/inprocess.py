@@ -27,6 +27,13 @@ class CapabilityError(Exception):
         self.message = message
 
 
+class ValueAbsent(CapabilityError):
+    """The error of a half for a value that nobody gave."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("502", message)
+
+
 @lru_cache(maxsize=64)
 def _compiled(source: str) -> CodeType:
     """Compile a half that RestrictedPython has nothing against."""
@@ -42,6 +49,7 @@ class InProcessHalf:
         self.space: dict[str, Any] = {
             "call": lambda name, arguments: (name, arguments),
             "CapabilityError": CapabilityError,
+            "ValueAbsent": ValueAbsent,
         }
         exec(_compiled(source), self.space)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import logging
 import secrets
 import time
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from anp.sidecar.minds.cost import Cost
 from anp.sidecar.telemetry.observer import Observer
 from cache.errors import CacheError
-from cache.records.negotiations import ModelCallRecord, SpendRecord
+from cache.records.negotiations import AnswerRecord, ModelCallRecord, SpendRecord
 from cache.store import Store
 from negotiation.errors import MindError
 from negotiation.llm.asking.budget import (
@@ -34,7 +35,7 @@ from negotiation.llm.asking.budget import (
     utc_day,
 )
 from negotiation.llm.asking.requests import Usage
-from negotiation.strict_json import Json
+from negotiation.strict_json import Json, canonical_json
 
 if TYPE_CHECKING:
     from negotiation.llm.asking.endpoint import ModelEndpoint
@@ -47,6 +48,12 @@ logger = logging.getLogger(__name__)
 
 MAX_EXCHANGES = 16
 "Exchanges with the model that are kept of one negotiation, the latest ones."
+
+DAY = 86_400.0
+"Seconds in which a question with the same bytes is not asked again."
+
+MAX_KEPT = 64 * 1024
+"Largest answer that is kept to be used again, in bytes of JSON."
 
 MAX_SHOWN = 32 * 1024
 "Most characters kept of one message to or from the model."
@@ -212,6 +219,27 @@ class Spending:
             await asyncio.wait([write])
             raise
 
+    async def known(self, key: str) -> dict[str, Any] | None:
+        """Return what was stored under `key`, a hash, and has not expired."""
+        try:
+            found = await asyncio.to_thread(self._store.answer, key, now=self.now())
+        except CacheError as exc:
+            logger.warning("answer not read reason=%s", exc)
+            return None
+        return None if found is None else dict(found.answer)
+
+    async def keep(self, key: str, answer: dict[str, Any], *, seconds: float) -> None:
+        """Store what was paid for, for so many seconds."""
+        if len(canonical_json(answer)) > MAX_KEPT:
+            return
+        now = self.now()
+        record = AnswerRecord(key, answer, at=now, expires=now + seconds)
+        try:
+            await asyncio.to_thread(self._store.save_answer, record)
+        except CacheError as exc:
+            # It costs another call; nothing else depends on it.
+            logger.warning("answer not kept reason=%s", exc)
+
     def record(
         self,
         reservation: Reservation,
@@ -255,6 +283,7 @@ class Spender:
         peer: With whom, in its canonical form, for the ledger.
         negotiation_id: For the ledger.
         watch: Gets every exchange, so that the owner can look at it.
+        remembers: True to give the answer of the last day to the same question.
     """
 
     def __init__(
@@ -267,7 +296,9 @@ class Spender:
         peer: str | None = None,
         negotiation_id: str | None = None,
         watch: Callable[[Exchanged], None] | None = None,
+        remembers: bool = False,
     ) -> None:
+        self._remembers = remembers
         self._endpoint = endpoint
         self._spending = spending
         self._account = account
@@ -297,11 +328,36 @@ class Spender:
     async def ask(self, question: Question) -> Json:
         """Return the answer to `question`; see `Model.ask`.
 
+        A question with the same bytes is paid for once a day, whoever asks, if the
+        spender remembers.
+
         Raises:
             BudgetExhausted: There is no room for another request.
             MindError: No answer came of it.
         """
-        return await self._endpoint.ask(question, self)
+        if not self._remembers:
+            return await self._endpoint.ask(question, self)
+        key = self._key(question)
+        if (known := await self._spending.known(key)) is not None:
+            logger.info("model answered before step=%s", question.step)
+            return known
+        answer = await self._endpoint.ask(question, self)
+        if isinstance(answer, dict):
+            await self._spending.keep(key, answer, seconds=DAY)
+        return answer
+
+    def _key(self, question: Question) -> str:
+        """Return the hash over all that an answer to `question` depends on."""
+        parts = [
+            "question",
+            self._endpoint.model,
+            question.step,
+            question.system,
+            question.user,
+            question.schema,
+            question.max_tokens,
+        ]
+        return hashlib.sha256(canonical_json(parts)).hexdigest()
 
     @contextlib.asynccontextmanager
     async def charge(

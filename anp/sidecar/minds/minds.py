@@ -115,6 +115,7 @@ class Minds:
         if self._endpoint is None:
             return Thinking(RulesMind(), None)
         # Without a model nobody has to wait for its parts at start.
+        from anp.sidecar.minds.remembered import RememberingMind
         from negotiation.llm.auto import AutoMind
         from negotiation.llm.mind import LlmMind
 
@@ -129,11 +130,19 @@ class Minds:
             peer=peer_did,
             negotiation_id=negotiation_id,
             watch=watch,
+            remembers=True,
         )
         model = LlmMind(spender, name=self._endpoint.model[:256])
         rules = None if self._kind == "llm" else RulesMind()
-        return Thinking(
+        mind = RememberingMind(
             model if rules is None else AutoMind(rules, model),
+            self._spending,
+            peer=peer_did,
+            model=self._endpoint.model,
+            cost=spender.cost,
+        )
+        return Thinking(
+            mind,
             model,
             spender.cost,
             rules,

@@ -118,6 +118,9 @@ class Conversion:
     texts: tuple[tuple[Spot, str], ...] = ()
     "Sources whose schema allows any text, each with an example that can be read."
 
+    open: bool = False
+    "True when the source promises too little, so that the result has to be judged."
+
 
 def convert(
     how: How,
@@ -127,8 +130,13 @@ def convert(
     *,
     drop: Drop,
     proof: MappingProof,
+    judged: bool = False,
 ) -> Conversion:
     """Return the conversion of `sources` to a value of `target`.
+
+    Args:
+        judged: True if the value is judged at run time, so that a copy may promise
+            less than `target` wants.
 
     Raises:
         LinkError: No conversion is possible, or not in this way.
@@ -138,12 +146,16 @@ def convert(
     link = _Link(how, sources, args, target, proof)
     if how is How.COPY:
         _count(link, 0)
-        return _copied(sources[0], target, drop, proof)
+        return _copied(sources[0], target, drop, proof, judged)
     made = _MAKERS[how](link)
     found = compare(made.gives, target, proof=proof)
     if isinstance(found, Mismatch):
         raise LinkError(f"{how}: {found}")
-    unsure = tuple(one for one in sources if not one.sure or nullable(one.schema))
+    unsure = tuple(
+        one
+        for one in sources
+        if (not one.sure and not one.default) or nullable(one.schema)
+    )
     return Conversion(how, sources, made.values, unsure=unsure, texts=made.texts)
 
 
@@ -168,17 +180,24 @@ class _Made:
 
 
 def _copied(
-    source: Spot, target: Schema, drop: Drop, proof: MappingProof
+    source: Spot, target: Schema, drop: Drop, proof: MappingProof, judged: bool
 ) -> Conversion:
     plan = compare(source.schema, target, drop=drop, proof=proof)
     null = False
     if isinstance(plan, Mismatch) and nullable(source.schema):
         inner = compare(without_null(source.schema), target, drop=drop, proof=proof)
         plan, null = (plan, False) if isinstance(inner, Mismatch) else (inner, True)
+    opened = False
+    if isinstance(plan, Mismatch) and judged:
+        given = without_null(source.schema)
+        open_ = compare(given, target, drop=drop, proof=MappingProof.OPEN)
+        if not isinstance(open_, Mismatch):
+            plan, null, opened = open_, nullable(source.schema), True
     if isinstance(plan, Mismatch):
         raise LinkError(f"{source.name} cannot be copied: {plan}")
-    unsure = () if source.sure and not null else (source,)
-    return Conversion(How.COPY, (source,), step=plan.step, unsure=unsure)
+    sure = (source.sure or source.default) and not null
+    unsure = () if sure else (source,)
+    return Conversion(How.COPY, (source,), step=plan.step, unsure=unsure, open=opened)
 
 
 def _count(link: _Link, wanted: int) -> None:

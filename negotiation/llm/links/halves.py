@@ -18,14 +18,19 @@ from negotiation.llm.links.trees import Node, example_texts
 from negotiation.mind import HalfSource
 from negotiation.rules.halves import (
     id_lines,
-    indented,
-    literal,
     mark_check,
     message_lines,
-    names_literal,
     sized,
     value_lines,
 )
+from negotiation.rules.judge_source import (
+    PROBLEM,
+    lacking_lines,
+    refused_lines,
+    unpromised,
+    unpromised_result,
+)
+from negotiation.rules.literals import indented, literal, names_literal
 from negotiation.schema.values import types_of
 from negotiation.strict_json import Json
 from negotiation.trial.module_examples import examples_line
@@ -54,12 +59,17 @@ def provider_half(plan: ProviderPlan, protocol: str) -> HalfSource:
         if number == 1:
             # The value comes from the peer, so the peer is told about the fault.
             calls += [
+                *(refused_lines(plan.unused, "values") if plan.unused else ()),
                 "try:",
                 f"    given = {arguments}",
                 f"except {UNUSABLE} as problem:",
                 '    raise CapabilityError("400", "the request cannot be used: " + '
                 "str(problem)[:200])",
             ]
+            arguments = "given"
+        if one.judged is not None:
+            calls += [f"given = {arguments}"] if number > 1 else []
+            calls += lacking_lines(one.judged, one.capability, is_first=number == 1)
             arguments = "given"
         calls.append(f"output_{number} = yield call({one.capability!r}, {arguments})")
         # A capability that is called again moves last: its latest output is used.
@@ -81,11 +91,12 @@ def provider_half(plan: ProviderPlan, protocol: str) -> HalfSource:
         *_values(frame, "request"),
         "try:",
         *indented(calls),
+        f"    result = {result}",
+        *indented(unpromised(plan.judged, ".".join(place.path) or "response")),
         "except CapabilityError as error:",
         *indented(
             [*message_lines(response.bad, slots, own=own), _sent("response", plan)]
         ),
-        f"result = {result}",
         *message_lines(response.good, slots, path=place.path, values="result"),
         _sent("response", plan),
     ]
@@ -148,7 +159,9 @@ def _decode_response(source: Source, plan: RequesterPlan) -> None:
         '    return {"message_id": message_id, "error": '
         '{"code": code, "message": text}}',
         *_values(frame, "response"),
-        f'return {{"message_id": message_id, "result": {result}}}',
+        f"result = {result}",
+        *unpromised_result(plan.judged),
+        'return {"message_id": message_id, "result": result}',
     ]
     source.function("decode_response(data)", lines)
 
@@ -209,6 +222,7 @@ def _half(
     for node in nodes:
         examples |= example_texts(node)
     line = examples_line(examples) if examples else ""
-    before = "\n\n\n".join(part for part in (line, codec.strip()) if part)
+    judge = PROBLEM.strip() if source.calls("problem_of") else ""
+    before = "\n\n\n".join(part for part in (line, judge, codec.strip()) if part)
     text = source.text(f"{about}, its mapping by a model.", before=before)
     return HalfSource(sized(text), ORIGIN, capabilities)

@@ -65,8 +65,12 @@ class ShownValues:
 
         Args:
             place: The place of the values, if it is known by now. The result then
-                begins there, and is None for a place that is not among the values.
+                begins there, and is None for a place that is not among the values. The
+                values as a whole can always be named.
         """
+        if name == f"{self.root.name}:" and name not in self._by_name:
+            schema = self.root.schema if place is None else place.schema
+            return Spot(self.root.name, (), schema, True)
         spot = self._by_name.get(name)
         if spot is None or place is None or self._settled:
             return spot
@@ -175,6 +179,9 @@ class PlannedCall:
     arguments: Node
     "Conversion from the request and earlier calls to its arguments."
 
+    judged: Schema | None = None
+    "Schema of the arguments, where their sources may lack what it requires."
+
 
 @dataclass(frozen=True, slots=True)
 class ProviderPlan:
@@ -193,6 +200,12 @@ class ProviderPlan:
 
     codec: str = ""
     "`read_message` and `write_message` when the bytes are not JSON; else empty."
+
+    judged: Schema | None = None
+    "Schema of the result, where the capabilities promise too little."
+
+    unused: tuple[str, ...] = ()
+    "Optional fields of the request that have no effect; a request with one is refused."
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,3 +228,6 @@ class RequesterPlan:
 
     codec: str = ""
     "See `ProviderPlan.codec`."
+
+    judged: Schema | None = None
+    "Schema of the result, where the response promises too little."

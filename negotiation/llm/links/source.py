@@ -17,7 +17,7 @@ from typing import Final
 from negotiation.llm.links.conversions import Conversion, How
 from negotiation.llm.links.spots import ITEMS, Spot
 from negotiation.llm.links.trees import Each, Leaf, Made, Node, Tree
-from negotiation.rules.halves import indented, literal, names_literal
+from negotiation.rules.literals import indented, literal, names_literal
 from negotiation.schema.plan import KEEP, ByKind, Fields, Items, Step
 
 __all__ = ["HELPERS", "IMPORTS", "Source", "helpers_for"]
@@ -34,6 +34,14 @@ def anp_at(value, names):
     for name in names:
         if not isinstance(value, dict) or name not in value:
             raise ValueError("the value has no " + name)
+        value = value[name]
+    return value
+""",
+    "anp_given": """\
+def anp_given(value, names, default):
+    for name in names:
+        if not isinstance(value, dict) or name not in value:
+            return default
         value = value[name]
     return value
 """,
@@ -209,11 +217,21 @@ class Source:
             roots: The variable of each root, by the root's name.
         """
         variables = list(dict.fromkeys(roots.values()))
+        known: dict[tuple[str, ...], str] = {
+            (root,): name for root, name in roots.items()
+        }
         lines: list[str] = []
-        value = self._node(node, {(root,): name for root, name in roots.items()}, lines)
+        if node.needs and not isinstance(node, Tree):
+            given = " and ".join(_given(spot, known) for spot in node.needs)
+            lines += [f"if not ({given}):", "    return None"]
+        value = self._node(node, known, lines)
         name = self._name("make")
         self.function(f"{name}({', '.join(variables)})", [*lines, f"return {value}"])
         return f"{name}({', '.join(variables)})"
+
+    def calls(self, name: str) -> bool:
+        """Return whether a function so far calls one of this name."""
+        return any(f"{name}(" in one for one in self._functions)
 
     def text(self, about: str, *, before: str = "") -> str:
         """Return the whole text.
@@ -275,6 +293,9 @@ class Source:
         inner: list[str] = []
         known = {**variables, (node.items.root, *node.items.path): item}
         value = self._node(node.node, known, inner)
+        if node.open and not isinstance(node.node, Tree):
+            given = " and ".join(_given(spot, known) for spot in node.node.needs)
+            value = f"{value} if {given} else None"
         lines += [
             f"{every} = []",
             f"for {item} in anp_expect({_read(walked, variables)}, list):",
@@ -374,6 +395,9 @@ class Source:
 def _read(spot: Spot, variables: Mapping[tuple[str, ...], str]) -> str:
     """Return the expression that reads a place."""
     variable, rest = _nearest(spot, variables)
+    if rest and spot.default:
+        default = literal(spot.default[0])
+        return f"anp_given({variable}, {names_literal(rest)}, {default})"
     return f"anp_at({variable}, {names_literal(rest)})" if rest else variable
 
 

@@ -15,7 +15,8 @@ from negotiation.llm.asking.questions import one_line
 from negotiation.need import Schema
 from negotiation.schema.keywords import pointer
 from negotiation.schema.plan import values_of, words
-from negotiation.schema.values import alternatives, types_of
+from negotiation.schema.values import alternatives, default_of, types_of
+from negotiation.strict_json import Json
 
 __all__ = [
     "ITEMS",
@@ -31,6 +32,9 @@ __all__ = [
 
 ITEMS: Final = "*"
 "The step of a path from a list to each of its items."
+
+SENT: Final = frozenset({"request", "arguments"})
+"Roots whose defaults count: an answer's missing value is missing."
 
 MAX_SPOTS: Final = 150
 "Largest number of named places in one schema; deeper ones are not shown."
@@ -69,6 +73,13 @@ class Spot:
 
     sure: bool = field(compare=False)
     "True when it exists in every value, or in every item that contains it."
+
+    @property
+    def default(self) -> tuple[Json, ...]:
+        """What it means when a sender leaves it out: the schema's default, or none."""
+        if self.sure or self.root not in SENT or nullable(self.schema):
+            return ()
+        return default_of(self.schema)
 
     @property
     def name(self) -> str:

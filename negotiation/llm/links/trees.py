@@ -24,7 +24,8 @@ from negotiation.llm.links.spots import (
 from negotiation.need import Schema
 from negotiation.schema.keywords import pointer
 from negotiation.schema.mapping import Drop, MappingProof, normal_name
-from negotiation.schema.plan import words
+from negotiation.schema.plan import values_of, words
+from negotiation.schema.values import types_of
 from negotiation.strict_json import Json
 
 __all__ = [
@@ -35,7 +36,9 @@ __all__ = [
     "Node",
     "Tree",
     "build_tree",
+    "is_open",
     "lost",
+    "unread",
     "used_spots",
 ]
 
@@ -89,6 +92,9 @@ class Each:
     needs: tuple[Spot, ...]
     "Sources that must be present."
 
+    open: bool = False
+    "True if an item may lack a value that it should have."
+
 
 @dataclass(frozen=True, slots=True)
 class Made:
@@ -110,6 +116,7 @@ class _Builder:
     sources: Mapping[str, Root]
     drop: Drop
     proof: MappingProof
+    judged: bool = False
     reasons: list[str] = field(default_factory=list)
 
     def node(
@@ -127,6 +134,13 @@ class _Builder:
                 items.
         """
         exact = [link for link in self.links if link.target == path]
+        if exact and (source := self._invented(exact[-1], schema)) is not None:
+            self._reason(
+                path,
+                f"a constant would be invented here: copy {source.name}; where that "
+                "is absent, the answer is an error that names the place",
+            )
+            return None
         if exact:
             return self._leaf(exact[-1], schema, lists)
         inner = without_null(schema)
@@ -153,11 +167,24 @@ class _Builder:
                 schema,
                 drop=self.drop,
                 proof=self.proof,
+                judged=self.judged,
             )
         except LinkError as exc:
             self._reason(link.target, str(exc))
             return None
         return Leaf(made, made.unsure)
+
+    def _invented(self, link: ValueLink, schema: Schema) -> Spot | None:
+        """Return the optional source of the same name that a constant replaces."""
+        if link.how is not How.CONSTANT or not link.target or values_of(schema):
+            return None
+        for root in self.sources.values():
+            for spot in spots_of(root, whole=False):
+                same = _same_name(spot, link.target[-1])
+                absent = not spot.sure and not spot.default
+                if same and absent and types_of(spot.schema) & types_of(schema):
+                    return spot
+        return None
 
     def _object(
         self,
@@ -239,7 +266,13 @@ class _Builder:
                 continue
             try:
                 made = convert(
-                    How.COPY, (spot,), (), schema, drop=self.drop, proof=self.proof
+                    How.COPY,
+                    (spot,),
+                    (),
+                    schema,
+                    drop=self.drop,
+                    proof=self.proof,
+                    judged=self.judged,
                 )
             except LinkError:
                 continue
@@ -290,7 +323,7 @@ class _Builder:
         local = [
             one for one in node.needs if _lines_up(one, (*lists, walk), inside=True)
         ]
-        if local:
+        if local and not self.judged:
             names = ", ".join(one.name for one in local)
             self._reason(path, f"each item needs {names}, which may be absent")
             return None
@@ -299,7 +332,8 @@ class _Builder:
             return None
         above = Spot(root, tuple(steps[:-1]), True, items.sure)
         needs = () if items.sure else (above,)
-        return Each(items, node, tuple(dict.fromkeys((*needs, *node.needs))))
+        outside = [one for one in node.needs if one not in local]
+        return Each(items, node, tuple(dict.fromkeys((*needs, *outside))), bool(local))
 
     def _reason(self, path: Sequence[str], why: str) -> None:
         where = "".join(f"/{pointer(step)}" for step in path) or "/"
@@ -315,6 +349,7 @@ def build_tree(
     *,
     drop: Drop,
     proof: MappingProof = MappingProof.FULL,
+    judged: bool = False,
 ) -> Node | list[str]:
     """Return the conversion to a value of `target`, or the reasons why there is none.
 
@@ -324,9 +359,10 @@ def build_tree(
         sources: The available values; the last one with a name takes precedence.
         drop: Properties that may be left out inside copied values.
         proof: Conditions that the schemas of the sources must guarantee.
+        judged: True if the value is judged at run time; see `is_open`.
     """
     roots = {root.name: root for root in sources}
-    builder = _Builder(links, roots, drop, proof)
+    builder = _Builder(links, roots, drop, proof, judged)
     beside = [
         spot
         for root in roots.values()
@@ -344,10 +380,29 @@ def build_tree(
             return [f"/: nothing gives this {words(target)}"]
     if builder.reasons or node is None:
         return builder.reasons[:MAX_REASONS]
-    if node.needs:
+    if node.needs and not judged:
         names = ", ".join(sorted({one.name for one in node.needs}))
         return [f"/: it needs {names}, which may be absent"]
     return node
+
+
+def is_open(node: Node) -> bool:
+    """Return whether the value may lack what its schema requires, or not fit it.
+
+    Whoever makes it must judge it then: nothing is invented in place of a source that
+    is absent.
+    """
+    return bool(node.needs) or _open_inside(node)
+
+
+def _open_inside(node: Node) -> bool:
+    match node:
+        case Leaf(conversion):
+            return conversion.open
+        case Tree(fields):
+            return any(_open_inside(one.node) for one in fields)
+        case Each(_, inner):
+            return node.open or _open_inside(inner)
 
 
 def used_spots(node: Node) -> list[Spot]:
@@ -391,6 +446,22 @@ def lost(root: Root, used: Sequence[Spot], drop: Drop) -> list[str]:
         if not any(covers(one, spot) or covers(spot, one) for one in used):
             reasons.append(f"{spot.pointer}: nothing takes this {words(spot.schema)}")
     return reasons
+
+
+def unread(root: Root, used: Sequence[Spot]) -> tuple[str, ...]:
+    """Return the names of the optional properties of `root` that nothing reads.
+
+    Args:
+        used: Places that are read.
+    """
+    return tuple(
+        spot.path[0]
+        for spot in spots_of(root, whole=False)
+        if len(spot.path) == 1
+        and not spot.sure
+        and not _is_constant(spot.schema)
+        and not any(covers(one, spot) or covers(spot, one) for one in used)
+    )
 
 
 def _is_constant(schema: Schema) -> bool:

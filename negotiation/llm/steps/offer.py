@@ -36,7 +36,14 @@ from negotiation.llm.links.plans import (
     shown_values,
 )
 from negotiation.llm.links.spots import Root, Spot, described
-from negotiation.llm.links.trees import Node, build_tree, lost, used_spots
+from negotiation.llm.links.trees import (
+    Node,
+    build_tree,
+    is_open,
+    lost,
+    unread,
+    used_spots,
+)
 from negotiation.llm.steps.phrases import (
     MAX_TEXT,
     codec_part,
@@ -230,7 +237,8 @@ def read_offer(
     ready = tuple(one for one in planned if one is not None)
     if reader.reasons or result is None or len(ready) != len(calls[:MAX_CALLS]):
         return Unmapped(tuple(dict.fromkeys(reader.reasons)), meant)
-    return ProviderPlan(frame, ready, result, action, codec)
+    judged = frame.response_place.schema if is_open(result) else None
+    return ProviderPlan(frame, ready, result, action, codec, judged, reader.unused)
 
 
 class _Reader:
@@ -244,6 +252,7 @@ class _Reader:
         self._shown = [form.request]
         self._used: list[Spot] = []
         self.reasons: list[str] = []
+        self.unused: tuple[str, ...] = ()
 
     def call(self, item: Mapping[str, Any]) -> PlannedCall | None:
         """Return one call; later parts can use its output."""
@@ -259,6 +268,7 @@ class _Reader:
             links,
             self._roots,
             drop=Drop.OPTIONAL,
+            judged=True,
         )
         self.reasons += [f"{name}: {one}" for one in problems]
         self._shown = [one for one in self._shown if one.root.name != name]
@@ -269,7 +279,8 @@ class _Reader:
             self.reasons += [f"{name}: {one}" for one in node]
             return None
         self._used += used_spots(node)
-        return PlannedCall(name, node)
+        takes = self._form.takes[name].root.schema
+        return PlannedCall(name, node, takes if is_open(node) else None)
 
     def result(self, items: Sequence[Mapping[str, Any]]) -> Node | None:
         """Return the conversion to the result, or None."""
@@ -282,7 +293,7 @@ class _Reader:
             source_places={"request": self._frame.request_place},
         )
         self.reasons += problems
-        node = build_tree(place.schema, links, self._roots, drop=Drop.ALL)
+        node = build_tree(place.schema, links, self._roots, drop=Drop.ALL, judged=True)
         if isinstance(node, list):
             self.reasons += node
             return None
@@ -290,7 +301,9 @@ class _Reader:
             # A refused link leaves its places unused, so that need not be reported.
             return node
         given = Root("request", self._frame.request_place.schema)
-        self.reasons += lost(given, [*self._used, *used_spots(node)], Drop.OPTIONAL)
+        used = [*self._used, *used_spots(node)]
+        self.reasons += lost(given, used, Drop.OPTIONAL)
+        self.unused = unread(given, used)
         return node
 
 

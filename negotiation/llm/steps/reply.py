@@ -32,7 +32,7 @@ from negotiation.llm.links.plans import (
     shown_values,
 )
 from negotiation.llm.links.spots import Root, described
-from negotiation.llm.links.trees import build_tree, lost, used_spots
+from negotiation.llm.links.trees import build_tree, is_open, lost, used_spots
 from negotiation.llm.steps.offer import CODEC_TOKENS, MAX_TOKENS, Unmapped, Unserved
 from negotiation.llm.steps.phrases import (
     MAX_TEXT,
@@ -195,6 +195,7 @@ def read_reply(
         links,
         [Root("response", response.schema)],
         drop=Drop.ALL,
+        judged=True,
     )
     if isinstance(gained, list):
         reasons += gained
@@ -206,4 +207,5 @@ def read_reply(
     if reasons or isinstance(sent, list) or isinstance(gained, list):
         return Unmapped(tuple(dict.fromkeys(reasons)), ())
     known = tuple(keywords_of(given.schema).get("properties", ()))
-    return RequesterPlan(frame, sent, gained, known, action, codec)
+    judged = form.result.root.schema if is_open(gained) else None
+    return RequesterPlan(frame, sent, gained, known, action, codec, judged)

@@ -26,6 +26,7 @@ from cache.store import Store
 from tests.cache.samples import (
     AGREEMENT,
     ALIAS,
+    ANSWER,
     CALL,
     DID_KEYS,
     DOCUMENT,
@@ -304,6 +305,7 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
         store.save_peer(replace(KNOWN_PEER, aliases=(ALIAS.alias,)))
         store.save_pin(PIN)
         store.save_spend(SPEND, MODEL_CALL)
+        store.save_answer(ANSWER)
         store.save_did_keys(DID_KEYS)
         store.save_key(KEY, now=KEY.created)
         store.save_call(CALL)
@@ -334,6 +336,7 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
                 "pin": bool(store.pins()) and store.pin(PIN.url) is not None,
                 "spend": bool(store.spends(since="")),
                 "model_call": bool(store.model_calls(since="")),
+                "answer": store.answer(ANSWER.question, now=ANSWER.at) is not None,
                 "did_keys": store.did_keys(DID_KEYS.did) is not None,
                 "key": store.key(KEY.role, KEY.peer_did, KEY.id) is not None,
                 "call": knows_call(store),

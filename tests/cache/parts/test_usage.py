@@ -13,7 +13,7 @@ from cache.errors import RecordError
 from cache.parts import usage
 from cache.records.negotiations import ModelCallRecord, SpendRecord
 from cache.store import Store
-from tests.cache.samples import MODEL_CALL, PEER, SPEND
+from tests.cache.samples import ANSWER, MODEL_CALL, PEER, SPEND
 
 
 @pytest.fixture
@@ -122,3 +122,20 @@ def test_records_hold_numbers_and_names_but_nothing_that_was_said() -> None:
         found = {f.name for f in fields if "float" not in str(f.type)}
         assert not found & {"prompt", "answer", "messages", "key", "headers"}
         assert texts & found
+
+
+def test_an_answer_is_there_until_it_expires_and_the_oldest_make_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cache.parts.usage.MAX_ANSWERS", 10)
+    with Store(tmp_path) as store:
+        store.save_answer(ANSWER)
+        assert store.answer(ANSWER.question, now=ANSWER.expires - 1) == ANSWER
+        assert store.answer(ANSWER.question, now=ANSWER.expires) is None
+        assert store.answer("b" * 64, now=ANSWER.at) is None
+        for number in range(1, 11):
+            later = replace(ANSWER, question=f"{number:064x}", at=ANSWER.at + number)
+            store.save_answer(later)
+        left = [n for n in range(1, 11) if store.answer(f"{n:064x}", now=ANSWER.at)]
+        assert left == list(range(2, 11))
+        assert store.answer(ANSWER.question, now=ANSWER.at) is None

@@ -15,7 +15,8 @@ from negotiation.errors import CapabilityFailed, HalfError
 from negotiation.mind import Demand, Offer
 from negotiation.need import Capability, Need
 from negotiation.rules.fit import Fit, fit_provider
-from negotiation.rules.halves import literal, write_half
+from negotiation.rules.halves import write_half
+from negotiation.rules.literals import literal
 from negotiation.schema.mapping import Drop, Mismatch, compare
 from tests.clauses import clause
 from tests.negotiation.inprocess import InProcessHalf, findings
@@ -411,7 +412,7 @@ async def test_hostile_names_and_constants_are_only_long_strings(name: str) -> N
     assert response["output"] == name
     assert not (
         half.space.keys()
-        - {"call", "CapabilityError", "json", "__builtins__"}
+        - {"call", "CapabilityError", "ValueAbsent", "json", "__builtins__"}
         - {"expect", "status_of", "handle_request", "convert_1", "__doc__"}
     )
 
@@ -473,10 +474,10 @@ def test_generated_halves_convert_as_their_plans_say(data: st.DataObject) -> Non
     calls, response = asyncio.run(answer(half, request, output))
     assert calls == [("t.run", plan.apply(value))]
     assert findings(target, calls[0][1]) == []
-    if fit.judged is not None and response["status"]["code"] == 502:
+    if fit.response.judged is not None and response["status"]["code"] == 502:
         # The capability promises too little, and here it gave less than was agreed.
         assert "output" not in response
-        assert "/output" in response["status"]["message"]
+        assert "output" in response["status"]["message"]
         return
     assert findings(document.response_schema, response) == []
     assert findings(source, response["output"]) == []
@@ -544,13 +545,13 @@ WANTED: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("output", "told"),
     [
-        ({}, "/output/name is missing"),
-        ({"name": "chair"}, "/output/price is missing"),
-        ({"name": 5, "price": 1}, "/output/name is of type integer, not string"),
-        ({"name": "chair", "price": True}, "/output/price is of type boolean"),
-        ({"name": "chair", "price": -1}, "/output/price is out of its range"),
-        ({"name": "chair", "price": 1, "tags": ["x"]}, "/output/tags/0 is none of"),
-        ({"name": "chair", "price": 1, "size": "big"}, "/output/size has none of"),
+        ({}, "output.name: the capability gave no value"),
+        ({"name": "chair"}, "output.price: the capability gave no value"),
+        ({"name": 5, "price": 1}, "output.name is of type integer, not string"),
+        ({"name": "chair", "price": True}, "output.price is of type boolean"),
+        ({"name": "chair", "price": -1}, "output.price is out of its range"),
+        ({"name": "chair", "price": 1, "tags": ["x"]}, "output.tags.0 is none of"),
+        ({"name": "chair", "price": 1, "size": "big"}, "output.size has none of"),
     ],
 )
 async def test_an_output_that_promises_nothing_is_judged_at_run_time(
@@ -575,7 +576,7 @@ def test_what_a_capability_leaves_out_sometimes_is_no_reason_to_refuse() -> None
     document = read_document(render_document("shop.find", {"type": "object"}, WANTED))
     fit = fit_provider(document, Capability("shop.find", "", {"type": "object"}, gives))
     assert isinstance(fit, Fit)
-    assert fit.judged is not None
+    assert fit.response.judged is not None
     # What it never gives is one: nobody would get an answer.
     gives = {**WANTED, "properties": {"name": {"type": "string"}}, "required": []}
     fit = fit_provider(document, Capability("shop.find", "", {"type": "object"}, gives))

@@ -76,7 +76,7 @@ def test_data_that_does_not_fit_is_not_used() -> None:
     "schema",
     [
         False,
-        {"type": "string", "pattern": "a+"},
+        {"type": "string", "pattern": "(a|b)+"},
         {"type": "string", "format": "something-of-their-own"},
         {"type": "string", "minLength": 10**9},
         {"type": "array", "minItems": 10**9},
@@ -94,7 +94,7 @@ def test_what_cannot_be_made_gives_no_sample_and_says_partial(schema: Any) -> No
 def test_an_optional_property_that_cannot_be_made_is_left_out() -> None:
     schema = {
         "type": "object",
-        "properties": {"a": {"type": "string", "pattern": "a+"}, "b": {"const": 1}},
+        "properties": {"a": {"type": "string", "pattern": "(a|b)"}, "b": {"const": 1}},
     }
     assert values(schema) == [{}, {"b": 1}]
 

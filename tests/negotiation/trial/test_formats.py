@@ -60,7 +60,7 @@ FAULTS = {
     ),
     "arguments mixed up": (
         *(BINARY, "requester", 'ord(arguments["unit"])', 'ord("K")'),
-        "encode_request gives other values than the worked request",
+        "encode_request ignores /unit: other values of it change nothing",
     ),
     "another message id": (
         *(BINARY, "requester", "text_field(message_id, 1)", 'text_field("x", 1)'),

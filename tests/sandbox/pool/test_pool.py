@@ -62,6 +62,27 @@ async def test_a_failed_capability_is_thrown_into_the_generator(
     assert value == {"code": 404, "message": "no such product"}
 
 
+async def test_an_absent_value_is_an_error_that_a_half_can_answer(
+    sandbox: Sandbox,
+) -> None:
+    source = (
+        "def handle_request(data):\n"
+        "    try:\n"
+        "        found = yield call('look_up', {})\n"
+        "        if 'price' not in found:\n"
+        "            raise ValueAbsent('price: the capability gave no value')\n"
+        "    except CapabilityError as error:\n"
+        "        return [error.code, error.message]\n"
+    )
+
+    async def empty(name: str, params: Any) -> Any:
+        return {}
+
+    module = await sandbox.load("key", source, origin="rules")
+    value = await module.run("handle_request", b"", on_call=empty, deadline=5)
+    assert value == ["502", "price: the capability gave no value"]
+
+
 async def test_an_error_of_the_daemons_own_drops_the_run_and_passes(
     sandbox: Sandbox,
 ) -> None:

@@ -178,7 +178,9 @@ async def test_without_a_record_nothing_is_lost_but_the_view(store: Store) -> No
         async with afterwards.think(
             ALICE, ours=True, negotiation_id=negotiation_id
         ) as thinking:
-            assert await words_of(thinking.mind, "What?", OFFER)
+            # The same question would cost nothing the second time.
+            asked = f"What of {negotiation_id}?"
+            assert await words_of(thinking.mind, asked, OFFER)
     assert store.negotiations() == []
     assert sum(one.calls for one in store.spends(since="")) == 2
 
@@ -261,10 +263,10 @@ async def test_repairs_and_questions_are_paid_from_the_same_accounts(
 ) -> None:
     made, script = minds(store, answers({"answer": "Yes."}), unlisted_calls=3)
     afterwards = Afterwards(store, made.think)
-    for _ in range(10):
+    for number in range(10):
         async with afterwards.think(BOB, ours=False, negotiation_id=None) as thinking:
             assert isinstance(thinking, Thinking)
-            assert await words_of(thinking.mind, "Is it?", OFFER)
+            assert await words_of(thinking.mind, f"Is it {number}?", OFFER)
     assert len(script.requests) == 3
 
 

@@ -1,150 +1,36 @@
-"""The trials of a requester half and of a provider half."""
+"""The trial of a provider half."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from negotiation.document.fields import Slot, build_message
 from negotiation.document.message_judge import find
 from negotiation.document.shape import MessageKind
-from negotiation.errors import CapabilityFailed, HalfError, JsonError, SchemaError
-from negotiation.mind import Demand, Offer
-from negotiation.need import Schema, infer_schema
+from negotiation.errors import CapabilityFailed, HalfError, SchemaError
+from negotiation.mind import Offer
+from negotiation.need import Schema
 from negotiation.schema.intake import prepared
-from negotiation.schema.keywords import cut
+from negotiation.schema.keywords import cut, keywords_of
+from negotiation.schema.mapping import normal_name
 from negotiation.schema.narrow import narrowed
 from negotiation.schema.samples import make_samples
+from negotiation.schema.values import default_of, same_json
+from negotiation.schema.variants import leaves
 from negotiation.strict_json import Json, canonical_json
-from negotiation.trial.trial import HOSTILE, MESSAGE_ID, Trial, dumped, slots
+from negotiation.trial.trial import (
+    HOSTILE,
+    MESSAGE_ID,
+    Trial,
+    dumped,
+    fullest,
+    lacks,
+    slots,
+)
 
-__all__ = ["ProviderTrial", "RequesterTrial", "SampleRequest"]
-
-
-class RequesterTrial(Trial):
-    """Encodes data that the need may send, and decodes answers of a provider."""
-
-    _side: Demand
-
-    async def run(self) -> None:
-        """Run all checks, with the data at hand and the samples of the need."""
-        demand, need = self._side, self._side.need
-        try:
-            given = need.input_schema
-            schema = prepared(
-                infer_schema(demand.arguments) if given is None else given
-            )
-            wanted = prepared(
-                True if need.output_schema is None else need.output_schema
-            )
-        except SchemaError as exc:
-            self.problem(f"the task's schema cannot be used: {exc}")
-            return
-        # Without a schema of the caller only the data at hand is known to be valid.
-        if given is None:
-            arguments: list[Json] = [demand.arguments]
-        else:
-            arguments = await self._valid(schema, [demand.arguments], "arguments")
-        encoded = [await self._encode(value) for value in arguments]
-        target = self._layout.request.places[0].schema if self._layout else True
-        self._constant(arguments, encoded, target=target, what="encode_request")
-        await self._decode_good(wanted)
-        await self._decode_bad()
-        for name, data in (
-            *HOSTILE,
-            *self._wrong_types(self._document.response_schema),
-        ):
-            await self._decode_hostile(name, data)
-
-    async def _encode(self, arguments: Json) -> bytes | None:
-        self._checks += 1
-        self._tried += 1
-        if not isinstance(arguments, dict):
-            self.problem("the arguments of the task are no object")
-            return None
-        try:
-            data = await self._runner.encode_request(MESSAGE_ID, arguments)
-        except HalfError as exc:
-            self.problem(f"encode_request fails for {cut(arguments)}: {exc}")
-            return None
-        kind, schema = MessageKind.REQUEST, self._document.request_schema
-        if not await self._fits(kind, schema, data, "encode_request"):
-            return None
-        self._carries_id(await self._values(kind, data), "encode_request")
-        return data
-
-    async def _decode_good(self, wanted: Schema) -> None:
-        layout = self._layout
-        if layout is None:
-            return
-        place = layout.response.places[0]
-        values = await self._valid(place.schema, (), "response")
-        results: list[bytes | None] = []
-        for value in values:
-            message = build_message(
-                layout.response.good, slots(), place=place, value=value
-            )
-            schema = self._document.response_schema
-            if await self._validator.validate(schema, message):
-                # The response as a whole has further conditions, so this shows nothing.
-                self._partial = True
-                results.append(None)
-                continue
-            results.append(await self._decode(dumped(message), wanted))
-        self._constant(values, results, target=wanted, what="decode_response")
-
-    async def _decode(
-        self, data: bytes, wanted: Schema, message_id: Json = MESSAGE_ID
-    ) -> bytes | None:
-        self._checks += 1
-        self._tried += 1
-        try:
-            answer = await self._runner.decode_response(data)
-        except HalfError as exc:
-            self.problem(f"decode_response fails for a good response: {exc}")
-            return None
-        if "error" in answer or "result" not in answer:
-            self.problem("decode_response gives no result for a good response")
-            return None
-        has_id = self._layout is not None and self._layout.message_id is not None
-        if has_id and answer.get("message_id") != message_id:
-            self.problem("decode_response does not give back the message id")
-        for finding in await self._validator.validate(wanted, answer["result"]):
-            self.problem(f"the result does not fit the task: {finding}")
-        try:
-            return canonical_json(answer["result"])
-        except JsonError as exc:
-            self.problem(f"decode_response gives a result that is no JSON: {exc}")
-            return None
-
-    async def _decode_bad(self) -> None:
-        if self._layout is None:
-            return
-        message = build_message(self._layout.response.bad, slots())
-        await self._decode_error(dumped(message))
-
-    async def _decode_error(self, data: bytes) -> None:
-        self._checks += 1
-        try:
-            answer = await self._runner.decode_response(data)
-        except HalfError as exc:
-            self.problem(f"decode_response fails for an error response: {exc}")
-            return
-        error = answer.get("error")
-        if not isinstance(error, dict) or "result" in answer:
-            self.problem("decode_response takes an error response for a good one")
-        elif not {"code", "message"} <= error.keys():
-            self.problem("decode_response gives an error without code and message")
-
-    async def _decode_hostile(self, name: str, data: bytes) -> None:
-        self._checks += 1
-        try:
-            answer = await self._runner.decode_response(data)
-        except HalfError:
-            return
-        if "error" not in answer and await self._unfit(MessageKind.RESPONSE, data):
-            self.problem(f"decode_response takes {name} for a good response")
+__all__ = ["ProviderTrial", "SampleRequest"]
 
 
 MAX_CALLS: Final = 16
@@ -199,13 +85,17 @@ class ProviderTrial(Trial):
         except SchemaError as exc:
             self.problem(f"a capability's schema cannot be used: {exc}")
             return
+        # The fullest first: less may be answered with an error that names the place.
         answers = {
-            name: await self._valid(schema, (), name)
+            name: sorted(
+                await self._valid(schema, (), name), key=lambda one: -len(leaves(one))
+            )
             for name, schema in outputs.items()
         }
         requests = await self._requests()
         if requests:
             await self._answers(requests[0], inputs, answers)
+            await self._vary(requests, answers, outputs)
         for request in requests:
             await self._handle_good(request, inputs, answers, 0)
             for code, words in (("404", "not found"), ("tool_failed", "it broke")):
@@ -214,7 +104,7 @@ class ProviderTrial(Trial):
         if self._refusal is not None and not self._served:
             self.problem(
                 "handle_request says error to every sample request without calling "
-                f"anything: {self._refusal}"
+                f"anything, or to every sample of an output: {self._refusal}"
             )
         wrong = self._wrong_types(self._document.request_schema)
         for name, data in (*HOSTILE, *wrong):
@@ -285,7 +175,10 @@ class ProviderTrial(Trial):
         self._report(calls)
         if response is None or not all(map(answers.get, calls.names)):
             return None
-        if not calls.names and await self._is_refusal(request, response):
+        absent = any(
+            lacks(made[min(turn, len(made) - 1)], made) for made in answers.values()
+        )
+        if (absent or not calls.names) and await self._is_refusal(request, response):
             return None
         if not calls.names and not calls.faults:
             self.problem("handle_request answers without calling its capability")
@@ -305,7 +198,8 @@ class ProviderTrial(Trial):
         """Return whether the half reported the request itself as invalid.
 
         A schema may not express every condition: it may allow any text where a date is
-        meant. Such answers are accepted unless all answers are of this kind.
+        meant, or leave out what the document requires. Such answers are accepted
+        unless all answers are of this kind.
         """
         values = await self._values(MessageKind.RESPONSE, response)
         if self._says_good(values) is not False:
@@ -347,6 +241,142 @@ class ProviderTrial(Trial):
         self._carries_id(values, what, request.message_id)
         if self._says_good(values):
             self.problem("handle_request says good although the capability failed")
+        for fault in self._code_faults(values, failure.code):
+            self.problem(fault)
+
+    def _code_faults(self, values: dict[str, Json], code: str) -> list[str]:
+        """Return the faults of the codes in an error response, for a code that is."""
+        if self._layout is None or not code.isdecimal():
+            return []
+        response = self._layout.response
+        faults = []
+        for path, leaf in response.bad:
+            got = find(values, path)
+            listed = response.codes and int(code) not in response.codes
+            if leaf in {Slot.CODE, Slot.CODE_TEXT} and not listed and str(got) != code:
+                faults.append(
+                    f"handle_request says {cut(got)} in {'/'.join(path)} when the "
+                    f"capability failed with {code}"
+                )
+        return faults
+
+    async def _vary(
+        self,
+        requests: Sequence[SampleRequest],
+        answers: dict[str, list[Json]],
+        outputs: dict[str, Schema],
+    ) -> None:
+        """Check that each field of request and outputs goes where it belongs."""
+        layout = self._layout
+        best = {name: fullest(values) for name, values in answers.items()}
+        if layout is None or self.problems or None in best.values():
+            return
+        await self._vary_request(best)
+        values = [await self._values(MessageKind.REQUEST, one.data) for one in requests]
+        request = requests[max(range(len(values)), key=lambda at: len(str(values[at])))]
+        _, base = await self._observed(request.data, best)
+        if base is None:
+            return
+        to = layout.response.places[0].schema
+        for name, schema in outputs.items():
+
+            async def result(output: Json, name: str = name) -> Json:
+                given = {**best, name: output}
+                return (await self._observed(request.data, given))[1]
+
+            await self._cross("handle_request", (schema, best[name]), to, result)
+        await self._leave_out(request, best, base)
+
+    async def _leave_out(
+        self, request: SampleRequest, best: dict[str, Json], base: Json
+    ) -> None:
+        """Check that nothing is invented where a capability gives no value."""
+        assert self._layout is not None
+        to = keywords_of(self._layout.response.places[0].schema).get("properties", {})
+        for capability in self._side.capabilities:
+            output = best.get(capability.name)
+            if not isinstance(output, dict) or not isinstance(base, dict):
+                continue
+            gives = keywords_of(prepared(capability.output_schema))
+            for name in sorted(output.keys() - set(gives.get("required", ()))):
+                less = {key: one for key, one in output.items() if key != name}
+                given = {**best, capability.name: less}
+                _, result = await self._observed(request.data, given)
+                meant = default_of(gives.get("properties", {}).get(name, True))
+                for key, made in (result if isinstance(result, dict) else {}).items():
+                    same = normal_name(key) == normal_name(name) and key in base
+                    told = meant or default_of(to.get(key, True))
+                    if same and not told and not same_json(made, base[key]):
+                        self.problem(
+                            f"handle_request invents {cut(made)} for {cut(key)}, "
+                            f"which {capability.name} did not give"
+                        )
+
+    async def _vary_request(self, best: dict[str, Json]) -> None:
+        layout = self._layout
+        if layout is None or not self._document.is_json:
+            return
+        place = layout.request.places[0]
+        base = fullest(await self._valid(place.schema, (), "request"))
+        called = None if base is None else await self._called(base, best)
+        if base is None or not isinstance(called, list):
+            return
+        inputs: dict[str, Schema] = {
+            one.name: prepared(one.input_schema)
+            for one in self._side.capabilities
+            if one.name in best
+        }
+        to = {
+            "prefixItems": [
+                {"prefixItems": [True, inputs.get(name, True)]} for name, _ in called
+            ]
+        }
+
+        async def calls(value: Json) -> Json:
+            return await self._called(value, best)
+
+        source = place.schema, base
+        await self._cross("handle_request", source, to, calls, head=2, every=True)
+
+    async def _called(self, value: Json, best: dict[str, Json]) -> Json:
+        """Return the calls for a request with `value`; None if it is refused."""
+        assert self._layout is not None
+        request = self._layout.request
+        filled = slots()
+        if request.action_schema is not None:
+            actions = make_samples(request.action_schema).values
+            filled[Slot.ACTION] = actions[0].value if actions else "call"
+        message = build_message(
+            request.fields, filled, place=request.places[0], value=value
+        )
+        calls, result = await self._observed(dumped(message), best)
+        # A value that only the answer shows has an effect as well.
+        told = canonical_json(result).decode("utf-8")
+        made: list[Json] = [[name, given] for name, given in calls]
+        return None if result is None else [*made, ["", told]]
+
+    async def _observed(
+        self, data: bytes, outputs: dict[str, Json]
+    ) -> tuple[list[tuple[str, Json]], Json]:
+        """Return the calls for a request, and the result; None when it is refused."""
+        calls: list[tuple[str, Json]] = []
+
+        async def on_call(name: str, arguments: Json) -> Json:
+            calls.append((name, arguments))
+            if name not in outputs or len(calls) > MAX_CALLS:
+                raise CapabilityFailed("403", "not allowed")
+            return outputs[name]
+
+        assert self._layout is not None
+        try:
+            response = await self._runner.handle_request(data, on_call)
+        except HalfError:
+            return calls, None
+        values = await self._values(MessageKind.RESPONSE, response)
+        if self._says_good(values) is False:
+            return calls, None
+        part = self._layout.response
+        return calls, self._inside(values, part.places[0], part.taken)
 
     async def _handle(
         self,

@@ -1,0 +1,95 @@
+"""Units of numbers, as far as their names or descriptions say them in plain words."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from negotiation.need import Schema
+from negotiation.schema.variants import Path
+
+__all__ = ["Unit", "converted", "is_near", "unit_of"]
+
+Unit = tuple[str, float, float]
+"Dimension, and factor and offset of the way to the dimension's own unit."
+
+UNITS: Final[dict[str, Unit]] = {
+    "celsius": ("temperature", 1.0, 0.0),
+    "fahrenheit": ("temperature", 5 / 9, -160 / 9),
+    "kelvin": ("temperature", 1.0, -273.15),
+    "millimetre": ("length", 0.001, 0.0),
+    "centimetre": ("length", 0.01, 0.0),
+    "metre": ("length", 1.0, 0.0),
+    "kilometre": ("length", 1000.0, 0.0),
+    "mile": ("length", 1609.344, 0.0),
+    "foot": ("length", 0.3048, 0.0),
+    "gram": ("mass", 1.0, 0.0),
+    "kilogram": ("mass", 1000.0, 0.0),
+    "pound": ("mass", 453.59237, 0.0),
+    "millisecond": ("time", 0.001, 0.0),
+    "second": ("time", 1.0, 0.0),
+    "minute": ("time", 60.0, 0.0),
+    "hour": ("time", 3600.0, 0.0),
+    "kilobyte": ("data", 1000.0, 0.0),
+    "byte": ("data", 1.0, 0.0),
+    "megabyte": ("data", 1e6, 0.0),
+}
+SHORT: Final = {
+    "c": "celsius",
+    "f": "fahrenheit",
+    "mm": "millimetre",
+    "cm": "centimetre",
+    "km": "kilometre",
+    "mi": "mile",
+    "ft": "foot",
+    "kg": "kilogram",
+    "lb": "pound",
+    "lbs": "pound",
+    "ms": "millisecond",
+    "sec": "second",
+    "secs": "second",
+    "kb": "kilobyte",
+    "mb": "megabyte",
+}
+"Signs that are clear at the end of a name; a single m or s may mean anything."
+
+WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+PLURALS: Final = {"feet": "foot", "meter": "metre", "kilometer": "kilometre"}
+ROUNDED: Final = 0.51
+"Largest difference that rounding to a whole number explains."
+
+
+def unit_of(path: Path, schema: Schema) -> Unit | None:
+    """Return the unit of a number; None if its name and description say none, or two.
+
+    Args:
+        path: Its place; the last step is its name.
+    """
+    words = [one.lower() for one in WORD.findall(path[-1] if path else "")]
+    if len(words) > 1 and words[-1] in SHORT:
+        return UNITS[SHORT[words[-1]]]
+    about = schema.get("description", "") if isinstance(schema, dict) else ""
+    if isinstance(about, str):
+        words += [one.lower() for one in WORD.findall(about[:500])]
+    found = {name for word in words if (name := _long(word)) is not None}
+    return UNITS[found.pop()] if len(found) == 1 else None
+
+
+def _long(word: str) -> str | None:
+    for one in (word, word.removesuffix("s")):
+        name = PLURALS.get(one, one)
+        name = f"{name[:-5]}metre" if name.endswith("meter") else name
+        if name in UNITS:
+            return name
+    return None
+
+
+def converted(value: float, source: Unit, target: Unit) -> float:
+    """Return `value` in another unit of the same dimension."""
+    return (value * source[1] + source[2] - target[2]) / target[1]
+
+
+def is_near(value: float, expected: float) -> bool:
+    """Return whether two numbers are equal up to rounding."""
+    whole = isinstance(value, int) or value == round(value)
+    return abs(value - expected) <= max(ROUNDED if whole else 0.06, abs(expected) / 200)
