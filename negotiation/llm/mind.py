@@ -19,20 +19,10 @@ from negotiation.document.shape import Document, document_hash
 from negotiation.errors import DocumentError, HalfError, MindError, SchemaError
 from negotiation.llm.asking.questions import Model, Question
 from negotiation.llm.assess import Assessor
-from negotiation.llm.discretion import (
-    Discretion,
-    counter,
-    discreet,
-    kept_back,
-    listed,
-    missing_reason,
-    peer_reasons,
-    said_to_peer,
-    summary,
-)
 from negotiation.llm.links.halves import provider_half, requester_half
 from negotiation.llm.links.plans import ProviderPlan, RequesterPlan
 from negotiation.llm.memory import Memory, Plan, Planned, side_key
+from negotiation.llm.steps.advice import allow_question
 from negotiation.llm.steps.candidates import (
     Base,
     base_of,
@@ -60,6 +50,7 @@ from negotiation.llm.steps.reply import (
     reply_form,
     reply_question,
 )
+from negotiation.llm.verdicts import counter, listed, missing_reason, summary
 from negotiation.mind import (
     Accept,
     Counter,
@@ -100,7 +91,6 @@ class LlmMind(Assessor):
         self._held = dict(held or {})
         # Stored with the halves that it writes.
         self._name = name
-        self._memory = Memory()
 
     # The first document.
 
@@ -117,7 +107,7 @@ class LlmMind(Assessor):
         try:
             if needs_model(demand):
                 answer = await self._ask(propose_question(demand))
-                text, codec = self._read_proposal(demand, answer)
+                text, codec = read_proposal(demand, answer, self._held)
                 if codec:
                     self._memory.codecs.put(document_hash(text), codec)
             else:
@@ -126,20 +116,6 @@ class LlmMind(Assessor):
             raise MindError(f"the task cannot be proposed: {exc}") from None
         self._memory.proposed.put(key, text)
         return text
-
-    def _read_proposal(
-        self, demand: Demand, answer: Mapping[str, Any]
-    ) -> tuple[str, str]:
-        """Return document and codec without private hints (ANP-34)."""
-        discretion = Discretion(demand)
-        text, codec = read_proposal(
-            demand, discretion.without(dict(answer)), self._held
-        )
-        if discretion.tells(text):
-            # The hint is spread over several parts, so none of the model's words are
-            # used.
-            return plain_proposal(demand), ""
-        return text, codec
 
     # Verdicts.
 
@@ -156,16 +132,6 @@ class LlmMind(Assessor):
         Raises:
             MindError: The model failed.
         """
-        verdict = await self._judge(candidate, side, transcript, findings)
-        return discreet(verdict, side, candidate)
-
-    async def _judge(
-        self,
-        candidate: str,
-        side: Side,
-        transcript: Sequence[Turn],
-        findings: Sequence[str],
-    ) -> Verdict:
         sent = [
             turn.candidate
             for turn in transcript
@@ -219,7 +185,7 @@ class LlmMind(Assessor):
                 refused = Reject(missing_reason(missing, offer))
                 self._memory.refused.put(Memory.key(document.text, offer), refused)
                 return refused
-        reasons = peer_reasons(found.reasons, offer)
+        reasons = found.reasons
         if len(found.capabilities) == 1:
             (name,) = found.capabilities
             return counter(name, offer, sent, reasons)
@@ -235,14 +201,18 @@ class LlmMind(Assessor):
             problems: Faults of the half that an earlier answer gave.
             once: True to ask only once.
         """
+        offer = await self._advised(form.document.requirement, form.offer)
+        if not offer.capabilities:
+            return Unserved("")
+        if offer is not form.offer:
+            form = offer_form(form.document, offer)
         if form.too_large:
             chosen = read_choice(form, await self._ask(choosing_question(form)))
             if isinstance(chosen, Unserved):
                 return chosen
             form = offer_form(form.document, chosen)
         return await self._ask_twice(
-            form.document,
-            form.offer,
+            Memory.key(form.document.text, form.offer),
             partial(offer_question, form),
             partial(read_offer, form),
             problems,
@@ -251,20 +221,22 @@ class LlmMind(Assessor):
 
     async def _ask_twice(
         self,
-        document: Document,
-        side: Side,
+        key: str,
         question: Callable[..., Question],
         read: Callable[[Mapping[str, Any]], T],
         problems: Sequence[str],
         *,
         once: bool = False,
     ) -> T | Unmapped:
-        """Ask for the plan of a half; ask again if the plan has gaps."""
-        key = document_hash(document.text)
+        """Ask for the plan of a half; ask again if the plan has gaps.
+
+        Args:
+            key: Key of the document for our side, to keep the answer.
+        """
         previous = self._memory.answers.get(key)
         answer = await self._ask(question(problems=problems, previous=previous))
         self._memory.answers.put(key, answer)
-        found = kept_back(read(answer), document, side)
+        found = read(answer)
         if not isinstance(found, Unmapped) or problems or once:
             return found
         again = await self._ask(question(problems=found.reasons, previous=answer))
@@ -272,16 +244,20 @@ class LlmMind(Assessor):
         # The model repeats its answer, so a third question would not help.
         if again == answer:
             return found
-        return kept_back(read(again), document, side)
+        return read(again)
 
     async def _answer_prose(
         self, candidate: str, offer: Offer, sent: Sequence[str], reason: str
     ) -> Verdict:
         """Answer a text that is no document with the terms of the meant capability."""
         requirement = read_requirement(candidate) or candidate
+        whole = offer
         chosen = choose_for_prose(requirement, offer.capabilities, offer.hints)
         if not isinstance(chosen, NoChoice):
             return counter(chosen.name, offer, sent, (reason,))
+        offer = await self._advised(requirement, offer)
+        if not offer.capabilities:
+            return Reject(missing_reason("", whole))
         form = offer_form(Document(candidate, requirement, _OBJECT, _OBJECT), offer)
         found = read_choice(form, await self._ask(choosing_question(form)))
         if isinstance(found, Unserved):
@@ -346,13 +322,9 @@ class LlmMind(Assessor):
             self._remember(candidate, demand, found)
             return Accept()
         if isinstance(found, Unserved):
-            said = said_to_peer(found.missing, demand)
-            return Reject(
-                "the document does not serve the task"
-                + (f"; missing: {said}" if said else "")
-            )
-        reasons = peer_reasons(found.reasons, demand)
-        return Reject(f"the task cannot use this document: {listed(reasons)}")
+            said = f"; missing: {found.missing}" if found.missing else ""
+            return Reject(f"the document does not serve the task{said}")
+        return Reject(f"the task cannot use this document: {listed(found.reasons)}")
 
     async def _plan_reply(
         self, form: ReplyForm, problems: tuple[str, ...] = ()
@@ -364,22 +336,25 @@ class LlmMind(Assessor):
             if isinstance(same, RequesterPlan):
                 # The document already uses the names and types of the need.
                 return same
+            if form.demand.hints and not await self._allowed(form):
+                return Unserved("")
         return await self._ask_twice(
-            form.document,
-            form.demand,
+            Memory.key(form.document.text, form.demand),
             partial(reply_question, form),
             partial(read_reply, form),
             problems,
         )
 
+    async def _allowed(self, form: ReplyForm) -> bool:
+        """Return whether the owner's hints speak for a document (ANP-34)."""
+        question = allow_question(form.document.text, form.demand)
+        return bool((await self._ask(question))["accept"])
+
     async def _after_failure(
         self, candidate: str, side: Side, sent: Sequence[str], findings: Sequence[str]
     ) -> Verdict:
         """Answer without a question after our half for a document failed."""
-        reason = "our half for this document failed"
-        if not side.hints:
-            # Findings quote the half, which may contain a hint (ANP-34).
-            reason = f"{reason}: {listed(findings)}"
+        reason = f"our half for this document failed: {listed(findings)}"
         known = self._memory.plans.get(Memory.key(candidate, side))
         if known is not None:
             known.failed = True

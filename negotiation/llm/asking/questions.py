@@ -119,6 +119,8 @@ def choice(words: Iterable[str]) -> dict[str, Any]:
 HEAD: Final = re.compile(r"<!-- prompt: ([a-z_]+); version: ([0-9]+) -->\n")
 SECTIONS: Final = re.compile(r"# System\n(.*?)\n# User\n(.*)", re.DOTALL)
 PLACEHOLDER: Final = re.compile(r"\{\{([a-z_]+)\}\}")
+PRIVATE: Final = "hints"
+"Placeholder of the owner's private text."
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +163,18 @@ def ask_with(
     """Return the question that the prompt `name` makes from `values`.
 
     Raises:
-        MisuseError: A placeholder has no value, or a value no placeholder.
+        MisuseError: A placeholder has no value, or a value no placeholder; or the
+            owner's hints stand beside an answer in free words.
     """
     prompt = load_prompt(name)
     wanted = set(PLACEHOLDER.findall(prompt.user))
     if wanted != values.keys():
         raise MisuseError(f"the prompt {name} wants {sorted(wanted)}")
+    if PRIVATE in wanted and not _is_closed(schema):
+        # A model may write private text in a form that nobody finds in its answer.
+        raise MisuseError(
+            f"the prompt {name} has hints, so its answer must be a choice"
+        )
     user = PLACEHOLDER.sub(lambda match: values[match[1]], prompt.user)
     return Question(
         step=name,
@@ -176,6 +184,20 @@ def ask_with(
         schema_name=name,
         max_tokens=max_tokens,
     )
+
+
+def _is_closed(schema: Schema) -> bool:
+    """Return whether an answer is nothing but choices from lists of ours."""
+    if not isinstance(schema, dict):
+        return False
+    match schema.get("type"):
+        case "object":
+            return all(map(_is_closed, schema["properties"].values()))
+        case "array":
+            return _is_closed(schema["items"])
+        case "string":
+            return "enum" in schema
+    return schema.get("type") == "boolean"
 
 
 def fenced(text: str, *, limit: int) -> str:

@@ -50,7 +50,6 @@ from negotiation.llm.steps.phrases import (
     codec_words,
     document_words,
     frame_words,
-    hint_words,
     problem_words,
     read_codec,
 )
@@ -202,7 +201,6 @@ def offer_question(
             "ways": HOW_WORDS,
             "frame": frame_words(form.frame),
             "codec": codec_words(form.document),
-            "hints": hint_words(form.offer.hints),
             "problems": problem_words(problems, previous),
         },
         schema=schema,
@@ -319,7 +317,6 @@ def choosing_question(form: OfferForm) -> Question:
         {
             "requirement": fenced(form.document.requirement, limit=4_000),
             "capabilities": fenced("\n".join(lines), limit=4 * MAX_TEXT),
-            "hints": hint_words(form.offer.hints),
         },
         schema=record(
             capabilities=many(choice(form.takes), most=2 * MAX_CALLS), missing=TEXT
@@ -334,7 +331,7 @@ def read_choice(form: OfferForm, answer: Mapping[str, Any]) -> Offer | Unserved:
     chosen = tuple(one for one in form.offer.capabilities if one.name in meant)
     if not chosen:
         return Unserved(one_line(answer["missing"], 300))
-    return Offer(chosen, form.offer.hints)
+    return Offer(chosen)
 
 
 def _capabilities(form: OfferForm) -> str:

@@ -34,7 +34,6 @@ __all__ = [
     "codec_words",
     "document_words",
     "frame_words",
-    "hint_words",
     "problem_words",
     "read_codec",
 ]
@@ -88,11 +87,6 @@ def codec_words(document: Document) -> str:
         "give exactly the worked examples, both ways, and read_message must raise "
         "ValueError for bytes that are cut, left over or not of this format."
     )
-
-
-def hint_words(hints: Sequence[str]) -> str:
-    """Return the owner's hints for a prompt."""
-    return "\n".join(f"- {one_line(one, 500)}" for one in hints) or "(nothing)"
 
 
 def problem_words(

@@ -34,7 +34,7 @@ from negotiation.llm.asking.questions import (
 )
 from negotiation.llm.links.spots import Root, described, spots_of
 from negotiation.llm.steps.candidates import with_base
-from negotiation.llm.steps.phrases import hint_words, read_codec
+from negotiation.llm.steps.phrases import read_codec
 from negotiation.messages import cut_text
 from negotiation.mind import Demand
 from negotiation.need import Schema
@@ -109,7 +109,6 @@ def propose_question(demand: Demand) -> Question:
                 else "(settled: `response` stays empty)\n"
                 + fenced(_words("output", need.output_schema), limit=12_000)
             ),
-            "hints": hint_words(demand.hints),
         },
         schema=record(
             requirement=TEXT,

@@ -40,7 +40,6 @@ from negotiation.llm.steps.phrases import (
     codec_words,
     document_words,
     frame_words,
-    hint_words,
     problem_words,
     read_codec,
 )
@@ -150,7 +149,6 @@ def reply_question(
             "ways": HOW_WORDS,
             "frame": frame_words(form.frame),
             "codec": codec_words(form.document),
-            "hints": hint_words(form.demand.hints),
             "problems": problem_words(problems, previous),
         },
         schema=schema,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
@@ -16,6 +17,7 @@ from negotiation.llm import assess
 from negotiation.llm.asking.answers import is_strict
 from negotiation.llm.asking.questions import Question, ask_with, load_prompt
 from negotiation.llm.assess import answer_question, spoken_question
+from negotiation.llm.steps.advice import allow_question, select_question
 from negotiation.llm.steps.candidates import base_of, changes_question, option_question
 from negotiation.llm.steps.offer import choosing_question, offer_form, offer_question
 from negotiation.llm.steps.phrases import codec_question
@@ -50,6 +52,8 @@ def questions(reverse: bool = False) -> list[Question]:
         offer_question(offer_form(document, offer)),
         offer_question(offer_form(packed, offer), problems=("a gap",)),
         choosing_question(offer_form(document, offer)),
+        select_question("Do x", offer),
+        allow_question(text, replace(demand, hints=("only y",))),
         reply_question(reply_form(document, demand)),
         codec_question(packed, "def f(): pass", ("it fails",)),
         option_question([text, text], offer),
