@@ -96,6 +96,8 @@ class Memory:
         "Our first documents, by side."
         self.advised: Recent[Offer] = Recent()
         "The parts of offers that the owner's hints leave, by requirement and offer."
+        self.formats: Recent[str] = Recent()
+        "Formats of bytes that needs insist on, by side; none for JSON."
         self.codecs: Recent[str] = Recent()
         "Codecs of documents that we proposed, by their hash."
 

@@ -106,16 +106,41 @@ class LlmMind(Assessor):
             return known
         try:
             if needs_model(demand):
-                answer = await self._ask(propose_question(demand))
-                text, codec = read_proposal(demand, answer, self._held)
-                if codec:
-                    self._memory.codecs.put(document_hash(text), codec)
+                text = await self._model_proposal(demand, key)
             else:
                 text = plain_proposal(demand)
         except (DocumentError, SchemaError) as exc:
             raise MindError(f"the task cannot be proposed: {exc}") from None
         self._memory.proposed.put(key, text)
         return text
+
+    async def _model_proposal(self, demand: Demand, key: str) -> str:
+        """Return the model's first document; ask again once if its encoding is wrong.
+
+        A format that the task insists on is never replaced by JSON: without a document
+        for it there is no proposal.
+        """
+        answer = await self._ask(propose_question(demand))
+        found = read_proposal(demand, answer, self._held)
+        if isinstance(found, list):
+            question = propose_question(demand, problems=found, previous=answer)
+            wanted, again = answer["format"], await self._ask(question)
+            found = read_proposal(demand, again, self._held)
+            if not isinstance(found, list) and found.format != wanted:
+                found = [f"the second answer has the format {found.format}"]
+            if isinstance(found, list):
+                raise MindError(
+                    f"the task insists on messages that are not JSON ({wanted}), and "
+                    f"no document describes them: {listed(found)}"
+                )
+        if found.codec:
+            self._memory.codecs.put(document_hash(found.text), found.codec)
+            self._memory.formats.put(key, found.format)
+        return found.text
+
+    def insists_on_format(self, side: Side) -> bool:
+        """Return whether a need is served only by messages that are not JSON."""
+        return self._memory.formats.get(side_key(side)) is not None
 
     # Verdicts.
 
@@ -309,6 +334,12 @@ class LlmMind(Assessor):
     ) -> Verdict:
         try:
             document = read_document(candidate)
+            wanted = self._memory.formats.get(side_key(demand))
+            if wanted is not None and document.is_json:
+                return Reject(
+                    f"the task insists on messages that are not JSON ({wanted}), and "
+                    "those of this document are JSON"
+                )
             form = reply_form(document, demand)
         except DocumentError as exc:
             # An unreadable candidate is answered once with our first proposal, because

@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from negotiation.errors import JsonError
+from negotiation.llm.links.pure_source import impurity
 from negotiation.llm.links.spots import Spot, bare_kind, nullable, without_null
 from negotiation.need import Schema
 from negotiation.schema.keywords import cut
@@ -454,7 +455,7 @@ def _python(link: _Link) -> _Made:
             f"python: the expression has {len(text)} characters, at most "
             f"{MAX_EXPRESSION} are taken"
         )
-    if problem := _no_expression(text):
+    if problem := _no_expression(text) or impurity(text):
         raise LinkError(f"python takes one expression in one line: {problem}")
     texts = [
         one

@@ -25,6 +25,7 @@ from negotiation.llm.asking.questions import (
     record,
 )
 from negotiation.llm.links.frames import FAILURE_WORDS, ROLE_WORDS, FieldUseForm
+from negotiation.llm.links.pure_source import impurity
 from negotiation.llm.links.spots import described
 
 __all__ = [
@@ -140,6 +141,8 @@ def read_codec(document: Document, answer: Mapping[str, Any]) -> str | list[str]
         return [f"the codec has {size} bytes, at most {MAX_CODEC} are taken"]
     if "\0" in text or not all(one.search(text) for one in FUNCTIONS):
         return ["the codec does not define read_message and write_message"]
+    if problem := impurity(text):
+        return [f"the codec is not pure: {problem}"]
     return text
 
 

@@ -115,7 +115,8 @@ class ObedientModel:
             return [self._with(one, known) for one in value]
         if isinstance(value, dict):
             return {name: self._with(one, known) for name, one in value.items()}
-        return value
+        kept: Json = value
+        return kept
 
     def _made(self, schema: Any, known: str) -> Json:
         if "enum" in schema:
