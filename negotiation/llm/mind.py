@@ -262,9 +262,16 @@ class LlmMind(Assessor):
         answer = await self._ask(question(problems=problems, previous=previous))
         self._memory.answers.put(key, answer)
         found = read(answer)
-        if not isinstance(found, Unmapped) or problems or once:
+        match found:
+            case Unmapped(reasons):
+                gaps = reasons
+            case Unserved(_, doubt) if doubt:
+                gaps = (doubt,)
+            case _:
+                return found
+        if problems or once:
             return found
-        again = await self._ask(question(problems=found.reasons, previous=answer))
+        again = await self._ask(question(problems=gaps, previous=answer))
         self._memory.answers.put(key, again)
         # The model repeats its answer, so a third question would not help.
         if again == answer:

@@ -162,6 +162,8 @@ def ask_with(
 ) -> Question:
     """Return the question that the prompt `name` makes from `values`.
 
+    A paragraph of the user's part with an empty value is left out.
+
     Raises:
         MisuseError: A placeholder has no value, or a value no placeholder; or the
             owner's hints stand beside an answer in free words.
@@ -175,7 +177,12 @@ def ask_with(
         raise MisuseError(
             f"the prompt {name} has hints, so its answer must be a choice"
         )
-    user = PLACEHOLDER.sub(lambda match: values[match[1]], prompt.user)
+    blocks = [
+        PLACEHOLDER.sub(lambda match: values[match[1]], block)
+        for block in prompt.user.split("\n\n")
+        if all(values[name] for name in PLACEHOLDER.findall(block))
+    ]
+    user = "\n\n".join(blocks)
     return Question(
         step=name,
         system=prompt.system,

@@ -85,8 +85,9 @@ class FieldRole(StrEnum):
 
 ROLE_WORDS: Final = "\n".join(
     (
-        "message_id: tells which answer belongs to which request",
-        "good_or_bad: says whether the request was served",
+        "message_id: tells which answer belongs to which request; it has to be "
+        "carried over",
+        "good_or_bad: says whether the request was served, such as a status",
         "error: an object that is there only when it was not",
         "error_code: which kind of failure it was",
         "error_text: words about the failure",

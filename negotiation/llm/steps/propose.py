@@ -35,7 +35,7 @@ from negotiation.llm.asking.questions import (
 )
 from negotiation.llm.links.spots import Root, described, spots_of
 from negotiation.llm.steps.candidates import with_base
-from negotiation.llm.steps.phrases import problem_words, read_codec
+from negotiation.llm.steps.phrases import PYTHON_WORDS, problem_words, read_codec
 from negotiation.messages import cut_text
 from negotiation.mind import Demand
 from negotiation.need import Schema
@@ -70,9 +70,24 @@ GOOD_CODES: Final = frozenset({"0", "200", "ok"})
 
 STEP: Final = re.compile(r"[^\W\d][\w-]{0,63}(?:\[\])?")
 
+FORMAT_WORDS: Final = (
+    "The bytes: `format` is json unless the task insists on messages in another "
+    "format. Only then, `encoding` says in one paragraph, without heading, how the "
+    "values become bytes, naming the format, and `examples` holds one worked request, "
+    'response and error response: `values` in the shape {"messageId", "input"} and '
+    '{"messageId", "status": {"code", "message"}, "output"}, where an error has no '
+    "output; `bytes` as text of the format, or as hexadecimal digits if `hex` is true. "
+    "If a fixed layout has no room for messageId or message, all examples leave it "
+    "out; code, 200 if all went well, stays. `codec` is Python source with "
+    "`read_message(kind, data)`, which returns the values of a message as a dict, and "
+    "`write_message(kind, values)`, which returns bytes; kind is 'request' or "
+    f"'response'. They give exactly the worked examples. {PYTHON_WORDS} Otherwise "
+    "`encoding`, `examples` and `codec` are empty."
+)
+"Asked beside the fields if the task may want messages that are not JSON."
+
 MAX_FIELDS: Final = 60
 MAX_CODES: Final = 20
-MAX_REQUIREMENT: Final = 4_000
 MAX_EXAMPLE: Final = 16 * 1024
 MAX_TOKENS: Final = 2_500
 
@@ -112,27 +127,31 @@ def propose_question(
         values=many(TEXT, most=20),
     )
     example = record(kind=choice(ExampleKind), values=TEXT, bytes=TEXT, hex=BOOLEAN)
+    packed = OTHER_FORMAT.search(need.requirement) is not None
+    encoding = {
+        "format": choice(FORMATS),
+        "encoding": TEXT,
+        "codec": TEXT,
+        "examples": many(example, most=6),
+    }
     return ask_with(
         "propose",
         {
             "task": fenced(need.requirement, limit=8_000),
             "given": fenced(_words("input", given), limit=12_000),
             "wanted": (
-                "(nothing is said: list the fields of the response)"
+                "(nothing is settled)"
                 if need.output_schema is None
-                else "(settled: `response` stays empty)\n"
+                else "(settled)\n"
                 + fenced(_words("output", need.output_schema), limit=12_000)
             ),
+            "bytes": FORMAT_WORDS if packed else "",
             "problems": problem_words(problems, previous),
         },
         schema=record(
-            requirement=TEXT,
             response=many(field, most=MAX_FIELDS),
             errors=many(record(code=TEXT, meaning=TEXT), most=MAX_CODES),
-            format=choice(FORMATS),
-            encoding=TEXT,
-            codec=TEXT,
-            examples=many(example, most=6),
+            **(encoding if packed else {}),
         ),
         max_tokens=MAX_TOKENS,
     )
@@ -171,8 +190,8 @@ def read_proposal(
     if wanted is None:
         wanted = _schema(answer["response"])
     given = given_schema(demand)
-    requirement = _requirement(need.requirement, answer["requirement"])
-    if answer["format"] != "json":
+    requirement = need.requirement
+    if answer.get("format", "json") != "json":
         try:
             text = _encoded(requirement, given, wanted, answer)
         except DocumentError as exc:
@@ -184,14 +203,6 @@ def read_proposal(
     errors = _errors(answer["errors"])
     text = render_document(requirement, given, wanted, errors=errors)
     return Proposal(with_base(text, need.requirement, held))
-
-
-def _requirement(ours: str, words: str) -> str:
-    """Return the need's own words, with the model's below them if they add any."""
-    more = cut_text(words.strip(), MAX_REQUIREMENT)
-    if not more or more == ours.strip() or NAME_ONLY.fullmatch(ours.strip()):
-        return ours
-    return f"{ours.strip()}\n\n{more}"
 
 
 def _errors(listed: Sequence[Mapping[str, Any]]) -> tuple[DocumentErrorCode, ...]:

@@ -350,8 +350,47 @@ async def test_a_base_whose_changes_make_no_document_is_rejected() -> None:
     }
     answers = {
         "changes": [{"edits": [edit]}],
-        "offer": [GOOD | {"calls": [], "result": []}],
+        "offer": [GOOD | {"calls": [], "result": []}] * 2,
     }
     model = ScriptedModel({**answers, "choose": [{"capabilities": [], "missing": ""}]})
     verdict = await LlmMind(model, held=held).judge(candidate, Offer((CLOCK,)), ())
     assert not isinstance(verdict, Accept)
+
+
+# Answers that contradict themselves, and what small models write in another way.
+
+
+async def test_an_answer_that_contradicts_itself_is_asked_again_once() -> None:
+    torn = {**GOOD, "serves": False}
+    model = ScriptedModel({"offer": [torn, GOOD]})
+    assert await LlmMind(model).judge(plain(HOUR), Offer((CLOCK,)), ()) == Accept()
+    assert "`serves` is true if there are calls" in model.asked[1].user
+    for answers in ([torn, torn], [torn, offer_answer(missing="weather")]):
+        model = ScriptedModel({"offer": answers})
+        verdict = await LlmMind(model).judge(plain(HOUR), Offer((CLOCK,)), ())
+        assert isinstance(verdict, Reject)
+        assert model.calls == {"offer": 2}
+
+
+async def test_a_constant_that_is_the_name_of_a_place_is_a_copy() -> None:
+    for name in ("request:/tz", '"request:/tz"'):
+        answer = offer_answer(
+            call("clock.now", link("clock.now:/zone", "constant", name)),
+            result=[link("result:/h", of=["clock.now:/hour"] * 2)],
+        )
+        provider = LlmMind(ScriptedModel({"offer": [answer]}))
+        offer = Offer((CLOCK,))
+        contact = await meet(RulesMind(), provider, HOUR, offer)
+        tools: dict[str, Tool] = {"clock.now": lambda given: {"hour": 3}}
+        assert await contact.call({"tz": "UTC"}, tools, offer) == {"h": 3}
+        assert contact.called == [("clock.now", {"zone": "UTC"})]
+
+
+async def test_the_same_call_twice_is_made_once() -> None:
+    answer = {**GOOD, "calls": GOOD["calls"] * 2}
+    offer = Offer((CLOCK,))
+    provider = LlmMind(ScriptedModel({"offer": [answer]}))
+    contact = await meet(RulesMind(), provider, HOUR, offer)
+    tools: dict[str, Tool] = {"clock.now": lambda given: {"hour": 3}}
+    assert await contact.call({"tz": "UTC"}, tools, offer) == {"h": 3}
+    assert len(contact.called) == 1

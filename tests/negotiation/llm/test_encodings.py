@@ -362,7 +362,7 @@ async def test_a_dropped_encoding_is_asked_again_with_what_is_wrong() -> None:
     assert "one element per message" in model.asked[1].user
 
 
-@pytest.mark.parametrize("second", [BROKEN, proposal()])
+@pytest.mark.parametrize("second", [BROKEN, proposal(format="json")])
 async def test_what_insists_on_a_format_is_refused_after_the_second_answer(
     second: Any,
 ) -> None:
