@@ -24,6 +24,7 @@ from negotiation.llm.asking.questions import (
     one_line,
     record,
 )
+from negotiation.llm.links.claims import unit_missed
 from negotiation.llm.links.frames import FieldUse, FieldUseForm, frame_form, read_frame
 from negotiation.llm.links.plans import (
     PlannedCall,
@@ -316,6 +317,8 @@ class _Reader:
         used = [*self._used, *used_spots(node)]
         self.reasons += lost(given, used, Drop.OPTIONAL)
         self.unused = unread(given, used)
+        if missed := unit_missed(self._form.document.requirement, node):
+            self.reasons.append(missed)
         return node
 
 

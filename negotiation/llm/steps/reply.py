@@ -21,6 +21,7 @@ from negotiation.llm.asking.questions import (
     one_line,
     record,
 )
+from negotiation.llm.links.claims import unit_missed
 from negotiation.llm.links.frames import FieldUseForm, frame_form, read_frame
 from negotiation.llm.links.plans import (
     RequesterPlan,
@@ -31,7 +32,12 @@ from negotiation.llm.links.plans import (
     shown_values,
 )
 from negotiation.llm.links.spots import Root, described
-from negotiation.llm.links.trees import build_tree, is_open, lost, used_spots
+from negotiation.llm.links.trees import (
+    build_tree,
+    is_open,
+    lost,
+    used_spots,
+)
 from negotiation.llm.links.ways import ways_for
 from negotiation.llm.steps.offer import CODEC_TOKENS, MAX_TOKENS, Unmapped, Unserved
 from negotiation.llm.steps.phrases import (
@@ -205,6 +211,8 @@ def read_reply(
     )
     if isinstance(gained, list):
         reasons += gained
+    elif missed := unit_missed(form.demand.need.requirement, gained):
+        reasons.append(missed)
     names, action = action_names(form.demand.need.requirement), None
     try:
         action = action_for(frame.layout.request.action_schema, names)

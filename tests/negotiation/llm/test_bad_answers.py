@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from negotiation.document.shape import document_hash
 from negotiation.errors import HalfError, MindError
 from negotiation.llm.asking.questions import Question, fenced
+from negotiation.llm.auto import AutoMind
 from negotiation.llm.mind import LlmMind
 from negotiation.mind import Accept, Counter, Demand, Offer, Reject
 from negotiation.need import Capability, Need
@@ -394,3 +395,33 @@ async def test_the_same_call_twice_is_made_once() -> None:
     tools: dict[str, Tool] = {"clock.now": lambda given: {"hour": 3}}
     assert await contact.call({"tz": "UTC"}, tools, offer) == {"h": 3}
     assert len(contact.called) == 1
+
+
+async def test_a_unit_in_words_is_kept_although_no_schema_asks_for_it() -> None:
+    weather = Capability(
+        "weather.now",
+        "Weather",
+        strict(city=TEXT),
+        strict(temperature_f={"type": "number"}),
+        read_only=True,
+    )
+    offer = Offer((weather,))
+    demand = Demand(Need("weather.now in Celsius", strict(city=TEXT)), {"city": "Oslo"})
+    document = plain(demand)
+    refused = await RulesMind().judge(document, offer, ())
+    assert isinstance(refused, Reject)
+    assert "celsius is asked for" in refused.reason
+    copied = offer_answer(
+        call("weather.now"), result=[link("result:", of=["weather.now:"])]
+    )
+    made = link(
+        *("result:", "python", "{'celsius': round((a - 32) * 5 / 9, 1)}"),
+        of=["weather.now:/temperature_f"],
+    )
+    converted = offer_answer(call("weather.now"), result=[made])
+    model = ScriptedModel({"offer": [copied, converted]})
+    mind = AutoMind(RulesMind(), LlmMind(model))
+    assert await mind.judge(document, offer, ()) == Accept()
+    assert "celsius is asked for" in model.asked[1].user
+    half = await prepared(mind, document, offer)
+    assert "5 / 9" in half.text
