@@ -33,6 +33,9 @@ from negotiation.trial.trial import (
 __all__ = ["ProviderTrial", "SampleRequest"]
 
 
+MAX_CODES: Final = 16
+"Largest number of a document's error codes that are tried."
+
 MAX_CALLS: Final = 16
 "Largest number of capability calls for one sample."
 
@@ -100,6 +103,11 @@ class ProviderTrial(Trial):
             await self._handle_good(request, inputs, answers, 0)
             for code, words in (("404", "not found"), ("tool_failed", "it broke")):
                 failure = CapabilityFailed(code, words)
+                await self._handle_bad(request, inputs, failure)
+        for own in self._layout.response.codes[:MAX_CODES] if self._layout else ():
+            # Each code that the document promises has to be reachable.
+            failure = CapabilityFailed(str(own), "it failed")
+            for request in requests[:1]:
                 await self._handle_bad(request, inputs, failure)
         if self._refusal is not None and not self._served:
             self.problem(

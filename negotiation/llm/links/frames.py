@@ -447,8 +447,9 @@ def _table(
     known = {_written(one): one for one in codes}
     if not codes:
         return (), None
-    # A code that is an HTTP status means itself unless it is assigned otherwise.
-    table = {one: known[one] for one in FAILURES if one in known}
+    # A code that a capability gives itself means itself, unless it is assigned
+    # otherwise; so each code that a document promises can be reached.
+    table = dict(known)
     table.update({failure: known[code] for failure, code in given if code in known})
     default = table.get("500", codes[-1])
     return tuple(sorted(table.items())), default
