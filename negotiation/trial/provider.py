@@ -327,9 +327,10 @@ class ProviderTrial(Trial):
         if layout is None or not self._document.is_json:
             return
         place = layout.request.places[0]
-        base = fullest(await self._valid(place.schema, (), "request"))
-        called = None if base is None else await self._called(base, best)
-        if base is None or not isinstance(called, list):
+        whole = fullest(await self._valid(place.schema, (), "request"))
+        base = await self._accepted(place.schema, whole, best)
+        called = await self._called(base, best)
+        if not isinstance(called, list):
             return
         inputs: dict[str, Schema] = {
             one.name: prepared(one.input_schema)
@@ -347,6 +348,23 @@ class ProviderTrial(Trial):
 
         source = place.schema, base
         await self._cross("handle_request", source, to, calls, head=2, every=True)
+
+    async def _accepted(
+        self, schema: Schema, whole: Json, best: dict[str, Json]
+    ) -> Json:
+        """Return as much of a request's values as the half takes, the required first.
+
+        Optional fields without a place at the capability are refused.
+        """
+        if not isinstance(whole, dict) or await self._called(whole, best) is not None:
+            return whole
+        required = keywords_of(schema).get("required", ())
+        base = {name: one for name, one in whole.items() if name in required}
+        for name in [one for one in whole if one not in base]:
+            more = {**base, name: whole[name]}
+            if await self._called(more, best) is not None:
+                base = more
+        return base
 
     async def _called(self, value: Json, best: dict[str, Json]) -> Json:
         """Return the calls for a request with `value`; None if it is refused."""

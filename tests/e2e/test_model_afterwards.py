@@ -240,3 +240,19 @@ async def test_a_repair_without_budget_ends_the_call_as_policy(tmp_path: Path) -
             assert "budget.day_calls = 4" in caught.value.detail
             assert caught.value.may_have_run
         assert len(model.asked) == 2
+
+
+async def test_what_a_model_refused_is_refused_ten_times_for_one_question(
+    tmp_path: Path,
+) -> None:
+    unserved = {**PROVIDER_ANSWER, "serves": False, "missing": "an oven with a scale"}
+    with scripted_model(*[says(unserved)] * 10) as theirs:
+        async with kitchen(tmp_path, caller=None, provider=theirs) as house:
+            for _ in range(10):
+                with pytest.raises(CallError, match="an oven with a scale"):
+                    await house.ask(TASK, {"oven": "left", "minutes": 5})
+            paid = {
+                one.account: one.calls for one in house.provider.store.spends(since="")
+            }
+            assert paid == {"unlisted": 1}
+        assert len(theirs.asked) == 1

@@ -248,3 +248,26 @@ async def test_both_sides_agree_on_cases_for_what_may_be_absent(
         await table.requester_report(table.pair.requester),
     ):
         assert report.passed
+
+
+async def test_beside_a_refused_field_the_others_still_have_to_have_an_effect() -> None:
+    asked = {**TAKES, "properties": {"sku": TEXT, "limit": {"type": "integer"}}}
+    document = read_document(render_document("shop.find", asked, WANTED))
+    offer = Offer((FIND,))
+    right = write_from_text(document.text, offer).text
+    wrong = right.replace("'sku': value['sku'],", "'sku': 'P1',")
+    assert wrong != right
+    for source, problems in (
+        (right, ()),
+        (wrong, ("/sku",)),
+    ):
+        found = await check_half(
+            HalfSource(source, "rules", ("shop.find",)),
+            document,
+            offer,
+            runner=InProcessHalf(source),
+            validator=JsonschemaValidator(),
+        )
+        assert len(found.problems) >= len(problems)
+        assert all(word in found.problems[0] for word in problems)
+        assert bool(found.problems) == bool(problems)
