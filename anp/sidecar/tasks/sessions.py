@@ -45,6 +45,9 @@ logger = logging.getLogger(__name__)
 MAX_KEPT = 256
 "Sessions without work that stay in memory."
 
+WATCHED = 16
+"Events that are in memory for one watcher, who may read slowly or not at all."
+
 PAGE = 100
 "Records that are read from the store at a time."
 
@@ -127,6 +130,9 @@ class Sessions:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._loading: dict[str, asyncio.Lock] = {}
         self._unwatched = False
+        self.watchers = 0
+        "Streams of events that somebody follows now."
+
         self.publish: Callable[[str, dict[str, Any]], object] = lambda kind, data: None
         "Tells those who follow all events of the daemon that a task has changed."
 
@@ -312,7 +318,7 @@ class Sessions:
         while not self._unwatched:
             entry = await self._entry(log)
             changed = entry.changed
-            events = await self.events(log, after=after)
+            events = await self.events(log, after=after, limit=WATCHED)
             for event in events:
                 after = event.number
                 yield event
