@@ -128,7 +128,7 @@ class SessionOperations:
         details = await self._details(log)
         if any(not task.ended for task in details.tasks):
             raise ConflictError("a task of the session is open; cancel it first")
-        if not await self._sessions.delete(log):
+        if not await self._tasks.delete(log):
             raise NoTask(f"session {log}")
         return DeletedSession(log)
 
