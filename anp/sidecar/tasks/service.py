@@ -258,7 +258,7 @@ class TaskService:
 
     async def serve(self, channel: Channel) -> None:
         """Carry sessions over a channel that a peer opened, until it ends."""
-        await self._exchange.lines.serve(channel)
+        await self._exchange.serve(channel)
 
     async def recheck(self) -> None:
         """End the tasks that the owner's policy lets go on no more."""

@@ -202,6 +202,11 @@ class Sessions:
             for watcher in self._watchers.get(entry.log, ()):
                 watcher.set()
 
+    @property
+    def is_shared(self) -> bool:
+        """True when other daemons have the same sessions."""
+        return self._store.is_shared
+
     async def settle(self) -> None:
         """Wait for the steps under way."""
         await asyncio.gather(*self._steps, return_exceptions=True)
