@@ -172,6 +172,9 @@ class Daemon:
             # Links first: their end may leave calls behind.
             stack.push_async_callback(self.provider.close)
             stack.push_async_callback(self.links.close)
+            # What our calls still do beside would dial for ever.
+            stack.push_async_callback(self.binder.requesters.close)
+            stack.push_async_callback(self.calls.close)
             stack.push_async_callback(self.tasks.close)
             await self.tasks.resume()
             self.keep_links()

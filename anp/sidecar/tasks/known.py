@@ -12,11 +12,14 @@ from enum import StrEnum
 
 from anp.errors import UnknownError
 from anp.interaction.elements import Task
+from anp.interaction.stored import read_task
+from cache.parts.logs import LogItem
 
 __all__ = [
     "KnownTask",
     "Maker",
     "NoTask",
+    "known_task",
     "maker_of",
     "new_id",
     "session_name",
@@ -35,6 +38,11 @@ class KnownTask:
     "Our own id of its session."
 
     task: Task
+
+
+def known_task(item: LogItem) -> KnownTask:
+    """Return the task that a store has; StoredFormError if it is damaged."""
+    return KnownTask(item.id, item.log, read_task(item.content))
 
 
 class NoTask(UnknownError):

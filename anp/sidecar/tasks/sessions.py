@@ -34,7 +34,7 @@ from anp.sidecar.tasks.known import (
     KnownTask,
     Maker,
     NoTask,
-    maker_of,
+    known_task,
     new_id,
     session_name,
     utc_now,
@@ -45,7 +45,7 @@ from anp.sidecar.tasks.standing import Standing
 from cache.errors import LogConflict
 from cache.parts.logs import Log, LogChange, LogEvent, LogItem
 
-__all__ = ["Act", "KnownTask", "Maker", "NoTask", "Sessions", "maker_of", "utc_now"]
+__all__ = ["Act", "KnownTask", "Maker", "NoTask", "Sessions", "utc_now"]
 
 logger = logging.getLogger(__name__)
 
@@ -197,7 +197,10 @@ class Sessions:
     def _done(self, entry: _Entry, step: Step) -> None:
         self.standing.note(entry.log, entry.conversation)
         self._follow(entry.log, step)
-        self._told(entry, step)
+        for name in step.tasks:
+            state = entry.conversation.tasks[name].state
+            data = {"task": entry.items[name], "session": entry.log, "state": state}
+            self.publish("task.changed", data)
         if step.events:
             for watcher in self._watchers.get(entry.log, ()):
                 watcher.set()
@@ -272,7 +275,7 @@ class Sessions:
     async def task(self, item: str) -> KnownTask | None:
         """Return a task by our own id, or None."""
         found = await asyncio.to_thread(self._store.log_item, item)
-        return None if found is None else _known(found)
+        return None if found is None else known_task(found)
 
     async def item_of(self, log: str, task: str) -> str:
         """Return our own id of a task."""
@@ -285,7 +288,7 @@ class Sessions:
         found = await asyncio.to_thread(
             self._store.log_items, before=before, limit=limit, only_open=only_open
         )
-        return [_known(one) for one in found]
+        return [known_task(one) for one in found]
 
     async def logs(self, *, before: str = "", limit: int = PAGE) -> list[Log]:
         """Return a page of the heads of all sessions, newest first."""
@@ -329,7 +332,7 @@ class Sessions:
         if head is None:
             raise NoTask(f"session {log[:80]}")
         items = await asyncio.to_thread(self._store.items_of_log, log, limit=1000)
-        return head, [_known(one) for one in items]
+        return head, [known_task(one) for one in items]
 
     async def watch(self, log: str, *, after: int = 0) -> AsyncIterator[SessionEvent]:
         """Yield the events of a session from a number on, and wait for new ones.
@@ -407,12 +410,6 @@ class Sessions:
             self._done(entry, step)
         self._forget()
         return log
-
-    def _told(self, entry: _Entry, step: Step) -> None:
-        for name in step.tasks:
-            state = entry.conversation.tasks[name].state
-            data = {"task": entry.items[name], "session": entry.log, "state": state}
-            self.publish("task.changed", data)
 
     async def _keep(self, entry: _Entry, step: Step, *, new: bool = False) -> None:
         conversation = entry.conversation
@@ -501,7 +498,3 @@ class Sessions:
                 weight -= entry.conversation.weight
                 entry.broken = True
                 del self._entries[log]
-
-
-def _known(item: LogItem) -> KnownTask:
-    return KnownTask(item.id, item.log, read_task(item.content))

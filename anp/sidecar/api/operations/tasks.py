@@ -40,7 +40,7 @@ from anp.sidecar.api.table import (
 )
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.tasks.chronicle import Chronicle, Place
-from anp.sidecar.tasks.sessions import KnownTask, Maker, NoTask, maker_of
+from anp.sidecar.tasks.known import KnownTask, Maker, NoTask, maker_of
 from anp.sidecar.tasks.work import ACTION
 
 __all__ = [
