@@ -7,6 +7,4 @@
 * `logs`: the form of log lines.
 * `commands`: the commands, one file for each group.
 * `demo`: the demo of two agents.
-* `task_watch`: A task in a terminal: its text as it streams, its progress, its
-  questions, its end.
 """

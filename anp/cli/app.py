@@ -23,10 +23,9 @@ from anp.cli.commands import (
     peers,
     protocol_actions,
     servers,
-    sessions,
     spend,
-    tasks,
 )
+from anp.cli.commands.tasks import sessions, tasks
 from anp.cli.output import Settings, fail, guarded
 from anp.errors import EXIT_CODES, ErrorKind
 
@@ -85,9 +84,9 @@ for group in (
     identity,
     negotiations,
     live,
+    calls,
     tasks,
     sessions,
-    calls,
     servers,
     protocol_actions,
     peers,

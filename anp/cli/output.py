@@ -112,7 +112,7 @@ def print_json(value: Any) -> None:
 
 def json_line(value: Any) -> str:
     """Return JSON as one line, with what a terminal would act on as escapes."""
-    return _escaped(json.dumps(value, ensure_ascii=False))
+    return _escaped(write_json(value, ensure_ascii=False))
 
 
 def print_bytes(data: bytes) -> None:

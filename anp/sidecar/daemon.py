@@ -108,6 +108,7 @@ class Daemon:
             also=self.tasks.prune,
         )
         self.events = EventHub()
+        self.tasks.sessions.publish = self.events.publish
         keys = CallKeys(self.store, peers.key.derive(PURPOSE))
         self.calls = CallDesk(self.caller.call, self.events, keys=keys)
         self.agreer.desk.on_event = self.calls.negotiation
@@ -171,6 +172,9 @@ class Daemon:
             # Links first: their end may leave calls behind.
             stack.push_async_callback(self.provider.close)
             stack.push_async_callback(self.links.close)
+            # What our calls still do beside would dial for ever.
+            stack.push_async_callback(self.binder.requesters.close)
+            stack.push_async_callback(self.calls.close)
             stack.push_async_callback(self.tasks.close)
             await self.tasks.resume()
             self.keep_links()

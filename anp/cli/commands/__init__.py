@@ -14,6 +14,5 @@
 * `servers`: `mcp` and `run`: the daemon for MCP clients and beside a command.
 * `spend`: `spend`: the cost of models.
 * `operation`: `reload`, `health`, `doctor` and `dashboard`.
-* `sessions`: sessions: the conversations that tasks belong to.
-* `tasks`: tasks: work of peers that lasts: started, watched, answered, cancelled.
+* `tasks`: `tasks` and `sessions`: work of peers that lasts.
 """

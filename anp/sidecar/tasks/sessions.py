@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from anp.channel.stranger_work import counted
 from anp.interaction.conversation import Conversation
@@ -97,6 +98,8 @@ class Sessions:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._loading: dict[str, asyncio.Lock] = {}
         self._watchers = Watchers(store, self.events)
+        self.publish: Callable[[str, dict[str, Any]], object] = lambda kind, data: None
+        "Tells those who follow all events of the daemon that a task has changed."
         self._steps: set[asyncio.Task[Step]] = set()
         self.standing = Standing()
         "The peers with which something is unfinished; only of sessions seen so far."
@@ -183,6 +186,7 @@ class Sessions:
     def _done(self, entry: _Entry, step: Step) -> None:
         self.standing.note(entry.log, entry.conversation)
         self._follow(entry.log, step)
+        self._told(entry, step)
         if step.events:
             self._watchers.tell(entry.log)
 
@@ -331,7 +335,7 @@ class Sessions:
         head = await asyncio.to_thread(self._store.log, log)
         if head is None:
             raise NoTask(f"session {log[:80]}")
-        items = await asyncio.to_thread(self._store.items_of_log, log)
+        items = await asyncio.to_thread(self._store.items_of_log, log, limit=1000)
         return head, [_known(one) for one in items]
 
     async def watch(self, log: str, *, after: int = 0) -> AsyncIterator[SessionEvent]:
@@ -382,6 +386,12 @@ class Sessions:
             self._done(entry, step)
         self._forget()
         return log
+
+    def _told(self, entry: _Entry, step: Step) -> None:
+        for name in step.tasks:
+            state = entry.conversation.tasks[name].state
+            data = {"task": entry.items[name], "session": entry.log, "state": state}
+            self.publish("task.changed", data)
 
     async def _keep(self, entry: _Entry, step: Step, *, new: bool = False) -> None:
         conversation = entry.conversation

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from anp.cli.client import client_of, segment
-from anp.cli.commands.tasks import print_tasks
+from anp.cli.commands.tasks.tasks import print_tasks
 from anp.cli.options import Json
 from anp.cli.output import Column, print_bytes, print_list, print_one, when
 

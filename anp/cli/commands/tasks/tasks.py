@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from anp.cli.client import Client, client_of, segment
+from anp.cli.commands.tasks.watch import TaskWatch, end_of
 from anp.cli.options import Json, read_data, read_input
-from anp.cli.output import Column, Line, print_list, print_one, when
-from anp.cli.task_watch import TaskWatch, end_of
+from anp.cli.output import Column, Line, print_list, print_one, progress, when
 from anp.errors import CallError, ErrorKind
 
 __all__ = ["print_tasks", "register"]
@@ -90,13 +90,14 @@ def start_task(
     body |= {"parts": _parts(file or []), "depends_on": after or []}
     found = client.post("/v1/tasks", body)
     if watch:
-        told = [f"task {found['id']}"]
         if not as_json:
-            _note(told)
+            progress(f"task {found['id']}")
         _watch(context, found["id"], as_json=as_json, save=save)
         return
-    told = [found["id"], f"next: anpd tasks watch {found['id']}"]
-    print_one(found, told, as_json=as_json)
+    # Nothing but the id on standard output, so that a script can take it.
+    print_one(found, [found["id"]], as_json=as_json)
+    if not as_json:
+        progress(f"next: anpd tasks watch {found['id']}")
 
 
 @tasks_app.command("list")
@@ -197,13 +198,6 @@ def _watch(
 
     watch = TaskWatch(connect, task, as_json=as_json, save=save, after=after)
     end_of(watch.run())
-
-
-def _note(lines: list[str]) -> None:
-    from anp.cli.output import progress
-
-    for line in lines:
-        progress(line)
 
 
 def _peer_of(task: dict[str, Any]) -> str:
