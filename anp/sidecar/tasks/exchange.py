@@ -110,6 +110,10 @@ class Exchange:
             if line is not None and log in self.untold(peer):
                 line.put_off(log)
 
+    def is_there(self, peer: str) -> bool:
+        """Return whether there is a line to a peer."""
+        return self.lines.find(peer) is not None
+
     def follow(self, log: str, step: Step) -> None:
         """Tell the peers what a step says; it does not wait."""
         for send in step.sends:

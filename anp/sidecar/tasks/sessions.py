@@ -7,7 +7,6 @@ is the same as one that is.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections import OrderedDict
@@ -42,6 +41,7 @@ from anp.sidecar.tasks.known import (
 from anp.sidecar.tasks.room import LogRoom
 from anp.sidecar.tasks.sealed_logs import SealedLogs
 from anp.sidecar.tasks.standing import Standing
+from anp.sidecar.tasks.watchers import Watchers
 from cache.errors import LogConflict
 from cache.parts.logs import Log, LogChange, LogEvent, LogItem
 
@@ -54,12 +54,6 @@ MAX_KEPT = 256
 
 MAX_WEIGHT = 200_000
 "Entries that the sessions in memory may have together; see `SessionRecord.weight`."
-
-SHARED_CHECK = 1.0
-"Seconds after which a watcher looks for what other daemons stored."
-
-WATCHED = 16
-"Events that are in memory for one watcher, who may read slowly or not at all."
 
 PAGE = 100
 "Records that are read from the store at a time."
@@ -104,13 +98,12 @@ class Sessions:
         self.room = LogRoom(store, max_size)
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._loading: dict[str, asyncio.Lock] = {}
-        self._unwatched = False
         self.watchers = 0
         "Streams of events that somebody follows now."
 
+        self._watchers = Watchers(store, self.events)
         self.publish: Callable[[str, dict[str, Any]], object] = lambda kind, data: None
         "Tells those who follow all events of the daemon that a task has changed."
-        self._watchers: dict[str, set[asyncio.Event]] = {}
         self._steps: set[asyncio.Task[Step]] = set()
         self.standing = Standing()
         "The peers with which something is unfinished; only of sessions seen so far."
@@ -202,8 +195,7 @@ class Sessions:
             data = {"task": entry.items[name], "session": entry.log, "state": state}
             self.publish("task.changed", data)
         if step.events:
-            for watcher in self._watchers.get(entry.log, ()):
-                watcher.set()
+            self._watchers.tell(entry.log)
 
     @property
     def is_shared(self) -> bool:
@@ -226,6 +218,12 @@ class Sessions:
                 wall_now=utc_now(),
             ),
         )
+
+    async def acknowledge_all(self, log: str, *, sender: str) -> None:
+        """Tell a peer nothing more of what happened until now."""
+        conversation = await self.conversation(log)
+        for number in conversation.unacknowledged(sender):
+            await self.acknowledge(log, sender=sender, ref=number)
 
     async def untold(
         self, log: str, peer: str, *, after: int, limit: int
@@ -294,6 +292,19 @@ class Sessions:
         """Return a page of the heads of all sessions, newest first."""
         return await asyncio.to_thread(self._store.logs, before=before, limit=limit)
 
+    async def updated(self, log: str) -> float:
+        """Return when a session was changed last, in seconds since 1970.
+
+        Raises:
+            InteractionError: There is no such session.
+        """
+        found = await asyncio.to_thread(self._store.log, log)
+        if found is None:
+            raise InteractionError(
+                InteractionFault.UNKNOWN_SESSION, "there is no such session"
+            )
+        return found.updated
+
     async def busy(self) -> AsyncIterator[str]:
         """Yield our own ids of the sessions that a restart has to look at."""
         after = ""
@@ -335,33 +346,9 @@ class Sessions:
         return head, [known_task(one) for one in items]
 
     async def watch(self, log: str, *, after: int = 0) -> AsyncIterator[SessionEvent]:
-        """Yield the events of a session from a number on, and wait for new ones.
-
-        A watcher that reads slowly holds one page of events and nothing more. It ends
-        when the session is deleted or the daemon stops.
-        """
-        changed = asyncio.Event()
-        self._watchers.setdefault(log, set()).add(changed)
-        try:
-            while not self._unwatched:
-                changed.clear()
-                events = await self.events(log, after=after, limit=WATCHED)
-                for event in events:
-                    after = event.number
-                    yield event
-                if not events:
-                    if await asyncio.to_thread(self._store.log, log) is None:
-                        return
-                    # Of the steps of another daemon that shares the store nobody tells.
-                    patience = SHARED_CHECK if self._store.is_shared else None
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(patience):
-                            await changed.wait()
-        finally:
-            watchers = self._watchers[log]
-            watchers.discard(changed)
-            if not watchers:
-                del self._watchers[log]
+        """Yield the events of a session from a number on; see `Watchers.watch`."""
+        async for event in self._watchers.watch(log, after=after):
+            yield event
 
     async def delete(self, log: str) -> bool:
         """Delete a session with everything in it; False if there is none."""
@@ -370,16 +357,12 @@ class Sessions:
             entry.broken = True
         self.standing.drop(log)
         is_gone = await asyncio.to_thread(self._store.drop_log, log)
-        for watcher in self._watchers.get(log, ()):
-            watcher.set()
+        self._watchers.tell(log)
         return is_gone
 
     def end_watching(self) -> None:
         """End what waits for events, since the daemon stops."""
-        self._unwatched = True
-        for watchers in self._watchers.values():
-            for watcher in watchers:
-                watcher.set()
+        self._watchers.end()
 
     @property
     def held(self) -> int:
