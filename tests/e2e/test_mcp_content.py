@@ -50,6 +50,19 @@ def test_the_command_line_gives_bytes_in_base64(pair: tuple[Anpd, Anpd]) -> None
     assert note["text"] == "# A note"
 
 
+def test_a_watched_task_saves_what_it_gives(
+    pair: tuple[Anpd, Anpd], tmp_path: Path
+) -> None:
+    caller, provider = pair
+    folder = tmp_path / "saved"
+    words = ("tasks", "start", provider.address, "rich.draw", "--watch")
+    ended = caller.ok(*words, "--save", str(folder))
+    saved = {path.suffix: path.read_bytes() for path in folder.iterdir()}
+    assert saved[".png"] == PICTURE
+    assert SOUND in saved.values()
+    assert "a picture" in ended.stdout
+
+
 def test_prompts_and_resources_are_called_like_tools(pair: tuple[Anpd, Anpd]) -> None:
     said = called(pair, "prompt_greet", who="Ann")["output"]["messages"]
     assert said[0]["text"] == "Greet Ann."

@@ -265,7 +265,7 @@ class Line:
             await self.channel.close("an error of ours")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Renewable:
     """A line of ours that another follows."""
 

@@ -62,8 +62,7 @@ class OneTurn:
         """
         conversation = await self._sessions.conversation(log)
         for one in conversation.peers():
-            for number in conversation.unacknowledged(one):
-                await self._sessions.acknowledge(log, sender=one, ref=number)
+            await self._sessions.acknowledge_all(log, sender=one)
         for task in conversation.unfinished:
             key = log, task.id
             if key in self._running and task.cancel_requested:

@@ -40,7 +40,7 @@ from anp.sidecar.calls.journal import CallDesk, CallState, KeptCall
 from anp.sidecar.config.lookup import need_of, protocol_of
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import view_of
-from anp.sidecar.tasks.sessions import Maker, maker_of
+from anp.sidecar.tasks.known import Maker, maker_of
 from anp.sidecar.telemetry.call_entry import RUNNING, CallEntry, Direction
 
 __all__ = ["Call", "CallBody", "CallOperations", "may_see", "may_see_event"]
