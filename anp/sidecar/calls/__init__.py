@@ -13,5 +13,5 @@
 * `question`: questions to a peer about protocols: for its list, and in words.
 * `acceptor`: channels in: chooses what each one speaks.
 * `enforcer`: ends open channels that the owner's word allows no longer.
-* `places`: The places of the negotiations that peers begin with us, in fair shares.
+* `places`: the places of the negotiations that peers begin with us, in fair shares.
 """
