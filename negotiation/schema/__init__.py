@@ -10,6 +10,7 @@
 * `samples`: sample values of a schema, always the same.
 * `mapping`: finds how values of one schema become values of another.
 * `plan`: such a mapping as plain data, or the reasons why there is none.
+* `units`: units of numbers, as far as their names or descriptions say them plainly.
 * `narrow`: the output that a document needs, where the capability's schema promises
   less.
 """

@@ -6,7 +6,6 @@
 * `module_examples`: example texts that a half brings along.
 * `variation`: the faults of a conversion that show when its values are varied one at a
   time.
-* `units`: units of numbers, as far as their names or descriptions say them plainly.
 * `requester`: the trial of a requester half.
 * `provider`: the trial of a provider half.
 """
