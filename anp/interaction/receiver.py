@@ -84,11 +84,8 @@ class Receiver(SessionRecord):
             )
         task: Task | None = None
         match operation:
-            case Acknowledgement(ref=number):
-                self._acknowledged(sender, number)
-                return step
-            case RefusedOperation():
-                self._refused(step, operation, sender=sender, wall_now=wall_now)
+            case Acknowledgement() | RefusedOperation():
+                self._answered(step, operation, sender, wall_now=wall_now)
                 return step
             case SessionOpen() | SessionUpdate() | SessionClose():
                 self._on_session(step, operation, sender, ref=ref, wall_now=wall_now)
@@ -149,6 +146,19 @@ class Receiver(SessionRecord):
         return self._chunks.expire(now=now)
 
     # Answers
+
+    def _answered(
+        self,
+        step: Step,
+        answer: Acknowledgement | RefusedOperation,
+        sender: str,
+        *,
+        wall_now: datetime,
+    ) -> None:
+        if isinstance(answer, RefusedOperation):
+            self._refused(step, answer, sender=sender, wall_now=wall_now)
+        else:
+            self._acknowledged(sender, answer.ref)
 
     def _acknowledged(self, peer: str, number: int) -> None:
         self._unacknowledged.get(peer, {}).pop(number, None)

@@ -340,11 +340,11 @@ class Caller:
         lost = served = False
         outdated: Outdated | None = None
         while True:
-            if request.on_send is not None:
-                await request.on_send(prepared.repeatable)
             try:
                 try:
-                    answer = await self._once(prepared, target, demand, terms, mark)
+                    answer = await self._once(
+                        prepared, target, demand, request, terms, mark
+                    )
                 finally:
                     cost += prepared.take_cost()
                 return prepared, answer, cost
@@ -387,9 +387,12 @@ class Caller:
         prepared: Prepared,
         target: LinkTarget,
         demand: Demand,
+        request: CallRequest,
         terms: CallTerms,
         mark: Callable[[str], None],
     ) -> Answer:
+        if request.on_send is not None:
+            await request.on_send(prepared.repeatable)
         if terms.given and not works(prepared.channel):
             mark("the peer does not learn the timeout: no `work` there")
         try:
