@@ -85,6 +85,7 @@ GERUND_NOUNS: Final = frozenset(
         "mapping",  # A set of pairs; the standard library's Mapping.
         "padding",  # The bytes that fill a block.
         "pricing",  # The prices of something.
+        "standing",  # The position that somebody has; a peer's standing.
         "string",  # No verb at all.
         "timing",  # A set of durations.
         "tracing",  # The field's name for recording spans, as in OpenTelemetry.
