@@ -27,7 +27,8 @@ from anp.interaction.elements import (
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import MessageSend, Operation, TaskUpdate
 from anp.interaction.states import TaskState, is_started, is_terminal
-from anp.sidecar.calls.caller import Caller, CallRequest
+from anp.sidecar.calls.call import CallRequest
+from anp.sidecar.calls.caller import Caller
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from negotiation.need import Need
 

@@ -34,7 +34,7 @@ from anp.sidecar.api.table import (
     post,
     scope_of,
 )
-from anp.sidecar.calls.caller import CallRequest, CallResult, Mode
+from anp.sidecar.calls.call import CallRequest, CallResult, Mode
 from anp.sidecar.calls.events import Event
 from anp.sidecar.calls.journal import CallDesk, CallState, KeptCall
 from anp.sidecar.config.lookup import need_of, protocol_of
