@@ -1,40 +1,36 @@
 """An A2A agent by its card: skills become capabilities (kind `a2a`).
 
 A2A has no way to choose a skill but words, so its id goes along as metadata, with the
-caller's DID and the deadline. Tasks are followed, by stream or by asking, to their end.
+caller's DID and the deadline. `exchange` follows each call to its end.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import re
-from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from anp.sidecar.attachments.a2a.tasks import TaskRecord, failure_of, is_over
+from anp.sidecar.attachments.a2a.exchange import Exchange
+from anp.sidecar.attachments.a2a.parts import PART
 from anp.sidecar.attachments.attachment import (
     AttachmentError,
     AttachmentLimits,
-    ToolError,
+    report_progress,
 )
-from anp.sidecar.attachments.http.endpoint import (
-    CallContext,
-    deadline_text,
-)
+from anp.sidecar.attachments.http.endpoint import CallContext
 from anp.sidecar.attachments.http.remote import Service
 from anp.sidecar.attachments.listing import Tool, ToolListing, read_tools
+from anp.sidecar.attachments.requester import current_requester
 from anp.sidecar.attachments.spec import AttachmentSpec
-from anp.sidecar.attachments.tool_errors import error_in
 from anp.sidecar.attachments.urls import Url, join_url, parse_url
 from negotiation.errors import JsonError
 
 # `a2a` takes half a second to import, so it is imported where a card is read.
 if TYPE_CHECKING:
     from a2a.client import Client
-    from a2a.types.a2a_pb2 import AgentCard, AgentSkill, SendMessageRequest
+    from a2a.types.a2a_pb2 import AgentCard, AgentSkill
 
 __all__ = ["A2aService"]
 
@@ -52,21 +48,20 @@ DATA_MODES = ("application/json", "data", "application/*", "*/*")
 OUTPUT: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "text": {"type": "string", "description": "All text, joined by newlines."},
+        "text": {
+            "type": "string",
+            "description": "All text; a blank line stands between two artifacts.",
+        },
         "data": {"type": "array", "description": "All JSON values, in order."},
+        "parts": {"type": "array", "items": PART, "description": "All files."},
+        "status": {
+            "type": "string",
+            "description": "The agent's last words about its work.",
+        },
     },
     "required": ["text"],
 }
 "Output of every skill; cards say nothing more about it."
-
-FIRST_POLL = 0.1
-"Seconds until a task is asked for the first time; doubles each time."
-
-LAST_POLL = 5.0
-"Longest time between two questions, in seconds."
-
-CANCEL_TIMEOUT = 2.0
-"Seconds to tell the agent that nobody waits for a task any more."
 
 _NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -120,57 +115,15 @@ class A2aService(Service):
         client, skill = self._client, self._skills.get(tool)
         if client is None or skill is None:
             raise AttachmentError(f"there is no skill {tool} any more")
-        record = TaskRecord(max_size=self._limits.max_result)
-        request = _message(skill, arguments, context)
-        try:
-            await self._follow(client, request, record)
-        except asyncio.CancelledError:
-            await self._cancel(client, record)
-            raise
-        error = failure_of(record)
-        if error is not None:
-            # Nobody will ever answer what it asks for.
-            if not is_over(record.state):
-                await self._cancel(client, record)
-            raise error
-        return record.output()
-
-    async def _follow(
-        self, client: Client, request: SendMessageRequest, record: TaskRecord
-    ) -> None:
-        from a2a.types.a2a_pb2 import GetTaskRequest
-
-        try:
-            async with aclosing(client.send_message(request)) as events:  # type: ignore[type-var]  # it is a generator, typed as an iterator
-                async for event in events:
-                    record.add(event)
-                    if record.settled:
-                        break
-            wait = FIRST_POLL
-            while not record.settled:
-                if not record.task_id:
-                    raise ToolError(502, "the agent answered nothing")
-                await asyncio.sleep(wait)
-                wait = min(wait * 2, LAST_POLL)
-                record.replace(await client.get_task(GetTaskRequest(id=record.task_id)))
-        except (ToolError, AttachmentError):
-            raise
-        except Exception as exc:
-            # The library lets everything through that a wrong answer sets off.
-            raise _translated(exc, started=bool(record.task_id)) from exc
-
-    async def _cancel(self, client: Client, record: TaskRecord) -> None:
-        """Tell the agent, if it can be told in a moment, that nobody waits."""
-        from a2a.types.a2a_pb2 import CancelTaskRequest
-
-        if not record.task_id:
-            return
-        try:
-            async with asyncio.timeout(CANCEL_TIMEOUT):
-                await client.cancel_task(CancelTaskRequest(id=record.task_id))
-        except Exception:
-            # It may have ended by itself, or cannot cancel; nothing hangs on it.
-            logger.debug("task not cancelled name=%s", self._spec.name, exc_info=True)
+        exchange = Exchange(
+            client,
+            skill,
+            context,
+            most=self._limits.max_result,
+            requester=current_requester.get(),
+            report=report_progress.get(),
+        )
+        return await exchange.run(arguments)
 
     def _use(self, card: AgentCard) -> None:
         from a2a.client import ClientConfig, ClientFactory
@@ -181,7 +134,7 @@ class A2aService(Service):
             # A task whose id comes only with its end could not be cancelled.
             polling=not card.capabilities.streaming,
             supported_protocol_bindings=list(BINDINGS),
-            accepted_output_modes=["text/plain", "application/json"],
+            accepted_output_modes=_output_modes(card),
         )
         try:
             self._client = ClientFactory(config).create(card)
@@ -260,6 +213,14 @@ def _read_card(content: Any) -> AgentCard:
         raise AttachmentError(f"the agent card cannot be read: {reason}") from exc
 
 
+def _output_modes(card: AgentCard) -> list[str]:
+    """Return the media types that are taken: all that the agent gives, text first."""
+    modes = ["text/plain", "application/json", *card.default_output_modes]
+    for skill in card.skills:
+        modes += skill.output_modes
+    return list(dict.fromkeys(modes))
+
+
 def _description(skill: AgentSkill) -> str:
     parts = [skill.name, skill.description]
     if skill.examples:
@@ -284,71 +245,3 @@ def _input_schema(modes: list[str]) -> dict[str, Any] | None:
         "required": ["text" if texts else "data"],
         "additionalProperties": False,
     }
-
-
-def _message(
-    skill: str, arguments: dict[str, Any], context: CallContext
-) -> SendMessageRequest:
-    from a2a.types.a2a_pb2 import SendMessageRequest
-    from google.protobuf.json_format import ParseDict, ParseError
-
-    parts: list[dict[str, Any]] = []
-    if "text" in arguments:
-        parts.append({"text": arguments["text"], "mediaType": "text/plain"})
-    if "data" in arguments:
-        parts.append({"data": arguments["data"], "mediaType": "application/json"})
-    metadata = {
-        "anpd/skill": skill,
-        "anpd/caller": context.caller,
-        "anpd/deadline": deadline_text(context),
-    }
-    message = {
-        "messageId": context.call_id,
-        "role": "ROLE_USER",
-        "parts": parts,
-        "metadata": metadata,
-    }
-    request = SendMessageRequest()
-    try:
-        ParseDict({"message": message}, request)
-    except (ParseError, ValueError, RecursionError):
-        text = "the input cannot be sent over A2A"
-        raise ToolError(400, text, may_have_run=False) from None
-    return request
-
-
-def _translated(exc: Exception, *, started: bool) -> Exception:
-    """Return what an exception of the library means for the call."""
-    from a2a.client import A2AClientError
-    from a2a.utils.errors import A2A_ERROR_MAPPING, A2AError
-
-    cause = exc.__cause__
-    text = (str(exc).partition("\n")[0] or type(exc).__name__)[:300]
-    if isinstance(exc, A2AClientError):
-        import httpx
-
-        from anp.sidecar.attachments.http.endpoint import NOT_SENT, TooLargeError
-
-        if isinstance(cause, TooLargeError):
-            return ToolError(502, str(cause))
-        if isinstance(cause, NOT_SENT):
-            return AttachmentError(
-                f"cannot connect to the agent: {cause}", may_have_run=started
-            )
-        if isinstance(cause, httpx.HTTPStatusError):
-            status = cause.response.status_code
-            if status in {401, 407}:
-                return ToolError(502, "the agent did not accept the owner's secrets")
-            code = status if 400 <= status <= 599 else 502
-            return ToolError(code, f"the agent answered {status}")
-        if isinstance(cause, json.JSONDecodeError) or cause is None:
-            words = f"the agent's answer is no A2A: {text}"
-            return ToolError(502, words, private=True)
-        return AttachmentError(f"the agent broke off: {text}", may_have_run=True)
-    if isinstance(exc, A2AError):
-        told = error_in(exc.data)
-        if told is not None:
-            return ToolError(told[0] or 500, told[1] or text)
-        known = A2A_ERROR_MAPPING.get(type(exc))
-        return ToolError(known.http_code if known else 500, text, private=True)
-    return ToolError(502, f"the agent's answer is no A2A: {text}", private=True)
