@@ -44,6 +44,8 @@ CANCELLED = asyncio.Event()
 PICTURE = bytes(range(256)) * 20
 "Bytes of a picture, or nearly."
 
+LOGIN = "https://login.example/a?b=1"
+
 LARGE = bytes(number * 7 % 251 for number in range(100_000))
 "Bytes of a file that comes in two chunks."
 
@@ -113,7 +115,9 @@ class Executor(AgentExecutor):
                 await task.requires_input(said("which city?"))
                 return
             case "login":
-                await task.requires_auth(said("sign in"))
+                await task.requires_auth(
+                    said("sign in at https://login.example/a?b=1 first")
+                )
                 return
             case "fail":
                 await task.failed(said("no oven"))
