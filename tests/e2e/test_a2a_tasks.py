@@ -16,7 +16,7 @@ from tests.e2e.agents.a2a_agent import LARGE, PICTURE
 from tests.e2e.agents.running import running
 from tests.e2e.talks import Talks, talks_in
 
-MODES = ("stream", "poll", "rest")
+MODES = ("stream", "poll", "rest", "old")
 
 
 @asynccontextmanager

@@ -3,7 +3,8 @@
 The text it gets says what it does: `shout TEXT`, `slow TEXT`, `ask`, `fail`, `reject`,
 `login`, `file`, `huge N`, `hang`, `whoami`, `cancelled`, `chunks`, `poem N`,
 `done TEXT`; data is summed up. Whoever answers `ask` or `login` gets the answer back.
-MODE is `stream` (default), `poll` (no streaming), `rest` (HTTP+JSON) or `elsewhere`.
+MODE is `stream` (default), `poll` (no streaming), `rest` (HTTP+JSON), `old` (0.3)
+or `elsewhere`.
 """
 
 from __future__ import annotations
@@ -195,7 +196,9 @@ def card(url: str, mode: str) -> AgentCard:
         version="1",
         supported_interfaces=[
             AgentInterface(
-                url=f"{url}/a2a", protocol_binding=binding, protocol_version="1.0"
+                url=f"{url}/a2a",
+                protocol_binding=binding,
+                protocol_version="0.3" if mode == "old" else "1.0",
             )
         ],
         capabilities=AgentCapabilities(streaming=mode != "poll"),
@@ -236,7 +239,7 @@ def main() -> None:
     calls = (
         create_rest_routes(handler, path_prefix="/a2a")
         if mode == "rest"
-        else create_jsonrpc_routes(handler, "/a2a")
+        else create_jsonrpc_routes(handler, "/a2a", enable_v0_3_compat=mode == "old")
     )
     app = Starlette(routes=[*create_agent_card_routes(described), *calls])
     print(url, flush=True)
