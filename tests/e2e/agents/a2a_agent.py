@@ -1,7 +1,7 @@
 """An A2A agent made with `a2a-sdk`; run as: python a2a_agent.py PORT [MODE].
 
 The text it gets says what it does: `shout TEXT`, `slow TEXT`, `ask`, `fail`, `reject`,
-`login`, `file`, `huge N`, `hang`, `whoami`, `cancelled`, `chunks`, `poem N`,
+`login`, `file`, `huge N`, `flood N`, `hang`, `whoami`, `cancelled`, `chunks`, `poem N`,
 `done TEXT`; data is summed up. Whoever answers `ask` or `login` gets the answer back.
 MODE is `stream` (default), `poll` (no streaming), `rest` (HTTP+JSON), `old` (0.3)
 or `elsewhere`.
@@ -130,6 +130,9 @@ class Executor(AgentExecutor):
                 await self.give_files(task)
             case "huge":
                 await task.add_artifact([Part(text="x" * int(rest))])
+            case "flood":
+                for _ in range(int(rest)):
+                    await task.add_artifact([Part(text="x" * 10_000)], artifact_id="x")
             case "hang":
                 await asyncio.sleep(60)
             case "cancelled":

@@ -12,6 +12,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from anp.sidecar.attachments.a2a.event_limit import UNLIMITED, limit_events
 from anp.sidecar.attachments.a2a.exchange import Exchange
 from anp.sidecar.attachments.a2a.parts import PART
 from anp.sidecar.attachments.attachment import (
@@ -19,7 +20,7 @@ from anp.sidecar.attachments.attachment import (
     AttachmentLimits,
     report_progress,
 )
-from anp.sidecar.attachments.http.endpoint import CallContext
+from anp.sidecar.attachments.http.endpoint import CallContext, HttpEndpoint
 from anp.sidecar.attachments.http.remote import Service
 from anp.sidecar.attachments.listing import Tool, ToolListing, read_tools
 from anp.sidecar.attachments.requester import current_requester
@@ -73,9 +74,8 @@ class A2aService(Service):
         super().__init__(spec, limits)
         url = self._url
         self._card_url = url if url.path != "/" else replace(url, path=WELL_KNOWN)
-        self._calls = self._endpoint_at(
-            parse_url(spec.endpoint) if spec.endpoint else url
-        )
+        called = parse_url(spec.endpoint) if spec.endpoint else url
+        self._calls = HttpEndpoint(called, spec, max_answer=UNLIMITED)
         self._client: Client | None = None
         self._card = b""
         self._skills: dict[str, str] = {}
@@ -85,6 +85,8 @@ class A2aService(Service):
         """Read the secrets and make the clients."""
         await super().open()
         await self._calls.open()
+        most = max(self._limits.max_document, self._limits.max_result)
+        limit_events(self._calls.client, most)
 
     async def close(self) -> None:
         """End every connection."""
