@@ -143,6 +143,8 @@ class Executor(AgentExecutor):
                 total = sum(data[0].values())
                 value = ParseDict({"total": total}, Value())
                 await task.add_artifact([Part(data=value)])
+            case "":
+                await task.add_artifact([p for p in message.parts if p.raw])
         await task.complete()
 
     async def answered(self, context: RequestContext, task: TaskUpdater) -> None:

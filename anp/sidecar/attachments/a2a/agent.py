@@ -46,6 +46,12 @@ BINDINGS = ("JSONRPC", "HTTP+JSON")
 TEXT_MODES = ("text", "text/plain", "text/markdown", "text/*", "*/*")
 DATA_MODES = ("application/json", "data", "application/*", "*/*")
 
+NO_FILES = ("text", "text/plain", "text/markdown", "application/json", "data")
+"Modes that say nothing about files."
+
+MAX_TYPES = 300
+"Most characters of the media types in a description."
+
 OUTPUT: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -144,28 +150,22 @@ class A2aService(Service):
             # Whatever a card makes the library raise, the card cannot be used.
             raise AttachmentError(f"the agent card cannot be used: {exc}") from exc
         skills: dict[str, str] = {}
-        tools, skipped = [], []
+        tools: list[Tool] = []
         for skill in list(card.skills)[: self._limits.max_tools + 1]:
             modes = [*skill.input_modes] or [*card.default_input_modes]
-            schema = _input_schema(modes)
             name = _NAME.sub("_", skill.id or skill.name).strip("_.-")
-            if schema is None:
-                skipped.append(f"{name[:64]!r}: it takes {', '.join(modes)[:80]} only")
-                continue
             skills.setdefault(name, skill.id)
             tools.append(
                 Tool(
                     name=name,
                     description=_description(skill),
-                    input_schema=schema,
+                    input_schema=_input_schema(modes),
                     output_schema=OUTPUT,
                 )
             )
         listing = read_tools(self._spec, tools, self._limits)
         self._skills = skills
-        self._listing = replace(
-            listing, skipped=(*skipped, *listing.skipped), title=card.name
-        )
+        self._listing = replace(listing, title=card.name)
 
     def _choose_interface(self, card: AgentCard) -> None:
         """Leave only the ways of calling that are built and go to the owner's host."""
@@ -230,20 +230,26 @@ def _description(skill: AgentSkill) -> str:
     return "\n".join(part.strip() for part in parts if part.strip())
 
 
-def _input_schema(modes: list[str]) -> dict[str, Any] | None:
-    """Return what a skill takes, or None if it is neither text nor JSON."""
+def _input_schema(modes: list[str]) -> dict[str, Any]:
+    """Return what a skill takes: text, JSON, files, or several of them."""
     texts = not modes or any(mode in TEXT_MODES for mode in modes)
     data = any(mode in DATA_MODES for mode in modes)
-    if not texts and not data:
-        return None
+    files = any(mode not in NO_FILES for mode in modes)
     properties: dict[str, Any] = {}
     if texts:
         properties["text"] = {"type": "string", "description": "What is wanted."}
     if data:
         properties["data"] = {"type": "object", "description": "Data that goes along."}
+    if files:
+        types = ", ".join(mode for mode in modes if mode not in NO_FILES)
+        properties["files"] = {
+            "type": "array",
+            "items": PART,
+            "description": f"Files that go along: {types}"[:MAX_TYPES],
+        }
     return {
         "type": "object",
         "properties": properties,
-        "required": ["text" if texts else "data"],
+        "required": list(properties)[:1],
         "additionalProperties": False,
     }

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from anp.interaction.elements import Part
 from anp.interaction.errors import InteractionError
-from anp.sidecar.attachments.a2a.parts import a2a_parts
+from anp.sidecar.attachments.a2a.parts import a2a_parts, file_part
 from anp.sidecar.attachments.a2a.tasks import News, TaskRecord, failure_of, is_over
 from anp.sidecar.attachments.attachment import AttachmentError, Progress, ToolError
 from anp.sidecar.attachments.http.endpoint import CallContext, deadline_text
@@ -201,7 +201,7 @@ def _parts_of(arguments: dict[str, Any]) -> list[dict[str, Any]]:
         parts.append({"text": arguments["text"], "mediaType": "text/plain"})
     if "data" in arguments:
         parts.append({"data": arguments["data"], "mediaType": "application/json"})
-    return parts
+    return parts + [file_part(file) for file in arguments.get("files", [])]
 
 
 def _reply_parts(reply: Reply) -> list[dict[str, Any]]:

@@ -10,12 +10,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from anp.interaction.elements import Part, PartKind
+from anp.sidecar.attachments.attachment import ToolError
 
 # `a2a` takes half a second to import, so it is imported where a card is read.
 if TYPE_CHECKING:
     from a2a.types.a2a_pb2 import Part as A2aPart
 
-__all__ = ["PART", "a2a_parts", "file_json", "join_files", "parts_of"]
+__all__ = ["PART", "a2a_parts", "file_json", "file_part", "join_files", "parts_of"]
 
 BINARY: Final = "application/octet-stream"
 
@@ -77,6 +78,21 @@ def file_json(part: Part) -> dict[str, str]:
     else:
         found["uri"] = str(part.content)
     return found
+
+
+def file_part(file: dict[str, str]) -> dict[str, str]:
+    """Return an object of `PART` as a part in the JSON of A2A 1.0.
+
+    Raises:
+        ToolError: 400, its bytes are not base64; the library would take any text.
+    """
+    try:
+        base64.b64decode(file.get("data", ""), validate=True)
+    except ValueError:
+        words = "the bytes of a file are not base64"
+        raise ToolError(400, words, may_have_run=False) from None
+    names = {"mediaType": "mediaType", "name": "filename", "data": "raw", "uri": "url"}
+    return {names[key]: value for key, value in file.items() if key in names}
 
 
 def join_files(parts: Iterable[Part]) -> list[Part]:

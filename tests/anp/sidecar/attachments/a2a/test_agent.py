@@ -34,9 +34,10 @@ def agent(request: pytest.FixtureRequest) -> Iterator[Agent]:
 async def test_skills_are_called_and_tasks_followed_to_their_end(agent: Agent) -> None:
     async with attached("a2a", agent.url) as my:
         found = {each.name: each for each in my.capabilities()}
-        assert list(found) == ["my.shout", "my.add_up"]
+        assert list(found) == ["my.shout", "my.add_up", "my.see"]
         assert "Says it louder." in found["my.shout"].description
-        assert my.skipped == ("'see': it takes image/png only",)
+        assert my.skipped == ()
+        assert found["my.see"].input_schema["required"] == ["files"]
         assert await call(my, "shout", text="shout hello") == {"text": "HELLO"}
         assert await call(my, "shout", text="slow hello") == {"text": "HELLO"}
         assert await call(my, "add_up", data={"a": 1, "b": 2}) == {
@@ -93,6 +94,18 @@ async def test_files_come_byte_for_byte_in_a_call_of_one_turn(agent: Agent) -> N
     assert (large["name"], large["mediaType"]) == ("large", "application/x-large")
     assert base64.b64decode(large["data"]) == LARGE
     assert link == {"mediaType": "text/csv", "uri": "https://files.example/a"}
+
+
+async def test_a_skill_takes_files(agent: Agent) -> None:
+    file = {
+        "mediaType": "image/png",
+        "name": "b.png",
+        "data": base64.b64encode(PICTURE).decode(),
+    }
+    async with attached("a2a", agent.url) as my:
+        assert await call(my, "see", files=[file]) == {"text": "", "parts": [file]}
+        with pytest.raises(ToolError, match="are not base64"):
+            await call(my, "see", files=[{**file, "data": "?"}])
 
 
 async def test_what_nobody_waits_for_is_cancelled_at_the_agent(agent: Agent) -> None:
