@@ -11,7 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from anp.interaction.elements import Message, MessagePurpose, Part, TaskChange
+from anp.interaction.elements import (
+    Message,
+    MessagePurpose,
+    Part,
+    TaskChange,
+    TaskProgress,
+)
 from anp.interaction.states import is_terminal
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.config.load import load_config
@@ -73,6 +79,9 @@ def wait(file: str, context: Context) -> str:
         open(file, "a").write("ended\\n")
 '''
 
+ASKS = ("x-input-required", "x-auth-required")
+"States in which a task waits for its requester."
+
 
 @dataclass
 class Followed:
@@ -80,7 +89,14 @@ class Followed:
 
     states: list[str] = field(default_factory=list)
     results: list[Any] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+    "The parts of the results."
+
     said: list[str] = field(default_factory=list)
+    progress: list[str] = field(default_factory=list)
+    urls: list[str] = field(default_factory=list)
+    "Pages that were asked for in questions."
+
     numbers: list[int] = field(default_factory=list)
     end: TaskChange | None = None
 
@@ -115,12 +131,16 @@ class Talks:
             content = event.content
             if isinstance(content, Message) and content.task == task.task.id:
                 if content.purpose is MessagePurpose.RESULT:
+                    seen.parts += content.parts
                     seen.results += [part.content for part in content.parts]
                 elif event.by != task.task.requester:
                     seen.said += [str(part.content) for part in content.parts]
+                    seen.urls += filter(None, [content.metadata.get("url")])
+            if isinstance(content, TaskProgress) and content.task == task.task.id:
+                seen.progress.append(content.text)
             if isinstance(content, TaskChange) and content.task == task.task.id:
                 seen.states.append(content.state)
-                if content.state == "x-input-required" and left:
+                if content.state in ASKS and left:
                     await self.caller.tasks.send(
                         task.id, [Part.text(left.pop(0))], metadata={}
                     )
@@ -132,13 +152,19 @@ class Talks:
 
 @asynccontextmanager
 async def talks_in(
-    folder: Path, *, seconds: float = 90, source: str = AGENT, **flags: Any
+    folder: Path,
+    *,
+    seconds: float = 90,
+    source: str = AGENT,
+    attached: AttachmentSpec | None = None,
+    **flags: Any,
 ) -> AsyncIterator[Talks]:
     """Run both in homes of their own.
 
     Args:
         seconds: Time for all.
         source: The provider's module of functions.
+        attached: The provider's agent, where it is no module.
         flags: Settings of both by dotted name, with `__` for a dot.
     """
     name = "agent_" + "".join(random.choices(string.ascii_lowercase, k=8))
@@ -152,7 +178,7 @@ async def talks_in(
             spec = AttachmentSpec(
                 kind="python", name="agent", target=name, cwd=folder, expose=("*",)
             )
-            save_attachment(home.attachments, spec)
+            save_attachment(home.attachments, attached or spec)
         config = load_config(
             home,
             home_given=True,

@@ -1,8 +1,10 @@
 """An A2A agent made with `a2a-sdk`; run as: python a2a_agent.py PORT [MODE].
 
 The text it gets says what it does: `shout TEXT`, `slow TEXT`, `ask`, `fail`, `reject`,
-`login`, `file`, `huge N`, `hang`, `whoami`, `cancelled`, `chunks`; data is summed up.
-MODE is `stream` (default), `poll` (no streaming), `rest` (HTTP+JSON) or `elsewhere`.
+`login`, `file`, `huge N`, `flood N`, `hang`, `whoami`, `cancelled`, `chunks`, `poem N`,
+`done TEXT`; data is summed up. Whoever answers `ask` or `login` gets the answer back.
+MODE is `stream` (default), `poll` (no streaming), `rest` (HTTP+JSON), `old` (0.3)
+or `elsewhere`.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from a2a.types.a2a_pb2 import (
     AgentCard,
     AgentInterface,
     AgentSkill,
+    Artifact,
     Part,
     Role,
     Task,
@@ -38,6 +41,24 @@ from google.protobuf.struct_pb2 import Value
 from starlette.applications import Starlette
 
 CANCELLED = asyncio.Event()
+
+PICTURE = bytes(range(256)) * 20
+"Bytes of a picture, or nearly."
+
+LOGIN = "https://login.example/a?b=1"
+
+LARGE = bytes(number * 7 % 251 for number in range(100_000))
+"Bytes of a file that comes in two chunks."
+
+
+def finished(context: RequestContext, text: str) -> Task:
+    """Return a task that has ended with its first word."""
+    return Task(
+        id=context.task_id,
+        context_id=context.context_id,
+        status=TaskStatus(state=TaskState.TASK_STATE_COMPLETED),
+        artifacts=[Artifact(artifact_id="all", parts=[Part(text=text.upper())])],
+    )
 
 
 class Executor(AgentExecutor):
@@ -57,13 +78,17 @@ class Executor(AgentExecutor):
                 new_text_message(text, role=Role.ROLE_AGENT)
             )
             return
-        await event_queue.enqueue_event(
-            Task(
-                id=context.task_id,
-                context_id=context.context_id,
-                status=TaskStatus(state=TaskState.TASK_STATE_SUBMITTED),
+        if word == "done":
+            await event_queue.enqueue_event(finished(context, rest))
+            return
+        if context.current_task is None:
+            await event_queue.enqueue_event(
+                Task(
+                    id=context.task_id,
+                    context_id=context.context_id,
+                    status=TaskStatus(state=TaskState.TASK_STATE_SUBMITTED),
+                )
             )
-        )
         task = TaskUpdater(event_queue, context.task_id, context.context_id)
         await task.start_work()
 
@@ -72,6 +97,11 @@ class Executor(AgentExecutor):
 
         data = [MessageToDict(p.data) for p in message.parts if p.HasField("data")]
         match word:
+            case _ if context.current_task is not None:
+                await self.answered(context, task)
+            case "poem":
+                await self.write_poem(int(rest), task)
+                return
             case "shout":
                 await task.add_artifact([Part(text=rest.upper())])
             case "slow":
@@ -86,7 +116,9 @@ class Executor(AgentExecutor):
                 await task.requires_input(said("which city?"))
                 return
             case "login":
-                await task.requires_auth(said("sign in"))
+                await task.requires_auth(
+                    said("sign in at https://login.example/a?b=1 first")
+                )
                 return
             case "fail":
                 await task.failed(said("no oven"))
@@ -95,9 +127,12 @@ class Executor(AgentExecutor):
                 await task.reject(said("not today"))
                 return
             case "file":
-                await task.add_artifact([Part(raw=b"x", media_type="image/png")])
+                await self.give_files(task)
             case "huge":
                 await task.add_artifact([Part(text="x" * int(rest))])
+            case "flood":
+                for _ in range(int(rest)):
+                    await task.add_artifact([Part(text="x" * 10_000)], artifact_id="x")
             case "hang":
                 await asyncio.sleep(60)
             case "cancelled":
@@ -108,7 +143,46 @@ class Executor(AgentExecutor):
                 total = sum(data[0].values())
                 value = ParseDict({"total": total}, Value())
                 await task.add_artifact([Part(data=value)])
+            case "":
+                await task.add_artifact([p for p in message.parts if p.raw])
         await task.complete()
+
+    async def answered(self, context: RequestContext, task: TaskUpdater) -> None:
+        """Give back what the caller answered."""
+        message = context.message
+        assert message is not None
+        found = MessageToDict(message.metadata)
+        text = f"{context.get_user_input()}/{found.get('anpd/action', 'accept')}"
+        files = [part for part in message.parts if part.HasField("raw")]
+        await task.add_artifact([Part(text=text), *files])
+
+    async def write_poem(self, lines: int, task: TaskUpdater) -> None:
+        """Say what it does, write a poem in chunks, and another artifact."""
+        said = task.new_agent_message([Part(text="thinking")])
+        await task.update_status(TaskState.TASK_STATE_WORKING, said)
+        for number in range(lines):
+            await task.add_artifact(
+                [Part(text=f"line {number}\n")],
+                artifact_id="poem",
+                append=number > 0,
+                last_chunk=number == lines - 1,
+            )
+            await asyncio.sleep(0.01)
+        await task.add_artifact([Part(text="A title")], artifact_id="title")
+        await task.complete(task.new_agent_message([Part(text="it is done")]))
+
+    async def give_files(self, task: TaskUpdater) -> None:
+        """Give a picture, a file in two chunks, and a link."""
+        picture = Part(raw=PICTURE, media_type="image/png", filename="../a.png")
+        await task.add_artifact([picture])
+        for half in (LARGE[:70_000], LARGE[70_000:]):
+            await task.add_artifact(
+                [Part(raw=half, media_type="application/x-large", filename="large")],
+                artifact_id="large",
+                append=half != LARGE[:70_000],
+            )
+        link = Part(url="https://files.example/a", media_type="text/csv")
+        await task.add_artifact([link])
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
         CANCELLED.set()
@@ -127,7 +201,9 @@ def card(url: str, mode: str) -> AgentCard:
         version="1",
         supported_interfaces=[
             AgentInterface(
-                url=f"{url}/a2a", protocol_binding=binding, protocol_version="1.0"
+                url=f"{url}/a2a",
+                protocol_binding=binding,
+                protocol_version="0.3" if mode == "old" else "1.0",
             )
         ],
         capabilities=AgentCapabilities(streaming=mode != "poll"),
@@ -168,7 +244,7 @@ def main() -> None:
     calls = (
         create_rest_routes(handler, path_prefix="/a2a")
         if mode == "rest"
-        else create_jsonrpc_routes(handler, "/a2a")
+        else create_jsonrpc_routes(handler, "/a2a", enable_v0_3_compat=mode == "old")
     )
     app = Starlette(routes=[*create_agent_card_routes(described), *calls])
     print(url, flush=True)

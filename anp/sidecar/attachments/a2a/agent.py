@@ -1,40 +1,37 @@
 """An A2A agent by its card: skills become capabilities (kind `a2a`).
 
 A2A has no way to choose a skill but words, so its id goes along as metadata, with the
-caller's DID and the deadline. Tasks are followed, by stream or by asking, to their end.
+caller's DID and the deadline. `exchange` follows each call to its end.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import re
-from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from anp.sidecar.attachments.a2a.tasks import TaskRecord, failure_of, is_over
+from anp.sidecar.attachments.a2a.event_limit import UNLIMITED, limit_events
+from anp.sidecar.attachments.a2a.exchange import Exchange
+from anp.sidecar.attachments.a2a.parts import PART
 from anp.sidecar.attachments.attachment import (
     AttachmentError,
     AttachmentLimits,
-    ToolError,
+    report_progress,
 )
-from anp.sidecar.attachments.http.endpoint import (
-    CallContext,
-    deadline_text,
-)
+from anp.sidecar.attachments.http.endpoint import CallContext, HttpEndpoint
 from anp.sidecar.attachments.http.remote import Service
 from anp.sidecar.attachments.listing import Tool, ToolListing, read_tools
+from anp.sidecar.attachments.requester import current_requester
 from anp.sidecar.attachments.spec import AttachmentSpec
-from anp.sidecar.attachments.tool_errors import error_in
 from anp.sidecar.attachments.urls import Url, join_url, parse_url
 from negotiation.errors import JsonError
 
 # `a2a` takes half a second to import, so it is imported where a card is read.
 if TYPE_CHECKING:
     from a2a.client import Client
-    from a2a.types.a2a_pb2 import AgentCard, AgentSkill, SendMessageRequest
+    from a2a.types.a2a_pb2 import AgentCard, AgentSkill
 
 __all__ = ["A2aService"]
 
@@ -49,24 +46,29 @@ BINDINGS = ("JSONRPC", "HTTP+JSON")
 TEXT_MODES = ("text", "text/plain", "text/markdown", "text/*", "*/*")
 DATA_MODES = ("application/json", "data", "application/*", "*/*")
 
+NO_FILES = ("text", "text/plain", "text/markdown", "application/json", "data")
+"Modes that say nothing about files."
+
+MAX_TYPES = 300
+"Most characters of the media types in a description."
+
 OUTPUT: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "text": {"type": "string", "description": "All text, joined by newlines."},
+        "text": {
+            "type": "string",
+            "description": "All text; a blank line stands between two artifacts.",
+        },
         "data": {"type": "array", "description": "All JSON values, in order."},
+        "parts": {"type": "array", "items": PART, "description": "All files."},
+        "status": {
+            "type": "string",
+            "description": "The agent's last words about its work.",
+        },
     },
     "required": ["text"],
 }
 "Output of every skill; cards say nothing more about it."
-
-FIRST_POLL = 0.1
-"Seconds until a task is asked for the first time; doubles each time."
-
-LAST_POLL = 5.0
-"Longest time between two questions, in seconds."
-
-CANCEL_TIMEOUT = 2.0
-"Seconds to tell the agent that nobody waits for a task any more."
 
 _NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -78,9 +80,8 @@ class A2aService(Service):
         super().__init__(spec, limits)
         url = self._url
         self._card_url = url if url.path != "/" else replace(url, path=WELL_KNOWN)
-        self._calls = self._endpoint_at(
-            parse_url(spec.endpoint) if spec.endpoint else url
-        )
+        called = parse_url(spec.endpoint) if spec.endpoint else url
+        self._calls = HttpEndpoint(called, spec, max_answer=UNLIMITED)
         self._client: Client | None = None
         self._card = b""
         self._skills: dict[str, str] = {}
@@ -90,6 +91,8 @@ class A2aService(Service):
         """Read the secrets and make the clients."""
         await super().open()
         await self._calls.open()
+        most = max(self._limits.max_document, self._limits.max_result)
+        limit_events(self._calls.client, most)
 
     async def close(self) -> None:
         """End every connection."""
@@ -120,57 +123,15 @@ class A2aService(Service):
         client, skill = self._client, self._skills.get(tool)
         if client is None or skill is None:
             raise AttachmentError(f"there is no skill {tool} any more")
-        record = TaskRecord(max_size=self._limits.max_result)
-        request = _message(skill, arguments, context)
-        try:
-            await self._follow(client, request, record)
-        except asyncio.CancelledError:
-            await self._cancel(client, record)
-            raise
-        error = failure_of(record)
-        if error is not None:
-            # Nobody will ever answer what it asks for.
-            if not is_over(record.state):
-                await self._cancel(client, record)
-            raise error
-        return record.output()
-
-    async def _follow(
-        self, client: Client, request: SendMessageRequest, record: TaskRecord
-    ) -> None:
-        from a2a.types.a2a_pb2 import GetTaskRequest
-
-        try:
-            async with aclosing(client.send_message(request)) as events:  # type: ignore[type-var]  # it is a generator, typed as an iterator
-                async for event in events:
-                    record.add(event)
-                    if record.settled:
-                        break
-            wait = FIRST_POLL
-            while not record.settled:
-                if not record.task_id:
-                    raise ToolError(502, "the agent answered nothing")
-                await asyncio.sleep(wait)
-                wait = min(wait * 2, LAST_POLL)
-                record.replace(await client.get_task(GetTaskRequest(id=record.task_id)))
-        except (ToolError, AttachmentError):
-            raise
-        except Exception as exc:
-            # The library lets everything through that a wrong answer sets off.
-            raise _translated(exc, started=bool(record.task_id)) from exc
-
-    async def _cancel(self, client: Client, record: TaskRecord) -> None:
-        """Tell the agent, if it can be told in a moment, that nobody waits."""
-        from a2a.types.a2a_pb2 import CancelTaskRequest
-
-        if not record.task_id:
-            return
-        try:
-            async with asyncio.timeout(CANCEL_TIMEOUT):
-                await client.cancel_task(CancelTaskRequest(id=record.task_id))
-        except Exception:
-            # It may have ended by itself, or cannot cancel; nothing hangs on it.
-            logger.debug("task not cancelled name=%s", self._spec.name, exc_info=True)
+        exchange = Exchange(
+            client,
+            skill,
+            context,
+            most=self._limits.max_result,
+            requester=current_requester.get(),
+            report=report_progress.get(),
+        )
+        return await exchange.run(arguments)
 
     def _use(self, card: AgentCard) -> None:
         from a2a.client import ClientConfig, ClientFactory
@@ -181,7 +142,7 @@ class A2aService(Service):
             # A task whose id comes only with its end could not be cancelled.
             polling=not card.capabilities.streaming,
             supported_protocol_bindings=list(BINDINGS),
-            accepted_output_modes=["text/plain", "application/json"],
+            accepted_output_modes=_output_modes(card),
         )
         try:
             self._client = ClientFactory(config).create(card)
@@ -189,28 +150,22 @@ class A2aService(Service):
             # Whatever a card makes the library raise, the card cannot be used.
             raise AttachmentError(f"the agent card cannot be used: {exc}") from exc
         skills: dict[str, str] = {}
-        tools, skipped = [], []
+        tools: list[Tool] = []
         for skill in list(card.skills)[: self._limits.max_tools + 1]:
             modes = [*skill.input_modes] or [*card.default_input_modes]
-            schema = _input_schema(modes)
             name = _NAME.sub("_", skill.id or skill.name).strip("_.-")
-            if schema is None:
-                skipped.append(f"{name[:64]!r}: it takes {', '.join(modes)[:80]} only")
-                continue
             skills.setdefault(name, skill.id)
             tools.append(
                 Tool(
                     name=name,
                     description=_description(skill),
-                    input_schema=schema,
+                    input_schema=_input_schema(modes),
                     output_schema=OUTPUT,
                 )
             )
         listing = read_tools(self._spec, tools, self._limits)
         self._skills = skills
-        self._listing = replace(
-            listing, skipped=(*skipped, *listing.skipped), title=card.name
-        )
+        self._listing = replace(listing, title=card.name)
 
     def _choose_interface(self, card: AgentCard) -> None:
         """Leave only the ways of calling that are built and go to the owner's host."""
@@ -260,6 +215,14 @@ def _read_card(content: Any) -> AgentCard:
         raise AttachmentError(f"the agent card cannot be read: {reason}") from exc
 
 
+def _output_modes(card: AgentCard) -> list[str]:
+    """Return the media types that are taken: all that the agent gives, text first."""
+    modes = ["text/plain", "application/json", *card.default_output_modes]
+    for skill in card.skills:
+        modes += skill.output_modes
+    return list(dict.fromkeys(modes))
+
+
 def _description(skill: AgentSkill) -> str:
     parts = [skill.name, skill.description]
     if skill.examples:
@@ -267,88 +230,26 @@ def _description(skill: AgentSkill) -> str:
     return "\n".join(part.strip() for part in parts if part.strip())
 
 
-def _input_schema(modes: list[str]) -> dict[str, Any] | None:
-    """Return what a skill takes, or None if it is neither text nor JSON."""
+def _input_schema(modes: list[str]) -> dict[str, Any]:
+    """Return what a skill takes: text, JSON, files, or several of them."""
     texts = not modes or any(mode in TEXT_MODES for mode in modes)
     data = any(mode in DATA_MODES for mode in modes)
-    if not texts and not data:
-        return None
+    files = any(mode not in NO_FILES for mode in modes)
     properties: dict[str, Any] = {}
     if texts:
         properties["text"] = {"type": "string", "description": "What is wanted."}
     if data:
         properties["data"] = {"type": "object", "description": "Data that goes along."}
+    if files:
+        types = ", ".join(mode for mode in modes if mode not in NO_FILES)
+        properties["files"] = {
+            "type": "array",
+            "items": PART,
+            "description": f"Files that go along: {types}"[:MAX_TYPES],
+        }
     return {
         "type": "object",
         "properties": properties,
-        "required": ["text" if texts else "data"],
+        "required": list(properties)[:1],
         "additionalProperties": False,
     }
-
-
-def _message(
-    skill: str, arguments: dict[str, Any], context: CallContext
-) -> SendMessageRequest:
-    from a2a.types.a2a_pb2 import SendMessageRequest
-    from google.protobuf.json_format import ParseDict, ParseError
-
-    parts: list[dict[str, Any]] = []
-    if "text" in arguments:
-        parts.append({"text": arguments["text"], "mediaType": "text/plain"})
-    if "data" in arguments:
-        parts.append({"data": arguments["data"], "mediaType": "application/json"})
-    metadata = {
-        "anpd/skill": skill,
-        "anpd/caller": context.caller,
-        "anpd/deadline": deadline_text(context),
-    }
-    message = {
-        "messageId": context.call_id,
-        "role": "ROLE_USER",
-        "parts": parts,
-        "metadata": metadata,
-    }
-    request = SendMessageRequest()
-    try:
-        ParseDict({"message": message}, request)
-    except (ParseError, ValueError, RecursionError):
-        text = "the input cannot be sent over A2A"
-        raise ToolError(400, text, may_have_run=False) from None
-    return request
-
-
-def _translated(exc: Exception, *, started: bool) -> Exception:
-    """Return what an exception of the library means for the call."""
-    from a2a.client import A2AClientError
-    from a2a.utils.errors import A2A_ERROR_MAPPING, A2AError
-
-    cause = exc.__cause__
-    text = (str(exc).partition("\n")[0] or type(exc).__name__)[:300]
-    if isinstance(exc, A2AClientError):
-        import httpx
-
-        from anp.sidecar.attachments.http.endpoint import NOT_SENT, TooLargeError
-
-        if isinstance(cause, TooLargeError):
-            return ToolError(502, str(cause))
-        if isinstance(cause, NOT_SENT):
-            return AttachmentError(
-                f"cannot connect to the agent: {cause}", may_have_run=started
-            )
-        if isinstance(cause, httpx.HTTPStatusError):
-            status = cause.response.status_code
-            if status in {401, 407}:
-                return ToolError(502, "the agent did not accept the owner's secrets")
-            code = status if 400 <= status <= 599 else 502
-            return ToolError(code, f"the agent answered {status}")
-        if isinstance(cause, json.JSONDecodeError) or cause is None:
-            words = f"the agent's answer is no A2A: {text}"
-            return ToolError(502, words, private=True)
-        return AttachmentError(f"the agent broke off: {text}", may_have_run=True)
-    if isinstance(exc, A2AError):
-        told = error_in(exc.data)
-        if told is not None:
-            return ToolError(told[0] or 500, told[1] or text)
-        known = A2A_ERROR_MAPPING.get(type(exc))
-        return ToolError(known.http_code if known else 500, text, private=True)
-    return ToolError(502, f"the agent's answer is no A2A: {text}", private=True)

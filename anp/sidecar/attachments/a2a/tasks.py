@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
+from anp.interaction.elements import Part, PartKind
+from anp.sidecar.attachments.a2a.parts import file_json, join_files, parts_of
 from anp.sidecar.attachments.attachment import ToolError
+from anp.sidecar.attachments.requester import Question
 from anp.sidecar.attachments.tool_errors import tool_error
 
 if TYPE_CHECKING:
-    from a2a.types.a2a_pb2 import Part, StreamResponse, Task, TaskStatus
+    from a2a.types.a2a_pb2 import Artifact, StreamResponse, Task, TaskStatus
+    from a2a.types.a2a_pb2 import Part as A2aPart
 
-__all__ = ["TaskRecord", "failure_of", "is_over"]
+__all__ = ["News", "TaskRecord", "failure_of", "is_over"]
 
 COMPLETED = "TASK_STATE_COMPLETED"
 OVER = frozenset(
@@ -24,26 +31,62 @@ OVER = frozenset(
 )
 "States that a task never leaves."
 
-WAITING = frozenset({"TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED"})
+AUTH_REQUIRED: Final = "TASK_STATE_AUTH_REQUIRED"
+
+WAITING = frozenset({"TASK_STATE_INPUT_REQUIRED", AUTH_REQUIRED})
 "States in which a task waits for somebody."
 
 MAX_ARTIFACTS = 256
 "Artifacts of one task that are kept."
+
+ARTIFACT, APPEND, LAST_CHUNK, STATUS = "artifact", "append", "lastChunk", "status"
+"Entries in the metadata of a part: its artifact, its place there, the state it tells."
+
+SAYS_NOTHING: Final = "the agent did not say what it wants to know"
+
+_URL = re.compile(r"https?://[^\s<>\"']+")
+
+
+@dataclass(slots=True)
+class News:
+    """Something that was not known before an event."""
+
+    parts: list[Part] = field(default_factory=list)
+    "The next parts of the result."
+
+    words: str = ""
+    "The agent's words about its work."
+
+
+@dataclass(slots=True)
+class _Artifact:
+    marks: list[bytes] = field(default_factory=list)
+    "A hash of each part that came, to know it again in a later state of the task."
+
+    parts: list[Part] = field(default_factory=list)
+    "The content, if it is kept."
 
 
 class TaskRecord:
     """Collects the events of one call.
 
     Args:
-        max_size: Most bytes of all parts together; more is an error.
+        max_size: Most bytes of all parts that are kept; more is an error. Where nothing
+            is kept, most bytes of one event.
+        keeps: False if somebody takes the parts as they come.
     """
 
-    def __init__(self, *, max_size: int) -> None:
+    def __init__(self, *, max_size: int, keeps: bool = True) -> None:
         self._max_size = max_size
+        self._keeps = keeps
         self._size = 0
-        self._artifacts: dict[str, list[Part]] = {}
+        self._artifacts: dict[str, _Artifact] = {}
+        self._status = b""
         self._said: list[Part] = []
+        self._last: list[Part] = []
+        self._news = News()
         self.task_id = ""
+        self.context_id = ""
         self.state = ""
         self.message = False
 
@@ -55,98 +98,175 @@ class TaskRecord:
     @property
     def text(self) -> str:
         """The agent's last words about the task's state, or its message."""
-        return "\n".join(part.text for part in self._said if part.text)
+        return _text(self._said, "\n")
 
     @property
     def said(self) -> Any:
         """The data in the agent's last words, if any."""
-        found = [part for part in self._said if part.WhichOneof("content") == "data"]
-        return _plain(found[-1].data) if found else None
+        found = [part for part in self._said if part.kind is PartKind.JSON]
+        return found[-1].content if found else None
 
-    def add(self, event: StreamResponse) -> None:
-        """Take one event.
+    @property
+    def question(self) -> Question | None:
+        """The agent's question, if its task waits for an answer."""
+        if self.state not in WAITING:
+            return None
+        url = ""
+        if self.state == AUTH_REQUIRED:
+            links = [str(p.content) for p in self._said if p.kind is PartKind.URI]
+            found = _URL.search(self.text)
+            url = (links or [found[0] if found else ""])[0]
+        return Question(text=self.text or SAYS_NOTHING, url=url)
+
+    def add(self, event: StreamResponse) -> News:
+        """Take one event; return what it tells.
 
         Raises:
             CapabilityError: 502, all together is too large.
         """
+        self._begin()
         if event.HasField("message"):
+            self._know("", event.message.context_id)
             self.message = True
-            self._said = self._counted(event.message.parts)
+            self._said = self._last = self._counted(event.message.parts, {})
+            self._news.parts += self._said
         elif event.HasField("task"):
-            self.replace(event.task)
+            self._take_task(event.task)
         elif event.HasField("status_update"):
-            self.task_id = self.task_id or event.status_update.task_id
-            self._take_status(event.status_update.status)
+            told = event.status_update
+            self._know(told.task_id, told.context_id)
+            self._take_status(told.status)
         elif event.HasField("artifact_update"):
             update = event.artifact_update
-            self.task_id = self.task_id or update.task_id
-            parts = self._counted(update.artifact.parts)
-            key = update.artifact.artifact_id
-            if update.append:
-                self._artifacts.setdefault(key, []).extend(parts)
-            else:
-                self._artifacts[key] = parts
-            self._check_count()
+            self._know(update.task_id, update.context_id)
+            self._take_artifact(
+                update.artifact, append=update.append, last=update.last_chunk
+            )
+        return self._news
 
-    def replace(self, task: Task) -> None:
-        """Take a whole task in place of what was known.
+    def replace(self, task: Task) -> News:
+        """Take the whole state of a task; return what was not known of it.
 
         Raises:
             CapabilityError: 502, it is too large.
         """
-        self._size = 0
-        self.task_id = task.id or self.task_id
-        if task.artifacts:
-            self._artifacts = {
-                artifact.artifact_id or str(number): self._counted(artifact.parts)
-                for number, artifact in enumerate(task.artifacts)
-            }
-            self._check_count()
-        self._take_status(task.status)
+        self._begin()
+        self._take_task(task)
+        return self._news
+
+    def go_on(self) -> None:
+        """Forget a question that is answered now; its state may be told once more."""
+        self.state = ""
+        self._said = []
+
+    def doubt(self) -> None:
+        """Believe a state that was told before, if it is told again."""
+        self._status = b""
 
     def output(self) -> dict[str, Any]:
-        """Return the output of a call that ended well.
+        """Return the output of a call that ended well, of what was kept."""
+        artifacts = [
+            join_files(one.parts) for one in self._artifacts.values() if one.parts
+        ]
+        parts = [part for found in artifacts for part in found] or self._last
+        data = [part.content for part in parts if part.kind is PartKind.JSON]
+        files = [
+            file_json(part)
+            for part in parts
+            if part.kind in (PartKind.BYTES, PartKind.URI)
+        ]
+        texts = [text for found in artifacts if (text := _text(found, ""))]
+        last = _text(self._last, "\n")
+        output: dict[str, Any] = {"text": "\n\n".join(texts) if artifacts else last}
+        if data:
+            output["data"] = data
+        if files:
+            output["parts"] = files
+        if artifacts and last:
+            output["status"] = last
+        return output
 
-        Raises:
-            CapabilityError: 502, the agent answered with files.
-        """
-        parts = [part for found in self._artifacts.values() for part in found]
-        texts: list[str] = []
-        data: list[Any] = []
-        for part in parts or self._said:
-            kind = part.WhichOneof("content")
-            if kind == "text":
-                texts.append(part.text)
-            elif kind == "data":
-                data.append(_plain(part.data))
-            elif kind is not None:
-                raise ToolError(
-                    502, "the agent answered with a file, not with text or data"
-                )
-        output: dict[str, Any] = {"text": "\n".join(texts)}
-        return output | {"data": data} if data else output
+    def _begin(self) -> None:
+        self._news = News()
+        if not self._keeps:
+            self._size = 0
 
-    def _take_status(self, status: TaskStatus) -> None:
+    def _know(self, task_id: str, context_id: str) -> None:
+        self.task_id = self.task_id or task_id
+        self.context_id = self.context_id or context_id
+
+    def _take_task(self, task: Task) -> None:
+        self._know(task.id, task.context_id)
+        for number, artifact in enumerate(task.artifacts):
+            self._take_whole(artifact, artifact.artifact_id or str(number))
+        self._take_status(task.status, is_known=True)
+
+    def _take_whole(self, artifact: Artifact, key: str) -> None:
+        """Take an artifact as it is now, of which a part may have come before."""
+        known = self._artifacts.get(key)
+        marks = [_mark(part) for part in artifact.parts]
+        came = [] if known is None else known.marks
+        goes_on = known is not None and marks[: len(came)] == came
+        if known is not None and goes_on and len(marks) == len(came):
+            return
+        fresh = artifact.parts[len(came) :] if goes_on else artifact.parts
+        self._take_parts(key, fresh, append=goes_on, last=False)
+
+    def _take_artifact(self, artifact: Artifact, *, append: bool, last: bool) -> None:
+        key = artifact.artifact_id
+        append = append and key in self._artifacts
+        self._take_parts(key, artifact.parts, append=append, last=last)
+
+    def _take_parts(
+        self, key: str, found: Iterable[A2aPart], *, append: bool, last: bool
+    ) -> None:
+        metadata: dict[str, Any] = {ARTIFACT: key}
+        if append:
+            metadata[APPEND] = True
+        if last:
+            metadata[LAST_CHUNK] = True
+        parts = self._counted(found := list(found), metadata)
+        artifact = self._artifacts[key] if append else _Artifact()
+        self._artifacts[key] = artifact
+        if len(self._artifacts) > MAX_ARTIFACTS:
+            raise ToolError(502, f"over {MAX_ARTIFACTS} artifacts in one task")
+        artifact.marks += [_mark(part) for part in found]
+        if self._keeps:
+            artifact.parts += parts
+        self._news.parts += parts
+
+    def _take_status(self, status: TaskStatus, *, is_known: bool = False) -> None:
         from a2a.types.a2a_pb2 import TaskState
 
+        mark = _mark(status)
+        if is_known and mark == self._status:
+            return
+        self._status = mark
         try:
             self.state = TaskState.Name(status.state)
         except ValueError:
             raise ToolError(
                 502, "the agent names a task state that is not A2A's"
             ) from None
-        self._said = self._counted(status.message.parts)
+        word = self.state.removeprefix("TASK_STATE_").lower().replace("_", "-")
+        self._said = self._counted(status.message.parts, {STATUS: word})
+        self._last = self._said or self._last
+        if self.state == COMPLETED:
+            self._news.parts += self._said
+        elif self.state not in OVER:
+            # Words go as progress, or as a question; the rest has no place there.
+            self._news.parts += [p for p in self._said if p.kind is not PartKind.TEXT]
+            if self.state not in WAITING:
+                self._news.words = self.text
 
-    def _counted(self, parts: Iterable[Part]) -> list[Part]:
-        kept = list(parts)
+    def _counted(
+        self, found: Iterable[A2aPart], metadata: dict[str, Any]
+    ) -> list[Part]:
+        kept = list(found)
         self._size += sum(part.ByteSize() for part in kept)
         if self._size > self._max_size:
             raise ToolError(502, f"the agent's answer is over {self._max_size} bytes")
-        return kept
-
-    def _check_count(self) -> None:
-        if len(self._artifacts) > MAX_ARTIFACTS:
-            raise ToolError(502, f"over {MAX_ARTIFACTS} artifacts in one task")
+        return parts_of(kept, metadata)
 
 
 def is_over(state: str) -> bool:
@@ -173,24 +293,18 @@ def failure_of(record: TaskRecord) -> ToolError | None:
             )
         case "TASK_STATE_AUTH_REQUIRED":
             return ToolError(
-                502, "the agent wants its owner to sign in before it goes on"
+                502,
+                "the agent wants its owner to sign in before it goes on"
+                + (f": {said}" if said else ""),
             )
     return None
 
 
-def _plain(value: Any) -> Any:
-    """Return a protobuf `Value` as JSON; whole numbers are integers again."""
-    from google.protobuf.json_format import MessageToDict
-
-    return _whole(MessageToDict(value))
+def _text(parts: Iterable[Part], between: str) -> str:
+    texts = (str(part.content) for part in parts if part.kind is PartKind.TEXT)
+    return between.join(text for text in texts if text)
 
 
-def _whole(value: Any) -> Any:
-    match value:
-        case float() if value.is_integer() and abs(value) < 2**53:
-            return int(value)
-        case dict():
-            return {key: _whole(one) for key, one in value.items()}
-        case list():
-            return [_whole(one) for one in value]
-    return value
+def _mark(found: A2aPart | TaskStatus) -> bytes:
+    data = found.SerializeToString(deterministic=True)
+    return hashlib.blake2b(data, digest_size=16).digest()

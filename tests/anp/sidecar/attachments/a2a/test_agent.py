@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -20,6 +21,7 @@ from tests.anp.sidecar.attachments.web import (
     call,
     serving,
 )
+from tests.e2e.agents.a2a_agent import LARGE, PICTURE
 from tests.e2e.agents.running import Agent, running
 
 
@@ -32,9 +34,10 @@ def agent(request: pytest.FixtureRequest) -> Iterator[Agent]:
 async def test_skills_are_called_and_tasks_followed_to_their_end(agent: Agent) -> None:
     async with attached("a2a", agent.url) as my:
         found = {each.name: each for each in my.capabilities()}
-        assert list(found) == ["my.shout", "my.add_up"]
+        assert list(found) == ["my.shout", "my.add_up", "my.see"]
         assert "Says it louder." in found["my.shout"].description
-        assert my.skipped == ("'see': it takes image/png only",)
+        assert my.skipped == ()
+        assert found["my.see"].input_schema["required"] == ["files"]
         assert await call(my, "shout", text="shout hello") == {"text": "HELLO"}
         assert await call(my, "shout", text="slow hello") == {"text": "HELLO"}
         assert await call(my, "add_up", data={"a": 1, "b": 2}) == {
@@ -44,7 +47,7 @@ async def test_skills_are_called_and_tasks_followed_to_their_end(agent: Agent) -
         assert await call(my, "shout", text="whoami") == {
             "text": "did:key:zCaller shout"
         }
-        assert await call(my, "shout", text="chunks") == {"text": "one\ntwo"}
+        assert await call(my, "shout", text="chunks") == {"text": "onetwo"}
 
 
 @pytest.mark.parametrize(
@@ -54,7 +57,6 @@ async def test_skills_are_called_and_tasks_followed_to_their_end(agent: Agent) -
         ("login", 502, "sign in"),
         ("fail", 500, "no oven"),
         ("reject", 400, "not today"),
-        ("file", 502, "with a file"),
         ("huge 200000", 502, "over 100000 bytes"),
     ],
 )
@@ -68,6 +70,42 @@ async def test_a_task_without_result_is_an_error_of_the_call(
                 await call(my, "shout", text=text)
     assert caught.value.code == code
     assert said in caught.value.message
+
+
+async def test_everything_of_a_streaming_agent_is_joined_for_one_turn(
+    agent: Agent,
+) -> None:
+    async with attached("a2a", agent.url) as my:
+        lines = "".join(f"line {number}\n" for number in range(3))
+        assert await call(my, "shout", text="poem 3") == {
+            "text": f"{lines}\n\nA title",
+            "status": "it is done",
+        }
+        assert await call(my, "shout", text="done early") == {"text": "EARLY"}
+
+
+async def test_files_come_byte_for_byte_in_a_call_of_one_turn(agent: Agent) -> None:
+    async with attached("a2a", agent.url) as my:
+        found = await call(my, "shout", text="file")
+    picture, large, link = found.pop("parts")
+    assert found == {"text": ""}
+    assert (picture["name"], picture["mediaType"]) == ("a.png", "image/png")
+    assert base64.b64decode(picture["data"]) == PICTURE
+    assert (large["name"], large["mediaType"]) == ("large", "application/x-large")
+    assert base64.b64decode(large["data"]) == LARGE
+    assert link == {"mediaType": "text/csv", "uri": "https://files.example/a"}
+
+
+async def test_a_skill_takes_files(agent: Agent) -> None:
+    file = {
+        "mediaType": "image/png",
+        "name": "b.png",
+        "data": base64.b64encode(PICTURE).decode(),
+    }
+    async with attached("a2a", agent.url) as my:
+        assert await call(my, "see", files=[file]) == {"text": "", "parts": [file]}
+        with pytest.raises(ToolError, match="are not base64"):
+            await call(my, "see", files=[{**file, "data": "?"}])
 
 
 async def test_what_nobody_waits_for_is_cancelled_at_the_agent(agent: Agent) -> None:

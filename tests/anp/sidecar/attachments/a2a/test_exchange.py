@@ -1,0 +1,225 @@
+"""A2A agents with somebody who takes updates and answers questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from anp.interaction.elements import Part, PartKind
+from anp.interaction.errors import InteractionError, InteractionFault
+from anp.sidecar.attachments import ToolError
+from anp.sidecar.attachments.a2a.tasks import TaskRecord
+from anp.sidecar.attachments.attachment import Progress, report_progress
+from anp.sidecar.attachments.requester import (
+    Question,
+    Reply,
+    ReplyAction,
+    current_requester,
+)
+from tests.anp.sidecar.attachments.web import (
+    LIMITS,
+    Asked,
+    Web,
+    answer,
+    attached,
+    call,
+    serving,
+)
+from tests.e2e.agents.running import running
+
+from .test_agent import agent_of
+
+
+@dataclass
+class Caller:
+    """Somebody for whom a call is made."""
+
+    replies: list[Reply] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+    asked: list[Question] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
+    refuses: bool = False
+    key: str = "key"
+
+    @property
+    def was_told(self) -> bool:
+        return bool(self.parts)
+
+    @property
+    def texts(self) -> list[Any]:
+        return [part.content for part in self.parts]
+
+    async def update(self, parts: Sequence[Part]) -> None:
+        if self.refuses:
+            raise InteractionError(InteractionFault.TOO_LARGE, "too much")
+        self.parts += parts
+
+    async def ask(self, question: Question) -> Reply:
+        self.asked.append(question)
+        return self.replies.pop(0)
+
+
+@contextmanager
+def for_caller(*replies: Reply, refuses: bool = False) -> Iterator[Caller]:
+    """Make calls for somebody."""
+    caller = Caller([*replies], refuses=refuses)
+
+    def report(progress: Progress) -> None:
+        caller.words.append(progress.message)
+
+    token, noted = current_requester.set(caller), report_progress.set(report)
+    try:
+        yield caller
+    finally:
+        current_requester.reset(token)
+        report_progress.reset(noted)
+
+
+async def test_a_stream_may_be_larger_than_an_answer() -> None:
+    limits = replace(LIMITS, max_result=100_000, max_document=100_000)
+    with running("a2a_agent.py") as agent, for_caller() as caller:
+        async with attached("a2a", agent.url, limits) as my:
+            await call(my, "shout", text="flood 30")
+            assert caller.texts == ["x" * 10_000] * 30
+            with pytest.raises(ToolError, match="over 100000 bytes"):
+                await call(my, "shout", text="huge 200000")
+
+
+async def test_an_answer_has_files_or_is_declined() -> None:
+    picture = Part.data(bytes(range(256)), media_type="image/png", name="a.png")
+    replies = (
+        Reply(parts=(Part.text("this"), picture)),
+        Reply(action=ReplyAction.DECLINE),
+        Reply(action=ReplyAction.CANCEL, parts=(Part.text("no"),)),
+    )
+    with running("a2a_agent.py") as agent, for_caller(*replies) as caller:
+        async with attached("a2a", agent.url) as my:
+            for _ in replies:
+                await call(my, "shout", text="ask")
+    text, file, declined, cancelled = caller.parts
+    assert text.content == "this/accept"
+    assert (file.content, file.media_type, file.name) == (
+        picture.content,
+        "image/png",
+        "a.png",
+    )
+    assert declined.content == "The question is not answered./decline"
+    assert cancelled.content == "no/cancel"
+    assert [one.text for one in caller.asked] == ["which city?"] * 3
+
+
+async def test_an_agent_whose_update_is_refused_is_cancelled() -> None:
+    with running("a2a_agent.py") as agent, for_caller(refuses=True):
+        async with attached("a2a", agent.url) as my:
+            with pytest.raises(ToolError, match="cannot be passed on: too much"):
+                await call(my, "shout", text="poem 500")
+    with running("a2a_agent.py") as agent:
+        async with attached("a2a", agent.url) as my:
+            with pytest.raises(ToolError, match="asks back"):
+                await call(my, "shout", text="ask")
+
+
+def polled(states: list[dict[str, Any]], web: list[Web]) -> Callable[[Asked], bytes]:
+    """Return a handler whose task has these states, the last for ever."""
+
+    def reply(asked: Asked) -> bytes:
+        said = asked.json()
+        task = {"id": "t", "contextId": "c", **states[0]}
+        if len(states) > 1:
+            states.pop(0)
+        result = {"task": task} if said["method"] == "SendMessage" else task
+        return answer({"jsonrpc": "2.0", "id": said["id"], "result": result})
+
+    return agent_of(web, reply)
+
+
+def state(name: str, text: str = "", **more: Any) -> dict[str, Any]:
+    status: dict[str, Any] = {"state": f"TASK_STATE_{name}"}
+    if text:
+        said = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": text}]}
+        status["message"] = said
+    return {"status": status, **more}
+
+
+async def test_an_answered_question_that_is_still_shown_is_not_asked_again() -> None:
+    webs: list[Web] = []
+    asks = state("INPUT_REQUIRED", "where?")
+    states = [asks, asks, asks, state("WORKING", "going"), state("COMPLETED")]
+    async with serving(polled(states, webs)) as web:
+        webs.append(web)
+        with for_caller(Reply(parts=(Part.text("here"),))) as caller:
+            async with attached("a2a", web.url) as my:
+                await call(my, "do", text="x")
+    assert [one.text for one in caller.asked] == ["where?"]
+    assert caller.words == ["going"]
+    second = next(one.json() for one in web.asked if b"taskId" in one.body)
+    sent = second["params"]["message"]
+    assert (sent["taskId"], sent["contextId"]) == ("t", "c")
+    assert sent["metadata"]["anpd/key"] == "key"
+
+
+async def test_the_same_question_twice_is_asked_twice() -> None:
+    webs: list[Web] = []
+    asks = state("INPUT_REQUIRED", "where?")
+    async with serving(polled([*[asks] * 8, state("COMPLETED")], webs)) as web:
+        webs.append(web)
+        replies = [Reply(parts=(Part.text("here"),))] * 2
+        with for_caller(*replies) as caller:
+            async with attached("a2a", web.url) as my:
+                await call(my, "do", 20.0, text="x")
+    assert len(caller.asked) == 2
+
+
+async def test_what_a_polled_artifact_gained_is_told_once() -> None:
+    def artifact(*texts: str) -> dict[str, Any]:
+        parts = [{"text": text} for text in texts]
+        return {"artifacts": [{"artifactId": "a", "parts": parts}]}
+
+    webs: list[Web] = []
+    states = [
+        state("WORKING", **artifact("one")),
+        state("WORKING", **artifact("one", "two")),
+        state("WORKING", **artifact("one", "two")),
+        state("WORKING", **artifact("other")),
+        state("COMPLETED", "bye", **artifact("other")),
+    ]
+    async with serving(polled(states, webs)) as web:
+        webs.append(web)
+        with for_caller() as caller:
+            async with attached("a2a", web.url) as my:
+                await call(my, "do", text="x")
+    assert [(part.content, dict(part.metadata)) for part in caller.parts] == [
+        ("one", {"artifact": "a"}),
+        ("two", {"artifact": "a", "append": True}),
+        ("other", {"artifact": "a"}),
+        ("bye", {"status": "completed"}),
+    ]
+
+
+def test_a_name_of_a_file_is_no_path_and_the_last_words_are_kept() -> None:
+    from a2a.types.a2a_pb2 import StreamResponse
+    from google.protobuf.json_format import ParseDict
+
+    record = TaskRecord(max_size=1000)
+    file = {"raw": "AA==", "filename": "c:\\x/../b.txt"}
+    said = state("WORKING", "almost")["status"]
+    events: list[dict[str, Any]] = [
+        {"statusUpdate": {"taskId": "t", "status": said}},
+        {"artifactUpdate": {"taskId": "t", "artifact": {"parts": [file, {}]}}},
+        {"statusUpdate": {"taskId": "t", **state("COMPLETED")}},
+    ]
+    news = [record.add(ParseDict(event, StreamResponse())) for event in events]
+    assert news[0].words == "almost"
+    (part,) = news[1].parts
+    assert (part.kind, part.name, part.content) == (PartKind.BYTES, "b.txt", b"\0")
+    assert record.output() == {
+        "text": "",
+        "parts": [
+            {"mediaType": "application/octet-stream", "name": "b.txt", "data": "AA=="}
+        ],
+        "status": "almost",
+    }
