@@ -19,12 +19,11 @@ from anp.sidecar.attachments.http.openapi_schema import (
 )
 from anp.sidecar.attachments.http.operations import (
     ANY_OBJECT,
-    BYTES_OUTPUT,
-    STREAM_OUTPUT,
     STYLES,
     Body,
     HttpOperation,
     Parameter,
+    output_of,
 )
 from anp.sidecar.attachments.http.streams import STREAM_TYPES
 
@@ -327,16 +326,16 @@ class _Reader:
             "required": ["result"],
         }, True
 
-    def _answer(self, content: dict[str, Any]) -> Any:
+    def _answer(self, content: Any) -> Any:
         """Return the schema of one answer, or None if nothing is known of it."""
+        if not isinstance(content, dict):
+            raise OpenApiError("the content of a response is no object")
         types = {_media_type(name) for name in content}
         media = next(
             (content[name] for name in content if is_json(_media_type(name))), None
         )
-        if media is None and types and types <= STREAM_TYPES:
-            return STREAM_OUTPUT
-        if media is None and types and all(map(_is_bytes, types)):
-            return BYTES_OUTPUT
+        if media is None:
+            return output_of(types)
         schema = media.get("schema") if isinstance(media, dict) else None
         return None if schema is None else self._responses.read(schema)
 
@@ -398,15 +397,6 @@ def _choose_media(content: Any) -> tuple[str, Any, dict[str, Any]]:
 
 def _media_type(name: str) -> str:
     return name.partition(";")[0].strip().lower()
-
-
-def _is_bytes(media_type: str) -> bool:
-    """Return whether a media type is certainly neither JSON nor a text nor a stream."""
-    kind, _, name = media_type.partition("/")
-    if kind in {"audio", "font", "image", "model", "video"}:
-        return True
-    known = kind == "application" and name not in {"", "*"}
-    return known and not is_json(media_type) and media_type not in STREAM_TYPES
 
 
 def _has_location(headers: Any) -> bool:

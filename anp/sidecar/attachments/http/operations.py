@@ -7,12 +7,13 @@ than its own.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import quote
 
 from anp.sidecar.attachments.attachment import ToolError
+from anp.sidecar.attachments.http.streams import STREAM_TYPES
 from anp.sidecar.attachments.listing import Tool
 from negotiation.exact_numbers import write_json
 
@@ -26,6 +27,7 @@ __all__ = [
     "STREAM_OUTPUT",
     "STYLES",
     "accepted_types",
+    "output_of",
     "build_request",
 ]
 
@@ -151,6 +153,29 @@ class HttpRequest:
 
     content: bytes | None
     "Body, or None."
+
+
+def output_of(media_types: Collection[str]) -> dict[str, Any] | None:
+    """Return the output schema of answers that are streams, or that are bytes.
+
+    Args:
+        media_types: The media types that an answer may have, without parameters.
+
+    Returns:
+        None where they may be something else, or either of the two.
+    """
+    if media_types and all(one in STREAM_TYPES for one in media_types):
+        return STREAM_OUTPUT
+    return BYTES_OUTPUT if media_types and all(map(_is_bytes, media_types)) else None
+
+
+def _is_bytes(media_type: str) -> bool:
+    """Return whether a media type is certainly neither JSON nor a text nor a stream."""
+    kind, _, name = media_type.partition("/")
+    if kind in {"audio", "font", "image", "model", "video"}:
+        return True
+    known = kind == "application" and name not in {"", "*", "json"}
+    return known and not name.endswith("+json") and media_type not in STREAM_TYPES
 
 
 def accepted_types(operation: HttpOperation, live: bool) -> str:

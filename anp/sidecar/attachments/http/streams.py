@@ -26,6 +26,9 @@ STREAM_TYPES: Final = frozenset(
 EVENT: Final = "event"
 "Entry of a part's metadata with the name of the event, where the service gave one."
 
+MAX_EVENT_NAME: Final = 200
+"Longest name of an event that is passed on, in characters."
+
 LINE_FEED: Final = re.compile(rb"\n")
 ANY_END: Final = re.compile(rb"\r\n|\n|\r")
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -123,7 +126,7 @@ class EventBody(BodyStream):
 
     def end(self) -> list[Part]:
         """See `BodyStream`."""
-        if self._data or self._lines.rest():
+        if self._data or self._lines.rest().startswith(b"data"):
             # Whoever reads events drops one without its empty line, since the rest of
             # it may be missing. Half a result is no result.
             raise ToolError(502, "the service's stream ends within an event")
@@ -152,10 +155,6 @@ class EventBody(BodyStream):
         data, event = self._data, self._event
         self._data, self._size, self._event = [], 0, ""
         return self._part(b"\n".join(data), event) if data else None
-
-
-MAX_EVENT_NAME = 200
-"Longest name of an event that is passed on, in characters."
 
 
 def stream_of(media_type: str, max_size: int) -> BodyStream | None:

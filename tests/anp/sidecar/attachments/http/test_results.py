@@ -368,6 +368,34 @@ async def test_the_output_schema_says_what_will_come(
         assert my.capabilities()[0].output_schema == schema
 
 
+async def test_a_declared_capability_says_what_will_come() -> None:
+    declared = [
+        DeclaredCapability(name=name.partition("/")[2], media_type=name)
+        for name in ("image/png", "text/event-stream", "application/json")
+    ]
+    async with (
+        serving(lambda _: answer(PNG, content_type="image/png")) as web,
+        attached("http", web.url, capabilities=tuple(declared)) as my,
+    ):
+        schemas = [one.output_schema for one in my.capabilities()]
+        assert schemas == [BYTES_OUTPUT, STREAM_OUTPUT]
+        assert my.skipped == (
+            "json: media_type is for streams and bytes, not application/json",
+        )
+        assert (await call(my, "png"))["size"] == len(PNG)
+
+
+async def test_content_that_is_no_object_leaves_its_operation_out() -> None:
+    found = {"get": {"operationId": "go", "responses": {"200": {"content": [{}]}}}}
+    document = {"openapi": "3.1.0", "paths": {"/go": found}}
+    async with (
+        serving(shop(document=document)) as web,
+        attached("http", web.url) as my,
+    ):
+        assert my.capabilities() == []
+        assert "content of a response is no object" in my.skipped[0]
+
+
 async def test_a_stream_is_asked_for_where_somebody_reads_it() -> None:
     found = operation("application/json", "text/event-stream")
     document = {"openapi": "3.1.0", "paths": {"/go": found}}

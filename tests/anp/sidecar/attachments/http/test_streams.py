@@ -92,5 +92,9 @@ def test_what_has_no_end_or_is_no_text_is_cut_off(
     assert caught.value.code == 502
 
 
+def test_a_comment_may_be_the_last_line() -> None:
+    assert contents(EVENTS, b"data: 1\n\n: bye") == [1]
+
+
 def test_other_bodies_do_not_stream() -> None:
     assert stream_of("application/json", 100) is None
