@@ -132,6 +132,22 @@ async def test_a_service_that_streams_faster_than_it_is_read_is_held_up() -> Non
             await call(my, "go", 30.0)
 
 
+async def test_a_cancelled_call_hangs_up_also_while_its_requester_is_slow() -> None:
+    async with (
+        serving(slowly("application/jsonl", b"1\n2\n")) as web,
+        attached("http", web.url, capabilities=GO) as my,
+    ):
+        with taking(Taker(gate=asyncio.Event())):
+            work = asyncio.create_task(call(my, "go"))
+            await until(lambda: web.sent > 60)
+            await asyncio.sleep(0.1)
+            work.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await work
+            async with asyncio.timeout(1):
+                await web.hung_up.wait()
+
+
 async def test_a_line_without_end_is_cut_off() -> None:
     async def flood(asked: Asked) -> AsyncIterator[bytes]:
         yield head("text/event-stream")
