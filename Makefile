@@ -13,7 +13,7 @@ PIP    := -m pip --disable-pip-version-check -q
 # Tests start hundreds of processes, which would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env test-callers test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill long-call attacks soak fuzz mutants explore clean
+.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env test-callers test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill long-call test-everything attacks soak fuzz mutants explore clean
 
 help:
 	@echo "make demo    two daemons meet, agree and call (start here)"
@@ -26,8 +26,9 @@ help:
 	@echo "make test-readme   the README's walk with its own installation"
 	@echo "make test-browser  the dashboard in Debian's chromium, and pictures of it in build/screenshots"
 	@echo "make bench   ratios: a call against a raw echo, the sandbox's goals (bench-long: 100,000 calls)"
-	@echo "make kill    fifty kills on each side, at named states"
+	@echo "make kill    fifty kills on each side in calls, thirty-five in tasks, at named states"
 	@echo "make long-call  a call of ten minutes over a link that is cut three times"
+	@echo "make test-everything  the MCP reference server attached, by every face"
 	@echo "make attacks over fifty attacks on a daemon, and what good peers see meanwhile (half an hour)"
 	@echo "make soak    fifty peers, reloads and kills for a quarter of an hour; every answer compared"
 	@echo "make explore new examples for every property test (make test repeats known ones)"
@@ -179,9 +180,15 @@ corpus-control: venv
 
 kill: venv
 	ANPD_KILLS=50 $(BIN)/pytest -s tests/e2e/test_kill.py
+	ANPD_TASK_KILLS=35 $(BIN)/pytest -s tests/e2e/test_kill_tasks.py
 
 long-call: venv
 	ANPD_LONG_CALL=600 $(BIN)/pytest -s tests/e2e/test_long_calls.py -k three_times
+
+# EVERYTHING is dist/index.js of the npm package @modelcontextprotocol/server-everything.
+test-everything: venv
+	@[ -f "$(EVERYTHING)" ] || { echo "test-everything: no EVERYTHING; npm install @modelcontextprotocol/server-everything and give the path of its dist/index.js"; exit 1; }
+	ANPD_EVERYTHING="$(abspath $(EVERYTHING))" $(BIN)/pytest -n 0 -s tests/e2e/test_everything_server.py
 
 # ATTACKS="--only NAME" measures some; "--list" prints them all.
 attacks: venv

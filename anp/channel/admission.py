@@ -25,8 +25,8 @@ __all__ = ["Admission", "DoorSocket", "Guest", "Occupancy"]
 logger = logging.getLogger(__name__)
 
 DOOR_PATIENCE = 0.5
-"""Seconds that a connection has for its handshake when others wait for its place, and
-all the places at the door that its address had for nothing of late count as well."""
+"""Seconds for which we wait for a connection's handshake when others wait for its
+place; what its address had for nothing of late counts as well."""
 
 DOOR_MEMORY = 60.0
 "Seconds after which what an address had for nothing counts for half as much."
@@ -75,10 +75,27 @@ class Guest:
     proved: bool = False
     "True when a peer has proved its DID here."
 
+    _waited: float = 0.0
+    "Seconds for which we waited for it, up to its latest work."
+
+    _pending: int = 0
+    "Pieces of its work that wait for their turn."
+
+    _since: float = 0.0
+    "When we began to wait for it, unless something is pending."
+
+    def __post_init__(self) -> None:
+        """Begin to wait."""
+        self._since = self.began
+
     @property
     def stranger(self) -> bool:
         """True unless a listed peer has proved its DID here."""
         return self.place is None or not self.place.listed
+
+    def waited(self, now: float) -> float:
+        """Return the seconds for which we waited for it, and it not for us."""
+        return self._waited + (0.0 if self._pending else now - self._since)
 
     def do(self, piece: Callable[[], None]) -> None:
         """Do a piece of work for this connection; a stranger's waits for its turn.
@@ -87,7 +104,7 @@ class Guest:
             piece: Neither waits nor raises.
         """
         if self.stranger:
-            self.admission.work.do(self.address, piece)
+            self._await_turn(piece)
         else:
             self.admission.work.give_way()
             piece()
@@ -114,8 +131,21 @@ class Guest:
             else:
                 waiting.set_result(None)
 
-        self.admission.work.do(self.address, turn)
+        self._await_turn(turn)
         await waiting
+
+    def _await_turn(self, piece: Callable[[], None]) -> None:
+        clock = self.admission.clock
+        self._waited, self._pending = self.waited(clock()), self._pending + 1
+
+        def turn() -> None:
+            try:
+                piece()
+            finally:
+                self._pending -= 1
+                self._since = clock()
+
+        self.admission.work.do(self.address, turn)
 
     def charge(self, seconds: float) -> None:
         """Count work for this connection that is done elsewhere."""
@@ -175,13 +205,13 @@ class Admission:
     def __init__(
         self, max_connections: int, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._clock = clock
+        self.clock = clock
         door, links = _shares(max_connections)
         self._wasted = Memory(DOOR_MEMORY)
         self._door = Shares[Guest](
             door,
-            silence=lambda guest: self._clock() - guest.began,
-            debt=lambda address: self._wasted.of(address, now=self._clock()),
+            silence=lambda guest: guest.waited(self.clock()),
+            debt=lambda address: self._wasted.of(address, now=self.clock()),
         )
         self._links = Shares[Guest](
             links,
@@ -199,7 +229,7 @@ class Admission:
     def enter(self, peername: tuple[Any, ...], hang_up: Callable[[], None]) -> bool:
         """Give a connection that was just accepted a place at the door, or none."""
         address = address_key(str(peername[0]))
-        guest = Guest(address, self._clock(), self, hang_up)
+        guest = Guest(address, self.clock(), self, hang_up)
         if not self._connections.take(guest.address, now=guest.began):
             self._door.refused += 1
             return False
@@ -236,7 +266,7 @@ class Admission:
 
     def handshake_wait(self, guest: Guest) -> float:
         """See `Guest.handshake_wait`."""
-        return self._handshakes.reserve(guest.address, now=self._clock())
+        return self._handshakes.reserve(guest.address, now=self.clock())
 
     def left(self, peername: tuple[Any, ...]) -> None:
         """Take back the place of a connection that has ended."""
@@ -248,9 +278,9 @@ class Admission:
             guest.place = None
 
     def _blame(self, guest: Guest) -> None:
-        """Count the time of a connection that ends without a handshake."""
-        now = self._clock()
-        self._wasted.add(guest.address, now - guest.began, now=now)
+        """Count the time for which we waited for a handshake that never came."""
+        now = self.clock()
+        self._wasted.add(guest.address, guest.waited(now), now=now)
 
     @property
     def occupancy(self) -> Occupancy:

@@ -25,6 +25,7 @@ from anp.cli.commands import (
     servers,
     spend,
 )
+from anp.cli.commands.tasks import sessions, tasks
 from anp.cli.output import Settings, fail, guarded
 from anp.errors import EXIT_CODES, ErrorKind
 
@@ -84,6 +85,8 @@ for group in (
     negotiations,
     live,
     calls,
+    tasks,
+    sessions,
     servers,
     protocol_actions,
     peers,

@@ -138,21 +138,23 @@ class Client:
         raise problem_error(ended["problem"] if ran else waiting["problem"])
 
     def events(
-        self, path: str, body: dict[str, Any] | None = None
+        self, path: str, body: dict[str, Any] | None = None, *, after: int = 0
     ) -> Generator[dict[str, Any], None, None]:
         """Give server-sent events as they come; first an empty one: the stream is open.
 
         Args:
             body: JSON to post; without it the stream is asked for with GET.
+            after: Only those with higher numbers, where a stream can be resumed.
 
         Raises:
             CallError: The daemon does not answer, or refuses.
         """
         import httpx
 
+        headers = {"last-event-id": str(after)} if after else {}
         try:
             method = "GET" if body is None else "POST"
-            with self._http.stream(method, path, json=body) as answer:
+            with self._http.stream(method, path, json=body, headers=headers) as answer:
                 if not answer.is_success:
                     answer.read()
                     raise self._refusal(answer)

@@ -19,6 +19,7 @@ __all__ = [
     "event_line",
     "fail",
     "guarded",
+    "json_line",
     "outcome_of",
     "print_bytes",
     "print_json",
@@ -107,6 +108,11 @@ def fail(settings: Settings, kind: ErrorKind, detail: str, /, **more: Any) -> in
 def print_json(value: Any) -> None:
     """Print one JSON document, with what a terminal would act on as escapes."""
     print(_escaped(write_json(value, ensure_ascii=False, indent=2)))
+
+
+def json_line(value: Any) -> str:
+    """Return JSON as one line, with what a terminal would act on as escapes."""
+    return _escaped(write_json(value, ensure_ascii=False))
 
 
 def print_bytes(data: bytes) -> None:

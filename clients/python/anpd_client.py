@@ -8,27 +8,38 @@ Copy it beside your program:
         answer = anpd.call("shop", "get_product", {"id": "p1"})
         print(answer.output)
 
+Work that lasts is a task; what comes of it comes as it happens:
+
+        task = anpd.start_task("shop", "write_report", {"year": 2026})
+        for event in anpd.task_events(task.id):
+            print(event["type"], event["data"])
+
 It finds the daemon by `ANPD_SOCKET` (set by `anpd run`), or by the daemon's home:
 the argument `home`, `ANPD_HOME`, or the default. Over TCP it takes `url` and `token`.
 """
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
+import mimetypes
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-__all__ = ["Anpd", "AnpdError", "ApprovalPending", "Call", "Result"]
+__all__ = ["Anpd", "AnpdError", "ApprovalPending", "Call", "Result", "TaskState"]
 
 MAX_ANSWER = 64 * 1024 * 1024
 "Largest answer that is read, in bytes."
+
+MAX_FILE = 1024 * 1024 * 1024
+"Largest content of a task that is read, in bytes."
 
 Json = Any
 Task = str | Mapping[str, Json]
@@ -116,6 +127,38 @@ class Call:
 
     problem: dict[str, Json] | None
     "Why it failed or waits."
+
+
+@dataclass(frozen=True)
+class TaskState:
+    """A task that goes on by itself, as it is now."""
+
+    id: str
+    "Its id."
+
+    session: str
+    "Id of the session that it belongs to; further tasks may join it."
+
+    state: str
+    "`working`, `completed`, `failed`, `canceled`, `rejected`, `x-input-required`, …"
+
+    ended: bool
+    "True when the state never changes again."
+
+    code: str
+    "Code of a failure or refusal."
+
+    reason: str
+    "Reason of a failure or refusal, in words."
+
+    may_have_run: bool
+    "True for one that did not end well, and may have been done all the same."
+
+    question: dict[str, Json] | None
+    "What it waits for: `text`, `schema` of the answer, `url` to go to."
+
+    messages: list[dict[str, Json]]
+    "Its newest messages, in order; empty in a list and at its start."
 
 
 class Anpd:
@@ -251,9 +294,13 @@ class Anpd:
         path = "/v1/events"
         if call_id is not None:
             path = f"/v1/calls/{quote(call_id, safe='')}/events"
+        return self._stream(path)
+
+    def _stream(self, path: str, after: int = 0) -> Iterator[dict[str, Json]]:
+        headers = {"Last-Event-ID": str(after)} if after else {}
         connection = self._connect()
         try:
-            answer = self._send(connection, "GET", path, None, {})
+            answer = self._send(connection, "GET", path, None, headers)
             if answer.status != 200:
                 raise AnpdError(_read(answer))
             for line in answer:
@@ -268,6 +315,113 @@ class Anpd:
         """Take a call back."""
         path = f"/v1/calls/{quote(call_id, safe='')}/cancel"
         return _call(self._ask("POST", path, {})[1])
+
+    def start_task(
+        self,
+        peer: str | None,
+        capability: str = "",
+        input: Mapping[str, Json] | None = None,
+        *,
+        text: str | None = None,
+        files: Mapping[str, bytes] | None = None,
+        session: str | None = None,
+        depends_on: Sequence[str] = (),
+        trust_first_use: bool = False,
+    ) -> TaskState:
+        """Start work that lasts at a peer, and return at once.
+
+        Args:
+            peer: Name, DID, URL or `URL#DID`; None with `session`.
+            capability: Its name; empty when the text says what to do.
+            input: The arguments.
+            text: Plain words.
+            files: Bytes that are sent along, by name.
+            session: Id of the session that it joins.
+            depends_on: Ids of tasks of that session to be completed before.
+            trust_first_use: Allow a first use over an unencrypted connection; needs
+                the owner's token.
+        """
+        body: dict[str, Json] = {
+            "capability": capability,
+            "parts": _parts(files),
+            "depends_on": list(depends_on),
+            "trust_first_use": trust_first_use,
+        }
+        more = {"peer": peer, "session": session, "text": text}
+        body |= {name: value for name, value in more.items() if value is not None}
+        if input is not None:
+            body["input"] = dict(input)
+        return _task(self._ask("POST", "/v1/tasks", body)[1])
+
+    def task(self, task_id: str) -> TaskState:
+        """Return how a task is doing, with its newest messages."""
+        return _task(self._get(_task_path(task_id)))
+
+    def tasks(self, *, only_open: bool = False) -> Iterator[TaskState]:
+        """Give the tasks, the newest first, page by page."""
+        query = {"open": "1"} if only_open else {}
+        while True:
+            page = self._get("/v1/tasks", **query)
+            yield from map(_task, page["tasks"])
+            if page["next"] is None:
+                return
+            query["after"] = page["next"]
+
+    def task_events(self, task_id: str, after: int = 0) -> Iterator[dict[str, Json]]:
+        """Give the events of a task as they come, until it has ended.
+
+        Each has `number`, `type`, `at` and `data`. The stream also ends when the daemon
+        stops; who goes on with the last `number` misses nothing.
+
+        Args:
+            after: Only events with higher numbers.
+        """
+        return self._stream(f"{_task_path(task_id)}/events", after)
+
+    def answer(
+        self,
+        task_id: str,
+        text: str | None = None,
+        value: Json = None,
+        *,
+        files: Mapping[str, bytes] | None = None,
+        action: str = "accept",
+    ) -> TaskState:
+        """Send a message about a task, such as the answer to its question.
+
+        Args:
+            text: Plain words.
+            value: A JSON value, such as one of the question's schema.
+            files: Bytes that are sent along, by name.
+            action: `decline` gives no answer.
+        """
+        body: dict[str, Json] = {"parts": _parts(files), "action": action}
+        if text is not None:
+            body["text"] = text
+        if value is not None:
+            body["value"] = value
+        return _task(self._ask("POST", f"{_task_path(task_id)}/messages", body)[1])
+
+    def cancel_task(self, task_id: str) -> TaskState:
+        """Ask for the end of a task; how it ends is the peer's report."""
+        return _task(self._ask("POST", f"{_task_path(task_id)}/cancel", {})[1])
+
+    def artifact(self, task_id: str, number: str) -> bytes:
+        """Return the bytes of a part, by its `artifact`."""
+        path = f"{_task_path(task_id)}/artifacts/{quote(number, safe='')}"
+        connection = self._connect()
+        try:
+            answer = self._send(connection, "GET", path, None, {})
+            if answer.status != 200:
+                raise AnpdError(_read(answer))
+            data = answer.read(MAX_FILE + 1)
+        except (OSError, http.client.HTTPException) as exc:
+            raise _unreachable(str(exc)) from exc
+        finally:
+            connection.close()
+        if len(data) > MAX_FILE:
+            raise AnpdError({"detail": f"the content has over {MAX_FILE} bytes"})
+        return data
 
     def peers(self) -> list[dict[str, Json]]:
         """Return every peer that proved its DID."""
@@ -406,6 +560,27 @@ def _body(
     if idempotency_key is not None:
         body["idempotency_key"] = idempotency_key
     return body
+
+
+def _task_path(task_id: str) -> str:
+    return f"/v1/tasks/{quote(task_id, safe='')}"
+
+
+def _task(found: Mapping[str, Json]) -> TaskState:
+    defaults: dict[str, Json] = {"question": None, "messages": []}
+    names = TaskState.__dataclass_fields__
+    return TaskState(**{name: ({**defaults, **found})[name] for name in names})
+
+
+def _parts(files: Mapping[str, bytes] | None) -> list[dict[str, Json]]:
+    return [
+        {
+            "bytes": base64.b64encode(data).decode("ascii"),
+            "media_type": mimetypes.guess_type(name)[0] or "application/octet-stream",
+            "name": name,
+        }
+        for name, data in (files or {}).items()
+    ]
 
 
 def _result(found: Mapping[str, Json]) -> Result:

@@ -114,8 +114,8 @@ async def test_what_is_no_longer_exposed_leaves_the_list(house: House) -> None:
     await house.provider.consensus.settle()
     after = await get(house, LIST_PATH, **{"If-None-Match": before})
     assert after.status_code == 200
-    listed = envelope_of(after.content)
-    assert "twice.twice" not in {one.name for one in listed.capabilities}
+    for listed in read_listing(after.content).protocols:
+        assert "twice.twice" not in {one.name for one in listed.capabilities}
 
 
 @clause("ANP-92", "ANP-93", "ANP-95")
@@ -211,12 +211,14 @@ async def test_a_task_that_names_nothing_is_negotiated(house: House) -> None:
     assert caught.value.kind is ErrorKind.NEGOTIATION_REJECTED
 
 
-async def test_data_that_does_not_fit_the_published_schema_is_negotiated(
+async def test_data_that_does_not_fit_the_published_schema_is_the_callers_error(
     house: House,
 ) -> None:
     with pytest.raises(CallError) as caught:
         await call(house, "twice", arguments={"number": "many"})
+    # Only a negotiation knows if the peer takes it in other terms.
     assert caught.value.kind is ErrorKind.USAGE
+    assert 'number has to be an integer, not "many"' in caught.value.detail
     assert len(house.caller.store.negotiations()) == 1
 
 
@@ -412,6 +414,7 @@ def twice(number: int, by: int | str = 2) -> dict[str, int]:
         await call(house, "twice", arguments=arguments)
     # Not a word of the capability: its peer takes no such data, and says which.
     assert caught.value.kind is ErrorKind.USAGE
+    assert "by has to be a string, not 3" in caught.value.detail
     assert not caught.value.may_have_run
     text = await call(house, "twice", arguments={"number": 21, "by": "3"})
     assert (text.output, text.source) == ({"twice": 63}, "consensus")

@@ -14,4 +14,5 @@
 * `servers`: `mcp` and `run`: the daemon for MCP clients and beside a command.
 * `spend`: `spend`: the cost of models.
 * `operation`: `reload`, `health`, `doctor` and `dashboard`.
+* `tasks`: `tasks` and `sessions`: work of peers that lasts.
 """

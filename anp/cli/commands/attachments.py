@@ -366,6 +366,7 @@ def _attach(
     import re
 
     from anp.sidecar.attachments import AttachmentSpec, save_attachment
+    from anp.sidecar.attachments.kinds import CANNOT
     from anp.sidecar.attachments.listing import check_names
     from anp.sidecar.attachments.spec import NAME_PATTERN
 
@@ -420,6 +421,8 @@ def _attach(
     if not exposed:
         again = _command(home.path, replace(spec, expose=("*",)))
         told.append(f"nothing is exposed to peers; to expose all: {again}")
+    if cannot := CANNOT.get(spec.kind):
+        told.append(f"what it cannot do: {cannot}")
     for reason in () if as_json else (*wrong, *listing.skipped):
         progress(f"anpd: left out: {reason[:200]}")
     print_one(answer, told, as_json=as_json)

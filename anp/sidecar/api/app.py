@@ -33,6 +33,8 @@ from anp.sidecar.api.operations.distribution import DistributionOperations
 from anp.sidecar.api.operations.negotiations import NegotiationOperations
 from anp.sidecar.api.operations.peers import PeerOperations
 from anp.sidecar.api.operations.protocols import ProtocolOperations
+from anp.sidecar.api.operations.sessions import SessionOperations
+from anp.sidecar.api.operations.tasks import TaskOperations
 from anp.sidecar.api.problems import http_problem
 from anp.sidecar.api.table import Operation, operations_in, routes_of
 from anp.sidecar.daemon import Daemon
@@ -87,6 +89,8 @@ def operations_of(
         ProtocolOperations(daemon),
         NegotiationOperations(daemon),
         PeerOperations(daemon),
+        TaskOperations(daemon),
+        SessionOperations(daemon),
     )
     return [operation for noun in nouns for operation in operations_in(noun)]
 
@@ -194,6 +198,7 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
         stack.push_async_callback(daemon.calls.close)
         stack.callback(daemon.events.close)
         stack.callback(daemon.calls.end_watching)
+        stack.callback(daemon.tasks.sessions.end_watching)
         yield doors
 
 

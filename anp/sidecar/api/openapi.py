@@ -34,6 +34,7 @@ SECURITY: Final[dict[LocalScope, list[dict[str, list[str]]]]] = {
 
 TAGS: Final = {
     "calls": "Calls of peers.",
+    "tasks": "Tasks that last, and the sessions they belong to.",
     "negotiations": "Negotiations, and the owner's decisions about them.",
     "protocols": "Agreed protocols, and protocols that are known by a URI.",
     "peers": "Known peers and their rights.",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from anp.sidecar.attachments.attachment import AttachmentLimits
 from anp.sidecar.attachments.spec import AttachmentSpec
@@ -13,7 +13,14 @@ from anp.sidecar.attachments.supervisor import SupervisedAttachment
 if TYPE_CHECKING:
     from anp.sidecar.attachments.http.remote import Service
 
-__all__ = ["open_attachment"]
+__all__ = ["CANNOT", "open_attachment"]
+
+CANNOT: Final[Mapping[str, str]] = {
+    "mcp": "its questions go to the requester of a task, and a call of one turn "
+    "declines them; it gets no model and no folders of a client; peers get no log "
+    "messages of it",
+}
+"What each kind cannot do for peers, in words for the owner who attaches one."
 
 
 def open_attachment(

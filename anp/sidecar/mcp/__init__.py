@@ -1,6 +1,8 @@
 """The MCP server through which any MCP client calls remote agents.
 
 * `server`: the tools of the server and how each is answered.
+* `tasks`: the tools for tasks that last.
+* `contents`: images, sounds and resources in answers, as MCP has them.
 * `http`: serves it at the local API, over streamable HTTP.
 * `local_api`: the local API as the server uses it.
 """

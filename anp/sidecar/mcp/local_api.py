@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -52,6 +52,65 @@ class LocalApi:
             ApiProblem: The daemon refused, or does not answer.
         """
         return await self._ask("GET", path, params=params)
+
+    async def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Post a body to `path`, and return the JSON of the answer.
+
+        Raises:
+            ApiProblem: The daemon refused, or does not answer.
+        """
+        return await self._ask("POST", path, json=body)
+
+    async def events(
+        self, path: str, *, after: int, wait: float, silence: float
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Yield the events of a stream after a number, and stop when it is silent.
+
+        Args:
+            wait: Seconds for the first event.
+            silence: Seconds between two events, and at least for the first one.
+
+        Raises:
+            ApiProblem: The daemon refused, or does not answer.
+        """
+        headers = {"Last-Event-ID": str(after)}
+        try:
+            async with self._http.stream("GET", path, headers=headers) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise ApiProblem(response.json())
+                lines = _data_of(response)
+                limit = max(wait, silence)
+                while True:
+                    try:
+                        async with asyncio.timeout(limit):
+                            event = await anext(lines)
+                    except (TimeoutError, StopAsyncIteration):
+                        return
+                    yield event
+                    limit = silence
+        except httpx.HTTPError as exc:
+            raise _unreachable(exc, may_have_run=False) from exc
+
+    async def content(self, path: str, *, most: int) -> bytes | None:
+        """Return the bytes at `path`, or None if there are more than `most`.
+
+        Raises:
+            ApiProblem: The daemon refused, or does not answer.
+        """
+        found = bytearray()
+        try:
+            async with self._http.stream("GET", path) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise ApiProblem(response.json())
+                async for chunk in response.aiter_bytes():
+                    found += chunk
+                    if len(found) > most:
+                        return None
+        except httpx.HTTPError as exc:
+            raise _unreachable(exc, may_have_run=False) from exc
+        return bytes(found)
 
     async def call(self, body: dict[str, Any], on_event: OnEvent) -> dict[str, Any]:
         """Call a peer, and tell what happens meanwhile.
@@ -102,12 +161,7 @@ class LocalApi:
         """Read events until the call is over or waits for an owner."""
         try:
             async with self._http.stream("GET", path) as response:
-                async for line in response.aiter_lines():
-                    if not line.startswith("data: "):
-                        continue
-                    event = json.loads(
-                        line.removeprefix("data: "), parse_float=read_number
-                    )
+                async for event in _data_of(response):
                     await on_event(event)
                     if event["type"] == "call.waiting":
                         return
@@ -134,6 +188,12 @@ class LocalApi:
             raise ApiProblem(body if isinstance(body, dict) else {})
         assert isinstance(body, dict), "every answer is an object"
         return body
+
+
+async def _data_of(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
+    async for line in response.aiter_lines():
+        if line.startswith("data: "):
+            yield json.loads(line.removeprefix("data: "), parse_float=read_number)
 
 
 def _may_have_run(problem: dict[str, Any] | None) -> bool:

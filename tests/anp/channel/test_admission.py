@@ -219,6 +219,18 @@ def test_an_address_that_never_shook_hands_gives_way_to_a_new_one_at_once() -> N
     assert newcomer.proved
 
 
+async def test_the_wait_for_its_turn_is_not_a_guests_own() -> None:
+    door = Door()
+    guest = door.enter("192.0.2.1")
+    assert guest is not None
+    door.now = 0.2
+    # Others had all the time of strangers, so that a turn has to wait.
+    door.admission.work.charge("192.0.2.9", 10.0)
+    guest.do(lambda: None)
+    door.now = 5.0
+    assert guest.waited(door.now) == pytest.approx(0.2)
+
+
 def test_time_at_the_door_that_ends_in_a_handshake_is_no_debt() -> None:
     door = Door()
     for _ in range(10):

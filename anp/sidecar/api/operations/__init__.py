@@ -6,5 +6,8 @@
 * `peers`: peers: known, allowed, blocked, asked.
 * `negotiations`: negotiations and the owner's word about them.
 * `protocols`: agreed protocols.
+* `tasks`: tasks that last.
+* `sessions`: the sessions that tasks belong to.
+* `task_views`: sessions, tasks and their events as they are shown.
 * `distribution`: protocols in bundles and under URIs.
 """

@@ -1,6 +1,11 @@
 """MCP servers as attachments, over stdio and over HTTP.
 
-* `attachment`: one MCP server; its tools become capabilities.
+* `attachment`: one MCP server; its tools, prompts and resources become capabilities.
+* `offers`: reads the server's lists.
+* `operations`: what can be called, and its result.
+* `exchange`: the requests of one call, with all that the server wants meanwhile.
+* `questions`: whose requester a question of the server is put to.
+* `content`: blocks of content as parts and as JSON.
 * `stdio_transport`: the transport to a child process.
 * `http_transport`: the transport to a URL, with our limits and secrets.
 """

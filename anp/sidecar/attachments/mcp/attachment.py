@@ -24,40 +24,33 @@ from anp.sidecar.attachments.attachment import (
     report_progress,
 )
 from anp.sidecar.attachments.http.endpoint import CallContext, deadline_text
-from anp.sidecar.attachments.listing import Tool, read_tools
+from anp.sidecar.attachments.listing import read_tools
+from anp.sidecar.attachments.mcp.exchange import Exchange
 from anp.sidecar.attachments.mcp.http_transport import NOT_SENT, http_transport
+from anp.sidecar.attachments.mcp.offers import read_offers
+from anp.sidecar.attachments.mcp.operations import Operation, Outcome
+from anp.sidecar.attachments.mcp.questions import Questions
 from anp.sidecar.attachments.mcp.stdio_transport import (
     Watched,
     drained_pipe,
     quiet_library_logs,
 )
+from anp.sidecar.attachments.requester import Requester, current_requester
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.supervisor import (
     OutputTail,
     SupervisedAttachment,
     child_environment,
 )
-from anp.sidecar.attachments.tool_errors import status_in, tool_error
+from anp.sidecar.attachments.tool_errors import status_in
 
 # `mcp` takes half a second to import, so it is imported where a server is started.
 if TYPE_CHECKING:
     from mcp import Client
-    from mcp.types import CallToolResult
-    from mcp.types import Tool as McpTool
 
-__all__ = ["TEXT_OUTPUT", "McpAttachment"]
+__all__ = ["McpAttachment"]
 
 logger = logging.getLogger(__name__)
-
-TEXT_OUTPUT: dict[str, Any] = {
-    "type": "object",
-    "properties": {"text": {"type": "string"}},
-    "required": ["text"],
-}
-'Output schema of a tool that gives none (DESIGN.md, "Needs and schemas").'
-
-MAX_PAGES = 64
-"Pages of a tool list that are read; a list that never ends must not hang us."
 
 CONNECTION_CLOSED = -32000
 "JSON-RPC error code that the client gives calls whose server is gone."
@@ -93,12 +86,14 @@ class _Wake(Enum):
 class _Job:
     """A call on its way to the task that owns the client."""
 
-    tool: str
+    operation: Operation
     arguments: dict[str, Any]
     context: CallContext
-    answer: asyncio.Future[CallToolResult]
+    answer: asyncio.Future[Outcome]
     report: Callable[[Progress], None] | None = None
     "Takes the tool's progress, if anybody wants it."
+    requester: Requester | None = None
+    "Answers the tool's questions; None for a call of one turn."
     task: asyncio.Task[None] | None = None
 
 
@@ -118,7 +113,8 @@ class McpAttachment(SupervisedAttachment):
         super().__init__(spec, limits=limits, on_change=on_change)
         # Replaced with every life.
         self._queue: asyncio.Queue[_Job | _Wake] = asyncio.Queue()
-        self._structured: frozenset[str] = frozenset()
+        self._questions = Questions()
+        self._operations: dict[str, Operation] = {}
 
     async def close(self) -> None:
         """End the server; idempotent."""
@@ -135,22 +131,32 @@ class McpAttachment(SupervisedAttachment):
         leave = await self._places.take(self._limits.max_calls, timeout=timeout)
         try:
             await self._wait_ready(capability, timeout)
-            tool = self._tool_of(capability)
+            operation = self._operations.get(self._tool_of(capability))
+            if operation is None:
+                raise AttachmentError(f"the MCP server has no {capability} any more")
             context = CallContext(
                 call_id=uuid.uuid4().hex,
                 caller=caller,
                 deadline=time.time() + deadline - loop.time(),
             )
-            report = report_progress.get()
-            job = _Job(tool, arguments, context, loop.create_future(), report)
-            result = await self._result(job, deadline, timeout)
+            job = _Job(
+                operation,
+                arguments,
+                context,
+                answer=loop.create_future(),
+                report=report_progress.get(),
+                requester=current_requester.get(),
+            )
+            outcome = await self._result(job, deadline, timeout)
         finally:
             leave(None)
-        return self._output(tool, result)
+        _check_size(outcome.output, self._limits.max_result)
+        if job.requester is not None:
+            for part in outcome.parts:
+                await job.requester.update([part])
+        return outcome.output
 
-    async def _result(
-        self, job: _Job, deadline: float, timeout: float
-    ) -> CallToolResult:
+    async def _result(self, job: _Job, deadline: float, timeout: float) -> Outcome:
         """Hand a job over, and wait for its result."""
         self._queue.put_nowait(job)
         try:
@@ -164,29 +170,6 @@ class McpAttachment(SupervisedAttachment):
                 job.answer.exception()
             if job.task is not None:
                 job.task.cancel()
-
-    def _output(self, tool: str, result: CallToolResult) -> dict[str, Any]:
-        """Return a tool's output by the rules of DESIGN.md, "Needs and schemas"."""
-        texts = [block.text for block in result.content if block.type == "text"]
-        text = "\n".join(texts)
-        if result.is_error:
-            raise tool_error(result.structured_content, text)
-        output: dict[str, Any]
-        if tool in self._structured:
-            if not isinstance(result.structured_content, dict):
-                raise ToolError(
-                    502, "the tool has an output schema but gave no structured content"
-                )
-            output = result.structured_content
-        else:
-            others = sorted({b.type for b in result.content if b.type != "text"})
-            if others:
-                raise ToolError(
-                    502, f"the tool answered with {', '.join(others)}, not with text"
-                )
-            output = {"text": text}
-        _check_size(output, self._limits.max_result)
-        return output
 
     async def _live(self) -> None:
         """Run one life of the server, from its start to its death."""
@@ -251,7 +234,18 @@ class McpAttachment(SupervisedAttachment):
         """Open the client; the second value lifts the deadline of the start."""
         import anyio
         from mcp import Client
-        from mcp.types import Implementation, ToolListChangedNotification
+        from mcp.types import (
+            Implementation,
+            PromptListChangedNotification,
+            ResourceListChangedNotification,
+            ToolListChangedNotification,
+        )
+
+        changes = (
+            ToolListChangedNotification,
+            PromptListChangedNotification,
+            ResourceListChangedNotification,
+        )
 
         quiet_library_logs()
         limit = self._limits.supervisor.start_timeout
@@ -263,13 +257,14 @@ class McpAttachment(SupervisedAttachment):
                     scope.deadline = math.inf
 
                 async def heard(message: object) -> None:
-                    if isinstance(message, ToolListChangedNotification):
+                    if isinstance(message, changes):
                         wake(_Wake.RELIST)
 
                 async with Client(
                     Watched(transport, on_end=lambda: wake(_Wake.END)),
                     client_info=Implementation(name="anpd", version=version("anpd")),
                     message_handler=heard,
+                    elicitation_callback=self._questions.answer,
                     cache=None,
                 ) as client:
                     spawned()
@@ -318,25 +313,22 @@ class McpAttachment(SupervisedAttachment):
         return env
 
     async def _list(self, client: Client) -> None:
-        """Read all tools of the server."""
-        tools: list[Tool] = []
-        structured: set[str] = set()
-        cursor: str | None = None
-        for _ in range(MAX_PAGES):
-            page = await client.list_tools(cursor=cursor)
-            for tool in page.tools:
-                tools.append(_tool(tool))
-                if _gives_objects(tool):
-                    structured.add(tool.name)
-            cursor = page.next_cursor
-            if cursor is None or len(tools) > self._limits.max_tools:
-                break
-        self._structured = frozenset(structured)
+        """Read what the server can do."""
+        offers, cannot = await read_offers(client, max_tools=self._limits.max_tools)
+        self._operations = {}
+        for tool, operation in offers:
+            # As in the listing, the first of a name counts.
+            self._operations.setdefault(tool.name, operation)
         info = client.server_info
         title = info.name if self._spec.url and info is not None else ""
+        tools = [tool for tool, _ in offers]
         listing = read_tools(self._spec, tools, self._limits)
-        self._listing = replace(listing, title=title)
-        for reason in self._listing.skipped:
+        skipped = (*listing.skipped, *cannot)
+        before, self._listing = (
+            self._listing,
+            replace(listing, title=title, skipped=skipped),
+        )
+        for reason in self._listing.skipped if self._listing != before else ():
             logger.warning("tool left out attachment=%s tool=%s", self.name, reason)
 
     async def _serve(self, client: Client, queue: asyncio.Queue[_Job | _Wake]) -> None:
@@ -353,7 +345,9 @@ class McpAttachment(SupervisedAttachment):
                 if isinstance(item, _Job):
                     if item.answer.done():
                         continue
-                    item.task = task = asyncio.create_task(_run(client, item, gone))
+                    item.task = task = asyncio.create_task(
+                        self._run(client, item, gone)
+                    )
                 else:
                     task = asyncio.create_task(self._relist(client))
                 tasks.add(task)
@@ -400,60 +394,42 @@ class McpAttachment(SupervisedAttachment):
         hint = f"; it printed: {output.last_line}" if output.last_line else ""
         return f"the MCP server failed: {text}{hint}"
 
+    async def _run(self, client: Client, job: _Job, gone: Callable[[], None]) -> None:
+        """Make one call and put its outcome into `job.answer`.
 
-async def _run(client: Client, job: _Job, gone: Callable[[], None]) -> None:
-    """Make one call and put its result into `job.answer`.
+        Args:
+            gone: Called before a call fails because the server is not there.
+        """
+        from mcp.shared.exceptions import MCPError
+        from pydantic import ValidationError
 
-    Args:
-        gone: Called before a call fails because the server is not there.
-    """
-    from mcp.shared.exceptions import MCPError
-    from mcp.types import CallToolRequest, CallToolRequestParams, CallToolResult
-    from pydantic import ValidationError
-
-    meta: Any = {
-        CALLER_META: job.context.caller,
-        DEADLINE_META: deadline_text(job.context),
-    }
-    request = CallToolRequest(
-        params=CallToolRequestParams(
-            name=job.tool,
-            arguments=job.arguments,
-            _meta=meta,
-        )
-    )
-
-    async def on_progress(
-        progress: float, total: float | None, message: str | None
-    ) -> None:
-        assert job.report is not None
-        job.report(Progress(progress, total, message or ""))
-
-    try:
-        # Not `call_tool`: that validates the result against the server's own schema in
-        # this process, where a `pattern` could run for ever (DESIGN.md, "Trust").
-        result = await client.session.send_request(
-            request,
-            CallToolResult,
-            progress_callback=None if job.report is None else on_progress,
-        )
-    except MCPError as exc:
-        error = _tool_error(exc.code, exc.message)
-        if isinstance(error, AttachmentError):
-            gone()
-        _fail(job, error)
-    except ValidationError:
-        _fail(job, ToolError(502, "the tool's answer is no tool result"))
-    except asyncio.CancelledError:
-        _fail(job, AttachmentError("the attachment was closed", may_have_run=True))
-        raise
-    except Exception as exc:
-        # One call must not take the others of this server down.
-        logger.exception("mcp call failed tool=%s", job.tool)
-        _fail(job, AttachmentError(f"the call failed: {exc}", may_have_run=True))
-    else:
-        if not job.answer.done():
-            job.answer.set_result(result)
+        meta = {
+            CALLER_META: job.context.caller,
+            DEADLINE_META: deadline_text(job.context),
+        }
+        try:
+            with self._questions.during(job.requester) as asking:
+                exchange = Exchange(client, meta, job.report, asking)
+                outcome = await job.operation.run(exchange, job.arguments)
+        except MCPError as exc:
+            error = _tool_error(exc.code, exc.message)
+            if isinstance(error, AttachmentError):
+                gone()
+            _fail(job, error)
+        except ToolError as exc:
+            _fail(job, exc)
+        except ValidationError:
+            _fail(job, ToolError(502, "the tool's answer is no tool result"))
+        except asyncio.CancelledError:
+            _fail(job, AttachmentError("the attachment was closed", may_have_run=True))
+            raise
+        except Exception as exc:
+            # One call must not take the others of this server down.
+            logger.exception("mcp call failed name=%s", self.name)
+            _fail(job, AttachmentError(f"the call failed: {exc}", may_have_run=True))
+        else:
+            if not job.answer.done():
+                job.answer.set_result(outcome)
 
 
 def _tool_error(code: int, message: str) -> Exception:
@@ -482,24 +458,6 @@ def _fail_all(queue: asyncio.Queue[_Job | _Wake]) -> None:
         job = queue.get_nowait()
         if isinstance(job, _Job):
             _fail(job, AttachmentError("the MCP server ended before the call"))
-
-
-def _tool(tool: McpTool) -> Tool:
-    hints = tool.annotations
-    return Tool(
-        name=tool.name,
-        description=tool.description or tool.title or "",
-        input_schema=tool.input_schema,
-        output_schema=tool.output_schema if _gives_objects(tool) else TEXT_OUTPUT,
-        read_only=bool(hints and hints.read_only_hint),
-        idempotent=bool(hints and hints.idempotent_hint),
-    )
-
-
-def _gives_objects(tool: McpTool) -> bool:
-    # The newest MCP allows any schema here; what is no object comes as text as well.
-    schema = tool.output_schema
-    return schema is not None and schema.get("type") == "object"
 
 
 def _check_size(output: dict[str, Any], max_size: int) -> None:

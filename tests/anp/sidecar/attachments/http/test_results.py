@@ -139,7 +139,7 @@ async def test_a_cancelled_call_hangs_up_also_while_its_requester_is_slow() -> N
     ):
         with taking(Taker(gate=asyncio.Event())):
             work = asyncio.create_task(call(my, "go"))
-            await until(lambda: web.sent > 60)
+            await until(lambda: web.sent > len(head("application/jsonl")))
             await asyncio.sleep(0.1)
             work.cancel()
             with pytest.raises(asyncio.CancelledError):

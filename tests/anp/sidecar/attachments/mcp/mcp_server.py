@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import sys
 import threading
 from pathlib import Path
@@ -35,10 +36,41 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "unstructured": {"content": [TEXT]},
     "pattern": {"content": [], "structuredContent": {"s": "a" * 40 + "!"}},
     "no_result": {"text": "hello"},
+    "broken": {"content": [{**IMAGE, "data": "no base64"}]},
+    "blocks": {
+        "content": [
+            TEXT,
+            IMAGE,
+            {"type": "audio", "data": "AQID", "mimeType": "audio/wav"},
+            {"type": "resource_link", "uri": "x://a/b", "name": "b", "size": 3},
+            {"type": "resource", "resource": {"uri": "x://a/c.txt", "text": "see"}},
+            {"type": "resource", "resource": {"uri": "x://a/d", "blob": "AA=="}},
+        ]
+    },
+    "both": {"content": [TEXT, IMAGE], "structuredContent": {"n": 1}},
 }
+QUESTION = {
+    "message": "Which one?",
+    "requestedSchema": {
+        "type": "object",
+        "properties": {"one": {"type": "string"}},
+        "required": ["one"],
+    },
+}
+PAGE = {
+    "mode": "url",
+    "message": "Sign in",
+    "url": "https://a.example/in",
+    "elicitationId": "1",
+}
+RESOURCES = [{"uri": "x://a", "name": "a", "mimeType": "text/plain"}]
+RELATED = "io.modelcontextprotocol/related-task"
 
 writing = threading.Lock()
 cancelled = threading.Event()
+visited = threading.Event()
+given: queue.Queue[dict[str, Any]] = queue.Queue()
+"The client's answers to our own requests."
 
 
 def write(message: dict[str, Any]) -> None:
@@ -52,6 +84,34 @@ def tools(state: Path) -> list[dict[str, Any]]:
     """Return the tools that the state file lists now."""
     listed: list[dict[str, Any]] = json.loads(state.read_text())["tools"]
     return [{"inputSchema": OBJECT, **tool} for tool in listed]
+
+
+def ask(question: dict[str, Any], method: str = "elicitation/create") -> str:
+    """Ask the client, and return its answer as text."""
+    write({"id": "q1", "method": method, "params": question})
+    message = given.get(timeout=15)
+    return json.dumps(message.get("result") or message["error"]["message"])
+
+
+def work(task: str, arguments: dict[str, Any]) -> None:
+    """Serve a task's result: ask in its name, and answer."""
+    number = int(arguments["request"])
+    text = ask({**QUESTION, "_meta": {RELATED: {"taskId": task}}})
+    write({"id": number, "result": {"content": [{"type": "text", "text": text}]}})
+
+
+def state_of(task: str, status: str) -> dict[str, Any]:
+    """Return a task as the protocol has it."""
+    now = "2026-01-01T00:00:00Z"
+    return {
+        "taskId": task,
+        "status": status,
+        "statusMessage": f"I am {status}",
+        "createdAt": now,
+        "lastUpdatedAt": now,
+        "ttl": None,
+        "pollInterval": 200,
+    }
 
 
 def call(number: int, name: str, arguments: dict[str, Any]) -> None:
@@ -79,12 +139,55 @@ def call(number: int, name: str, arguments: dict[str, Any]) -> None:
     elif name == "relist":
         write({"method": "notifications/tools/list_changed"})
         answer = {"content": [TEXT]}
+    elif name == "ask":
+        text = ask(QUESTION)
+        answer = {"content": [{"type": "text", "text": text}]}
+    elif name == "ask_page":
+        answer = {"content": [{"type": "text", "text": ask(PAGE)}]}
+    elif name == "think":
+        text = ask({"messages": [], "maxTokens": 1}, "sampling/createMessage")
+        answer = {"content": [{"type": "text", "text": text}]}
+    elif name == "behind_page" and not visited.is_set():
+        visited.set()
+        data = {"elicitations": [PAGE]}
+        error = {"code": -32042, "message": "sign in", "data": data}
+        write({"id": number, "error": error})
+        return
+    elif name == "behind_page":
+        answer = {"content": [TEXT]}
     elif name == "refuse":
         write({"id": number, "error": {"code": -32602, "message": "bad"}})
         return
     else:
         answer = ANSWERS[name]
     write({"id": number, "result": answer})
+
+
+def answer_of(
+    method: str, params: dict[str, Any], state: Path
+) -> dict[str, Any] | None:
+    """Return the answer to a request about tasks, prompts or resources."""
+    if method == "tasks/get":
+        return state_of("t1", "working")
+    if method == "tasks/cancel":
+        state.with_suffix(".cancelled").touch()
+        return state_of("t1", "cancelled")
+    if method == "prompts/list":
+        wanted = [{"name": "who", "required": True}]
+        return {"prompts": [{"name": "greet", "arguments": wanted}]}
+    if method == "prompts/get":
+        text = f"Greet {params['arguments']['who']}."
+        said = {"role": "user", "content": {"type": "text", "text": text}}
+        return {"messages": [said, {"role": "assistant", "content": IMAGE}]}
+    if method == "resources/list":
+        return {"resources": RESOURCES}
+    if method == "resources/templates/list":
+        return {"resourceTemplates": [{"name": "any", "uriTemplate": "x://{one}"}]}
+    if method == "resources/read":
+        uri = params["uri"]
+        blob = {"uri": uri, "blob": "AAEC", "mimeType": "image/png"}
+        return {"contents": [{"uri": uri, "text": f"text of {uri}"}, blob]}
+    return None
 
 
 def main() -> None:
@@ -100,10 +203,16 @@ def main() -> None:
         message = json.loads(line)
         number, method = message.get("id"), message.get("method")
         params = message.get("params") or {}
-        if method == "initialize":
+        if method is None:
+            given.put(message)
+        elif method == "initialize":
+            able = {"tools": {"listChanged": True}}
             result = {
                 "protocolVersion": params["protocolVersion"],
-                "capabilities": {"tools": {"listChanged": True}},
+                "capabilities": {
+                    **able,
+                    **json.loads(state.read_text()).get("able", {}),
+                },
                 "serverInfo": {"name": "test", "version": "1"},
             }
             write({"id": number, "result": result})
@@ -114,11 +223,18 @@ def main() -> None:
             if start + size < len(found):
                 page["nextCursor"] = str(start + size)
             write({"id": number, "result": page})
+        elif method == "tools/call" and "task" in params:
+            write({"id": number, "result": {"task": state_of("t1", "working")}})
+        elif method == "tasks/result":
+            asked = ("t1", {"request": number})
+            threading.Thread(target=work, args=asked, daemon=True).start()
         elif method == "tools/call":
             arguments = (number, params["name"], params.get("arguments", {}))
             threading.Thread(target=call, args=arguments, daemon=True).start()
         elif method == "notifications/cancelled":
             cancelled.set()
+        elif (other := answer_of(method, params, state)) is not None:
+            write({"id": number, "result": other})
         elif number is not None:
             write({"id": number, "error": {"code": -32601, "message": "unknown"}})
 

@@ -26,11 +26,8 @@ from anp.sidecar.attachments import (
     open_attachment,
 )
 from anp.sidecar.attachments.attachment import SupervisorConfig
-from anp.sidecar.attachments.mcp.attachment import (
-    TEXT_OUTPUT,
-    McpAttachment,
-    _tool_error,
-)
+from anp.sidecar.attachments.mcp.attachment import McpAttachment, _tool_error
+from anp.sidecar.attachments.mcp.content import TEXT_OUTPUT
 from anp.sidecar.attachments.mcp.http_transport import NOT_SENT
 
 FAST = SupervisorConfig(start_timeout=20.0, min_backoff=0.01)
@@ -55,10 +52,13 @@ async def attached(
 
 @asynccontextmanager
 async def scripted(
-    folder: Path, *tools: str | dict[str, Any], **fields: Any
+    folder: Path,
+    *tools: str | dict[str, Any],
+    able: dict[str, Any] | None = None,
+    **fields: Any,
 ) -> AsyncIterator[Attachment]:
-    """Attach our own server with these tools."""
-    state(folder, *tools)
+    """Attach our own server with these tools, and what else it is able to do."""
+    state(folder, *tools, able=able or {})
     command = (sys.executable, str(SERVER), str(folder / "state.json"))
     async with attached(*command, **fields) as attachment:
         yield attachment
@@ -140,10 +140,10 @@ async def test_text_blocks_are_joined_by_newlines(tmp_path: Path) -> None:
         assert await call(my, "nothing") == {"text": ""}
 
 
-async def test_what_is_no_text_is_a_capability_error(tmp_path: Path) -> None:
-    async with scripted(tmp_path, "image", "no_result") as my:
-        with pytest.raises(ToolError, match="answered with image") as caught:
-            await call(my, "image")
+async def test_what_is_no_result_is_a_capability_error(tmp_path: Path) -> None:
+    async with scripted(tmp_path, "broken", "no_result") as my:
+        with pytest.raises(ToolError, match="not base64") as caught:
+            await call(my, "broken")
         assert caught.value.code == 502
         with pytest.raises(ToolError, match="no tool result"):
             await call(my, "no_result")

@@ -1,0 +1,6 @@
+"""The commands for work that lasts, and the conversations that it belongs to.
+
+* `tasks`: `tasks start`, `list`, `show`, `watch`, `send`, `cancel`.
+* `sessions`: `sessions list`, `show`, `export`, `close`, `delete`.
+* `watch`: a task in a terminal: its text as it streams, progress, questions and end.
+"""

@@ -1,0 +1,90 @@
+"""sessions: the conversations that tasks belong to."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from anp.cli.client import client_of, segment
+from anp.cli.commands.tasks.tasks import print_tasks
+from anp.cli.options import Json
+from anp.cli.output import Column, print_bytes, print_list, print_one, when
+
+__all__ = ["register"]
+
+sessions_app = typer.Typer(
+    no_args_is_help=True, help="Conversations that tasks belong to."
+)
+
+SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="Id of the session.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.add_typer(sessions_app, name="sessions")
+
+
+@sessions_app.command("list")
+def list_sessions(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option(help="Most sessions, the newest first.")] = 100,
+    as_json: Json = False,
+) -> None:
+    """List sessions, the newest first."""
+    found = client_of(context).get("/v1/sessions", limit=str(limit))
+    columns: dict[str, Column] = {
+        "ID": "id",
+        "BEGAN": lambda one: when(one["created"]),
+        "CHANGED": lambda one: when(one["changed"]),
+        "BY": "made_by",
+        "STATE": lambda one: "open" if one["open"] else "closed",
+        "BUSY": lambda one: "yes" if one["busy"] else "no",
+        "EVENTS": "events",
+        "BYTES": "size",
+    }
+    print_list(found, found["sessions"], columns, as_json=as_json)
+
+
+@sessions_app.command("show")
+def show_session(
+    context: typer.Context, session: SessionId, as_json: Json = False
+) -> None:
+    """Show a session with its parties and tasks."""
+    found = client_of(context).get(f"/v1/sessions/{segment(session)}")
+    told = [
+        ("session", found["id"]),
+        ("state", "open" if found["open"] else "closed"),
+        ("began", when(found["created"])),
+        ("requester", found["requester"]["id"]),
+        ("participants", [one["id"] for one in found["participants"]]),
+        ("events", found["events"]),
+    ]
+    print_one(found, told, as_json=as_json)
+    if not as_json:
+        print()
+        print_tasks(found, found["tasks"])
+
+
+@sessions_app.command("export")
+def export_session(context: typer.Context, session: SessionId) -> None:
+    """Print everything that is kept of a session, one JSON object a line."""
+    print_bytes(client_of(context).get_bytes(f"/v1/sessions/{segment(session)}/export"))
+
+
+@sessions_app.command("close")
+def close_session(
+    context: typer.Context, session: SessionId, as_json: Json = False
+) -> None:
+    """End a session of ours; its open tasks are asked to end."""
+    found = client_of(context).post(f"/v1/sessions/{segment(session)}/close")
+    print_one(found, [f"session {found['id']} is closed"], as_json=as_json)
+
+
+@sessions_app.command("delete")
+def delete_session(
+    context: typer.Context, session: SessionId, as_json: Json = False
+) -> None:
+    """Delete what is kept here of a session that has no open tasks."""
+    found = client_of(context).post(f"/v1/sessions/{segment(session)}/delete")
+    print_one(found, [f"session {found['id']} is deleted here"], as_json=as_json)

@@ -1,0 +1,249 @@
+"""tasks: work of peers that lasts: started, watched, answered, cancelled."""
+
+from __future__ import annotations
+
+import base64
+import mimetypes
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from anp.cli.client import Client, client_of, segment
+from anp.cli.commands.tasks.watch import TaskWatch, end_of
+from anp.cli.options import Json, read_data, read_input
+from anp.cli.output import Column, Line, print_list, print_one, progress, when
+from anp.errors import CallError, ErrorKind
+
+__all__ = ["print_tasks", "register"]
+
+MAX_FILES = 1024 * 1024
+"Bytes of all files that one message carries."
+
+tasks_app = typer.Typer(
+    no_args_is_help=True, help="Work of peers that lasts, streams and asks back."
+)
+
+TaskId = Annotated[str, typer.Argument(metavar="TASK", help="Id of the task.")]
+Text = Annotated[str | None, typer.Option("--text", help="Plain words.")]
+Files = Annotated[
+    list[str] | None,
+    typer.Option("--file", metavar="NAME=PATH", help="A file that is sent along."),
+]
+MoreData = Annotated[
+    str | None,
+    typer.Option("--data", "-d", help="JSON, @FILE, or - for standard input."),
+]
+Save = Annotated[
+    Path | None,
+    typer.Option(help="Folder for files that come; none there is overwritten."),
+]
+Lines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.add_typer(tasks_app, name="tasks")
+
+
+@tasks_app.command("start")
+def start_task(
+    context: typer.Context,
+    peer: Annotated[
+        str,
+        typer.Argument(help="Name, DID, URL or URL#DID; left out with --session."),
+    ],
+    capability: Annotated[
+        str, typer.Argument(help="Capability; left out when the words say it.")
+    ] = "",
+    data: MoreData = None,
+    text: Text = None,
+    file: Files = None,
+    session: Annotated[
+        str | None, typer.Option(help="Id of the session that it belongs to.")
+    ] = None,
+    after: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TASK", help="Task that has to be completed before."),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show what comes until it has ended.")
+    ] = False,
+    save: Save = None,
+    trust_first_use: Annotated[bool, typer.Option("--trust-first-use")] = False,
+    as_json: Lines = False,
+) -> None:
+    """Start a task; it goes on by itself, also when nobody watches."""
+    client = client_of(context)
+    body: dict[str, Any] = {"trust_first_use": trust_first_use}
+    if session is None and after:
+        session = client.get(f"/v1/tasks/{segment(after[0])}")["session"]
+    if session is None:
+        body |= {"peer": peer, "capability": capability}
+    else:
+        body |= {"session": session, "capability": capability or peer}
+    if data is not None:
+        body["input"] = read_data(data)
+    if text is not None:
+        body["text"] = text
+    body |= {"parts": _parts(file or []), "depends_on": after or []}
+    found = client.post("/v1/tasks", body)
+    if watch:
+        if not as_json:
+            progress(f"task {found['id']}")
+        _watch(context, found["id"], as_json=as_json, save=save)
+        return
+    # Nothing but the id on standard output, so that a script can take it.
+    print_one(found, [found["id"]], as_json=as_json)
+    if not as_json:
+        progress(f"next: anpd tasks watch {found['id']}")
+
+
+@tasks_app.command("list")
+def list_tasks(
+    context: typer.Context,
+    open_only: Annotated[
+        bool, typer.Option("--open", help="Only those that have not ended.")
+    ] = False,
+    limit: Annotated[int, typer.Option(help="Most tasks, the newest first.")] = 100,
+    as_json: Json = False,
+) -> None:
+    """List tasks, the newest first: those given to peers, and those of peers."""
+    wanted = {"open": "1"} if open_only else {}
+    found = client_of(context).get("/v1/tasks", limit=str(limit), **wanted)
+    print_tasks(found, found["tasks"], as_json=as_json)
+
+
+def print_tasks(
+    answer: Any, tasks: list[dict[str, Any]], *, as_json: bool = False
+) -> None:
+    """Print tasks in columns."""
+    columns: dict[str, Column] = {
+        "ID": "id",
+        "STATE": "state",
+        "STARTED": lambda one: when(one["created"]),
+        "BY": "made_by",
+        "CAPABILITY": lambda one: one["capability"] or "-",
+        "PEER": _peer_of,
+    }
+    print_list(answer, tasks, columns, as_json=as_json)
+
+
+@tasks_app.command("show")
+def show_task(context: typer.Context, task: TaskId, as_json: Json = False) -> None:
+    """Show a task, its newest messages, and what it waits for."""
+    found = client_of(context).get(f"/v1/tasks/{segment(task)}")
+    print_one(found, _told(found), as_json=as_json)
+
+
+@tasks_app.command("watch")
+def watch_task(
+    context: typer.Context,
+    task: TaskId,
+    after: Annotated[int, typer.Option(help="Only events with higher numbers.")] = 0,
+    save: Save = None,
+    as_json: Lines = False,
+) -> None:
+    """Show what comes of a task until it has ended, and answer its questions."""
+    _watch(context, task, as_json=as_json, save=save, after=after)
+
+
+@tasks_app.command("send")
+def send_message(
+    context: typer.Context,
+    task: TaskId,
+    text: Annotated[str | None, typer.Argument(help="Plain words.")] = None,
+    data: MoreData = None,
+    file: Files = None,
+    decline: Annotated[
+        bool, typer.Option("--decline", help="Give no answer to its question.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Send a message about a task, such as the answer to its question."""
+    body: dict[str, Any] = {"parts": _parts(file or [])}
+    if text is not None:
+        body["text"] = text
+    if data is not None:
+        body["value"] = read_data(data)
+    if decline:
+        body["action"] = "decline"
+    found = client_of(context).post(f"/v1/tasks/{segment(task)}/messages", body)
+    print_one(found, [f"sent; the task is {found['state']}"], as_json=as_json)
+
+
+@tasks_app.command("cancel")
+def cancel_task(context: typer.Context, task: TaskId, as_json: Json = False) -> None:
+    """Ask for the end of a task; how it ends is its executor's report."""
+    found = client_of(context).post(f"/v1/tasks/{segment(task)}/cancel")
+    told = (
+        f"the task is {found['state']}"
+        if found["ended"]
+        else f"asked for its end; the task is {found['state']}"
+    )
+    print_one(found, [told], as_json=as_json)
+
+
+def _watch(
+    context: typer.Context,
+    task: str,
+    *,
+    as_json: bool,
+    save: Path | None,
+    after: int = 0,
+) -> None:
+    def connect() -> Client:
+        return client_of(context)
+
+    watch = TaskWatch(connect, task, as_json=as_json, save=save, after=after)
+    end_of(watch.run())
+
+
+def _peer_of(task: dict[str, Any]) -> str:
+    return str(task["requester" if task["made_by"] == "peer" else "executor"])
+
+
+def _told(found: dict[str, Any]) -> Iterator[Line]:
+    """Give the lines of `show`."""
+    ran = " (it may have run)" if found["may_have_run"] else ""
+    waits = found["question"]
+    for name, value in (
+        ("task", found["id"]),
+        ("session", found["session"]),
+        ("state", f"{found['state']}{ran}"),
+        ("capability", found["capability"]),
+        ("peer", _peer_of(found)),
+        ("started", when(found["created"])),
+        ("changed", when(found["changed"])),
+        ("code", found["code"]),
+        ("reason", found["reason"]),
+        ("waits for", waits and (waits["text"] or waits["url"])),
+    ):
+        if value:
+            yield name, value
+    for message in found["messages"]:
+        for part in message["parts"]:
+            shown = part.get("text", part.get("value", part.get("uri")))
+            if part["kind"] == "bytes":
+                shown = f"{part['media_type']}, {part['size']} bytes"
+            yield when(message["at"]), " ".join(str(shown).split())[:200]
+    if waits:
+        yield "next", f"anpd tasks send {found['id']} TEXT"
+    elif not found["ended"]:
+        yield "next", f"anpd tasks watch {found['id']}"
+
+
+def _parts(files: list[str]) -> list[dict[str, str]]:
+    """Return the contents of files that are given as `NAME=PATH`."""
+    parts, left = [], MAX_FILES
+    for one in files:
+        name, equals, path = one.partition("=")
+        if not (name and equals and path):
+            raise CallError(ErrorKind.USAGE, f"--file {one}: give NAME=PATH")
+        data = read_input(path, most=left)
+        left -= len(data)
+        media_type = mimetypes.guess_type(path)[0] or "application/octet-stream"
+        content = base64.b64encode(data).decode("ascii")
+        parts.append({"bytes": content, "media_type": media_type, "name": name})
+    return parts

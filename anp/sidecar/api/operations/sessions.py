@@ -1,0 +1,152 @@
+"""Sessions in the local API: the conversations that tasks belong to."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from anp.errors import ConflictError
+from anp.sidecar.api.event_stream import EVENT_STREAM, event_stream
+from anp.sidecar.api.operations.task_views import (
+    SessionDetails,
+    SessionPage,
+    SessionView,
+    event_of,
+    session_details,
+    session_view,
+)
+from anp.sidecar.api.operations.tasks import (
+    LAST_EVENT_ID,
+    PAGE_OF_IDS,
+    after_of,
+    may_see_own,
+)
+from anp.sidecar.api.requests import EmptyBody
+from anp.sidecar.api.table import LocalScope, Media, get, integer_of, post
+from anp.sidecar.daemon import Daemon
+from anp.sidecar.tasks.chronicle import Chronicle
+from anp.sidecar.tasks.sessions import NoTask
+
+__all__ = ["SessionOperations"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedSession:
+    """A session was deleted here, with everything in it; its peers keep theirs."""
+
+    id: str
+
+
+class SessionOperations:
+    """Operations on sessions."""
+
+    tag = "tasks"
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._sessions = daemon.tasks.sessions
+        self._tasks = daemon.tasks
+        self._chronicle = Chronicle(daemon.tasks.sessions)
+
+    @get("/v1/sessions", SessionPage, query=PAGE_OF_IDS, scope=LocalScope.AGENT)
+    async def list_sessions(self, request: Request) -> SessionPage:
+        """List sessions, the newest first."""
+        limit = integer_of(request, "limit", 100)
+        before = request.query_params.get("after", "")
+        found: list[SessionView] = []
+        while len(found) < limit:
+            page = await self._sessions.logs(before=before, limit=limit)
+            for log in page:
+                if may_see_own(request, log.id) and len(found) < limit:
+                    found.append(session_view(log))
+            if len(page) < limit:
+                return SessionPage(found, None)
+            before = page[-1].id
+        return SessionPage(found, found[-1].id)
+
+    @get("/v1/sessions/{id}", SessionDetails, problems=(404,), scope=LocalScope.AGENT)
+    async def get_session(self, request: Request) -> SessionDetails:
+        """Give a session with its parties and tasks."""
+        return await self._details(_own_id(request))
+
+    @get(
+        "/v1/sessions/{id}/events",
+        EVENT_STREAM,
+        problems=(404,),
+        headers=LAST_EVENT_ID,
+        scope=LocalScope.AGENT,
+    )
+    async def watch_session(self, request: Request) -> Response:
+        """Stream the events of a session, those of before first."""
+        log = _own_id(request)
+        await self._details(log)
+        told = self._chronicle.watch(log, after=after_of(request))
+        return event_stream(event_of(one) async for one in told)
+
+    @get(
+        "/v1/sessions/{id}/export",
+        Media(text="One event on each line, as stored.", media_type="text/plain"),
+        problems=(404,),
+        scope=LocalScope.OWNER,
+    )
+    async def export_session(self, request: Request) -> Response:
+        """Give everything that is kept of a session, one JSON object a line."""
+        log = _own_id(request)
+        details = await self._details(log)
+        return StreamingResponse(
+            self._lines(log, details.events), media_type="text/plain; charset=utf-8"
+        )
+
+    @post(
+        "/v1/sessions/{id}/close",
+        SessionDetails,
+        body=EmptyBody,
+        problems=(404, 409),
+        scope=LocalScope.AGENT,
+    )
+    async def close_session(self, request: Request, body: EmptyBody) -> SessionDetails:
+        """End a session of ours; its open tasks are asked to end."""
+        log = _own_id(request)
+        await self._details(log)
+        await self._tasks.close_session(log)
+        return await self._details(log)
+
+    @post(
+        "/v1/sessions/{id}/delete",
+        DeletedSession,
+        body=EmptyBody,
+        problems=(404, 409),
+        scope=LocalScope.OWNER,
+    )
+    async def delete_session(self, request: Request, body: EmptyBody) -> DeletedSession:
+        """Delete what is kept here of a session that has no open tasks."""
+        log = _own_id(request)
+        details = await self._details(log)
+        if any(not task.ended for task in details.tasks):
+            raise ConflictError("a task of the session is open; cancel it first")
+        if not await self._sessions.delete(log):
+            raise NoTask(f"session {log}")
+        return DeletedSession(log)
+
+    async def _details(self, log: str) -> SessionDetails:
+        head, tasks = await self._sessions.overview(log)
+        return session_details(head, await self._sessions.conversation(log), tasks)
+
+    async def _lines(self, log: str, last: int) -> AsyncIterator[bytes]:
+        after = 0
+        while after < last:
+            rows = await self._sessions.stored(log, after=after)
+            if not rows:
+                return
+            for row in rows:
+                yield row.content + b"\n"
+            after = rows[-1].number
+
+
+def _own_id(request: Request) -> str:
+    own_id = str(request.path_params["id"])
+    if not may_see_own(request, own_id):
+        raise NoTask(f"session {own_id[:80]}")
+    return own_id

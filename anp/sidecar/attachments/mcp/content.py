@@ -1,0 +1,138 @@
+"""Content of MCP results: blocks become parts, and parts become JSON.
+
+A call of one turn has one JSON object as its answer: the texts are joined, and every
+other block is an entry of `parts`. A task gets each block as a part of its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from anp.interaction.elements import Part, PartKind
+from anp.sidecar.attachments.attachment import ToolError
+
+# `mcp` takes half a second to import.
+if TYPE_CHECKING:
+    from mcp.types import (
+        BlobResourceContents,
+        ContentBlock,
+        TextResourceContents,
+    )
+
+__all__ = [
+    "PART",
+    "TEXT_OUTPUT",
+    "block_part",
+    "content_output",
+    "part_json",
+    "resource_part",
+]
+
+URI = "uri"
+"Key in a part's metadata with the URI of an embedded resource."
+
+BINARY = "application/octet-stream"
+
+MAX_NAME = 200
+"Most characters of a part's name."
+
+PART: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "mediaType": {"type": "string"},
+        "name": {"type": "string"},
+        "text": {"type": "string"},
+        "data": {"type": "string", "description": "Bytes in base64."},
+        "uri": {"type": "string"},
+    },
+    "required": ["mediaType"],
+}
+"JSON Schema of a block that is no plain text: an image, a sound, a resource, a link."
+
+TEXT_OUTPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string"},
+        "parts": {"type": "array", "items": PART},
+    },
+    "required": ["text"],
+}
+'Output schema of a tool that gives none (DESIGN.md, "Needs and schemas").'
+
+
+def block_part(block: ContentBlock) -> Part:
+    """Return a block of content as a part.
+
+    Raises:
+        ToolError: Its bytes are not base64.
+    """
+    match block.type:
+        case "text":
+            return Part.text(block.text)
+        case "image" | "audio":
+            return Part.data(_decoded(block.data), media_type=block.mime_type)
+        case "resource_link":
+            return Part.link(
+                block.uri,
+                media_type=block.mime_type or BINARY,
+                name=(block.title or block.name)[:MAX_NAME],
+                size=block.size,
+            )
+        case "resource":
+            return resource_part(block.resource)
+
+
+def resource_part(contents: TextResourceContents | BlobResourceContents) -> Part:
+    """Return the content of a resource as a part; its URI stands in the metadata."""
+    more = {"name": _name_of(contents.uri), "metadata": {URI: contents.uri}}
+    text = getattr(contents, "text", None)
+    if text is not None:
+        media_type = contents.mime_type or "text/plain"
+        return Part.text(text, media_type=media_type, **more)
+    blob: str = getattr(contents, "blob", "")
+    return Part.data(_decoded(blob), media_type=contents.mime_type or BINARY, **more)
+
+
+def part_json(part: Part) -> dict[str, str]:
+    """Return a part as an object of `PART`."""
+    found = {"mediaType": part.media_type}
+    if part.name:
+        found["name"] = part.name
+    if URI in part.metadata:
+        found["uri"] = part.metadata[URI]
+    if isinstance(part.content, bytes):
+        found["data"] = base64.b64encode(part.content).decode()
+    else:
+        found["uri" if part.kind is PartKind.URI else "text"] = str(part.content)
+    return found
+
+
+def content_output(parts: Sequence[Part]) -> dict[str, Any]:
+    """Return the parts of a result as an object of `TEXT_OUTPUT`."""
+    plain = [str(part.content) for part in parts if _is_plain(part)]
+    others = [part_json(part) for part in parts if not _is_plain(part)]
+    return {"text": "\n".join(plain), **({"parts": others} if others else {})}
+
+
+def _is_plain(part: Part) -> bool:
+    return part.kind is PartKind.TEXT and URI not in part.metadata
+
+
+def _decoded(data: str) -> bytes:
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError) as exc:
+        raise ToolError(502, "the tool's bytes are not base64") from exc
+
+
+def _name_of(uri: str) -> str:
+    """Return the last word of a URI's path; the part's name is never a path."""
+    try:
+        path = unquote(urlsplit(uri).path)
+    except ValueError:
+        return ""
+    return path.rstrip("/").rpartition("/")[2][:MAX_NAME]

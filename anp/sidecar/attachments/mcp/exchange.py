@@ -1,0 +1,284 @@
+"""The requests of one call at an MCP server, until it has its result.
+
+A server may want something before it answers: since 2026-07-28 in its answer
+(`InputRequiredResult`), before that in a request of its own, or in an error that names
+pages to be visited. A tool that works as a task only is started, followed and fetched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from anp.sidecar.attachments.attachment import Progress, ToolError
+from anp.sidecar.attachments.mcp.questions import Asking
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.shared.exceptions import MCPError
+    from mcp.types import (
+        CallToolResult,
+        ElicitResult,
+        GetPromptResult,
+        InputRequest,
+        ReadResourceResult,
+    )
+    from pydantic import TypeAdapter
+
+__all__ = ["Exchange"]
+
+MAX_ROUNDS = 10
+"Times that a server may ask before it answers one request."
+
+ROUND_WAIT = 0.25
+"Seconds before a server that asks nothing but to come again is asked again."
+
+TASK_TTL = 24 * 3600 * 1000
+"Milliseconds for which a server is to keep a task, as long as the longest call."
+
+MIN_POLL, MAX_POLL = 0.2, 30.0
+"Fewest and most seconds between two looks at a server's task."
+
+CANCEL_TIMEOUT = 2.0
+"Seconds for telling the server that nobody waits for its task."
+
+NO_MODEL = "the tool wants a model or folders of its client; peers' calls have neither"
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One call at a server."""
+
+    client: Client
+    meta: Any
+    "Our own entries in `_meta` of each request: an object."
+
+    report: Callable[[Progress], None] | None
+    "Takes the progress of the call, if anybody wants it."
+
+    asking: Asking
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], *, as_task: bool
+    ) -> CallToolResult:
+        """Return the result of a tool."""
+        from mcp.types import CallToolRequest, CallToolRequestParams
+
+        if as_task:
+            return await self._task(name, arguments)
+        result: CallToolResult = await self._send(
+            lambda more: CallToolRequest(
+                params=CallToolRequestParams(name=name, arguments=arguments, **more)
+            )
+        )
+        return result
+
+    async def read_resource(self, uri: str) -> ReadResourceResult:
+        """Return the content of a resource."""
+        from mcp.types import ReadResourceRequest, ReadResourceRequestParams
+
+        result: ReadResourceResult = await self._send(
+            lambda more: ReadResourceRequest(
+                params=ReadResourceRequestParams(uri=uri, **more)
+            )
+        )
+        return result
+
+    async def get_prompt(self, name: str, arguments: dict[str, str]) -> GetPromptResult:
+        """Return a prompt, filled in."""
+        from mcp.types import GetPromptRequest, GetPromptRequestParams
+
+        result: GetPromptResult = await self._send(
+            lambda more: GetPromptRequest(
+                params=GetPromptRequestParams(name=name, arguments=arguments, **more)
+            )
+        )
+        return result
+
+    async def _send(self, make: Callable[[dict[str, Any]], Any]) -> Any:
+        """Send a request until it is answered with a result.
+
+        Not the client's own methods: they validate a tool's result against the
+        server's own schema in this process, where a `pattern` could run for ever
+        (DESIGN.md, "Trust").
+
+        Args:
+            make: Returns the request with these further parameters.
+
+        Raises:
+            MCPError: The server answered with an error.
+            ToolError: It asked too often, or wants what a call does not have.
+        """
+        from mcp.shared.exceptions import MCPError
+        from mcp.types import URL_ELICITATION_REQUIRED, InputRequiredResult
+
+        more: dict[str, Any] = {}
+        rounds = 0
+        while rounds < MAX_ROUNDS:
+            request = make({"_meta": self.meta, **more})
+            try:
+                result = await self.client.session.send_request(
+                    request,
+                    _results(request.method),
+                    progress_callback=self._on_progress(),
+                )
+            except MCPError as exc:
+                if exc.code != URL_ELICITATION_REQUIRED:
+                    raise
+                rounds += 1
+                await self._visit(exc)
+                continue
+            if not isinstance(result, InputRequiredResult):
+                return result
+            more = {"request_state": result.request_state}
+            if result.input_requests:
+                rounds += 1
+                more["input_responses"] = {
+                    key: await self._give(wanted)
+                    for key, wanted in result.input_requests.items()
+                }
+            else:
+                await asyncio.sleep(ROUND_WAIT)
+        raise ToolError(502, f"the tool asked more than {MAX_ROUNDS} times")
+
+    def _on_progress(self) -> Any:
+        report = self.report
+        if report is None:
+            return None
+
+        async def tell(
+            progress: float, total: float | None, message: str | None
+        ) -> None:
+            report(Progress(progress, total, message or ""))
+
+        return tell
+
+    async def _give(self, wanted: InputRequest) -> ElicitResult:
+        from mcp.types import ElicitRequest
+
+        if not isinstance(wanted, ElicitRequest):
+            raise ToolError(501, NO_MODEL)
+        return await self.asking.answer(wanted.params)
+
+    async def _visit(self, error: MCPError) -> None:
+        """Have the requester visit the pages that an error names."""
+        from mcp.types import ElicitationRequiredErrorData
+        from pydantic import ValidationError
+
+        try:
+            data = ElicitationRequiredErrorData.model_validate(error.error.data)
+        except ValidationError as exc:
+            raise ToolError(
+                502, "the tool wants a page visited but names none"
+            ) from exc
+        for params in data.elicitations:
+            given = await self.asking.answer(params)
+            if given.action != "accept":
+                raise ToolError(403, f"not done: {params.message}")
+
+    # Tools that work as tasks only.
+
+    async def _task(self, name: str, arguments: dict[str, Any]) -> CallToolResult:
+        from mcp.types import (
+            CallToolRequest,
+            CallToolRequestParams,
+            CallToolResult,
+            CreateTaskResult,
+            GetTaskPayloadRequest,
+            GetTaskPayloadRequestParams,
+            TaskMetadata,
+        )
+
+        created = await self.client.session.send_request(
+            CallToolRequest(
+                params=CallToolRequestParams(
+                    name=name,
+                    arguments=arguments,
+                    task=TaskMetadata(ttl=TASK_TTL),
+                    _meta=self.meta,
+                )
+            ),
+            CreateTaskResult,
+            progress_callback=self._on_progress(),
+        )
+        task_id = self.asking.task_id = created.task.task_id
+        async with self._followed(task_id, created.task.poll_interval):
+            # It is answered at the end; until then questions come over it.
+            return await self.client.session.send_request(
+                GetTaskPayloadRequest(
+                    params=GetTaskPayloadRequestParams(task_id=task_id)
+                ),
+                CallToolResult,
+            )
+
+    @contextlib.asynccontextmanager
+    async def _followed(
+        self, task_id: str, interval: int | None
+    ) -> AsyncIterator[None]:
+        """Report a task's words; have it cancelled if nobody waits for it."""
+        following = asyncio.create_task(self._follow(task_id, interval))
+        try:
+            yield
+        except asyncio.CancelledError:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(CANCEL_TIMEOUT):
+                    await self._cancel(task_id)
+            raise
+        finally:
+            following.cancel()
+            await asyncio.wait({following})
+
+    async def _follow(self, task_id: str, interval: int | None) -> None:
+        from mcp.shared.exceptions import MCPError
+        from mcp.types import GetTaskRequest, GetTaskRequestParams, GetTaskResult
+
+        if self.report is None:
+            return
+        wait = min(max((interval or 1000) / 1000, MIN_POLL), MAX_POLL)
+        last = ""
+        with contextlib.suppress(MCPError):
+            while True:
+                task = await self.client.session.send_request(
+                    GetTaskRequest(params=GetTaskRequestParams(task_id=task_id)),
+                    GetTaskResult,
+                )
+                said = task.status_message or ""
+                if said and said != last:
+                    self.report(Progress(message=said))
+                    last = said
+                await asyncio.sleep(wait)
+
+    async def _cancel(self, task_id: str) -> None:
+        from mcp.types import (
+            CancelTaskRequest,
+            CancelTaskRequestParams,
+            CancelTaskResult,
+        )
+
+        await self.client.session.send_request(
+            CancelTaskRequest(params=CancelTaskRequestParams(task_id=task_id)),
+            CancelTaskResult,
+        )
+
+
+@cache
+def _results(method: str) -> TypeAdapter[Any]:
+    """Return the reader of a method's results."""
+    from mcp.types import (
+        CallToolResult,
+        GetPromptResult,
+        InputRequiredResult,
+        ReadResourceResult,
+    )
+    from pydantic import TypeAdapter
+
+    results: dict[str, Any] = {
+        "tools/call": CallToolResult,
+        "resources/read": ReadResourceResult,
+        "prompts/get": GetPromptResult,
+    }
+    return TypeAdapter(results[method] | InputRequiredResult)

@@ -1,0 +1,97 @@
+"""Reads what an MCP server can do: its tools, prompts and resources."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from anp.sidecar.attachments.listing import Tool
+from anp.sidecar.attachments.mcp.operations import (
+    MAX_PAGES,
+    Operation,
+    listed_resources,
+    of_prompt,
+    of_resources,
+    of_tool,
+)
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.types import ServerCapabilities
+
+__all__ = ["read_offers"]
+
+logger = logging.getLogger(__name__)
+
+
+async def read_offers(
+    client: Client, *, max_tools: int
+) -> tuple[list[tuple[Tool, Operation]], list[str]]:
+    """Return everything that can be called, and what the server has besides.
+
+    Args:
+        max_tools: Number of tools after which no further page is read.
+
+    Returns:
+        The offers, tools first, and one line for each thing that peers do not get.
+    """
+    able = client.server_capabilities
+    offers: list[tuple[Tool, Operation]] = []
+    if able.tools is not None or (able.prompts is None and able.resources is None):
+        offers += await _tools(client, max_tools)
+    if able.prompts is not None:
+        offers += await _prompts(client, max_tools)
+    if able.resources is not None and await _has_resources(client):
+        offers += of_resources()
+    return offers, _cannot(able)
+
+
+async def _tools(client: Client, most: int) -> list[tuple[Tool, Operation]]:
+    found: list[tuple[Tool, Operation]] = []
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        found += map(of_tool, page.tools)
+        cursor = page.next_cursor
+        if cursor is None or len(found) > most:
+            break
+    return found
+
+
+async def _prompts(client: Client, most: int) -> list[tuple[Tool, Operation]]:
+    from mcp.shared.exceptions import MCPError
+
+    found: list[tuple[Tool, Operation]] = []
+    cursor: str | None = None
+    try:
+        for _ in range(MAX_PAGES):
+            page = await client.list_prompts(cursor=cursor)
+            found += map(of_prompt, page.prompts)
+            cursor = page.next_cursor
+            if cursor is None or len(found) > most:
+                break
+    except MCPError as exc:
+        # Some servers name what they do not have; their tools work.
+        logger.info("no prompts: %s", exc.message)
+    return found
+
+
+async def _has_resources(client: Client) -> bool:
+    """True if there is anything to read; many servers say so and have nothing."""
+    from mcp.shared.exceptions import MCPError
+
+    try:
+        return any(await listed_resources(client))
+    except MCPError as exc:
+        logger.info("no resources: %s", exc.message)
+        return False
+
+
+def _cannot(able: ServerCapabilities) -> list[str]:
+    """Return what the server has and peers do not get, one line each."""
+    found = []
+    if able.resources is not None and able.resources.subscribe:
+        found.append("subscriptions to resources: peers read them, and read them again")
+    if able.completions is not None:
+        found.append("proposals for arguments: peers get none")
+    return found

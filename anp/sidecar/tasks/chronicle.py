@@ -1,0 +1,247 @@
+"""The events of one task in order, and the content that they carry in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from anp.errors import UnknownError
+from anp.interaction.chunks import join_parts
+from anp.interaction.elements import (
+    EventContent,
+    Message,
+    MessagePurpose,
+    Part,
+    PartKind,
+    Session,
+    SessionEvent,
+    Task,
+    TaskChange,
+)
+from anp.interaction.errors import InteractionError
+from anp.interaction.states import is_pause, is_terminal
+from anp.sidecar.tasks.sessions import KnownTask, Sessions
+
+__all__ = ["Chronicle", "Place", "Told", "task_of"]
+
+RECENT = 200
+"Newest events of a session in which the newest messages of a task are looked for."
+
+MAX_ARTIFACT = 64 * 1024 * 1024
+"Bytes of one binary content; what is put together has no more."
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The place at which a content begins: its number in the paths of the local API."""
+
+    event: int
+    "Number of the event in its session."
+
+    part: int
+    "Index of the part in the message, from 0; in a new task, in all its messages."
+
+    @classmethod
+    def read(cls, text: str) -> Place:
+        """Return the place of `12.0`; UnknownError if it is none."""
+        event, _, part = text.partition(".")
+        if not all(one.isascii() and one.isdigit() for one in (event, part)):
+            raise UnknownError(f"there is no content {text[:40]}")
+        return cls(int(event[:12]), int(part[:6]))
+
+    def __str__(self) -> str:
+        return f"{self.event}.{self.part}"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An event with what is needed to show it by itself."""
+
+    event: SessionEvent
+
+    begun: Place | None = None
+    """The place at which the content of the first part began, when it goes on with that
+    of an earlier chunk; None when it begins here."""
+
+
+@dataclass(slots=True)
+class _Begun:
+    """The contents that go on, by the ids of their messages."""
+
+    places: dict[str, Place] = field(default_factory=dict)
+
+    def take(self, event: SessionEvent) -> Place | None:
+        """Return where the first part of an event began, and note what goes on."""
+        message = event.content
+        if not isinstance(message, Message) or message.chunk is None:
+            return None
+        begun = self.places.pop(message.id, None)
+        last = len(message.parts) - 1
+        if message.parts[last].continued:
+            is_same = last == 0 and begun is not None
+            place = begun if is_same else None
+            self.places[message.id] = place or Place(event.number, last)
+        return begun
+
+
+class Chronicle:
+    """Reads what is stored about tasks; see `watch` and `content`."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    async def watch(
+        self, log: str, task: KnownTask | None = None, *, after: int = 0
+    ) -> AsyncIterator[Told]:
+        """Yield the events of a session, or of one task, and wait for new ones.
+
+        Those of a task end with its end, those of a session when it is deleted or the
+        daemon stops. Nothing is held for who reads slowly: the log is read again.
+
+        Args:
+            log: Our own id of the session.
+            after: Only events with higher numbers.
+        """
+        begun = _Begun()
+        name = None if task is None else task.task.id
+        async for event in self._events(log, after, live=_is_open(task)):
+            if name is not None and task_of(event.content) != name:
+                continue
+            message = event.content
+            if (
+                isinstance(message, Message)
+                and message.chunk is not None
+                and message.chunk.index > 0
+                and message.id not in begun.places
+                and after
+            ):
+                # The watcher has the chunks before this one, and we do not.
+                await self._look_back(log, message.id, event.number, begun)
+            yield Told(event, begun.take(event))
+            if name is not None and is_end(event.content):
+                return
+
+    async def newest(self, task: KnownTask, *, most: int) -> tuple[list[Told], int]:
+        """Return the newest messages of a task, and the last number of its session."""
+        last = (await self._sessions.conversation(task.log)).last
+        begun, found = _Begun(), []
+        async for event in self._events(task.log, max(0, last - RECENT), live=False):
+            if task_of(event.content) != task.task.id:
+                continue
+            if isinstance(event.content, Message):
+                found.append(Told(event, begun.take(event)))
+        return found[-most:], last
+
+    async def content(self, task: KnownTask, place: Place) -> Part:
+        """Return the whole content that begins at a place.
+
+        Raises:
+            UnknownError: None begins there, a piece is missing yet, or it is too long.
+        """
+        first: Message | None = None
+        pieces: dict[int, Message] = {}
+        async for event in self._events(task.log, place.event - 1, live=False):
+            message = event.content
+            if first is None:
+                first = _message_at(event, task, place)
+                if first is None:
+                    break
+            elif not isinstance(message, Message) or message.id != first.id:
+                continue
+            if isinstance(message, Message) and message.chunk is not None:
+                pieces[message.chunk.index] = message
+            with suppress(LookupError):
+                return _join(first, place.part, pieces)
+        raise UnknownError(f"there is no content {place} in this task")
+
+    async def _look_back(
+        self, log: str, message: str, until: int, begun: _Begun
+    ) -> None:
+        async for event in self._events(log, 0, live=False):
+            if event.number >= until:
+                return
+            if isinstance(event.content, Message) and event.content.id == message:
+                begun.take(event)
+
+    async def _events(
+        self, log: str, after: int, *, live: bool
+    ) -> AsyncIterator[SessionEvent]:
+        if live:
+            with suppress(InteractionError):
+                async for event in self._sessions.watch(log, after=after):
+                    yield event
+            return
+        while events := await self._sessions.events(log, after=max(0, after)):
+            for event in events:
+                yield event
+            after = events[-1].number
+
+
+def task_of(content: EventContent) -> str:
+    """Return the id on the wire of the task that an event is about, or nothing."""
+    match content:
+        case Task(id=name):
+            return name
+        case Session():
+            return ""
+    return content.task
+
+
+def is_end(content: EventContent) -> bool:
+    """Return whether an event is the end of its task."""
+    return isinstance(content, TaskChange) and is_terminal(content.state)
+
+
+def question_in(task: KnownTask, newest: list[Told]) -> Message | None:
+    """Return the question that a task waits with, or None."""
+    if not is_pause(task.task.state):
+        return None
+    for told in reversed(newest):
+        message = told.event.content
+        assert isinstance(message, Message)
+        if told.event.by != task.task.executor:
+            continue
+        if message.purpose is not MessagePurpose.RESULT:
+            return message
+    return None
+
+
+def _is_open(task: KnownTask | None) -> bool:
+    return task is None or not is_terminal(task.task.state)
+
+
+def _message_at(event: SessionEvent, task: KnownTask, place: Place) -> Message | None:
+    message = event.content
+    if isinstance(message, Task) and message.messages:
+        # The request: its messages are whole, and are read as one.
+        parts = [part for one in message.messages for part in one.parts]
+        message = replace(message.messages[0], parts=tuple(parts))
+    if (
+        event.number != place.event
+        or not isinstance(message, Message)
+        or message.task != task.task.id
+        or place.part >= len(message.parts)
+    ):
+        return None
+    return message
+
+
+def _join(first: Message, part: int, pieces: dict[int, Message]) -> Part:
+    """Return the part when all its pieces are there; LookupError until then."""
+    found = [first.parts[part]]
+    if found[0].kind is not PartKind.BYTES:
+        raise UnknownError("that content is no bytes; the event has it itself")
+    index = 0 if first.chunk is None else first.chunk.index
+    is_last = part == len(first.parts) - 1
+    while found[-1].continued and is_last:
+        index += 1
+        message = pieces[index]
+        found.append(message.parts[0])
+        is_last = len(message.parts) == 1
+    if (
+        sum(len(p.content) for p in found if isinstance(p.content, bytes))
+        > MAX_ARTIFACT
+    ):
+        raise UnknownError("that content is too long")
+    return replace(next(join_parts(found)), continued=False)
