@@ -39,7 +39,11 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "anp/sidecar/api": (),
     "anp/sidecar/api/dashboard": (),
     "anp/sidecar/attachments": (),
-    "anp/sidecar/attachments/http": ("test_callback", "test_service"),
+    "anp/sidecar/attachments/http": (
+        "test_callback",
+        "test_results",
+        "test_service",
+    ),
     "anp/sidecar/bound": (),
     "anp/sidecar/bundles": (),
     "anp/sidecar/calls": ("test_renewer",),
