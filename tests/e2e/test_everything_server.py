@@ -15,7 +15,6 @@ import json
 import os
 import shutil
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -433,11 +432,11 @@ async def test_a_long_operation_outlives_a_restart_of_the_callers_daemon(
 async def test_over_http_each_question_finds_its_own_requester() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    server = subprocess.Popen(
-        [NODE, SERVER, "streamableHttp"],
+    server = await asyncio.create_subprocess_exec(
+        *(NODE, SERVER, "streamableHttp"),
         env={**os.environ, "PORT": str(port)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
     )
     spec = AttachmentSpec(kind="mcp", name="my", url=f"http://127.0.0.1:{port}/mcp")
     my = open_attachment(spec)
@@ -461,7 +460,7 @@ async def test_over_http_each_question_finds_its_own_requester() -> None:
     finally:
         await my.close()
         server.kill()
-        server.wait()
+        await server.wait()
 
 
 def print_table(rows: list[list[str]]) -> None:
