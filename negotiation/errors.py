@@ -132,7 +132,7 @@ _FAILURES = {
     "output_too_large": "the code for this protocol gave too large a message",
     "forbidden_syscall": "the code for this protocol tried what it may not do",
     "bad_frame": "the code for this protocol gave no answer that can be read",
-    "busy": "no worker was free to run the code for this protocol",
+    "busy": "busy: no worker was free to run the code for this protocol",
 }
 "Words for outcomes whose reason is about the worker, not about the half."
 

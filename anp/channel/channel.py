@@ -54,7 +54,7 @@ class ChannelClosed(CallError):
     ) -> None:
         super().__init__(ErrorKind.PEER_UNREACHABLE, reason)
         self.by_peer = by_peer
-        # It ended with its link: neither side wanted it to.
+        # It ended with its link, and neither side wanted it to: no daemon stopped.
         self.link_lost = link_lost
         # The peer proved that it acted on nothing we sent, so it may be sent again.
         self.unprocessed = unprocessed

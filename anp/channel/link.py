@@ -176,11 +176,13 @@ class Link:
                     self._settled.clear()
                     await self._settled.wait()
         except ConnectionClosed as exc:
-            reason = f"connection lost: {exc}"
+            if exc.rcvd or exc.sent:
+                reason = f"connection lost: {exc}"
             if exc.sent and exc.sent.code in FAULT_CODES and not exc.rcvd_then_sent:
                 # The library refused a message before the core could see it.
                 self._fault(f"{exc.sent.code}", exc.sent.reason)
         finally:
+            reason = self._pipe.farewell or reason
             self._lost = reason
             self._core.link_lost(reason)
             await self._pump()
@@ -401,7 +403,7 @@ class Link:
             event.reason,
             by_peer=event.by_peer,
             unprocessed=event.unprocessed,
-            link_lost=self._lost is not None,
+            link_lost=self._lost is not None and self._pipe.farewell is None,
         )
         self.keys.ended(event, ended)
 

@@ -24,6 +24,7 @@ from anp.channel.keeper import KeyKeeper
 from anp.channel.kept_links import keep_link
 from anp.channel.link import ChannelAcceptor, Link
 from anp.channel.listener import Page, PeerServers, listen
+from anp.channel.pipe import FAREWELL
 from anp.channel.room import LinkFull
 from anp.errors import CallError, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity, canonical_did
@@ -298,9 +299,9 @@ class Links:
         guest = self._guests.get(link)
         if guest is not None and guest.stranger:
             # What it has sent may wait for turns for long, and its farewell behind it.
-            await link.drop("shutting down", code=1001)
+            await link.drop(FAREWELL, code=1001)
         else:
-            await link.close("shutting down")
+            await link.close(FAREWELL)
 
     def _find(self, did: str) -> Link | None:
         link = self._by_peer.get(did)

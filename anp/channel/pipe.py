@@ -9,10 +9,13 @@ from websockets.asyncio.connection import Connection
 from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 
-__all__ = ["DROP_TIME", "Pipe"]
+__all__ = ["DROP_TIME", "FAREWELL", "Pipe"]
 
 DROP_TIME = 0.5
 "Seconds that the other end of a dropped link has to read why."
+
+FAREWELL = "shutting down"
+"Said when a link is closed because its daemon stops; others are dialled again."
 
 
 class Pipe:
@@ -27,6 +30,19 @@ class Pipe:
         """The IP address of the other end; empty where there is none."""
         other = self.connection.remote_address
         return str(other[0]) if isinstance(other, tuple) else ""
+
+    @property
+    def farewell(self) -> str | None:
+        """The reason, in words, of an end by which a daemon stops; None before others.
+
+        What was under way on such a link is not taken up again on another one.
+        """
+        protocol = self.connection.protocol
+        told = protocol.close_rcvd, protocol.close_sent
+        if not any(one is not None and one.reason == FAREWELL for one in told):
+            return None
+        by_peer = protocol.close_rcvd_then_sent
+        return "the peer's daemon stopped" if by_peer else "our daemon stops"
 
     def put(self, text: str) -> None:
         """Have a text sent."""

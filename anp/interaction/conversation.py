@@ -161,7 +161,7 @@ class Conversation(Receiver):
             return step
         closed = replace(self.session, state=SessionState.CLOSED)
         self._add(step, closed, by=self.own, wall_now=wall_now)
-        for task in list(self.tasks.values()):
+        for task in self.unfinished:
             if task.state == TaskState.HELD:
                 self._end_here(step, task, "", "", wall_now=wall_now)
         return step
@@ -359,8 +359,8 @@ class Conversation(Receiver):
         second start does no more than the first.
         """
         step = Step()
-        for task in list(self.tasks.values()):
-            if task.executor != self.own or is_terminal(task.state):
+        for task in self.unfinished:
+            if task.executor != self.own:
                 continue
             if task.state == TaskState.REQUESTED:
                 step.offered.append(task)

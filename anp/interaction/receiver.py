@@ -229,8 +229,8 @@ class Receiver(SessionRecord):
             return
         closed = replace(self.session, state=SessionState.CLOSED)
         self._add(step, closed, by=sender, ref=ref, wall_now=wall_now)
-        for task in list(self.tasks.values()):
-            if task.executor == self.own and not is_terminal(task.state):
+        for task in self.unfinished:
+            if task.executor == self.own:
                 self._stop(step, task, wall_now=wall_now)
 
     def _check_open(self, wall_now: datetime) -> None:
@@ -380,7 +380,7 @@ class Receiver(SessionRecord):
 
     def _follow(self, step: Step, *, wall_now: datetime) -> None:
         """Find the held tasks for which something has changed."""
-        for task in list(self.tasks.values()):
+        for task in self.unfinished:
             if task.state != TaskState.HELD or task.cancel_requested:
                 continue
             needed = [self.tasks[name] for name in task.depends_on]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import islice
 from typing import Final
 
 from anp.interaction.chunks import ChunkAssembler, ChunkLimits
@@ -134,6 +135,9 @@ class SessionRecord:
         self.last = 0
         "Number of the newest event."
 
+        self._unfinished: dict[str, None] = {}
+        "Ids of the tasks that have not ended."
+
         self._limits = limits or InteractionLimits()
         self._chunks = ChunkAssembler(self._limits.chunks)
         self._opened: dict[str, int] = {}
@@ -156,9 +160,23 @@ class SessionRecord:
     @property
     def is_busy(self) -> bool:
         """True while a restart has something to do for the session."""
-        return any(self._unacknowledged.values()) or any(
-            not is_terminal(task.state) for task in self.tasks.values()
-        )
+        return bool(self._unfinished) or any(self._unacknowledged.values())
+
+    @property
+    def unfinished(self) -> list[Task]:
+        """The tasks that have not ended, in the order in which they came."""
+        return [self.tasks[name] for name in self._unfinished]
+
+    @property
+    def weight(self) -> int:
+        """Number of entries that the state has in memory."""
+        waiting = sum(map(len, self._unacknowledged.values()))
+        return len(self._seen) + len(self.tasks) + waiting
+
+    @property
+    def held(self) -> int:
+        """Bytes of incomplete messages that are in memory."""
+        return self._chunks.size
 
     @property
     def head(self) -> SessionHead:
@@ -186,13 +204,25 @@ class SessionRecord:
         parties = [self.session.requester, *self.session.participants]
         return list(dict.fromkeys(one.id for one in parties if one.id != self.own))
 
-    def unacknowledged(self, peer: str) -> list[int]:
+    def unacknowledged(
+        self, peer: str, *, after: int = 0, limit: int | None = None
+    ) -> list[int]:
         """Return the numbers of the events that a peer has still to acknowledge.
 
         After a new connection their operations are sent again, in this order; see
         `operation_of`.
+
+        Args:
+            after: Only those above this number.
+            limit: Only so many of the first; None for all.
         """
-        return sorted(self._unacknowledged.get(peer, ()))
+        # They were entered in this order.
+        waiting = self._unacknowledged.get(peer, {})
+        return list(islice((one for one in waiting if one > after), limit))
+
+    def count_unacknowledged(self, peer: str) -> int:
+        """Return the number of the events that a peer has still to acknowledge."""
+        return len(self._unacknowledged.get(peer, ()))
 
     def operation_of(self, event: SessionEvent, peer: str) -> Send:
         """Return the operation that tells a peer of an event of ours."""
@@ -210,6 +240,11 @@ class SessionRecord:
     ) -> None:
         self.last = head.last
         self.tasks = {task.id: task for task in tasks}
+        self._unfinished = {
+            name: None
+            for name, task in self.tasks.items()
+            if not is_terminal(task.state)
+        }
         self._opened = dict(head.opened)
         self._unacknowledged = {
             peer: dict.fromkeys(_numbers(runs))
@@ -255,11 +290,12 @@ class SessionRecord:
             case Session() as session:
                 self.session = session
                 if session.state is SessionState.CLOSED:
-                    for task in self.tasks.values():
+                    for task in self.unfinished:
                         self._set(step, task, cancel_requested=True)
             case Task() as task:
                 # The event has its content; memory stays flat.
                 self.tasks[task.id] = task
+                self._unfinished[task.id] = None
                 self._set(step, task, messages=(), inputs=())
             case TaskChange() as change:
                 self._set(
@@ -279,7 +315,10 @@ class SessionRecord:
     def _set(self, step: Step, task: Task, **fields: object) -> None:
         if is_terminal(task.state):
             return
-        self.tasks[task.id] = replace(task, **fields)  # type: ignore[arg-type]  # fields of all types
+        changed = replace(task, **fields)  # type: ignore[arg-type]  # fields of all types
+        self.tasks[task.id] = changed
+        if is_terminal(changed.state):
+            self._unfinished.pop(task.id, None)
         step.tasks[task.id] = None
 
     def _remember(self, event: SessionEvent) -> None:

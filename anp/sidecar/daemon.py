@@ -84,7 +84,6 @@ class Daemon:
         self.capability_calls, self.bundles = offer.capability_calls, offer.bundles
         self.consensus, self.heard = offer.consensus, offer.heard
         self.uses = UseCounter(self.store)
-        self.housekeeper = Housekeeper(self.store, lambda: configured_dids(self.config))
         calls = make_calls(config, peers, code, minds, offer, self.observer, self.uses)
         self.directory = Directory(
             store=self.store,
@@ -103,7 +102,13 @@ class Daemon:
         self.peer_lists, self.candidates = calls.peer_lists, calls.candidates
         self.finder, self.caller = calls.finder, calls.caller
         self.tasks = calls.tasks
+        self.housekeeper = Housekeeper(
+            self.store,
+            lambda: configured_dids(self.config),
+            also=self.tasks.prune,
+        )
         self.events = EventHub()
+        self.tasks.sessions.publish = self.events.publish
         keys = CallKeys(self.store, peers.key.derive(PURPOSE))
         self.calls = CallDesk(self.caller.call, self.events, keys=keys)
         self.agreer.desk.on_event = self.calls.negotiation
@@ -167,6 +172,9 @@ class Daemon:
             # Links first: their end may leave calls behind.
             stack.push_async_callback(self.provider.close)
             stack.push_async_callback(self.links.close)
+            # What our calls still do beside would dial for ever.
+            stack.push_async_callback(self.binder.requesters.close)
+            stack.push_async_callback(self.calls.close)
             stack.push_async_callback(self.tasks.close)
             await self.tasks.resume()
             self.keep_links()

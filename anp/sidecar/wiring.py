@@ -442,9 +442,13 @@ def make_calls(
         finder=finder,
         requesters=binder.requesters,
         capabilities=offer.capability_calls,
+        caller=caller,
+        policy=peers.policy,
         limits=written.limits,
+        config=config.interaction,
     )
     acceptor.tasks = tasks.serve
+    enforcer.also = tasks.recheck
     return CallParts(
         links, enforcer, acceptor, peer_lists, candidates, binder, finder, caller, tasks
     )

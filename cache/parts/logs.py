@@ -91,10 +91,10 @@ class LogChange:
     "New content of the head; None leaves it as it is."
 
     open: bool = True
-    "False when the log may be dropped for its age or size."
+    "False when its owner closed it."
 
     busy: bool = False
-    "True when a restart has to look at it."
+    "True when a restart has to look at it, so that it may not be dropped."
 
     names: tuple[str, ...] = ()
     "Hashes under which a new log can be found."
@@ -379,12 +379,14 @@ class LogStore(StoreBase):
         return gone
 
     def prune_logs(self, *, older_than: float, max_bytes: int) -> int:
-        """Delete logs that are not open and too old, and the oldest over a size.
+        """Delete logs that are not busy and too old, and the oldest over a size.
+
+        Also open ones, since who forgets to close a log should not fill the disk.
 
         Args:
             older_than: Logs that were changed last before this time go, in seconds
                 since 1970.
-            max_bytes: Bytes that the events of all logs may have; of open logs nothing
+            max_bytes: Bytes that the events of all logs may have; of busy logs nothing
                 goes.
 
         Returns:
@@ -397,7 +399,7 @@ class LogStore(StoreBase):
             for head in heads:
                 total += head.size
                 is_surplus = head.updated < older_than or total > max_bytes
-                if head.gone or (is_surplus and not head.open and not head.busy):
+                if head.gone or (is_surplus and not head.busy):
                     total -= head.size
                     gone += self.drop_log(head.id)
             before = heads[-1].id

@@ -4,7 +4,7 @@
 * `auto`: asks the rules first and the model only for the rest.
 * `assess`: asks about words, messages, test cases and faults.
 * `memory`: the results of a mind and their keys, so that nothing is asked twice.
-* `discretion`: keeps the owner's hints out of texts for the peer; writes verdicts.
+* `verdicts`: the words of verdicts, with their reasons.
 * `asking`: one question: its text, its answer, its cost.
 * `links`: links from values to values, and the source made from them.
 * `steps`: the steps of a negotiation as questions.

@@ -24,9 +24,9 @@ from negotiation.llm.asking.questions import (
     one_line,
     record,
 )
-from negotiation.llm.discretion import Discretion
 from negotiation.llm.links.spots import Root, described, spots_of
-from negotiation.llm.steps.phrases import hint_words
+from negotiation.llm.memory import Memory
+from negotiation.llm.steps.advice import read_selection, select_question
 from negotiation.messages import cut_text
 from negotiation.mind import Demand, Offer, Side
 from negotiation.need import Capability, Schema
@@ -123,7 +123,6 @@ def spoken_question(text: str, offer: Offer) -> Question:
         {
             "capabilities": fenced("\n\n".join(parts), limit=64_000),
             "text": fenced(text, limit=16_000),
-            "hints": hint_words(offer.hints),
         },
         schema=record(
             capability=choice([*tools, NONE]),
@@ -141,7 +140,7 @@ def read_spoken(answer: Mapping[str, Any], offer: Offer) -> Spoken:
     tools = _schemas(offer)
     name = answer["capability"]
     if name not in tools:
-        said = "" if offer.hints else one_line(answer["missing"], 300)
+        said = one_line(answer["missing"], 300)
         names = ", ".join(sorted(tools)[:6])
         return Spoken(
             "", {}, f"nothing serves this; offered: {names}; {said}".strip("; ")
@@ -352,6 +351,7 @@ class Assessor:
 
     def __init__(self, model: Model) -> None:
         self._model = model
+        self._memory = Memory()
 
     async def answer(self, question: str, side: Side) -> str:
         """Answer a question that the peer asked in words (ANP-64).
@@ -363,7 +363,7 @@ class Assessor:
             asked = answer_question(question, side, again=again)
             said = str((await self._ask(asked))["answer"]).strip()
             words = cut_text(said, MAX_ANSWER)
-            if words and not Discretion(side, question).tells(words):
+            if words:
                 return words
         raise MindError("the model has no words for an answer")
 
@@ -375,7 +375,10 @@ class Assessor:
         """
         if not offer.capabilities:
             return Spoken("", {}, "nothing is offered to you")
-        return read_spoken(await self._ask(spoken_question(text, offer)), offer)
+        advised = await self._advised(text, offer)
+        if not advised.capabilities:
+            return Spoken("", {}, "nothing that is offered to you serves this")
+        return read_spoken(await self._ask(spoken_question(text, advised)), advised)
 
     async def judge_messages(
         self, document: str, messages: Sequence[ShownMessages]
@@ -432,6 +435,26 @@ class Assessor:
             return OurFault(findings)
         question = fault_question(document, message, description)
         return read_fault(document, message, await self._ask(question))
+
+    async def _advised(self, requirement: str, offer: Offer) -> Offer:
+        """Return the part of an offer that the owner's hints leave, without them.
+
+        Only this question about an offer has the hints, since its answer is a choice
+        (ANP-34).
+        """
+        if not offer.hints:
+            return offer
+        named = read_selection({"capabilities": offer.hints}, offer)
+        if len(named.capabilities) == len(set(offer.hints)):
+            # Each hint is the name of a capability, so there is nothing to ask.
+            return named
+        key = Memory.key(requirement, offer)
+        known = self._memory.advised.get(key)
+        if known is None:
+            question = select_question(requirement, offer)
+            known = read_selection(await self._ask(question), offer)
+            self._memory.advised.put(key, known)
+        return known
 
     async def _ask(self, question: Question) -> dict[str, Any]:
         answer = await self._model.ask(question)

@@ -42,7 +42,7 @@ class AutoMind:
         findings: tuple[str, ...] = (),
     ) -> Verdict:
         """Judge by schemas; ask the model about candidates that these do not accept."""
-        if not findings:
+        if not findings and not self._llm.insists_on_format(side):
             verdict = await self._rules.judge(candidate, side, transcript)
             if isinstance(verdict, Accept):
                 return verdict

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from negotiation.document.shape import document_hash
 from negotiation.llm.links.plans import ProviderPlan, RequesterPlan
-from negotiation.mind import Demand, Reject, Side
+from negotiation.mind import Demand, Offer, Reject, Side
 from negotiation.need import infer_schema, need_key, schema_hash
 from negotiation.strict_json import Json, canonical_json
 
@@ -94,6 +94,10 @@ class Memory:
         "Documents that no capability serves."
         self.proposed: Recent[str] = Recent()
         "Our first documents, by side."
+        self.advised: Recent[Offer] = Recent()
+        "The parts of offers that the owner's hints leave, by requirement and offer."
+        self.formats: Recent[str] = Recent()
+        "Formats of bytes that needs insist on, by side; none for JSON."
         self.codecs: Recent[str] = Recent()
         "Codecs of documents that we proposed, by their hash."
 

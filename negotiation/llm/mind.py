@@ -19,20 +19,10 @@ from negotiation.document.shape import Document, document_hash
 from negotiation.errors import DocumentError, HalfError, MindError, SchemaError
 from negotiation.llm.asking.questions import Model, Question
 from negotiation.llm.assess import Assessor
-from negotiation.llm.discretion import (
-    Discretion,
-    counter,
-    discreet,
-    kept_back,
-    listed,
-    missing_reason,
-    peer_reasons,
-    said_to_peer,
-    summary,
-)
 from negotiation.llm.links.halves import provider_half, requester_half
 from negotiation.llm.links.plans import ProviderPlan, RequesterPlan
 from negotiation.llm.memory import Memory, Plan, Planned, side_key
+from negotiation.llm.steps.advice import allow_question
 from negotiation.llm.steps.candidates import (
     Base,
     base_of,
@@ -60,6 +50,7 @@ from negotiation.llm.steps.reply import (
     reply_form,
     reply_question,
 )
+from negotiation.llm.verdicts import counter, listed, missing_reason, summary
 from negotiation.mind import (
     Accept,
     Counter,
@@ -100,7 +91,6 @@ class LlmMind(Assessor):
         self._held = dict(held or {})
         # Stored with the halves that it writes.
         self._name = name
-        self._memory = Memory()
 
     # The first document.
 
@@ -116,10 +106,7 @@ class LlmMind(Assessor):
             return known
         try:
             if needs_model(demand):
-                answer = await self._ask(propose_question(demand))
-                text, codec = self._read_proposal(demand, answer)
-                if codec:
-                    self._memory.codecs.put(document_hash(text), codec)
+                text = await self._model_proposal(demand, key)
             else:
                 text = plain_proposal(demand)
         except (DocumentError, SchemaError) as exc:
@@ -127,19 +114,33 @@ class LlmMind(Assessor):
         self._memory.proposed.put(key, text)
         return text
 
-    def _read_proposal(
-        self, demand: Demand, answer: Mapping[str, Any]
-    ) -> tuple[str, str]:
-        """Return document and codec without private hints (ANP-34)."""
-        discretion = Discretion(demand)
-        text, codec = read_proposal(
-            demand, discretion.without(dict(answer)), self._held
-        )
-        if discretion.tells(text):
-            # The hint is spread over several parts, so none of the model's words are
-            # used.
-            return plain_proposal(demand), ""
-        return text, codec
+    async def _model_proposal(self, demand: Demand, key: str) -> str:
+        """Return the model's first document; ask again once if its encoding is wrong.
+
+        A format that the task insists on is never replaced by JSON: without a document
+        for it there is no proposal.
+        """
+        answer = await self._ask(propose_question(demand))
+        found = read_proposal(demand, answer, self._held)
+        if isinstance(found, list):
+            question = propose_question(demand, problems=found, previous=answer)
+            wanted, again = answer["format"], await self._ask(question)
+            found = read_proposal(demand, again, self._held)
+            if not isinstance(found, list) and found.format != wanted:
+                found = [f"the second answer has the format {found.format}"]
+            if isinstance(found, list):
+                raise MindError(
+                    f"the task insists on messages that are not JSON ({wanted}), and "
+                    f"no document describes them: {listed(found)}"
+                )
+        if found.codec:
+            self._memory.codecs.put(document_hash(found.text), found.codec)
+            self._memory.formats.put(key, found.format)
+        return found.text
+
+    def insists_on_format(self, side: Side) -> bool:
+        """Return whether a need is served only by messages that are not JSON."""
+        return self._memory.formats.get(side_key(side)) is not None
 
     # Verdicts.
 
@@ -156,16 +157,6 @@ class LlmMind(Assessor):
         Raises:
             MindError: The model failed.
         """
-        verdict = await self._judge(candidate, side, transcript, findings)
-        return discreet(verdict, side, candidate)
-
-    async def _judge(
-        self,
-        candidate: str,
-        side: Side,
-        transcript: Sequence[Turn],
-        findings: Sequence[str],
-    ) -> Verdict:
         sent = [
             turn.candidate
             for turn in transcript
@@ -219,7 +210,7 @@ class LlmMind(Assessor):
                 refused = Reject(missing_reason(missing, offer))
                 self._memory.refused.put(Memory.key(document.text, offer), refused)
                 return refused
-        reasons = peer_reasons(found.reasons, offer)
+        reasons = found.reasons
         if len(found.capabilities) == 1:
             (name,) = found.capabilities
             return counter(name, offer, sent, reasons)
@@ -235,14 +226,18 @@ class LlmMind(Assessor):
             problems: Faults of the half that an earlier answer gave.
             once: True to ask only once.
         """
+        offer = await self._advised(form.document.requirement, form.offer)
+        if not offer.capabilities:
+            return Unserved("")
+        if offer is not form.offer:
+            form = offer_form(form.document, offer)
         if form.too_large:
             chosen = read_choice(form, await self._ask(choosing_question(form)))
             if isinstance(chosen, Unserved):
                 return chosen
             form = offer_form(form.document, chosen)
         return await self._ask_twice(
-            form.document,
-            form.offer,
+            Memory.key(form.document.text, form.offer),
             partial(offer_question, form),
             partial(read_offer, form),
             problems,
@@ -251,37 +246,50 @@ class LlmMind(Assessor):
 
     async def _ask_twice(
         self,
-        document: Document,
-        side: Side,
+        key: str,
         question: Callable[..., Question],
         read: Callable[[Mapping[str, Any]], T],
         problems: Sequence[str],
         *,
         once: bool = False,
     ) -> T | Unmapped:
-        """Ask for the plan of a half; ask again if the plan has gaps."""
-        key = document_hash(document.text)
+        """Ask for the plan of a half; ask again if the plan has gaps.
+
+        Args:
+            key: Key of the document for our side, to keep the answer.
+        """
         previous = self._memory.answers.get(key)
         answer = await self._ask(question(problems=problems, previous=previous))
         self._memory.answers.put(key, answer)
-        found = kept_back(read(answer), document, side)
-        if not isinstance(found, Unmapped) or problems or once:
+        found = read(answer)
+        match found:
+            case Unmapped(reasons):
+                gaps = reasons
+            case Unserved(_, doubt) if doubt:
+                gaps = (doubt,)
+            case _:
+                return found
+        if problems or once:
             return found
-        again = await self._ask(question(problems=found.reasons, previous=answer))
+        again = await self._ask(question(problems=gaps, previous=answer))
         self._memory.answers.put(key, again)
         # The model repeats its answer, so a third question would not help.
         if again == answer:
             return found
-        return kept_back(read(again), document, side)
+        return read(again)
 
     async def _answer_prose(
         self, candidate: str, offer: Offer, sent: Sequence[str], reason: str
     ) -> Verdict:
         """Answer a text that is no document with the terms of the meant capability."""
         requirement = read_requirement(candidate) or candidate
+        whole = offer
         chosen = choose_for_prose(requirement, offer.capabilities, offer.hints)
         if not isinstance(chosen, NoChoice):
             return counter(chosen.name, offer, sent, (reason,))
+        offer = await self._advised(requirement, offer)
+        if not offer.capabilities:
+            return Reject(missing_reason("", whole))
         form = offer_form(Document(candidate, requirement, _OBJECT, _OBJECT), offer)
         found = read_choice(form, await self._ask(choosing_question(form)))
         if isinstance(found, Unserved):
@@ -333,6 +341,12 @@ class LlmMind(Assessor):
     ) -> Verdict:
         try:
             document = read_document(candidate)
+            wanted = self._memory.formats.get(side_key(demand))
+            if wanted is not None and document.is_json:
+                return Reject(
+                    f"the task insists on messages that are not JSON ({wanted}), and "
+                    "those of this document are JSON"
+                )
             form = reply_form(document, demand)
         except DocumentError as exc:
             # An unreadable candidate is answered once with our first proposal, because
@@ -346,13 +360,9 @@ class LlmMind(Assessor):
             self._remember(candidate, demand, found)
             return Accept()
         if isinstance(found, Unserved):
-            said = said_to_peer(found.missing, demand)
-            return Reject(
-                "the document does not serve the task"
-                + (f"; missing: {said}" if said else "")
-            )
-        reasons = peer_reasons(found.reasons, demand)
-        return Reject(f"the task cannot use this document: {listed(reasons)}")
+            said = f"; missing: {found.missing}" if found.missing else ""
+            return Reject(f"the document does not serve the task{said}")
+        return Reject(f"the task cannot use this document: {listed(found.reasons)}")
 
     async def _plan_reply(
         self, form: ReplyForm, problems: tuple[str, ...] = ()
@@ -364,22 +374,25 @@ class LlmMind(Assessor):
             if isinstance(same, RequesterPlan):
                 # The document already uses the names and types of the need.
                 return same
+            if form.demand.hints and not await self._allowed(form):
+                return Unserved("")
         return await self._ask_twice(
-            form.document,
-            form.demand,
+            Memory.key(form.document.text, form.demand),
             partial(reply_question, form),
             partial(read_reply, form),
             problems,
         )
 
+    async def _allowed(self, form: ReplyForm) -> bool:
+        """Return whether the owner's hints speak for a document (ANP-34)."""
+        question = allow_question(form.document.text, form.demand)
+        return bool((await self._ask(question))["accept"])
+
     async def _after_failure(
         self, candidate: str, side: Side, sent: Sequence[str], findings: Sequence[str]
     ) -> Verdict:
         """Answer without a question after our half for a document failed."""
-        reason = "our half for this document failed"
-        if not side.hints:
-            # Findings quote the half, which may contain a hint (ANP-34).
-            reason = f"{reason}: {listed(findings)}"
+        reason = f"our half for this document failed: {listed(findings)}"
         known = self._memory.plans.get(Memory.key(candidate, side))
         if known is not None:
             known.failed = True

@@ -401,8 +401,13 @@ def _status(codes: Sequence[int]) -> str:
     if not codes:
         return "status_of(error)"
     fallback = _fallback(codes, 500)
+    # A capability that gives one of the document's codes means that one.
+    texts = names_literal(list(map(str, codes)))
     listed = ", ".join(map(repr, codes)) + ","
-    return f"status_of(error) if status_of(error) in ({listed}) else {fallback!r}"
+    return (
+        f"int(str(error.code)) if str(error.code) in {texts} else "
+        f"status_of(error) if status_of(error) in ({listed}) else {fallback!r}"
+    )
 
 
 def _fallback(codes: Sequence[int], wanted: int) -> int:

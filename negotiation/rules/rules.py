@@ -40,6 +40,7 @@ from negotiation.rules.fit import fit_provider, fit_requester, given_schema
 from negotiation.rules.halves import write_half
 from negotiation.rules.names import near_names
 from negotiation.schema.plan import Mismatch
+from negotiation.schema.units import missed_unit
 from negotiation.transcript import Direction, Turn
 
 __all__ = [
@@ -187,7 +188,10 @@ def judge_offer(candidate: str, offer: Offer, sent: Sequence[str]) -> Verdict:
     if isinstance(document, Document):
         fit = fit_provider(document, chosen)
         if not isinstance(fit, Mismatch):
-            return Accept()
+            whole = chosen.whole if isinstance(chosen, Chain) else chosen
+            missed = missed_unit(document.requirement, whole.output_schema)
+            # Rules convert nothing, and no schema says what the words do.
+            return Reject(f"{chosen.name}: {missed}") if missed else Accept()
         reasons = _listed(fit)
     try:
         ours = own_terms(chosen, offer.capabilities)
@@ -217,7 +221,8 @@ def judge_reply(candidate: str, demand: Demand, sent: Sequence[str]) -> Verdict:
     else:
         fit = fit_requester(document, demand)
         if not isinstance(fit, Mismatch):
-            return Accept()
+            missed = missed_unit(demand.need.requirement, document.response_schema)
+            return Reject(f"the task: {missed}") if missed else Accept()
         reasons = _listed(fit)
     try:
         ours = propose(demand)

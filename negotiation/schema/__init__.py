@@ -10,6 +10,8 @@
 * `samples`: sample values of a schema, always the same.
 * `mapping`: finds how values of one schema become values of another.
 * `plan`: such a mapping as plain data, or the reasons why there is none.
+* `units`: Units of numbers, as far as their names or descriptions say them in plain
+  words.
 * `narrow`: What an output has to be for a document, where the capability's schema says
   less.
 """

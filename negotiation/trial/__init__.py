@@ -6,8 +6,6 @@
 * `module_examples`: example texts that a half brings along.
 * `variation`: The faults of a conversion that show when its values are varied one at a
   time.
-* `units`: Units of numbers, as far as their names or descriptions say them in plain
-  words.
 * `requester`: The trial of a requester half.
 * `provider`: The trial of a provider half.
 """

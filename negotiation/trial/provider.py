@@ -33,6 +33,9 @@ from negotiation.trial.trial import (
 __all__ = ["ProviderTrial", "SampleRequest"]
 
 
+MAX_CODES: Final = 16
+"Largest number of a document's error codes that are tried."
+
 MAX_CALLS: Final = 16
 "Largest number of capability calls for one sample."
 
@@ -100,6 +103,11 @@ class ProviderTrial(Trial):
             await self._handle_good(request, inputs, answers, 0)
             for code, words in (("404", "not found"), ("tool_failed", "it broke")):
                 failure = CapabilityFailed(code, words)
+                await self._handle_bad(request, inputs, failure)
+        for own in self._layout.response.codes[:MAX_CODES] if self._layout else ():
+            # Each code that the document promises has to be reachable.
+            failure = CapabilityFailed(str(own), "it failed")
+            for request in requests[:1]:
                 await self._handle_bad(request, inputs, failure)
         if self._refusal is not None and not self._served:
             self.problem(
@@ -178,7 +186,9 @@ class ProviderTrial(Trial):
         absent = any(
             lacks(made[min(turn, len(made) - 1)], made) for made in answers.values()
         )
-        if (absent or not calls.names) and await self._is_refusal(request, response):
+        # A sample need not have room in a layout.
+        may_refuse = absent or not calls.names or not self._document.is_json
+        if may_refuse and await self._is_refusal(request, response):
             return None
         if not calls.names and not calls.faults:
             self.problem("handle_request answers without calling its capability")

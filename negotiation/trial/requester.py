@@ -72,13 +72,18 @@ class RequesterTrial(Trial):
         try:
             data = await self._runner.encode_request(MESSAGE_ID, arguments)
         except HalfError as exc:
-            self.problem(f"encode_request fails for {cut(arguments)}: {exc}")
+            if not self._may_refuse(arguments, exc):
+                self.problem(f"encode_request fails for {cut(arguments)}: {exc}")
             return None
         kind, schema = MessageKind.REQUEST, self._document.request_schema
         if not await self._fits(kind, schema, data, "encode_request"):
             return None
         self._carries_id(await self._values(kind, data), "encode_request")
         return data
+
+    def _may_refuse(self, arguments: Json, exc: HalfError) -> bool:
+        """Return whether the half is right not to encode a sample."""
+        return False
 
     async def _vary_arguments(self, schema: Schema, arguments: Sequence[Json]) -> None:
         """Check that each argument has its effect on the request."""

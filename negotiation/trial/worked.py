@@ -52,6 +52,7 @@ from negotiation.trial.requester import RequesterTrial
 from negotiation.trial.trial import HOSTILE, Trial
 
 __all__ = [
+    "BEYOND",
     "Told",
     "WorkedProviderTrial",
     "WorkedRequesterTrial",
@@ -61,6 +62,10 @@ __all__ = [
     "request_told",
     "value_at",
 ]
+
+
+BEYOND: Final = "the format cannot hold the values"
+"Begins the error of a half for values that have no room in the format."
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +271,13 @@ class WorkedRequesterTrial(_Reading, RequesterTrial):
                 self.problem(
                     "encode_request gives other values than the worked request"
                 )
+
+    def _may_refuse(self, arguments: Json, exc: HalfError) -> bool:
+        # A need's schema seldom tells what has room in a layout. The call's own data
+        # has to have room.
+        beyond = BEYOND in str(exc) and arguments != self._side.arguments
+        self._partial = self._partial or beyond
+        return beyond
 
     async def _decode_good(self, wanted: Schema) -> None:
         examples = self._document.examples_of(ExampleKind.RESPONSE)

@@ -55,6 +55,7 @@ class RawPeer:
         skew: float = 0.0,
         did: str | None = None,
         capabilities: tuple[str, ...] = (),
+        candidates: tuple[str, ...] = (),
     ) -> Initiator:
         """Return a handshake to the daemon, or to `did`; its clock is off by `skew`."""
         return Initiator(
@@ -62,7 +63,9 @@ class RawPeer:
             identity=self.identity,
             peer_did=did or self.peer_did,
             meta=MetaProtocol(
-                supported_capabilities=capabilities, extensions=("close",)
+                supported_capabilities=capabilities,
+                candidate_protocols=candidates,
+                extensions=("close",),
             ),
             now=Moment(time.monotonic(), datetime.now(UTC) + timedelta(seconds=skew)),
             random_bytes=os.urandom,
@@ -78,9 +81,14 @@ class RawPeer:
         value: dict[str, Any] = json.loads(await self.connection.recv())
         return value
 
-    async def open(self, *, capabilities: tuple[str, ...] = ()) -> None:
+    async def open(
+        self,
+        *,
+        capabilities: tuple[str, ...] = (),
+        candidates: tuple[str, ...] = (),
+    ) -> None:
         """Open a channel."""
-        initiator = self.initiator(capabilities=capabilities)
+        initiator = self.initiator(capabilities=capabilities, candidates=candidates)
         while True:
             await self.say(*initiator.messages_to_send())
             match initiator.next_event():

@@ -230,7 +230,7 @@ def test_a_service_is_called_as_it_calls_itself(tmp_path: Path) -> None:
         (("http", "https://shop.example", "--bearer", SECRET), 3, "env:NAME"),
         (("http", "https://shop.example", "--header", SECRET), 2, "--header"),
         (("http", f"https://me:{SECRET}@shop.example"), 2, "with basic"),
-        (("http", "http://127.0.0.1:9"), 2, "--name"),
+        (("http", "http://127.0.0.1:9"), 3, "nothing listens there"),
         (("http", "shop.example", "--name", "x"), 3, "https://host/path"),
         (("mcp", "http://127.0.0.1:9/", "--name", "x", "--env", "A=1"), 2, "--env"),
         (("callback", "http://x.example", "--secret", "env:X"), 3, "allow"),

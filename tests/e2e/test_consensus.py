@@ -23,7 +23,7 @@ from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.peers.lists import LIST_PATH, document_path
 from anp.wire.messages import MetaProtocol
 from cache.records.records import AgreementState
-from negotiation.consensus.listing import read_listing
+from negotiation.consensus.listing import Listed, read_listing
 from negotiation.consensus.registry import CodeKind
 from negotiation.document.shape import document_hash
 from negotiation.need import Capability, Need
@@ -83,12 +83,18 @@ async def test_a_published_capability_is_called_without_any_negotiation(
     assert house.caller.links.open_links == 1
 
 
+def envelope_of(content: bytes) -> Listed:
+    """Return the entry of the envelope in a list."""
+    found = read_listing(content).protocols
+    return next(one for one in found if one.uri == ENVELOPE_URI)
+
+
 async def test_the_list_names_each_protocol_with_what_it_reaches(house: House) -> None:
     linked = (await get(house, "/.well-known/anp")).json()["protocols"]
     assert linked == LIST_PATH
     answer = await get(house, linked)
     assert answer.headers["content-type"] == "application/json"
-    [listed] = read_listing(answer.content).protocols
+    listed = envelope_of(answer.content)
     assert (listed.uri, listed.generic) == (ENVELOPE_URI, True)
     offered = house.provider.exposure.offered(None)
     assert [one.name for one in listed.capabilities] == [one.name for one in offered]
@@ -108,8 +114,8 @@ async def test_what_is_no_longer_exposed_leaves_the_list(house: House) -> None:
     await house.provider.consensus.settle()
     after = await get(house, LIST_PATH, **{"If-None-Match": before})
     assert after.status_code == 200
-    [listed] = read_listing(after.content).protocols
-    assert "twice.twice" not in {one.name for one in listed.capabilities}
+    for listed in read_listing(after.content).protocols:
+        assert "twice.twice" not in {one.name for one in listed.capabilities}
 
 
 @clause("ANP-92", "ANP-93", "ANP-95")
@@ -205,12 +211,14 @@ async def test_a_task_that_names_nothing_is_negotiated(house: House) -> None:
     assert caught.value.kind is ErrorKind.NEGOTIATION_REJECTED
 
 
-async def test_data_that_does_not_fit_the_published_schema_is_negotiated(
+async def test_data_that_does_not_fit_the_published_schema_is_the_callers_error(
     house: House,
 ) -> None:
     with pytest.raises(CallError) as caught:
         await call(house, "twice", arguments={"number": "many"})
-    assert caught.value.kind is ErrorKind.NEGOTIATION_REJECTED
+    # Only a negotiation knows if the peer takes it in other terms.
+    assert caught.value.kind is ErrorKind.USAGE
+    assert 'number has to be an integer, not "many"' in caught.value.detail
     assert len(house.caller.store.negotiations()) == 1
 
 
@@ -405,7 +413,8 @@ def twice(number: int, by: int | str = 2) -> dict[str, int]:
     with pytest.raises(CallError) as caught:
         await call(house, "twice", arguments=arguments)
     # Not a word of the capability: its peer takes no such data, and says which.
-    assert caught.value.kind is ErrorKind.NEGOTIATION_REJECTED
+    assert caught.value.kind is ErrorKind.USAGE
+    assert "by has to be a string, not 3" in caught.value.detail
     assert not caught.value.may_have_run
     text = await call(house, "twice", arguments={"number": 21, "by": "3"})
     assert (text.output, text.source) == ({"twice": 63}, "consensus")

@@ -384,7 +384,9 @@ def test_the_commands_of_the_queue_answer_such_a_question(tmp_path: Path) -> Non
             + f'[[peer]]\nname = "caller"\ndid = "{peer}"\nexpose = ["look"]\n'
         )
         provider.ok("reload")
-        assert "cannot serve" in caller.ok(*call).json()["output"]["text"]
+        refused = caller.run(*call)
+        assert refused.code == 10
+        assert "cannot serve" in refused.stderr
     finally:
         caller.stop()
         provider.stop()

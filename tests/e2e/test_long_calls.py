@@ -12,6 +12,7 @@ import random
 import signal
 import sys
 import time
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -236,21 +237,46 @@ async def noted(notes: Path, words: str) -> None:
     await until(lambda: notes.exists() and words in notes.read_text())
 
 
+async def typed(caller: Anpd, provider: Anpd, *words: str) -> tuple[Process, int]:
+    """Call the tool at a terminal; return the command and the terminal's end."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "anp", "--home", str(caller.home), "call"]
+    data = provider.address, "patient.work", "-d", '{"seconds": 50}'
+    call = await asyncio.create_subprocess_exec(
+        *command, *data, *words, stdout=asyncio.subprocess.DEVNULL, stderr=theirs
+    )
+    os.close(theirs)
+    return call, ours
+
+
+async def shown(terminal: int, words: bytes) -> None:
+    """Read a terminal until it shows some words."""
+    seen = b""
+    async with asyncio.timeout(60):
+        while words not in seen:
+            seen += await asyncio.to_thread(os.read, terminal, 4_096)
+
+
+async def test_a_person_sees_that_the_peer_is_gone_and_tried_again(
+    tmp_path: Path,
+) -> None:
+    with processes(tmp_path) as (caller, provider, notes):
+        call, terminal = await typed(caller, provider, "--timeout", "600")
+        await noted(notes, "begun")
+        provider.kill()
+        await shown(terminal, b"the connection was lost; it is tried again in")
+        call.send_signal(signal.SIGINT)
+        await shown(terminal, b"the call was cancelled (it may have run)")
+        assert await call.wait() == 130
+        os.close(terminal)
+
+
 async def test_a_person_sees_progress_and_ends_the_tool_with_ctrl_c(
     tmp_path: Path,
 ) -> None:
     with processes(tmp_path) as (caller, provider, notes):
-        ours, theirs = pty.openpty()
-        command = [sys.executable, "-m", "anp", "--home", str(caller.home), "call"]
-        words = provider.address, "patient.work", "-d", '{"seconds": 50}'
-        call = await asyncio.create_subprocess_exec(
-            *command, *words, stdout=asyncio.subprocess.DEVNULL, stderr=theirs
-        )
-        os.close(theirs)
-        seen = b""
-        async with asyncio.timeout(60):
-            while b"1 of 50: 1 s done" not in seen:
-                seen += await asyncio.to_thread(os.read, ours, 4_096)
+        call, ours = await typed(caller, provider)
+        await shown(ours, b"1 of 50: 1 s done")
         call.send_signal(signal.SIGINT)
         at = time.monotonic()
         await noted(notes, "cancelled")

@@ -146,7 +146,7 @@ async def test_failures_are_listed_with_reasons_and_rescued_after_restarts(
         assert (await peer.hear_meta())["status"] == "rejected"
     # A task whose data does not fit, given up by the caller.
     wrong = call(pair, "place_order", amount="many", label=label)
-    assert wrong.code == 6
+    assert wrong.code == 2
     # A refusal: nothing is named, and what has effects is not chosen by its shape.
     refused = call(pair, "buy me something", amount=amount, label=label)
     assert refused.code == 6

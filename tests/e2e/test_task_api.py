@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -223,7 +224,14 @@ async def test_a_session_is_exported_closed_and_deleted(tmp_path: Path) -> None:
 
 async def test_bytes_are_shown_as_images_or_saved(tmp_path: Path) -> None:
     async with asked_in(tmp_path) as asked:
-        task = await asked.start("wait", file=str(tmp_path / "mark"))
+        sent = {"bytes": base64.b64encode(PNG).decode(), "media_type": "image/png"}
+        task = await started(
+            asked.agent,
+            peer=asked.talks.address,
+            capability="agent.wait",
+            input={"file": str(tmp_path / "mark")},
+            parts=[sent],
+        )
         await until((tmp_path / "mark").exists)
         # A picture and a page in two chunks, as an executor may send them.
         provider = asked.talks.provider.tasks.sessions
@@ -255,6 +263,9 @@ async def test_bytes_are_shown_as_images_or_saved(tmp_path: Path) -> None:
             if event["type"] == "task.message"
             for part in event["data"]["message"]["parts"]
         ]
+        request = events[0]["data"]["messages"][0]["parts"][1]
+        given = await asked.agent.get(f"{path}/artifacts/{request['artifact']}")
+        assert (given.content, given.headers["content-type"]) == (PNG, "image/png")
         first, *pieces = parts_seen
         assert (first["name"], first["size"]) == ("../a.png", len(PNG))
         assert len(pieces) > 1

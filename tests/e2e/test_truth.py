@@ -22,8 +22,10 @@ from anp.errors import CallError, ErrorKind
 from anp.protocols.envelope import ENVELOPE_URI
 from anp.sidecar.api.problems import problem_of
 from anp.sidecar.attachments import AttachmentSpec, remove_attachment, save_attachment
+from anp.sidecar.bound.kept_answers import KeptAnswers
 from anp.sidecar.calls.caller import CallRequest, Mode
 from anp.sidecar.calls.journal import CallState, KeptCall
+from anp.sidecar.daemon import Daemon
 from anp.sidecar.process.stop import finish
 from negotiation.need import Need
 from tests.e2e.house import House, house_in
@@ -193,9 +195,38 @@ async def stop(scene: Scene) -> None:
     await scene.house.provider.links.close()
 
 
-async def cut(scene: Scene) -> None:
+async def stop_caller(scene: Scene) -> None:
     await scene.running()
     await scene.house.caller.links.close()
+
+
+def break_links(daemon: Daemon) -> None:
+    """Break the connections of a daemon without a word."""
+    for link in daemon.links._links:
+        link._pipe.connection.transport.abort()
+
+
+async def cut(scene: Scene) -> None:
+    await scene.running()
+    break_links(scene.house.provider)
+    # The answer comes over the next connection.
+    (scene.folder / "go").touch()
+
+
+async def forget(scene: Scene) -> None:
+    """Have the provider know nothing of the call any more, as one that was killed."""
+    await scene.running()
+    desk = scene.house.provider.provider._parts.work
+    desk.kept = KeptAnswers()
+    desk.running.clear()
+    break_links(scene.house.provider)
+
+
+async def lose(scene: Scene) -> None:
+    """Break the connection, and let no other one come."""
+    await scene.running()
+    scene.house.provider.links.stop_listening()
+    break_links(scene.house.provider)
 
 
 async def cancel(scene: Scene) -> None:
@@ -216,7 +247,8 @@ async def hide_it(scene: Scene) -> None:
 
 
 async def give_no_time(scene: Scene) -> None:
-    scene.house.provider.capability_calls._timeout = 0.3
+    scene.spec = replace(scene.spec, max_timeout={"work": 0.3})
+    await scene.attach()
 
 
 async def allow_no_calls(scene: Scene) -> None:
@@ -255,7 +287,10 @@ TABLE: dict[str, Row] = {
     "its owner hides it": Row("wait", True, during=hide_it),
     "its daemon reloads": Row("wait", None, during=reload),
     "its daemon stops": Row("wait", True, during=stop),
-    "the connection is cut": Row("wait", True, during=cut),
+    "the connection is cut": Row("wait", None, during=cut),
+    "its daemon forgets it": Row("wait", True, during=forget),
+    "its daemon is gone": Row("wait", True, during=lose, more={"timeout": 4.0}),
+    "the caller's daemon stops": Row("wait", True, during=stop_caller),
     "its caller takes it back": Row("wait", True, during=cancel),
     "the caller's time is over": Row("wait", True, more={"timeout": 1.0}),
     "the capability's time is over": Row("wait", True, before=give_no_time),
@@ -301,8 +336,8 @@ async def test_a_failed_call_says_if_it_may_have_run(
 @pytest.mark.parametrize(
     ("then", "during", "told"),
     [
-        ("raise", None, "failed: 500 the capability failed; its owner finds the"),
-        ("wait", kill_child, "failed: 502 the capability's program was lost"),
+        ("raise", None, "`w.work` failed: 500 the capability failed; its owner"),
+        ("wait", kill_child, "`w.work` failed: 502 the capability's program was lost"),
     ],
 )
 async def test_an_answer_in_words_tells_it_too(
@@ -312,9 +347,27 @@ async def test_an_answer_in_words_tells_it_too(
     if during is not None:
         await during(scene)
     await call.settled.wait()
-    assert call.result is not None
-    assert told in call.result.output["text"]
-    assert "swordfish" not in call.result.output["text"]
+    assert isinstance(call.error, CallError)
+    assert f"the peer answered: {told}" in call.error.detail
+    assert call.error.may_have_run
+    assert "swordfish" not in call.error.detail
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["agreement", "envelope"])
+async def test_a_lost_connection_is_told_while_it_is_tried_again(
+    scene: Scene, way: str
+) -> None:
+    call = await scene.begin(way, "wait", timeout=600.0)
+    await lose(scene)
+    words = "the connection was lost; it is tried again in"
+    await until(lambda: call.waits_for.startswith(words))
+    told = [event.data["what"] for event in call.events if "what" in event.data]
+    assert "link_lost: connection lost; the answer is fetched" in told
+    assert not call.is_over
+    await scene.house.caller.calls.cancel(call)
+    assert isinstance(call.error, CallError)
+    assert call.error.may_have_run
 
 
 @pytest.mark.slow

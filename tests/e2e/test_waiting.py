@@ -112,7 +112,7 @@ def _take_terminal(fd: int) -> None:
     fcntl.ioctl(fd, termios.TIOCSCTTY, 0)
 
 
-def states(caller: Anpd) -> list[str]:
+def outcomes(caller: Anpd) -> list[str]:
     import httpx
 
     from anp.sidecar.home.home import Home
@@ -123,7 +123,7 @@ def states(caller: Anpd) -> list[str]:
         headers={"authorization": f"Bearer {owner.token}"},
     ) as client:
         found = client.get("http://anpd/v1/calls").json()["calls"]
-    return [call["state"] for call in found]
+    return [call["outcome"] for call in found]
 
 
 def wait_until_begun(folder: Path) -> None:
@@ -173,7 +173,7 @@ def test_ctrl_c_at_a_terminal_ends_the_call(pair: tuple[Anpd, Anpd, Path]) -> No
     assert typed.close() == 130
     assert time.monotonic() - began < 5
     assert "anpd: the call was cancelled (it may have run)" in printed
-    assert states(caller)[0] == "cancelled"
+    assert outcomes(caller)[0] == "interrupted"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
@@ -204,8 +204,8 @@ def test_a_terminal_that_is_closed_takes_its_call_with_it(
 
 def _until_cancelled(caller: Anpd) -> None:
     limit = time.monotonic() + 10
-    while states(caller)[0] != "cancelled":
-        assert time.monotonic() < limit, states(caller)
+    while outcomes(caller)[0] != "interrupted":
+        assert time.monotonic() < limit, outcomes(caller)
         time.sleep(0.05)
 
 

@@ -36,7 +36,7 @@ MANY = 1_000
 MAX_ROWS = 8
 "Rows that a warm call may read in both stores together."
 
-MAX_FILES = 66
+MAX_FILES = 76
 "Project files that a warm call may enter in both daemons together."
 
 WARM = 70

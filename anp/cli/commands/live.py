@@ -106,8 +106,10 @@ class _Waiting:
 
     def take(self, event: dict[str, Any]) -> bool:
         """Show an event of the call; return False when nothing more is waited for."""
-        if event["type"] == "call.phase":
-            self._what = event["data"]["what"]
+        data = event["data"]
+        if event["type"] == "call.phase" or "progress" in data:
+            # A step that is over, without `progress`, is nothing to wait for.
+            self._what = data["what"]
         line = line_of(event)
         if line is not None:
             with self._lock:

@@ -309,8 +309,11 @@ class CandidateFinder:
             (one.uri, entry)
             for one in reaching(listing, capability)
             if (entry := self._desk.written(one.uri)) is not None
+            # Sessions, such as those of GB/Z, are for tasks; a call may name them.
+            and entry.protocol.generic
             # Another text under this URI is another protocol, whatever it is called.
             and entry.protocol.hash == one.hash
+            and not entry.only_named
         ]
 
     # By name.

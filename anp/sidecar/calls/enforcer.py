@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, Protocol
@@ -112,6 +112,9 @@ class Enforcer:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ruled_out: set[tuple[str, str | None]] = set()
         self._watch: asyncio.Task[None] | None = None
+        self.also: Callable[[], Awaitable[None]] | None = None
+        "Ends what the rules forbid beside channels."
+
         links.on_opened = self._opened
         exposure.watch(self._hidden)
 
@@ -183,6 +186,8 @@ class Enforcer:
         ended = await self._judge(uses)
         blocked = await asyncio.to_thread(self._blocked, self._links.peers)
         await self._links.cut_off(blocked, "not allowed")
+        if self.also is not None:
+            await self.also()
         return ended
 
     async def rule_out(self, digest: str, peer_did: str | None) -> int:

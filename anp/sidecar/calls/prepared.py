@@ -41,6 +41,9 @@ __all__ = [
 MAX_FETCH_WAIT = 5.0
 "Longest wait between two tries to reach a peer whose link was lost, in seconds."
 
+WAITING = "waiting for the peer's answer"
+"Said of a call that the peer has."
+
 
 class _Call(Protocol):
     """Calls a peer through a written protocol."""
@@ -129,9 +132,11 @@ class Prepared(ABC):
         try:
             while True:
                 mark(f"{cut.detail}; the answer is fetched")
+                waits_for("the connection was lost; it is tried again")
                 try:
                     await self._reopen(requesters, target, demand, cut, terms)
                     mark("connected again")
+                    waits_for(WAITING)
                     return await self.fetch(cut, terms)
                 except CutOff as exc:
                     cut = exc
@@ -165,8 +170,10 @@ class Prepared(ABC):
                 gone = exc.kind is not ErrorKind.PEER_UNREACHABLE
                 wait = _wait_of(tries)
                 if gone or terms.remaining(0.0) <= wait:
-                    raise CallError(cut.kind, cut.detail, may_have_run=True) from exc
+                    detail = f"{cut.detail}; not reached again: {exc.detail}"
+                    raise CallError(cut.kind, detail, may_have_run=True) from exc
             tries += 1
+            waits_for(f"the connection was lost; it is tried again in {wait:g} s")
             await asyncio.sleep(wait)
 
     async def _forsake(
@@ -290,7 +297,7 @@ class BoundRequest(Prepared):
 
     async def send(self, terms: CallTerms) -> Answer:
         """See `Prepared.send`."""
-        waits_for("waiting for the peer's answer")
+        waits_for(WAITING)
         return await self._bound.exchange(
             self._message_id, self._data, self._arguments, terms
         )
@@ -362,7 +369,7 @@ class WrittenRequest(Prepared):
 
     async def send(self, terms: CallTerms) -> Answer:
         """See `Prepared.send`."""
-        waits_for("waiting for the peer's answer")
+        waits_for(WAITING)
         return await self._settled(
             partial(self._bound.call, self._action, self._arguments, terms=terms)
         )

@@ -252,6 +252,13 @@ class Requesters:
         """Do something beside, as for a call that nobody waits for any more."""
         self._end_soon(work)
 
+    async def close(self) -> None:
+        """End what is done beside; the daemon stops."""
+        tasks = set(self._retiring)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
     def _end_soon(self, ending: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(ending)
         self._retiring.add(task)

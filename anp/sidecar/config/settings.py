@@ -55,6 +55,7 @@ __all__ = [
     "ConsensusConfig",
     "FetchConfig",
     "IdentityConfig",
+    "InteractionConfig",
     "LimitsConfig",
     "ListenConfig",
     "LlmConfig",
@@ -290,6 +291,29 @@ class CallConfig(Section):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InteractionConfig(Section):
+    """Sessions and tasks that last."""
+
+    keep_days: Count = 30
+    "Days for which a session without open tasks is kept after its last change."
+
+    keep_content_days: Count = 30
+    "The same for what was said and returned in it; 0 drops that within a day."
+
+    max_size: Bytes = 1024 * 1024 * 1024
+    "Bytes of all sessions; then the oldest go, and with open tasks alone no new ones."
+
+    max_wait: Seconds = 86_400.0
+    "Seconds for which a task may wait for its peer's first word, or for yours."
+
+    max_tasks: Count = 1_000
+    "Tasks of one peer on your list that may be open at a time."
+
+    max_tasks_unlisted: Count = 50
+    "The same for all other peers at one address together, and for their sessions."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSettings(Section):
     """The sandbox that holds generated code."""
 
@@ -444,6 +468,7 @@ class Config(Section):
     budget: BudgetConfig = field(default_factory=BudgetConfig)
     consensus: ConsensusConfig = field(default_factory=ConsensusConfig)
     call: CallConfig = field(default_factory=CallConfig)
+    interaction: InteractionConfig = field(default_factory=InteractionConfig)
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     cache: CacheConfig = field(default_factory=CacheConfig)
     channels: ChannelsConfig = field(default_factory=ChannelsConfig)

@@ -39,9 +39,10 @@ def written_protocols(*, envelope: bool) -> list[WrittenEntry]:
                 CodeKind.WRITTEN,
                 GBZ_SUMMARY,
                 published=True,
-                generic=False,
+                generic=True,
             ),
             GbzCode(),
+            only_named=True,
         )
     ]
     if envelope:

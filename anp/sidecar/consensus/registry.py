@@ -62,6 +62,10 @@ class WrittenEntry:
     code: WrittenCode
     "Speaks it, on either side."
 
+    only_named: bool = False
+    """True when a call takes it only if its caller names it: it is made for tasks, and
+    a call of one turn has simpler ways."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownProtocol:

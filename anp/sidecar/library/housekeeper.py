@@ -1,11 +1,11 @@
-"""Drops once a day what the store holds about peers that only passed by."""
+"""Drops once a day what the store holds of peers that only passed by, and of old."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 from anp.sidecar.config.settings import Config
@@ -37,6 +37,7 @@ class Housekeeper:
         store: Store,
         keep: Callable[[], Collection[str]],
         *,
+        also: Callable[[], Awaitable[None]] | None = None,
         wall: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -44,9 +45,11 @@ class Housekeeper:
 
         Args:
             keep: Gives the DIDs that the configuration names.
+            also: Drops what else is old.
         """
         self._store = store
         self._keep = keep
+        self._also = also
         self._wall = wall
         self._monotonic = monotonic
         self._offset = wall() - monotonic()
@@ -74,8 +77,10 @@ class Housekeeper:
                 unseen_since=self._wall() - KEEP_PASSING,
                 keep=frozenset(self._keep()),
             )
+            if self._also is not None:
+                await self._also()
         except CacheError as exc:
-            logger.warning("passing peers not forgotten reason=%s", exc)
+            logger.warning("what is old was not dropped reason=%s", exc)
             return
         if gone:
             logger.info("passing peers forgotten peers=%d", len(gone))

@@ -189,7 +189,11 @@ class CapabilityCalls:
             await self.gate.give_back(way, peer, capability)
             raise CapabilityFailed("503", "the capability is not available", ran=False)
         if begin is not None:
-            await begin()
+            try:
+                await begin()
+            except BaseException:
+                await self.gate.give_back(way, peer, capability)
+                raise
         requester = current_requester.get()
         whose = None if way is WayIn.OWNER else peer
         limit = self._limit(name, whose, asked)

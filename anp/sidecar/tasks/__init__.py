@@ -6,6 +6,15 @@
 * `service`: starts, serves and follows tasks.
 * `chronicle`: The events of one task in order, and the content that they carry in
   pieces.
+* `desk`: The tasks of peers that are offered or at work here, and the room that each
+  has.
+* `exchange`: What goes to and comes from the peers of sessions, over their lines.
+* `known`: Tasks and sessions as this daemon names them.
+* `one_turn`: Tasks at peers without a protocol for them: calls whose states are made
+  here.
+* `room`: The room that the logs of sessions have in the store.
+* `standing`: The peers with which something is unfinished, so that nobody has to look
+  for them.
 * `sealed_logs`: The logs of sessions, whose contents are encrypted where they rest
   (DESIGN.md, Trust).
 """

@@ -40,7 +40,7 @@ class Place:
     "Number of the event in its session."
 
     part: int
-    "Index of the part in the message, from 0."
+    "Index of the part in the message, from 0; in a new task, in all its messages."
 
     @classmethod
     def read(cls, text: str) -> Place:
@@ -149,8 +149,8 @@ class Chronicle:
                     break
             elif not isinstance(message, Message) or message.id != first.id:
                 continue
-            assert isinstance(message, Message)
-            pieces[0 if message.chunk is None else message.chunk.index] = message
+            if isinstance(message, Message) and message.chunk is not None:
+                pieces[message.chunk.index] = message
             with suppress(LookupError):
                 return _join(first, place.part, pieces)
         raise UnknownError(f"there is no content {place} in this task")
@@ -213,6 +213,10 @@ def _is_open(task: KnownTask | None) -> bool:
 
 def _message_at(event: SessionEvent, task: KnownTask, place: Place) -> Message | None:
     message = event.content
+    if isinstance(message, Task) and message.messages:
+        # The request: its messages are whole, and are read as one.
+        parts = [part for one in message.messages for part in one.parts]
+        message = replace(message.messages[0], parts=tuple(parts))
     if (
         event.number != place.event
         or not isinstance(message, Message)

@@ -8,30 +8,45 @@ one. We dial a peer as long as it has something to do for us.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import contextvars
 import logging
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from collections.abc import Coroutine
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.link_core import FrameTooLarge
-from anp.errors import CallError, PeerError
-from anp.identity.dids import agent_of, canonical_did
+from anp.channel.stranger_work import counted
+from anp.errors import CallError
+from anp.identity.dids import canonical_did
 from anp.interaction.errors import InteractionError
 from anp.interaction.operations import Send
 from anp.protocols.gbz.line import GbzLine
 from anp.protocols.gbz.reader import GbzFrame
 from anp.protocols.gbz.side import session_of
+from anp.protocols.gbz.words import GBZ_URI
+from anp.protocols.gbz.writer import GbzTooLarge
+from anp.sidecar.calls.renewer import Renewer
+from anp.sidecar.peers.policy import agent_name
 from anp.wire.frames import ProtocolType
 from negotiation.consensus.written import WrittenLimits
+from negotiation.errors import JsonError
 
-__all__ = ["Line", "Lines", "same_peer"]
+__all__ = ["Line", "LineWork", "Lines"]
 
 logger = logging.getLogger(__name__)
 
 MAX_UNSENT = 256
 "Frames that wait to be sent before the peer is read no further."
+
+MAX_UNSENT_BYTES = 4 * 1024 * 1024
+"Bytes of such frames; what is over one of both waits in the log of its session."
+
+PAGE = 64
+"Operations that are read from a log at a time."
 
 FIRST_WAIT = 1.0
 "Seconds before a peer that could not be reached is dialled again; then it doubles."
@@ -39,23 +54,73 @@ FIRST_WAIT = 1.0
 MOST_WAIT = 60.0
 "The longest such wait, in seconds."
 
+UNDER_WAY = 2.0
+"Seconds for which frames may be under way on a line that another has followed."
+
 IDLE_CHECK = 5.0
 "Seconds between two looks at whether a line is still needed."
 
 
-class Line:
-    """One channel that speaks the protocol, in both directions."""
+class LineWork(Protocol):
+    """Everything that lines ask of those who know the sessions."""
 
-    def __init__(self, channel: Channel, limits: WrittenLimits) -> None:
+    async def dial(self, peer: str) -> Channel | None:
+        """Open a channel to a peer; None when it does not speak the protocol."""
+
+    async def take(self, line: Line, frame: GbzFrame) -> None:
+        """Take an operation of a peer."""
+
+    async def more(self, log: str, peer: str, after: int, limit: int) -> list[Send]:
+        """Return what a peer has not acknowledged in a session; see `Sessions`."""
+
+    def untold(self, peer: str) -> list[str]:
+        """Return the sessions of which a peer does not know everything."""
+
+    def works_for_us(self, peer: str) -> bool:
+        """Return whether a peer has something to do for us."""
+
+    def in_use(self, peer: str) -> bool:
+        """Return whether something is at work for a peer."""
+
+    async def unspoken(self, peer: str) -> None:
+        """Do without the protocol what a peer has to do for us."""
+
+    def unsendable(self, log: str, send: Send, reason: str) -> None:
+        """Take note of an operation that no frame can carry."""
+
+
+@dataclass(slots=True)
+class _Late:
+    """A session whose operations come from its log."""
+
+    after: int
+    "Number of the newest event that was put on the line."
+
+    newest: int = 0
+    "Number of the newest event that is to follow, as far as it is known."
+
+
+class Line:
+    """One channel that speaks the protocol, in both directions.
+
+    The operations of each session go out in the order of its log. When the peer reads
+    too slowly, or does not know what came before, they wait there and not in memory.
+    """
+
+    def __init__(self, channel: Channel, limits: WrittenLimits, work: LineWork) -> None:
         self.channel = channel
         self.peer = canonical_did(channel.peer_did, channel.peer_key)
         "The peer's DID in its canonical form."
 
         most = min(limits.max_message, channel.max_payload)
         self._line = GbzLine(replace(limits, max_message=most))
+        self._work = work
         self._unsent: deque[bytes] = deque()
+        self._size = 0
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
+        self._late: dict[str, _Late] = {}
+        self._is_late = asyncio.Event()
         self.closed = False
 
     @property
@@ -63,19 +128,48 @@ class Line:
         """The ids by which the peer may appear in a session."""
         return frozenset({self.peer, self.channel.peer_did})
 
-    def put(self, send: Send) -> None:
-        """Send an operation or an answer."""
+    @property
+    def waiting(self) -> int:
+        """Number of frames that wait to be sent."""
+        return len(self._unsent)
+
+    @property
+    def busy(self) -> bool:
+        """True while there is something to send."""
+        return bool(self._unsent or self._late)
+
+    def answer(self, send: Send) -> None:
+        """Send an answer to an operation of the peer."""
         self._line.write(send)
         self._take()
+
+    def tell(self, log: str, send: Send) -> None:
+        """Send an operation of a session, at once or when its turn comes."""
+        late = self._late.get(log)
+        if late is None and not self._full:
+            self._write(log, send)
+            return
+        if late is None:
+            late = self.put_off(log, after=send.ref - 1)
+        late.newest = max(late.newest, send.ref)
+
+    def put_off(self, log: str, *, after: int = 0) -> _Late:
+        """Read from its log what the peer has not acknowledged in a session."""
+        self._late[log] = late = _Late(after)
+        self._is_late.set()
+        return late
 
     def refuse(self, frame: GbzFrame, error: InteractionError) -> None:
         """Answer an operation that changed nothing."""
         self._line.refuse(error, ref=frame.ref, session=session_of(frame.operation))
         self._take()
 
-    async def run(self, take: Callable[[Line, GbzFrame], Awaitable[None]]) -> None:
-        """Read and write until the channel ends; `take` gets each operation."""
-        sender = asyncio.create_task(self._send())
+    async def run(self) -> None:
+        """Read and write until the channel ends."""
+        beside = [
+            asyncio.create_task(counted(self._send())),
+            asyncio.create_task(counted(self._guarded(self._feed()))),
+        ]
         try:
             while True:
                 event = await self.channel.receive()
@@ -83,19 +177,34 @@ class Line:
                     continue
                 frame = self._line.read(event.frame.data)
                 if frame is not None:
-                    await take(self, frame)
+                    await self._work.take(self, frame)
                 self._take()
                 if self._line.broken:
                     await self.channel.close(self._line.broken)
-                while len(self._unsent) > MAX_UNSENT:
-                    self._room.clear()
-                    await self._room.wait()
+                await self._has_room()
         except ChannelClosed as exc:
             logger.debug("line ended peer=%s reason=%s", self.peer, exc.detail)
         finally:
             self.closed = True
-            sender.cancel()
-            await asyncio.wait({sender})
+            for task in beside:
+                task.cancel()
+            await asyncio.wait(beside)
+
+    @property
+    def _full(self) -> bool:
+        return len(self._unsent) >= MAX_UNSENT or self._size >= MAX_UNSENT_BYTES
+
+    async def _has_room(self) -> None:
+        while self._full and self.channel.open:
+            self._room.clear()
+            await self._room.wait()
+
+    def _write(self, log: str, send: Send) -> None:
+        try:
+            self._line.write(send)
+        except (GbzTooLarge, JsonError) as exc:
+            self._work.unsendable(log, send, str(exc))
+        self._take()
 
     def _take(self) -> None:
         for note in self._line.notes:
@@ -104,8 +213,38 @@ class Line:
         self._line.notes.clear()
         if self._line.outgoing:
             self._unsent += self._line.outgoing
+            self._size += sum(map(len, self._line.outgoing))
             self._line.outgoing.clear()
             self._wake.set()
+
+    async def _feed(self) -> None:
+        """Put on the line what waits in the logs, each session in its turn."""
+        while True:
+            while not self._late:
+                self._is_late.clear()
+                await self._is_late.wait()
+            await self._has_room()
+            log, late = next(iter(self._late.items()))
+            newest = late.newest
+            sends = await self._work.more(log, self.peer, late.after, PAGE)
+            for send in sends:
+                await self._has_room()
+                if self._late.get(log) is not late:
+                    # It begins anew.
+                    break
+                self._write(log, send)
+                late.after = send.ref
+            if self._late.get(log) is late:
+                del self._late[log]
+                if sends or late.newest > newest:
+                    self._late[log] = late
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception:
+            logger.exception("a peer was not told everything peer=%s", self.peer)
+            await self.channel.close("an error of ours")
 
     async def _send(self) -> None:
         try:
@@ -114,6 +253,7 @@ class Line:
                     self._wake.clear()
                     await self._wake.wait()
                 data = self._unsent.popleft()
+                self._size -= len(data)
                 self._room.set()
                 await self.channel.send(ProtocolType.APPLICATION, data)
         except ChannelClosed:
@@ -125,128 +265,129 @@ class Line:
             await self.channel.close("an error of ours")
 
 
+@dataclass(frozen=True, slots=True)
+class _Renewable:
+    """A line of ours that another follows."""
+
+    channel: Channel
+
+    async def wait_idle(self) -> None:
+        """Wait until what is under way has arrived; what has not is told again."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(UNDER_WAY):
+                await self.channel.wait_ended()
+
+
 class Lines:
     """Knows the lines to all peers, and dials those that work for us."""
 
-    def __init__(
-        self,
-        *,
-        dial: Callable[[str], Awaitable[Channel | None]],
-        take: Callable[[Line, GbzFrame], Awaitable[None]],
-        opened: Callable[[Line], Awaitable[None]],
-        needs: Callable[[str], Awaitable[bool]],
-        unspoken: Callable[[str], Awaitable[None]],
-        limits: WrittenLimits,
-    ) -> None:
-        """Begin without lines.
-
-        Args:
-            dial: Opens a channel to the peer of an agent's id; None when the peer does
-                not speak the protocol.
-            take: Gets each operation of a peer.
-            opened: Tells a peer on a new line what it does not know yet.
-            needs: Tells whether a peer of an agent's id has something to do for us.
-            unspoken: Does without the protocol what a peer has to do for us.
-        """
-        self._dial = dial
-        self._take = take
-        self._opened = opened
-        self._needs = needs
-        self._unspoken = unspoken
+    def __init__(self, work: LineWork, limits: WrittenLimits) -> None:
+        """Begin without lines."""
+        self._work = work
         self._limits = limits
         self._lines: dict[str, list[Line]] = {}
         self._keeping: dict[str, asyncio.Task[None]] = {}
+        self._renewer = Renewer()
+        self._using: set[asyncio.Task[None]] = set()
 
     def find(self, peer: str) -> Line | None:
         """Return the newest open line to a peer, or None."""
-        for line in reversed(self._lines.get(agent_of(peer), ())):
+        for line in reversed(self._lines.get(agent_name(peer), ())):
             if not line.closed and line.channel.open:
                 return line
         return None
 
     def want(self, peer: str) -> None:
         """See to it that there is a line to a peer as long as it works for us."""
-        agent = agent_of(peer)
+        agent = agent_name(peer)
         if agent not in self._keeping:
-            task = asyncio.create_task(self._keep(peer))
-            self._keeping[agent] = task
-            task.add_done_callback(lambda _: self._keeping.pop(agent, None))
+            # Not the work of whoever needs it first.
+            self._keeping[agent] = asyncio.create_task(
+                self._keep(peer, agent), context=contextvars.Context()
+            )
 
     async def serve(self, channel: Channel) -> None:
         """Carry sessions over a channel until it ends."""
-        line = Line(channel, self._limits)
-        lines = self._lines.setdefault(agent_of(line.peer), [])
+        line = Line(channel, self._limits, self._work)
+        agent = agent_name(line.peer)
+        channel.in_use = lambda: line.busy or self._work.in_use(line.peer)
+        lines = self._lines.setdefault(agent, [])
+        self._tell_all(line)
         lines.append(line)
-        telling = asyncio.create_task(self._tell(line))
         try:
-            await line.run(self._take)
+            await line.run()
         finally:
-            telling.cancel()
-            await asyncio.gather(telling, return_exceptions=True)
             lines.remove(line)
             if not lines:
-                self._lines.pop(agent_of(line.peer), None)
+                self._lines.pop(agent, None)
+            other = self.find(agent)
+            if other is not None:
+                # What was under way on this one is lost.
+                self._tell_all(other)
 
     async def close(self) -> None:
         """Dial nobody any more."""
-        keeping = list(self._keeping.values())
+        keeping = [*self._keeping.values(), *self._using]
         for task in keeping:
             task.cancel()
         await asyncio.gather(*keeping, return_exceptions=True)
 
-    async def _tell(self, line: Line) -> None:
-        try:
-            await self._opened(line)
-        except Exception:
-            logger.exception("a peer was not told everything peer=%s", line.peer)
-            await line.channel.close("an error of ours")
+    def _tell_all(self, line: Line) -> None:
+        for log in self._work.untold(line.peer):
+            line.put_off(log)
 
-    async def _keep(self, peer: str) -> None:
+    async def _keep(self, peer: str, agent: str) -> None:
         """Have a line to a peer until it has nothing to do for us."""
         wait = FIRST_WAIT
-        while await self._needs(peer):
-            try:
-                if self.find(peer) is None:
-                    channel = await self._dial(peer)
-                    if channel is None:
-                        await self._unspoken(peer)
-                        return
-                    wait = FIRST_WAIT
-                    await self._renewed(channel)
-                    continue
-            except CallError as exc:
-                logger.info("peer not reached peer=%s reason=%s", peer, exc.detail)
-            except Exception:
-                logger.exception("a line failed peer=%s", peer)
-            await asyncio.sleep(wait * random.uniform(0.8, 1.2))
-            wait = min(2 * wait, MOST_WAIT)
+        try:
+            # Nothing is awaited between the last look and the end of this.
+            while self._work.works_for_us(peer):
+                try:
+                    if await self._kept(peer):
+                        wait = FIRST_WAIT
+                        continue
+                except CallError as exc:
+                    logger.info("peer not reached peer=%s reason=%s", peer, exc.detail)
+                except Exception:
+                    logger.exception("a line failed peer=%s", peer)
+                await asyncio.sleep(wait * random.uniform(0.8, 1.2))
+                wait = min(2 * wait, MOST_WAIT)
+        finally:
+            self._keeping.pop(agent, None)
 
-    async def _renewed(self, channel: Channel) -> None:
-        """Serve a channel until it ends or its key has to be renewed."""
+    async def _kept(self, peer: str) -> bool:
+        """Have a line to a peer for a while; False if it speaks no such protocol."""
+        if self.find(peer) is not None:
+            await asyncio.sleep(FIRST_WAIT)
+            return True
+        channel = await self._work.dial(peer)
+        if channel is None:
+            await self._work.unspoken(peer)
+            return False
+        await self._use(channel)
+        return True
+
+    async def _use(self, channel: Channel) -> None:
+        """Serve a channel of ours until it ends, or the peer has nothing to do."""
+        self._renewer.watch(_Renewable(channel), GBZ_URI, self._succeed)
         serving = asyncio.create_task(self.serve(channel))
-        renewing = asyncio.create_task(channel.wait_renewal())
         watching = asyncio.create_task(self._until_idle(channel.peer_did))
         try:
-            await asyncio.wait(
-                {serving, renewing, watching}, return_when=asyncio.FIRST_COMPLETED
-            )
+            await asyncio.wait({serving, watching}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            renewing.cancel()
             watching.cancel()
             if not serving.done():
                 # What is not acknowledged is told again on the next line.
-                await channel.close("no more work, or another key")
-            await asyncio.gather(serving, renewing, watching, return_exceptions=True)
+                await channel.close("no more work")
+            await asyncio.gather(serving, watching, return_exceptions=True)
+
+    def _succeed(self, channel: Channel) -> None:
+        """Go on with the channel that follows another whose key ends."""
+        using = asyncio.create_task(self._use(channel))
+        self._using.add(using)
+        using.add_done_callback(self._using.discard)
 
     async def _until_idle(self, peer: str) -> None:
         # Work ends in many places; nobody waits for this line to close.
-        while await self._needs(peer):  # noqa: ASYNC110
+        while self._work.works_for_us(peer):  # noqa: ASYNC110
             await asyncio.sleep(IDLE_CHECK)
-
-
-def same_peer(one: str, other: str) -> bool:
-    """Return whether two ids are surely of one agent."""
-    try:
-        return agent_of(one) == agent_of(other)
-    except PeerError:
-        return one == other

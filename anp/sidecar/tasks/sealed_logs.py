@@ -107,6 +107,19 @@ class SealedLogs:
         """See `LogStore.items_of_log`."""
         return self._items(self._store.items_of_log(log, after=after, limit=limit))
 
+    @property
+    def is_shared(self) -> bool:
+        """See `Store.is_shared`."""
+        return self._store.is_shared
+
+    def trim_log(self, log: str, *, before: int) -> int:
+        """See `LogStore.trim_log`."""
+        return self._store.trim_log(log, before=before)
+
+    def prune_logs(self, *, older_than: float, max_bytes: int) -> int:
+        """See `LogStore.prune_logs`."""
+        return self._store.prune_logs(older_than=older_than, max_bytes=max_bytes)
+
     def drop_log(self, log: str) -> bool:
         """See `LogStore.drop_log`."""
         return self._store.drop_log(log)

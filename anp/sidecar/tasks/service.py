@@ -7,11 +7,13 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from datetime import timedelta
 from typing import Any
 
 from anp.channel.channel import Channel
+from anp.channel.stranger_work import counted
 from anp.errors import CallError, ConflictError, ErrorKind
-from anp.identity.dids import Identities, agent_of
+from anp.identity.dids import Identities
 from anp.interaction.conversation import Conversation
 from anp.interaction.elements import (
     Message,
@@ -25,31 +27,36 @@ from anp.interaction.elements import (
     Task,
 )
 from anp.interaction.errors import InteractionError, InteractionFault
-from anp.interaction.operations import (
-    Acknowledgement,
-    NotifyRegister,
-    NotifyUnregister,
-    RefusedOperation,
-    SessionOpen,
-    SessionUpdate,
-)
 from anp.interaction.record import Step
-from anp.interaction.states import is_terminal
-from anp.protocols.gbz.reader import GbzFrame
-from anp.protocols.gbz.side import session_of
-from anp.protocols.gbz.words import GBZ_URI
+from anp.interaction.states import TaskState
+from anp.interaction.stored import element_size
+from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
+from anp.sidecar.config.settings import InteractionConfig
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.finder import PeerFinder
-from anp.sidecar.tasks.lines import Line, Lines, same_peer
+from anp.sidecar.peers.policy import PeerPolicy
+from anp.sidecar.tasks.desk import TaskDesk
+from anp.sidecar.tasks.exchange import Exchange
 from anp.sidecar.tasks.sealed_logs import SealedLogs
 from anp.sidecar.tasks.sessions import KnownTask, Maker, NoTask, Sessions, utc_now
-from anp.sidecar.tasks.work import TaskAnswer, Worker
 from negotiation.consensus.written import WrittenLimits
 
 __all__ = ["TaskService"]
 
 logger = logging.getLogger(__name__)
+
+ROOM_FOR_FIELDS = 64 * 1024
+"Bytes of a frame for what is around a message or a task of ours."
+
+SWEEP = 60.0
+"Seconds between two looks at what nobody answers."
+
+MAX_JUMP = 600.0
+"Seconds by which the clock may have been set since the last of them."
+
+DAY = 86_400.0
+"Seconds."
 
 
 class TaskService:
@@ -63,24 +70,36 @@ class TaskService:
         finder: PeerFinder,
         requesters: Requesters,
         capabilities: CapabilityCalls,
+        caller: Caller,
+        policy: PeerPolicy,
         limits: WrittenLimits,
+        config: InteractionConfig,
     ) -> None:
         self._identities = identities
         self._finder = finder
         self._requesters = requesters
         self._capabilities = capabilities
-        self.sessions = Sessions(logs, self._follow)
-        self._lines = Lines(
-            dial=self._dial,
-            take=self._take,
-            opened=self._tell,
-            needs=self._needs,
-            unspoken=self._unspoken,
+        self._config = config
+        self._most = limits.max_message - ROOM_FOR_FIELDS
+        self.sessions = Sessions(logs, self._follow, max_size=config.max_size)
+        self.desk = TaskDesk(
+            config=config,
+            sessions=self.sessions,
+            capabilities=capabilities,
+            policy=policy,
+            room=self._room,
+        )
+        self._exchange = Exchange(
+            identities=identities,
+            finder=finder,
+            requesters=requesters,
+            sessions=self.sessions,
+            desk=self.desk,
+            caller=caller,
             limits=limits,
         )
-        self._workers: dict[tuple[str, str], tuple[Worker, asyncio.Task[None]]] = {}
         self._doing: set[asyncio.Task[None]] = set()
-        self._addresses: dict[str, str] = {}
+        self._sweeping: asyncio.Task[None] | None = None
 
     # The agent's commands.
 
@@ -133,6 +152,7 @@ class TaskService:
             messages=(message,),
             depends_on=tuple(needed),
         )
+        self._check_size(task)
         await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
         return await self.task(await self.sessions.item_of(log, name))
 
@@ -174,6 +194,7 @@ class TaskService:
             parts=tuple(parts),
             metadata=metadata,
         )
+        self._check_size(message)
         await self._apply(known.log, lambda c: c.post(message, wall_now=utc_now()))
 
     async def cancel(self, item: str) -> None:
@@ -206,12 +227,13 @@ class TaskService:
     @property
     def working(self) -> int:
         """Number of tasks of peers that are offered or at work now."""
-        return len(self._workers)
+        return self.desk.working
 
     # The daemon's life.
 
     async def resume(self) -> None:
         """Go on with what a stop or a kill interrupted."""
+        await self.sessions.room.measure()
         async for log in self.sessions.busy():
             try:
                 await self.sessions.apply(
@@ -220,55 +242,44 @@ class TaskService:
                         may_repeat=self._may_repeat, wall_now=utc_now()
                     ),
                 )
-                await self._want(log)
+                await self._exchange.want(log)
             except InteractionError as exc:
                 logger.warning("session not resumed id=%s: %s", log, exc.text)
+        self._sweeping = asyncio.create_task(self._sweep())
 
     async def close(self) -> None:
         """End the work on tasks; what was at work is settled at the next start."""
-        await self._lines.close()
-        working = [task for _, task in self._workers.values()]
-        for task in working:
-            task.cancel()
-        await asyncio.gather(*working, *self._doing, return_exceptions=True)
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        await self._exchange.close()
+        await self.desk.close()
+        await asyncio.gather(*self._doing, return_exceptions=True)
+        await self.sessions.settle()
 
     async def serve(self, channel: Channel) -> None:
         """Carry sessions over a channel that a peer opened, until it ends."""
-        await self._lines.serve(channel)
+        await self._exchange.lines.serve(channel)
+
+    async def recheck(self) -> None:
+        """End the tasks that the owner's policy lets go on no more."""
+        await self.desk.recheck()
+
+    async def delete(self, log: str) -> bool:
+        """Delete a session with everything in it; False if there is none."""
+        self.desk.drop(log)
+        return await self.sessions.delete(log)
 
     # What follows from a step. Nothing here waits.
 
     def _follow(self, log: str, step: Step) -> None:
-        for send in step.sends:
-            line = self._lines.find(send.to)
-            if line is not None:
-                line.put(send)
-            elif send.ref:
-                self._do(self._want(log))
-        for task in step.offered:
-            self._begin(log, task)
-        for message in step.whole:
-            found = self._workers.get((log, message.task))
-            if found is not None:
-                found[0].answer(TaskAnswer(message))
-        for name in step.stop:
-            found = self._workers.get((log, name))
-            if found is not None:
-                worker, running = found
-                worker.cancel(running)
+        self._exchange.follow(log, step)
+        self.desk.follow(log, step)
+        if step.tasks and self.desk.working:
+            self._do(self.desk.end_finished(log, list(step.tasks)))
         for name in step.ready:
             self._do(self._release(log, name))
         for name in step.start:
             self._do(self._start_again(log, name))
-        for refused in step.refused:
-            logger.warning(
-                "operation refused session=%s code=%s reason=%r",
-                log,
-                refused.code,
-                refused.text[:200],
-            )
-        if step.resend:
-            self._do(self._resend(log, {peer for peer, _ in step.resend}))
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
         async def guarded() -> None:
@@ -279,30 +290,14 @@ class TaskService:
             except Exception:
                 logger.exception("a step of a session failed")
 
-        task = asyncio.create_task(guarded())
+        task = asyncio.create_task(counted(guarded()))
         self._doing.add(task)
         task.add_done_callback(self._doing.discard)
-
-    def _begin(self, log: str, task: Task) -> None:
-        key = log, task.id
-        if key in self._workers:
-            return
-        worker = Worker(
-            log,
-            task,
-            sessions=self.sessions,
-            capabilities=self._capabilities,
-            peer=self._canonical(task.requester),
-            peer_did=task.requester,
-        )
-        running = asyncio.create_task(worker.run())
-        self._workers[key] = worker, running
-        running.add_done_callback(lambda _: self._workers.pop(key, None))
 
     async def _start_again(self, log: str, name: str) -> None:
         task = await self._created(log, name)
         if task is not None:
-            self._begin(log, task)
+            self.desk.begin(log, task)
 
     async def _release(self, log: str, name: str) -> None:
         """Send a held task, with the results of those that it depends on."""
@@ -343,134 +338,59 @@ class TaskService:
                 yield event.content
             after = events[-1].number
 
-    # Peers.
+    async def _sweep(self) -> None:
+        """Give up, from time to time, what nobody answers."""
+        offset = time.time() - time.monotonic()
+        while True:
+            await asyncio.sleep(SWEEP)
+            before, offset = offset, time.time() - time.monotonic()
+            try:
+                await self.sweep(was_set=abs(offset - before) > MAX_JUMP)
+            except Exception:
+                logger.exception("tasks not looked at")
 
-    async def _want(self, log: str) -> None:
-        """Have lines to the peers that have something to do in a session of ours."""
-        conversation = await self.sessions.conversation(log)
-        for party in conversation.session.participants:
-            if conversation.is_requester and party.id != conversation.own:
-                self._addresses[agent_of(party.id)] = (
-                    f"{party.address}#{party.id}" if party.address else party.id
-                )
-                self._lines.want(party.id)
+    async def sweep(self, *, was_set: bool = False) -> None:
+        """Give up what nobody answers, and make room if there is little.
 
-    async def _needs(self, peer: str) -> bool:
-        async for log in self.sessions.busy():
-            conversation = await self.sessions.conversation(log)
-            if not conversation.is_requester:
-                continue
-            if any(same_peer(one, peer) for one in conversation.peers()):
-                return True
-        return False
-
-    async def _dial(self, peer: str) -> Channel | None:
-        address = self._addresses.get(agent_of(peer), peer)
-        target = await self._finder.find(address, trust_first_use=True)
-        channel = await self._requesters.open(target, None, [GBZ_URI])
-        if channel.peer_meta.selected_protocol != GBZ_URI:
-            await channel.close("the protocol for tasks is not common")
-            return None
-        return channel
-
-    async def _unspoken(self, peer: str) -> None:
-        """Refuse the tasks for a peer that speaks no protocol for tasks."""
-        logger.warning("peer speaks no protocol for tasks peer=%s", peer)
-        async for log in self.sessions.busy():
-            conversation = await self.sessions.conversation(log)
-            names = [one for one in conversation.peers() if same_peer(one, peer)]
-            if not conversation.is_requester or not names:
-                continue
-            for name, task in list(conversation.tasks.items()):
-                if not is_terminal(task.state):
-                    await self._give_up(log, name)
-            for number in conversation.unacknowledged(names[0]):
-                await self.sessions.acknowledge(log, sender=names[0], ref=number)
-
-    async def _give_up(self, log: str, name: str) -> None:
-        reason = "the peer speaks no protocol for tasks"
-        await self.sessions.apply(
-            log, lambda c: c.give_up(name, reason=reason, wall_now=utc_now())
-        )
-
-    async def _tell(self, line: Line) -> None:
-        """Tell a peer on a new line what it has not acknowledged."""
-        async for log in self.sessions.busy():
-            await self._resend(log, line.names)
-
-    async def _resend(self, log: str, peers: set[str] | frozenset[str]) -> None:
-        conversation = await self.sessions.conversation(log)
-        for peer in conversation.peers():
-            if not any(same_peer(peer, one) for one in peers):
-                continue
-            for send in await self.sessions.unsent(log, peer):
-                line = self._lines.find(peer)
-                if line is not None:
-                    line.put(send)
-
-    async def _take(self, line: Line, frame: GbzFrame) -> None:
-        """Take an operation of a peer."""
-        operation = frame.operation
-        try:
-            await self._took(line, frame)
-        except InteractionError as exc:
-            if not isinstance(operation, Acknowledgement | RefusedOperation):
-                line.refuse(frame, exc)
-
-    async def _took(self, line: Line, frame: GbzFrame) -> None:
-        operation, wire_id = frame.operation, session_of(frame.operation)
-        if isinstance(operation, NotifyRegister | NotifyUnregister):
-            raise InteractionError(
-                InteractionFault.NOT_ALLOWED, "this agent keeps no registrations"
-            )
-        if isinstance(operation, SessionOpen | SessionUpdate) and any(
-            one.mode is PartyMode.GROUP for one in operation.session.participants
-        ):
-            raise InteractionError(
-                InteractionFault.NOT_ALLOWED, "groups are not in this version"
-            )
-        if isinstance(operation, SessionOpen):
-            await self._joined(line, operation.session, frame.ref)
+        Args:
+            was_set: The clock was set of late; nothing is old by it.
+        """
+        self.sessions.expire()
+        if was_set:
+            logger.warning("clock was set, no task is given up now")
             return
-        log = await self._log_of(line, wire_id)
-        conversation = await self.sessions.conversation(log)
-        sender = next(
-            (one for one in conversation.peers() if one in line.names), line.peer
+        await self._give_up_unanswered()
+        if self.sessions.room.is_nearly_full:
+            await self.prune()
+
+    async def prune(self) -> None:
+        """Drop the sessions and contents that are older than the owner wants."""
+        gone = await self.sessions.room.prune(
+            older_than=time.time() - self._config.keep_days * DAY,
+            content_before=time.time() - self._config.keep_content_days * DAY,
         )
+        if gone:
+            logger.info("sessions dropped sessions=%d", gone)
+
+    async def _give_up_unanswered(self) -> None:
+        before, since = "", utc_now() - timedelta(seconds=self._config.max_wait)
+        while page := await self.sessions.tasks(before=before, only_open=True):
+            for known in page:
+                before, task = known.id, known.task
+                if task.state == TaskState.REQUESTED and (
+                    task.changed_at is not None and task.changed_at < since
+                ):
+                    await self._give_up(known)
+
+    async def _give_up(self, known: KnownTask) -> None:
+        conversation = await self.sessions.conversation(known.log)
+        if not conversation.is_requester:
+            return
+        reason = f"the peer said nothing for {self._config.max_wait:g} s"
         await self.sessions.apply(
-            log,
-            lambda c: c.receive(
-                operation,
-                sender=sender,
-                ref=frame.ref,
-                now=time.monotonic(),
-                wall_now=utc_now(),
-            ),
+            known.log,
+            lambda c: c.give_up(known.task.id, reason=reason, wall_now=utc_now()),
         )
-
-    async def _joined(self, line: Line, session: Session, ref: int) -> None:
-        if session.requester.id not in line.names:
-            raise InteractionError(
-                InteractionFault.NOT_ALLOWED, "sender is not who speaks on this channel"
-            )
-        own = next(
-            (
-                one.id
-                for one in session.participants
-                if self._identities.for_did(one.id) is not None
-            ),
-            self._identities.canonical,
-        )
-        await self.sessions.join(session, own=own, sender=session.requester.id, ref=ref)
-
-    async def _log_of(self, line: Line, session: str) -> str:
-        """Return our own id of a session with a peer, whoever made it."""
-        own = [one.did for one in (self._identities.primary,)]
-        for requester in (*line.names, *own, self._identities.canonical):
-            log = await self.sessions.find(requester, session)
-            if log is not None:
-                return log
-        raise InteractionError(InteractionFault.UNKNOWN_SESSION, "no such session here")
 
     # Small things.
 
@@ -488,10 +408,20 @@ class TaskService:
                 raise ConflictError(exc.text) from exc
             raise CallError(ErrorKind.USAGE, exc.text) from exc
 
-    def _may_repeat(self, task: Task) -> bool:
-        name, peer = task.capability, self._canonical(task.requester)
-        return self._capabilities.is_repeatable(name, peer)
+    async def _room(self, log: str, peer: str) -> None:
+        await self._exchange.room(log, peer)
 
-    def _canonical(self, did: str) -> str:
-        line = self._lines.find(did)
-        return did if line is None else line.peer
+    def _check_size(self, element: Message | Task) -> None:
+        size = element_size(element)
+        if size > self._most:
+            raise CallError(
+                ErrorKind.USAGE,
+                f"too large: {size} bytes, at most {self._most} go in one message",
+            )
+        try:
+            self.sessions.room.check()
+        except InteractionError as exc:
+            raise CallError(ErrorKind.USAGE, exc.text) from exc
+
+    def _may_repeat(self, task: Task) -> bool:
+        return self._capabilities.is_repeatable(task.capability, task.requester)

@@ -7,18 +7,17 @@ is the same as one that is.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import logging
-import re
-import secrets
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from enum import StrEnum
+from typing import Any
 
-from anp.errors import UnknownError
+from anp.channel.stranger_work import counted
 from anp.interaction.conversation import Conversation
 from anp.interaction.elements import Session, SessionEvent, Task
 from anp.interaction.errors import InteractionError, InteractionFault
@@ -33,7 +32,10 @@ from anp.interaction.stored import (
     read_task,
     task_bytes,
 )
+from anp.sidecar.tasks.known import KnownTask, Maker, NoTask, maker_of, new_id
+from anp.sidecar.tasks.room import LogRoom
 from anp.sidecar.tasks.sealed_logs import SealedLogs
+from anp.sidecar.tasks.standing import Standing
 from cache.errors import LogConflict
 from cache.parts.logs import Log, LogChange, LogEvent, LogItem
 
@@ -42,7 +44,13 @@ __all__ = ["Act", "KnownTask", "Maker", "NoTask", "Sessions", "maker_of", "utc_n
 logger = logging.getLogger(__name__)
 
 MAX_KEPT = 256
-"Sessions without work that stay in memory."
+"Sessions that stay in memory; the others are read again when something happens there."
+
+MAX_WEIGHT = 200_000
+"Entries that the sessions in memory may have together; see `SessionRecord.weight`."
+
+SHARED_CHECK = 1.0
+"Seconds after which a watcher looks for what other daemons stored."
 
 PAGE = 100
 "Records that are read from the store at a time."
@@ -51,49 +59,9 @@ Act = Callable[[Conversation], Step]
 "One input of a session's machine."
 
 
-class NoTask(UnknownError):
-    """There is no task or session of an id."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"there is no {what}")
-
-
-class Maker(StrEnum):
-    """The side that made a session: the last letter of our own ids of it and its tasks.
-
-    So a list shows at once what a local program may see.
-    """
-
-    AGENT = "a"
-    OWNER = "o"
-    PEER = "p"
-
-
-def maker_of(own_id: str) -> Maker | None:
-    """Return the maker of the session that our own id belongs to; None for no such id.
-
-    Args:
-        own_id: Id of a session or of a task.
-    """
-    return Maker(own_id[-1]) if re.fullmatch(r"[0-9a-f]{24}[aop]", own_id) else None
-
-
 def utc_now() -> datetime:
     """Return the time in UTC."""
     return datetime.now(UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class KnownTask:
-    """A task with the ids under which this daemon has it."""
-
-    id: str
-    "Our own id of it, new among all tasks; other than the one on the wire."
-
-    log: str
-    "Our own id of its session."
-
-    task: Task
 
 
 @dataclass(slots=True, eq=False)
@@ -106,26 +74,39 @@ class _Entry:
     "Our own ids of its tasks, by the ids on the wire."
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
     broken: bool = False
     "What is stored is not what is in memory."
+
+    busy: bool | None = None
+    "What the store has of `Conversation.is_busy`; None if that is not known."
 
 
 class Sessions:
     """Keeps sessions; see `apply`."""
 
-    def __init__(self, store: SealedLogs, follow: Callable[[str, Step], None]) -> None:
+    def __init__(
+        self, store: SealedLogs, follow: Callable[[str, Step], None], *, max_size: int
+    ) -> None:
         """Begin with those in the store.
 
         Args:
+            max_size: Bytes of events after which `room` lets nothing in.
             follow: Does what follows from a step that is stored; it gets our own id of
                 the session and must not wait. Steps of one session come in order.
         """
         self._store = store
         self._follow = follow
+        self.room = LogRoom(store, max_size)
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._loading: dict[str, asyncio.Lock] = {}
         self._unwatched = False
+        self.publish: Callable[[str, dict[str, Any]], object] = lambda kind, data: None
+        "Tells those who follow all events of the daemon that a task has changed."
+        self._watchers: dict[str, set[asyncio.Event]] = {}
+        self._steps: set[asyncio.Task[Step]] = set()
+        self.standing = Standing()
+        "The peers with which something is unfinished; only of sessions seen so far."
 
     # Steps
 
@@ -170,28 +151,53 @@ class Sessions:
     async def apply(self, log: str, act: Act) -> Step:
         """Give a session one input, store what changed, and do what follows.
 
+        Whoever is cancelled meanwhile leaves no half of it: what is stored is told.
+
         Raises:
             InteractionError: It is not allowed, or there is no such session; nothing
                 changed.
             CacheError: It could not be stored; nothing changed.
         """
+        step = asyncio.create_task(counted(self._apply(log, act)))
+        self._steps.add(step)
+        step.add_done_callback(self._steps.discard)
+        return await asyncio.shield(step)
+
+    async def _apply(self, log: str, act: Act) -> Step:
         while True:
             entry = await self._entry(log)
             async with entry.lock:
                 if entry.broken:
                     continue
                 step = act(entry.conversation)
-                if step.events or step.tasks or not entry.conversation.is_busy:
+                is_changed = entry.busy is not entry.conversation.is_busy
+                if (
+                    step.events
+                    or step.tasks
+                    or (
+                        # An open end of what is stored does no harm: it is told again.
+                        is_changed and not entry.conversation.is_busy
+                    )
+                ):
                     try:
                         await self._keep(entry, step)
                     except LogConflict:
                         # Another daemon of the fleet was faster: look again.
                         continue
-                self._follow(log, step)
-                if step.events:
-                    entry.changed.set()
-                    entry.changed = asyncio.Event()
+                self._done(entry, step)
                 return step
+
+    def _done(self, entry: _Entry, step: Step) -> None:
+        self.standing.note(entry.log, entry.conversation)
+        self._follow(entry.log, step)
+        self._told(entry, step)
+        if step.events:
+            for watcher in self._watchers.get(entry.log, ()):
+                watcher.set()
+
+    async def settle(self) -> None:
+        """Wait for the steps under way."""
+        await asyncio.gather(*self._steps, return_exceptions=True)
 
     async def acknowledge(self, log: str, *, sender: str, ref: int) -> None:
         """Take note that a peer has stored an operation of ours."""
@@ -206,20 +212,34 @@ class Sessions:
             ),
         )
 
-    async def unsent(self, log: str, peer: str) -> list[Send]:
-        """Return the operations that a peer has to get again, in order."""
+    async def untold(
+        self, log: str, peer: str, *, after: int, limit: int
+    ) -> list[Send]:
+        """Return some operations that a peer has not acknowledged, in order.
+
+        Args:
+            after: Only those of events above this number.
+            limit: At most so many, fewer if they are large, but one at least.
+        """
         entry = await self._entry(log)
         async with entry.lock:
-            found: list[Send] = []
-            for number in entry.conversation.unacknowledged(peer):
-                rows = await asyncio.to_thread(
-                    self._store.log_events, log, after=number - 1, limit=1
-                )
-                for row in rows:
-                    event = read_event(row.content)
-                    if event.number == number:
-                        found.append(entry.conversation.operation_of(event, peer))
-            return found
+            conversation = entry.conversation
+            while numbers := conversation.unacknowledged(
+                peer, after=after, limit=limit
+            ):
+                events = await self.events(log, after=numbers[0] - 1, limit=limit)
+                wanted = set(numbers)
+                found = [
+                    conversation.operation_of(event, peer)
+                    for event in events
+                    if event.number in wanted
+                ]
+                if found:
+                    return found
+                # What is damaged or was dropped can be told to nobody.
+                logger.warning("events not told session=%s from=%d", log, numbers[0])
+                after = numbers[-1]
+            return []
 
     # Look-ups
 
@@ -302,51 +322,90 @@ class Sessions:
     async def watch(self, log: str, *, after: int = 0) -> AsyncIterator[SessionEvent]:
         """Yield the events of a session from a number on, and wait for new ones.
 
-        Raises:
-            InteractionError: There is no such session any more.
+        A watcher that reads slowly holds one page of events and nothing more. It ends
+        when the session is deleted or the daemon stops.
         """
-        while not self._unwatched:
-            entry = await self._entry(log)
-            changed = entry.changed
-            events = await self.events(log, after=after)
-            for event in events:
-                after = event.number
-                yield event
-            if not events:
-                await changed.wait()
+        changed = asyncio.Event()
+        self._watchers.setdefault(log, set()).add(changed)
+        try:
+            while not self._unwatched:
+                changed.clear()
+                events = await self.events(log, after=after)
+                for event in events:
+                    after = event.number
+                    yield event
+                if not events:
+                    if await asyncio.to_thread(self._store.log, log) is None:
+                        return
+                    # Of the steps of another daemon that shares the store nobody tells.
+                    patience = SHARED_CHECK if self._store.is_shared else None
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(patience):
+                            await changed.wait()
+        finally:
+            watchers = self._watchers[log]
+            watchers.discard(changed)
+            if not watchers:
+                del self._watchers[log]
 
     async def delete(self, log: str) -> bool:
         """Delete a session with everything in it; False if there is none."""
         entry = self._entries.pop(log, None)
-        try:
-            return await asyncio.to_thread(self._store.drop_log, log)
-        finally:
-            if entry is not None:
-                entry.broken = True
-                # Its watchers look again, and find it gone.
-                entry.changed.set()
+        if entry is not None:
+            entry.broken = True
+        self.standing.drop(log)
+        is_gone = await asyncio.to_thread(self._store.drop_log, log)
+        for watcher in self._watchers.get(log, ()):
+            watcher.set()
+        return is_gone
 
     def end_watching(self) -> None:
         """End what waits for events, since the daemon stops."""
         self._unwatched = True
-        for entry in self._entries.values():
-            entry.changed.set()
+        for watchers in self._watchers.values():
+            for watcher in watchers:
+                watcher.set()
+
+    @property
+    def held(self) -> int:
+        """Bytes of incomplete messages in memory."""
+        return sum(entry.conversation.held for entry in self._entries.values())
+
+    def expire(self, *, later: float = 0.0) -> None:
+        """Give up the messages whose chunks do not come.
+
+        Args:
+            later: Seconds from now at which it counts.
+        """
+        now = time.monotonic() + later
+        for entry in list(self._entries.values()):
+            for name in entry.conversation.handle_timer(now=now):
+                logger.info(
+                    "chunks did not come session=%s message=%.80s", entry.log, name
+                )
 
     # The store
 
     async def _enter(self, conversation: Conversation, step: Step, maker: Maker) -> str:
-        log = _new_id(maker)
+        log = new_id(maker)
         entry = _Entry(log, conversation, {})
         async with entry.lock:
             await self._keep(entry, step, new=True)
             self._entries[log] = entry
-            self._follow(log, step)
+            self._done(entry, step)
+        self._forget()
         return log
+
+    def _told(self, entry: _Entry, step: Step) -> None:
+        for name in step.tasks:
+            state = entry.conversation.tasks[name].state
+            data = {"task": entry.items[name], "session": entry.log, "state": state}
+            self.publish("task.changed", data)
 
     async def _keep(self, entry: _Entry, step: Step, *, new: bool = False) -> None:
         conversation = entry.conversation
         for name in step.tasks:
-            entry.items.setdefault(name, _new_id(entry.log[-1]))
+            entry.items.setdefault(name, new_id(entry.log[-1]))
         session = conversation.session
         change = LogChange(
             log=entry.log,
@@ -367,12 +426,13 @@ class Sessions:
             names=(_session_name(session.requester.id, session.id),) if new else (),
         )
         try:
-            await asyncio.shield(asyncio.to_thread(self._store.append_log, change))
+            await asyncio.to_thread(self._store.append_log, change)
         except BaseException:
-            # Also when it was only cancelled: nobody knows whether it is stored.
             entry.broken = True
             self._entries.pop(entry.log, None)
             raise
+        entry.busy = conversation.is_busy
+        self.room.added(sum(map(len, change.events)))
 
     async def _entry(self, log: str) -> _Entry:
         entry = self._entries.get(log)
@@ -405,34 +465,34 @@ class Sessions:
                 task = read_task(item.content)
                 items[task.id] = item.id
                 tasks.append(task)
-        events: list[SessionEvent] = []
-        number = max(0, found.last - RECENT_EVENTS)
-        while rows := self._store.log_events(log, after=number):
-            number = rows[-1].number
-            events += [read_event(row.content) for row in rows]
+        # Page by page, since these may be gigabytes.
         conversation = Conversation.restore(
-            read_head(found.content), tasks, events, now=time.monotonic()
+            read_head(found.content),
+            tasks,
+            self._read(log, max(0, found.last - RECENT_EVENTS)),
+            now=time.monotonic(),
         )
-        return _Entry(log, conversation, items)
+        return _Entry(log, conversation, items, busy=found.busy)
+
+    def _read(self, log: str, after: int) -> Iterator[SessionEvent]:
+        while rows := self._store.log_events(log, after=after):
+            after = rows[-1].number
+            yield from (read_event(row.content) for row in rows)
 
     def _forget(self) -> None:
-        """Take sessions without work out of memory, the longest unused first."""
-        for log, entry in list(self._entries.items()):
-            if len(self._entries) <= MAX_KEPT:
+        """Take sessions out of memory, the longest unused first."""
+        weight = sum(one.conversation.weight for one in self._entries.values())
+        for log, entry in list(self._entries.items())[:-1]:
+            if len(self._entries) <= MAX_KEPT and weight <= MAX_WEIGHT:
                 return
-            if not entry.lock.locked() and not entry.conversation.is_busy:
+            if not entry.lock.locked():
+                weight -= entry.conversation.weight
                 entry.broken = True
-                entry.changed.set()
                 del self._entries[log]
 
 
 def _known(item: LogItem) -> KnownTask:
     return KnownTask(item.id, item.log, read_task(item.content))
-
-
-def _new_id(maker: str) -> str:
-    """Return an id whose order is that of time; see `Maker`."""
-    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(6)}{maker}"
 
 
 def _session_name(requester: str, session: str) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import math
 import uuid
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from anp.channel.stranger_work import counted
 from anp.interaction.chunks import split_message
 from anp.interaction.conversation import Conversation, start_key
 from anp.interaction.elements import (
@@ -22,7 +26,8 @@ from anp.interaction.elements import (
 )
 from anp.interaction.errors import InteractionError
 from anp.interaction.record import Step
-from anp.interaction.states import TaskState
+from anp.interaction.states import TaskState, is_started, is_terminal
+from anp.interaction.stored import element_size
 from anp.sidecar.attachments.attachment import Progress, report_progress
 from anp.sidecar.attachments.requester import (
     Question,
@@ -34,21 +39,22 @@ from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.gate import ApprovalPending
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.tasks.sessions import Sessions, utc_now
+from cache.errors import CacheError
 from negotiation.errors import CapabilityFailed
 from negotiation.need import Capability
 
-__all__ = ["ACTION", "SCHEMA", "URL", "TaskAnswer", "Worker"]
+__all__ = ["ACTION", "Room", "SCHEMA", "URL", "TaskAnswer", "Worker"]
 
 logger = logging.getLogger(__name__)
 
 MAX_CONTENT = 512 * 1024
 "Bytes of content in one frame; larger texts and bytes go in chunks."
 
-MAX_TASK_TIME = 24 * 3600.0
-"Seconds that a task may be at work, where no other limit ends it earlier."
-
 APPROVAL_CHECK = 2.0
 "Seconds between two looks for the owner's word about a task that waits for it."
+
+MAX_NOTES = 64
+"Notes on progress that wait to be told; of more only the newest are."
 
 SCHEMA, URL, ACTION = "schema", "url", "action"
 "Entries in the metadata of a question, and of its answer."
@@ -76,6 +82,19 @@ class TaskAnswer:
         )
 
 
+Room = Callable[[str, str], Awaitable[None]]
+"Waits until a peer has taken most of what it was told in a session of our own id."
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """The state in which the work is to end, wherever it is."""
+
+    state: TaskState
+    code: str = ""
+    reason: str = ""
+
+
 class Worker:
     """One task of a peer, from its offer to its end."""
 
@@ -86,6 +105,8 @@ class Worker:
         *,
         sessions: Sessions,
         capabilities: CapabilityCalls,
+        room: Room,
+        max_wait: float,
         peer: str,
         peer_did: str,
     ) -> None:
@@ -94,6 +115,8 @@ class Worker:
         Args:
             log: Our own id of its session.
             task: As it was created, with its messages.
+            room: Waits until the requester has read most of what it was told.
+            max_wait: Seconds for which it may wait for the owner's word.
             peer: The requester's DID in its canonical form.
             peer_did: Its DID as it shows itself.
         """
@@ -101,12 +124,20 @@ class Worker:
         self._task = task
         self._sessions = sessions
         self._capabilities = capabilities
-        self._peer = peer
+        self._room = room
+        self._max_wait = max_wait
+        self.peer = peer
+        "The requester's DID in its canonical form."
+
         self._peer_did = peer_did
-        self._answers: asyncio.Queue[TaskAnswer] = asyncio.Queue()
-        self._notes: asyncio.Queue[Progress | None] = asyncio.Queue()
+        self._asked: asyncio.Future[TaskAnswer] | None = None
+        self._notes: deque[Progress] = deque(maxlen=MAX_NOTES)
+        self._noted = asyncio.Event()
         self._told = False
-        self._cancelled = False
+        self._started = False
+        self._ending: _Ending | None = None
+        self._is_over = False
+        self._is_running = False
         self._key = ""
 
     # What the attachment sees; see `Requester`.
@@ -122,9 +153,10 @@ class Worker:
         return self._told
 
     async def update(self, parts: Sequence[Part]) -> None:
-        """See `Requester`."""
+        """See `Requester`; who reads slowly holds up the work, and fills no memory."""
         self._told = True
         await self._tell_waiting()
+        await self._room(self._log, self._task.requester)
         await self._post(parts, purpose=MessagePurpose.RESULT, final=False)
 
     async def ask(self, question: Question) -> Reply:
@@ -134,10 +166,10 @@ class Worker:
             metadata[SCHEMA] = dict(question.schema)
         if question.url:
             metadata[URL] = question.url
-        while not self._answers.empty():
-            # An answer to nothing.
-            self._answers.get_nowait()
         await self._tell_waiting()
+        # What came before is an answer to nothing; the next message is the one.
+        asked: asyncio.Future[TaskAnswer] = asyncio.get_running_loop().create_future()
+        self._asked = asked
         state = TaskState.AUTH_REQUIRED if question.url else TaskState.INPUT_REQUIRED
         await self._report(state)
         await self._post(
@@ -145,69 +177,109 @@ class Worker:
             purpose=MessagePurpose.COMMUNICATION,
             metadata=metadata,
         )
-        answer = await self._answers.get()
+        answer = await asked
         await self._report(TaskState.WORKING)
         return answer.reply
 
     def answer(self, answer: TaskAnswer) -> None:
-        """Give the agent a message of its requester's."""
-        self._answers.put_nowait(answer)
+        """Give the agent a message of its requester's; unasked ones stay in the log."""
+        if self._asked is not None and not self._asked.done():
+            self._asked.set_result(answer)
+
+    # Its end from outside.
 
     def cancel(self, running: asyncio.Task[None]) -> None:
         """End the work, since the requester wants that."""
-        self._cancelled = True
-        running.cancel()
+        self._end(running, _Ending(TaskState.CANCELED))
+
+    def forbid(self, running: asyncio.Task[None], reason: str) -> None:
+        """End the work, since the owner does not want it any more."""
+        self._end(running, _Ending(TaskState.FAILED, "403", reason))
+
+    def drop(self, running: asyncio.Task[None]) -> None:
+        """End the work, since the task has ended by another's word."""
+        if not self._is_over:
+            self._is_over = True
+            running.cancel()
+
+    def _end(self, running: asyncio.Task[None], ending: _Ending) -> None:
+        # Only once: what ends is not interrupted while it says so.
+        if self._ending is None and not self._is_over:
+            self._ending = ending
+            if self._is_running:
+                running.cancel()
 
     # The work.
 
     async def run(self) -> None:
         """Accept or reject the task, do it, and report how it ended."""
+        self._is_running = True
         try:
+            if self._ending is not None:
+                # It was ended before it could begin.
+                raise asyncio.CancelledError
             await self._run()
         except asyncio.CancelledError:
-            if not self._cancelled:
-                # The daemon stops; the next start decides about the task.
+            if self._ending is None:
+                # The daemon stops, and its next start decides; or it is over already.
+                if self._is_over:
+                    return
                 raise
-            await self._report(TaskState.CANCELED, may_have_run=True)
+            await self._finish(
+                self._ending.state, self._ending.code, self._ending.reason
+            )
         except InteractionError as exc:
-            logger.info("task ended session=%s reason=%s", self._log, exc.text)
+            await self._finish(TaskState.FAILED, exc.code, exc.text)
         except Exception:
             logger.exception("task failed session=%s", self._log)
-            await self._report(
-                TaskState.FAILED,
-                code="500",
-                reason="the work failed",
-                may_have_run=True,
+            await self._finish(TaskState.FAILED, "500", "the work failed")
+
+    async def _finish(self, state: TaskState, code: str, reason: str) -> None:
+        try:
+            await self._over(
+                state,
+                code=code[:64],
+                reason=reason[:500],
+                may_have_run=self._started,
             )
+        except InteractionError as exc:
+            # It has ended by now: the first end counts.
+            logger.info("task ended session=%s reason=%s", self._log, exc.text)
+        except CacheError as exc:
+            logger.warning("end not stored session=%s reason=%s", self._log, exc)
 
     async def _run(self) -> None:
+        conversation = await self._sessions.conversation(self._log)
+        state = conversation.tasks[self._task.id].state
+        if is_terminal(state):
+            return None
+        self._started = is_started(state)
         capability = self._find()
         if capability is None:
-            return await self._reject()
+            return await self._refuse(
+                state, "unknown_action", self._unknown(), later="503"
+            )
         arguments = arguments_of(self._task, capability)
         if arguments is None:
-            return await self._report(
-                TaskState.REJECTED,
-                code="400",
-                reason="the arguments are a JSON object in a data item",
+            return await self._refuse(
+                state, "400", "the arguments are a JSON object in a data item"
             )
-        await self._report(TaskState.ACCEPTED)
-        conversation = await self._sessions.conversation(self._log)
+        if state == TaskState.REQUESTED:
+            await self._report(TaskState.ACCEPTED)
         self._key = start_key(conversation.session, self._task)
-        notes = asyncio.create_task(self._tell_progress())
+        notes = asyncio.create_task(counted(self._tell_progress()))
         current_requester.set(self)
-        report_progress.set(self._notes.put_nowait)
+        report_progress.set(self._note)
         try:
             output = await self._call(capability.name, arguments)
         except CapabilityFailed as exc:
             await self._end_notes(notes)
-            await self._report(
+            return await self._over(
                 TaskState.FAILED,
                 code=str(exc.code)[:64],
                 reason=str(exc.message)[:500],
                 may_have_run=exc.ran,
             )
-            return None
         finally:
             notes.cancel()
         await self._end_notes(notes)
@@ -215,54 +287,82 @@ class Worker:
             await self._post(
                 [_part_of(output)], purpose=MessagePurpose.RESULT, final=True
             )
-        return await self._report(TaskState.COMPLETED)
+        return await self._over(TaskState.COMPLETED)
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> Any:
+        clock = asyncio.get_running_loop().time
+        ends = clock() + self._max_wait
         while True:
             try:
                 return await self._capabilities.run(
                     name,
                     arguments,
                     way=WayIn.TASK,
-                    peer=self._peer,
+                    peer=self.peer,
                     peer_did=self._peer_did,
                     max_payload=MAX_VALUES,
-                    asked=MAX_TASK_TIME,
-                    begin=lambda: self._report(TaskState.WORKING),
+                    # The requester names no time, so the owner's limits hold alone.
+                    asked=math.inf,
+                    begin=self._begin,
                 )
-            except ApprovalPending:
+            except ApprovalPending as exc:
+                if clock() >= ends:
+                    raise CapabilityFailed(
+                        "504", "the owner gave no word about it in time", ran=False
+                    ) from exc
                 # It stays accepted; the owner's word comes into the store.
                 await asyncio.sleep(APPROVAL_CHECK)
 
+    async def _begin(self) -> None:
+        await self._report(TaskState.WORKING)
+        self._started = True
+
     def _find(self) -> Capability | None:
         return self._capabilities.gate.find(
-            WayIn.TASK, self._peer, self._task.capability
+            WayIn.TASK, self.peer, self._task.capability
         )
 
-    async def _reject(self) -> None:
-        offered = self._capabilities.gate.offered(WayIn.TASK, self._peer)
+    async def _refuse(
+        self, state: str, code: str, reason: str, *, later: str = ""
+    ) -> None:
+        """Hand the task back, or fail it if it was accepted before a restart.
+
+        Args:
+            later: The code for one that was accepted; empty for the same.
+        """
+        if state == TaskState.REQUESTED:
+            await self._over(TaskState.REJECTED, code=code, reason=reason)
+        else:
+            await self._over(
+                TaskState.FAILED,
+                code=later or code,
+                reason=reason,
+                may_have_run=self._started,
+            )
+
+    def _unknown(self) -> str:
+        offered = self._capabilities.gate.offered(WayIn.TASK, self.peer)
         names = ", ".join(sorted(one.name for one in offered))[:MAX_NAMED]
-        await self._report(
-            TaskState.REJECTED,
-            code="unknown_action",
-            reason=f"there is no capability {self._task.capability[:200]!r}; "
-            f"there are: {names or 'none'}",
+        return (
+            f"there is no capability {self._task.capability[:200]!r}; "
+            f"there are: {names or 'none'}"
         )
 
     # What is told.
 
+    def _note(self, note: Progress) -> None:
+        self._notes.append(note)
+        self._noted.set()
+
     async def _tell_progress(self) -> None:
-        while (note := await self._notes.get()) is not None:
-            await self._tell_note(note)
+        while True:
+            while not self._notes:
+                self._noted.clear()
+                await self._noted.wait()
+            await self._tell_note()
 
-    async def _tell_waiting(self) -> None:
-        """Tell the progress that was reported before what is told next."""
-        while not self._notes.empty():
-            note = self._notes.get_nowait()
-            if note is not None:
-                await self._tell_note(note)
-
-    async def _tell_note(self, note: Progress) -> None:
+    async def _tell_note(self) -> None:
+        note = self._notes.popleft()
         told = TaskProgress(
             task=self._task.id,
             progress=note.progress,
@@ -270,13 +370,24 @@ class Worker:
             text=note.message,
         )
         try:
-            await self._tell(told)
+            await self._room(self._log, self._task.requester)
+            await self._apply(lambda c: c.progress(told, wall_now=utc_now()))
         except InteractionError as exc:
             logger.debug("progress not told session=%s: %s", self._log, exc.text)
 
     async def _end_notes(self, notes: asyncio.Task[None]) -> None:
-        self._notes.put_nowait(None)
+        notes.cancel()
         await asyncio.wait({notes})
+        await self._tell_waiting()
+
+    async def _tell_waiting(self) -> None:
+        """Tell the progress that was reported before what is told next."""
+        while self._notes:
+            await self._tell_note()
+
+    async def _over(self, state: TaskState, **more: Any) -> None:
+        self._is_over = True
+        await self._report(state, **more)
 
     async def _report(self, state: TaskState, **more: Any) -> None:
         await self._apply(
@@ -295,9 +406,6 @@ class Worker:
         )
         for chunk in split_message(message, max_content=MAX_CONTENT):
             await self._send(chunk)
-
-    async def _tell(self, told: TaskProgress) -> None:
-        await self._apply(lambda c: c.progress(told, wall_now=utc_now()))
 
     async def _send(self, message: Message) -> None:
         await self._apply(lambda c: c.post(message, wall_now=utc_now()))
@@ -339,4 +447,9 @@ def _only_text(capability: Capability) -> str | None:
 
 
 def _part_of(output: Any) -> Part:
-    return Part.value(output)
+    """Return an output as a value, or as the text of one that needs chunks."""
+    part = Part.value(output)
+    if element_size(part) <= MAX_CONTENT:
+        return part
+    text = json.dumps(output, ensure_ascii=False, separators=(",", ":"))
+    return Part.text(text, media_type="application/json")

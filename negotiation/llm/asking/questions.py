@@ -119,6 +119,8 @@ def choice(words: Iterable[str]) -> dict[str, Any]:
 HEAD: Final = re.compile(r"<!-- prompt: ([a-z_]+); version: ([0-9]+) -->\n")
 SECTIONS: Final = re.compile(r"# System\n(.*?)\n# User\n(.*)", re.DOTALL)
 PLACEHOLDER: Final = re.compile(r"\{\{([a-z_]+)\}\}")
+PRIVATE: Final = "hints"
+"Placeholder of the owner's private text."
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +162,27 @@ def ask_with(
 ) -> Question:
     """Return the question that the prompt `name` makes from `values`.
 
+    A paragraph of the user's part with an empty value is left out.
+
     Raises:
-        MisuseError: A placeholder has no value, or a value no placeholder.
+        MisuseError: A placeholder has no value, or a value no placeholder; or the
+            owner's hints stand beside an answer in free words.
     """
     prompt = load_prompt(name)
     wanted = set(PLACEHOLDER.findall(prompt.user))
     if wanted != values.keys():
         raise MisuseError(f"the prompt {name} wants {sorted(wanted)}")
-    user = PLACEHOLDER.sub(lambda match: values[match[1]], prompt.user)
+    if PRIVATE in wanted and not _is_closed(schema):
+        # A model may write private text in a form that nobody finds in its answer.
+        raise MisuseError(
+            f"the prompt {name} has hints, so its answer must be a choice"
+        )
+    blocks = [
+        PLACEHOLDER.sub(lambda match: values[match[1]], block)
+        for block in prompt.user.split("\n\n")
+        if all(values[name] for name in PLACEHOLDER.findall(block))
+    ]
+    user = "\n\n".join(blocks)
     return Question(
         step=name,
         system=prompt.system,
@@ -176,6 +191,20 @@ def ask_with(
         schema_name=name,
         max_tokens=max_tokens,
     )
+
+
+def _is_closed(schema: Schema) -> bool:
+    """Return whether an answer is nothing but choices from lists of ours."""
+    if not isinstance(schema, dict):
+        return False
+    match schema.get("type"):
+        case "object":
+            return all(map(_is_closed, schema["properties"].values()))
+        case "array":
+            return _is_closed(schema["items"])
+        case "string":
+            return "enum" in schema
+    return schema.get("type") == "boolean"
 
 
 def fenced(text: str, *, limit: int) -> str:

@@ -2,7 +2,10 @@
 
 * `spots`: the places of a schema, each with a name.
 * `conversions`: the ways in which one value becomes another.
+* `ways`: the words for a prompt about them.
 * `trees`: puts links together into a whole value.
+* `pure_source`: names that source of a model must not use.
+* `claims`: words of a requirement that a plan has to keep.
 * `plans`: links as a model writes them, and the plan of a half.
 * `frames`: the purpose of message fields where rules cannot tell it.
 * `halves`: writes a half from a plan.

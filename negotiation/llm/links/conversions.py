@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from negotiation.errors import JsonError
+from negotiation.llm.links.pure_source import impurity
 from negotiation.llm.links.spots import Spot, bare_kind, nullable, without_null
 from negotiation.need import Schema
 from negotiation.schema.keywords import cut
@@ -25,7 +26,7 @@ from negotiation.schema.plan import KEEP, Mismatch, Step, values_of, words
 from negotiation.schema.values import contradiction, types_of
 from negotiation.strict_json import Json, parse_json
 
-__all__ = ["HOW_WORDS", "Conversion", "How", "LinkError", "convert"]
+__all__ = ["MAX_EXPRESSION", "Conversion", "How", "LinkError", "convert"]
 
 MAX_ARGUMENT: Final = 1_000
 "Longest parameter of a conversion, in characters."
@@ -59,40 +60,6 @@ class How(StrEnum):
     LIST = "list"
     COUNT = "count"
     PYTHON = "python"
-
-
-HOW_WORDS: Final = "\n".join(
-    (
-        "copy: the value as it is; `args` empty",
-        "constant: a fixed value, `from` empty; `args` one JSON value, such as 3, "
-        'true or "km"',
-        "scale: number times factor plus offset; `args` factor and offset, decimals or "
-        'fractions: ["9/5", "32"]',
-        "text: a number or truth value written as text; `args` empty",
-        "number: a text read as a number; `args` empty",
-        "date: a point in time in another form; `args` the form it has and the form it "
-        "gets, each one of date, date-time, unix-seconds, unix-milliseconds, or a "
-        "strptime pattern such as %d.%m.%Y",
-        "values: one listed value for another; `args` alternate: given, becomes, "
-        "given, becomes; one more at the end stands for all others",
-        "join: several texts in one; `args` the text between them",
-        "split: one part of a text; `args` the separator and the number of the part, "
-        "from 0, or from the end as -1",
-        "first: the first item of a list; `args` empty",
-        "list: one value as a list of one; `args` empty",
-        "count: how many items a list has; `args` empty",
-        "python: only if nothing above will do: one Python expression of a, b, c, the "
-        "values in `from` in their order; `args` that expression, one line of at most "
-        f"{MAX_EXPRESSION} characters. These names are there, and nothing can be "
-        "imported: json, math, re, struct, base64, html, the classes datetime, "
-        "timedelta, timezone and Decimal, and fromstring, which reads XML. It may "
-        "raise ValueError for a text that it cannot read. If one of the values is a "
-        "text in a form of its own (a date, a code, base64, XML), `args` goes on with "
-        "an example of each value in `from`, in their order, that the expression can "
-        "read",
-    )
-)
-"Descriptions of the ways, for a prompt."
 
 
 class LinkError(ValueError):
@@ -454,7 +421,7 @@ def _python(link: _Link) -> _Made:
             f"python: the expression has {len(text)} characters, at most "
             f"{MAX_EXPRESSION} are taken"
         )
-    if problem := _no_expression(text):
+    if problem := _no_expression(text) or impurity(text):
         raise LinkError(f"python takes one expression in one line: {problem}")
     texts = [
         one

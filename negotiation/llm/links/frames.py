@@ -85,8 +85,9 @@ class FieldRole(StrEnum):
 
 ROLE_WORDS: Final = "\n".join(
     (
-        "message_id: tells which answer belongs to which request",
-        "good_or_bad: says whether the request was served",
+        "message_id: tells which answer belongs to which request; it has to be "
+        "carried over",
+        "good_or_bad: says whether the request was served, such as a status",
         "error: an object that is there only when it was not",
         "error_code: which kind of failure it was",
         "error_text: words about the failure",
@@ -446,8 +447,9 @@ def _table(
     known = {_written(one): one for one in codes}
     if not codes:
         return (), None
-    # A code that is an HTTP status means itself unless it is assigned otherwise.
-    table = {one: known[one] for one in FAILURES if one in known}
+    # A code that a capability gives itself means itself, unless it is assigned
+    # otherwise; so each code that a document promises can be reached.
+    table = dict(known)
     table.update({failure: known[code] for failure, code in given if code in known})
     default = table.get("500", codes[-1])
     return tuple(sorted(table.items())), default

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from negotiation.document.fields import Slot
+from negotiation.document.fields import Place, Slot
 from negotiation.llm.links.frames import FieldUse
 from negotiation.llm.links.plans import ProviderPlan, RequesterPlan
 from negotiation.llm.links.source import Source
+from negotiation.llm.links.spots import without_null
 from negotiation.llm.links.trees import Node, example_texts
 from negotiation.mind import HalfSource
+from negotiation.need import Schema
 from negotiation.rules.halves import (
     id_lines,
     mark_check,
@@ -85,6 +87,8 @@ def provider_half(plan: ProviderPlan, protocol: str) -> HalfSource:
     }
     own = {frame.code_path: _own_code(frame)} if frame.code_path else {}
     place = frame.response_place
+    good = message_lines(response.good, slots, path=place.path, values="result")
+    packing = [*good, *_packing(place)] if plan.codec else []
     lines = [
         f"request = anp_expect({_read('request', plan.codec)}, dict)",
         *id_lines(frame.request_id, "request", prefix="anp_"),
@@ -93,12 +97,12 @@ def provider_half(plan: ProviderPlan, protocol: str) -> HalfSource:
         *indented(calls),
         f"    result = {result}",
         *indented(unpromised(plan.judged, ".".join(place.path) or "response")),
+        *indented(packing),
         "except CapabilityError as error:",
         *indented(
             [*message_lines(response.bad, slots, own=own), _sent("response", plan)]
         ),
-        *message_lines(response.good, slots, path=place.path, values="result"),
-        _sent("response", plan),
+        *([] if packing else [*good, _sent("response", plan)]),
     ]
     source.function("handle_request(data)", lines)
     names = tuple(dict.fromkeys(one.capability for one in plan.calls))
@@ -135,7 +139,9 @@ def _encode_request(source: Source, plan: RequesterPlan) -> None:
             path=frame.request_place.path,
             values="values",
         ),
-        _sent("request", plan),
+        f"return {_packed('request', frame.request_place, 'values')}"
+        if plan.codec
+        else _sent("request", plan),
     ]
     source.function("encode_request(message_id, arguments)", lines)
 
@@ -209,6 +215,32 @@ def _sent(kind: str, plan: ProviderPlan | RequesterPlan) -> str:
     if plan.codec:
         return f'return write_message("{kind}", message)'
     return 'return json.dumps(message).encode("utf-8")'
+
+
+def _packing(place: Place) -> list[str]:
+    """Return the lines that send a good response, or fail in the document's way."""
+    return [
+        "try:",
+        f"    return {_packed('response', place, 'result')}",
+        "except ValueError as problem:",
+        '    raise CapabilityError("502", str(problem))',
+    ]
+
+
+def _packed(kind: str, place: Place, values: str) -> str:
+    """Return the expression for the bytes of a message, which hold `values`."""
+    path, shape = names_literal(place.path), literal(_shape(place.schema))
+    return f'anp_packed("{kind}", message, {path}, {values}, {shape})'
+
+
+def _shape(schema: Schema) -> Json:
+    """Return the named values of a schema: objects, lists of one, and None."""
+    inner = without_null(schema)
+    if isinstance(inner, dict) and isinstance(inner.get("properties"), dict):
+        return {name: _shape(one) for name, one in inner["properties"].items()}
+    if isinstance(inner, dict) and isinstance(inner.get("items"), dict):
+        return [_shape(inner["items"])]
+    return None
 
 
 def _half(

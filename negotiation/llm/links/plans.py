@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from negotiation.document.fields import Place
@@ -108,8 +109,8 @@ def link_schema(targets: Sequence[str], sources: Sequence[str]) -> dict[str, Any
     one = record(
         **{
             "to": choice(targets),
-            "how": choice(How),
             "from": many(choice(sources) if sources else TEXT, most=MAX_SOURCES),
+            "how": choice(How),
             "args": many(TEXT, most=MAX_ARGS),
         }
     )
@@ -133,7 +134,7 @@ def read_links(
     links: list[ValueLink] = []
     problems: list[str] = []
     places = source_places or {}
-    for item in items[:MAX_LINKS]:
+    for item in map(partial(_tidied, sources), items[:MAX_LINKS]):
         target = targets.find(item["to"], target_place)
         if target is None and targets.shows(item["to"]):
             # A field that the frame fills in, such as the message id.
@@ -157,6 +158,23 @@ def read_links(
                 )
             )
     return links, problems
+
+
+def _tidied(
+    sources: Sequence[ShownValues], item: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return a link with what small models write in another way put right.
+
+    A constant that is the name of a place is a copy of that place, and a source that is
+    named twice for a copy counts once.
+    """
+    if item["how"] == How.CONSTANT and len(item["args"]) == 1:
+        name = item["args"][0].strip().strip('"')
+        if any(one.shows(name) for one in sources):
+            return {**item, "how": How.COPY, "from": [name], "args": []}
+    if item["how"] not in {How.JOIN, How.PYTHON}:
+        return {**item, "from": list(dict.fromkeys(item["from"]))}
+    return item
 
 
 def _find(

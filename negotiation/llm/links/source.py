@@ -19,6 +19,7 @@ from negotiation.llm.links.spots import ITEMS, Spot
 from negotiation.llm.links.trees import Each, Leaf, Made, Node, Tree
 from negotiation.rules.literals import indented, literal, names_literal
 from negotiation.schema.plan import KEEP, ByKind, Fields, Items, Step
+from negotiation.trial.worked import BEYOND
 
 __all__ = ["HELPERS", "IMPORTS", "Source", "helpers_for"]
 
@@ -144,6 +145,37 @@ def anp_first(value):
     if not anp_expect(value, list):
         raise ValueError("a list of the message is empty")
     return value[0]
+""",
+    "anp_holds": """\
+def anp_holds(read, meant, shape):
+    if isinstance(shape, dict) and isinstance(meant, dict):
+        for name in shape:
+            if not isinstance(read, dict):
+                return False
+            if not anp_holds(read.get(name), meant.get(name), shape[name]):
+                return False
+        return True
+    if isinstance(shape, list) and isinstance(meant, list):
+        if not isinstance(read, list) or len(read) != len(meant):
+            return False
+        for number, one in enumerate(meant):
+            if not anp_holds(read[number], one, shape[0]):
+                return False
+        return True
+    if isinstance(meant, float) and isinstance(read, (int, float)):
+        return abs(read - meant) <= 0.5
+    return read == meant
+""",
+    "anp_packed": f"""\
+def anp_packed(kind, message, names, values, shape):
+    try:
+        data = write_message(kind, message)
+        read = read_message(kind, data)
+    except Exception as problem:
+        raise ValueError("{BEYOND}: " + str(problem)[:200])
+    if not anp_holds(anp_find(read, names), values, shape):
+        raise ValueError("{BEYOND}: they come back changed")
+    return data
 """,
     "anp_status": """\
 def anp_status(error):

@@ -1,6 +1,7 @@
 """The steps of a negotiation as questions to a model.
 
 * `propose`: the first document for a need.
+* `advice`: the questions in which the owner's hints stand.
 * `offer`: the capabilities that serve a candidate, and the mapping.
 * `reply`: a document that is not in the need's own terms.
 * `phrases`: the common parts of prompts, and codecs for bytes that are not JSON.

@@ -24,7 +24,7 @@ from negotiation.llm.asking.questions import (
     one_line,
     record,
 )
-from negotiation.llm.links.conversions import HOW_WORDS
+from negotiation.llm.links.claims import unit_missed
 from negotiation.llm.links.frames import FieldUse, FieldUseForm, frame_form, read_frame
 from negotiation.llm.links.plans import (
     PlannedCall,
@@ -44,13 +44,13 @@ from negotiation.llm.links.trees import (
     unread,
     used_spots,
 )
+from negotiation.llm.links.ways import ways_for
 from negotiation.llm.steps.phrases import (
     MAX_TEXT,
     codec_part,
     codec_words,
     document_words,
     frame_words,
-    hint_words,
     problem_words,
     read_codec,
 )
@@ -89,6 +89,9 @@ class Unserved:
 
     missing: str
     "The missing thing in the model's words, one line; may be empty."
+
+    doubt: str = ""
+    "Contradiction in the answer, for the model; empty if there is none."
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,25 +187,28 @@ def offer_question(
         arguments=link_schema(_names(form.takes), sources),
     )
     schema = record(
-        serves=BOOLEAN,
-        missing=TEXT,
         calls=many(call, most=MAX_CALLS),
         result=link_schema(form.result.names, sources),
         **form.frame.properties(),
         **codec_part(form.document),
+        missing=TEXT,
+        serves=BOOLEAN,
     )
+    given = [one for each in form.gives.values() for one in each.spots]
+    taken = [one for each in form.takes.values() for one in each.spots]
     return ask_with(
         "offer",
         {
             "requirement": fenced(form.document.requirement, limit=4_000),
-            "document": document_words(form.document),
+            "document": document_words(form.document, told=form.document.requirement),
             "capabilities": fenced(_capabilities(form), limit=4 * MAX_TEXT),
             "request": fenced(described(form.request.spots), limit=MAX_TEXT),
             "result": fenced(described(form.result.spots), limit=MAX_TEXT),
-            "ways": HOW_WORDS,
+            "ways": ways_for(
+                [*form.request.spots, *given], [*taken, *form.result.spots]
+            ),
             "frame": frame_words(form.frame),
             "codec": codec_words(form.document),
-            "hints": hint_words(form.offer.hints),
             "problems": problem_words(problems, previous),
         },
         schema=schema,
@@ -214,9 +220,16 @@ def read_offer(
     form: OfferForm, answer: Mapping[str, Any]
 ) -> ProviderPlan | Unserved | Unmapped:
     """Return the plan that an answer gives, or the reason for none."""
-    calls = [one for one in answer["calls"] if one["capability"] in form.takes]
+    calls: list[Mapping[str, Any]] = []
+    for one in answer["calls"]:
+        # The same call twice would be made twice.
+        if one["capability"] in form.takes and one not in calls:
+            calls.append(one)
     if not answer["serves"] or not calls:
-        return Unserved(one_line(answer["missing"], 300))
+        doubt = ""
+        if answer["serves"] or calls:
+            doubt = "`serves` is true if there are calls that serve, and false if not"
+        return Unserved(one_line(answer["missing"], 300), doubt)
     meant = tuple(dict.fromkeys(one["capability"] for one in calls))
     frame = read_frame(form.frame, answer)
     if isinstance(frame, list):
@@ -304,6 +317,8 @@ class _Reader:
         used = [*self._used, *used_spots(node)]
         self.reasons += lost(given, used, Drop.OPTIONAL)
         self.unused = unread(given, used)
+        if missed := unit_missed(self._form.document.requirement, node):
+            self.reasons.append(missed)
         return node
 
 
@@ -319,7 +334,6 @@ def choosing_question(form: OfferForm) -> Question:
         {
             "requirement": fenced(form.document.requirement, limit=4_000),
             "capabilities": fenced("\n".join(lines), limit=4 * MAX_TEXT),
-            "hints": hint_words(form.offer.hints),
         },
         schema=record(
             capabilities=many(choice(form.takes), most=2 * MAX_CALLS), missing=TEXT
@@ -334,7 +348,7 @@ def read_choice(form: OfferForm, answer: Mapping[str, Any]) -> Offer | Unserved:
     chosen = tuple(one for one in form.offer.capabilities if one.name in meant)
     if not chosen:
         return Unserved(one_line(answer["missing"], 300))
-    return Offer(chosen, form.offer.hints)
+    return Offer(chosen)
 
 
 def _capabilities(form: OfferForm) -> str:

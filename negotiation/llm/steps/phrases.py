@@ -25,6 +25,7 @@ from negotiation.llm.asking.questions import (
     record,
 )
 from negotiation.llm.links.frames import FAILURE_WORDS, ROLE_WORDS, FieldUseForm
+from negotiation.llm.links.pure_source import impurity
 from negotiation.llm.links.spots import described
 
 __all__ = [
@@ -34,7 +35,6 @@ __all__ = [
     "codec_words",
     "document_words",
     "frame_words",
-    "hint_words",
     "problem_words",
     "read_codec",
 ]
@@ -43,26 +43,71 @@ MAX_TEXT: Final = 16_000
 "Largest part of a document that a prompt shows, in characters."
 
 
-def document_words(document: Document) -> str:
-    """Return a document for a prompt; one in our own shape is reduced to its fields."""
+SECTION: Final = re.compile(r"^(?=#{1,6}[ \t])", re.MULTILINE)
+SCHEMA_BLOCK: Final = re.compile(
+    r"^```(?:json)?[ \t]*\n(\{.*?)^```[ \t]*$\n?", re.DOTALL | re.MULTILINE
+)
+
+
+def document_words(document: Document, *, told: str) -> str:
+    """Return what a document says beside its requirement and its fields, fenced.
+
+    Sections that each document in our own shape has are left out. A document whose
+    bytes are not JSON stands whole, since its codec needs every schema.
+
+    Args:
+        told: The requirement that the prompt has elsewhere.
+
+    Returns:
+        An empty text if nothing is left.
+    """
+    usual: set[str] = set()
     given, wanted = document.input_schema, document.output_schema
     if given is not None and wanted is not None:
         with contextlib.suppress(DocumentError):
-            if document.text == render_document(document.requirement, given, wanted):
-                return (
-                    "(JSON messages in the usual shape, with nothing in words beyond "
-                    "the requirement; the fields are below)"
-                )
-    return fenced(document.text, limit=MAX_TEXT)
+            plain = render_document(document.requirement, given, wanted)
+            usual = set(map(str.strip, SECTION.split(plain)))
+    kept = []
+    for section in SECTION.split(document.text):
+        if section.strip() in usual and not section.startswith("# Requirement"):
+            continue
+        if section.startswith("# Requirement") and told == document.requirement:
+            continue
+        if document.is_json:
+            section = SCHEMA_BLOCK.sub(_without_schema, section)
+        kept.append(section.strip())
+    text = "\n\n".join(one for one in kept if one)
+    return fenced(text, limit=MAX_TEXT) if text else ""
+
+
+def _without_schema(block: re.Match[str]) -> str:
+    """Return nothing for a block with a schema, whose fields are shown elsewhere."""
+    return "" if '"properties"' in block[1] else block[0]
+
+
+PYTHON_WORDS: Final = (
+    "read_message raises ValueError for bytes that are cut, left over or not "
+    "of this format, write_message for values that the format cannot hold. "
+    "What was packed comes back as it was: texts of any length and script, "
+    "numbers exactly. Pure functions of Python 3.11: no state, no clock, no "
+    "id or hash, no files; imports only of json, struct, re, math, base64, "
+    "binascii, datetime, decimal, zlib, html, io (BytesIO, StringIO), csv and "
+    "xml.etree.ElementTree (fromstring, tostring, Element, SubElement, "
+    "ParseError); no names that begin with an underscore, no async, no eval, "
+    "no getattr."
+)
+"The rules for a codec, for a prompt."
 
 
 def frame_words(form: FieldUseForm) -> str:
     """Return the part of a prompt about the fields of the messages."""
     parts = []
+    if form.fields or form.codes:
+        parts.append("The fields of the messages:")
     if form.fields:
         parts += [
             "`roles`: what each of these fields of the messages is for. `good`: the "
-            "values of good_or_bad that say good.",
+            "values of good_or_bad that say good, such as ok or 200.",
             fenced(described(form.fields), limit=MAX_TEXT),
             "The roles:",
             ROLE_WORDS,
@@ -73,38 +118,32 @@ def frame_words(form: FieldUseForm) -> str:
             "Give 500 the code for anything else; kinds left out use that one too.",
             FAILURE_WORDS,
         ]
-    return "\n".join(parts) or "(nothing is asked here)"
+    return "\n".join(parts)
 
 
 def codec_words(document: Document) -> str:
     """Return the part of a prompt about bytes that are not JSON."""
     if document.is_json:
-        return "The messages are JSON; there is nothing to do for their bytes."
+        return ""
     return (
         "The bytes are not JSON. `codec` is Python source with two pure functions, "
         "`read_message(kind, data)`, which returns the values of the document's "
         "schemas as a dict, and `write_message(kind, values)`, which returns bytes; "
-        "kind is 'request' or 'response'. See the rules for Python above. They must "
-        "give exactly the worked examples, both ways, and read_message must raise "
-        "ValueError for bytes that are cut, left over or not of this format."
+        "kind is 'request' or 'response'. They must give exactly the worked examples, "
+        f"both ways. {PYTHON_WORDS}"
     )
-
-
-def hint_words(hints: Sequence[str]) -> str:
-    """Return the owner's hints for a prompt."""
-    return "\n".join(f"- {one_line(one, 500)}" for one in hints) or "(nothing)"
 
 
 def problem_words(
     problems: Sequence[str], previous: Mapping[str, Any] | None = None
 ) -> str:
-    """Return the faults of the previous answer, for a prompt.
+    """Return the faults of the previous answer, for a prompt; empty without any.
 
     Args:
         previous: That answer, which the model needs to see to correct it.
     """
     if not problems:
-        return "(this is the first answer)"
+        return ""
     lines = "\n".join(f"- {one_line(one, 500)}" for one in problems[:20])
     words = fenced(lines, limit=8_000)
     if previous is None:
@@ -146,6 +185,8 @@ def read_codec(document: Document, answer: Mapping[str, Any]) -> str | list[str]
         return [f"the codec has {size} bytes, at most {MAX_CODEC} are taken"]
     if "\0" in text or not all(one.search(text) for one in FUNCTIONS):
         return ["the codec does not define read_message and write_message"]
+    if problem := impurity(text):
+        return [f"the codec is not pure: {problem}"]
     return text
 
 

@@ -6,15 +6,16 @@ fields with types and descriptions, and code makes a schema from the list (ANP-4
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from negotiation.document.layout import error_response_schema
 from negotiation.document.reader import read_document
 from negotiation.document.renderer import render_document, render_encoded_document
 from negotiation.document.shape import (
+    Document,
     DocumentErrorCode,
     ExampleKind,
     WorkedExample,
@@ -34,7 +35,7 @@ from negotiation.llm.asking.questions import (
 )
 from negotiation.llm.links.spots import Root, described, spots_of
 from negotiation.llm.steps.candidates import with_base
-from negotiation.llm.steps.phrases import hint_words, read_codec
+from negotiation.llm.steps.phrases import PYTHON_WORDS, problem_words, read_codec
 from negotiation.messages import cut_text
 from negotiation.mind import Demand
 from negotiation.need import Schema
@@ -43,7 +44,7 @@ from negotiation.schema.intake import prepared
 from negotiation.schema.values import contradiction
 from negotiation.strict_json import parse_json
 
-__all__ = ["needs_model", "propose_question", "read_proposal"]
+__all__ = ["Proposal", "needs_model", "propose_question", "read_proposal"]
 
 TYPES: Final = ("string", "integer", "number", "boolean", "date", "date-time", "object")
 FORMATS: Final = ("json", "xml", "binary", "other")
@@ -52,7 +53,10 @@ NAME_ONLY: Final = re.compile(r"[\w./-]{1,64}")
 "Matches a requirement that is only the name of a capability."
 
 OTHER_FORMAT: Final = re.compile(
-    r"xml|binary|packed|bytes?\b|csv|msgpack|cbor|protobuf|二进制|字节", re.IGNORECASE
+    r"xml|binary|packed|bytes?\b|csv|\btsv|msgpack|cbor|protobuf|yaml|edifact|hl7"
+    r"|fixed[ -]?(?:width|length|layout|size)|\blayout|delimited|separated by"
+    r"|hexadecimal|form[ -]?encoded|(?:message|wire) format|二进制|字节|固定长度|报文",
+    re.IGNORECASE,
 )
 "Words in a need that may ask for messages which are not JSON."
 
@@ -66,9 +70,24 @@ GOOD_CODES: Final = frozenset({"0", "200", "ok"})
 
 STEP: Final = re.compile(r"[^\W\d][\w-]{0,63}(?:\[\])?")
 
+FORMAT_WORDS: Final = (
+    "The bytes: `format` is json unless the task insists on messages in another "
+    "format. Only then, `encoding` says in one paragraph, without heading, how the "
+    "values become bytes, naming the format, and `examples` holds one worked request, "
+    'response and error response: `values` in the shape {"messageId", "input"} and '
+    '{"messageId", "status": {"code", "message"}, "output"}, where an error has no '
+    "output; `bytes` as text of the format, or as hexadecimal digits if `hex` is true. "
+    "If a fixed layout has no room for messageId or message, all examples leave it "
+    "out; code, 200 if all went well, stays. `codec` is Python source with "
+    "`read_message(kind, data)`, which returns the values of a message as a dict, and "
+    "`write_message(kind, values)`, which returns bytes; kind is 'request' or "
+    f"'response'. They give exactly the worked examples. {PYTHON_WORDS} Otherwise "
+    "`encoding`, `examples` and `codec` are empty."
+)
+"Asked beside the fields if the task may want messages that are not JSON."
+
 MAX_FIELDS: Final = 60
 MAX_CODES: Final = 20
-MAX_REQUIREMENT: Final = 4_000
 MAX_EXAMPLE: Final = 16 * 1024
 MAX_TOKENS: Final = 2_500
 
@@ -86,8 +105,18 @@ def needs_model(demand: Demand) -> bool:
     return need.output_schema is None and told
 
 
-def propose_question(demand: Demand) -> Question:
-    """Return the question for the parts of a document."""
+def propose_question(
+    demand: Demand,
+    *,
+    problems: Sequence[str] = (),
+    previous: Mapping[str, Any] | None = None,
+) -> Question:
+    """Return the question for the parts of a document.
+
+    Args:
+        problems: Faults of an earlier answer.
+        previous: The earlier answer.
+    """
     need = demand.need
     given = given_schema(demand)
     field = record(
@@ -98,43 +127,60 @@ def propose_question(demand: Demand) -> Question:
         values=many(TEXT, most=20),
     )
     example = record(kind=choice(ExampleKind), values=TEXT, bytes=TEXT, hex=BOOLEAN)
+    packed = OTHER_FORMAT.search(need.requirement) is not None
+    encoding = {
+        "format": choice(FORMATS),
+        "encoding": TEXT,
+        "codec": TEXT,
+        "examples": many(example, most=6),
+    }
     return ask_with(
         "propose",
         {
             "task": fenced(need.requirement, limit=8_000),
             "given": fenced(_words("input", given), limit=12_000),
             "wanted": (
-                "(nothing is said: list the fields of the response)"
+                "(nothing is settled)"
                 if need.output_schema is None
-                else "(settled: `response` stays empty)\n"
+                else "(settled)\n"
                 + fenced(_words("output", need.output_schema), limit=12_000)
             ),
-            "hints": hint_words(demand.hints),
+            "bytes": FORMAT_WORDS if packed else "",
+            "problems": problem_words(problems, previous),
         },
         schema=record(
-            requirement=TEXT,
             response=many(field, most=MAX_FIELDS),
             errors=many(record(code=TEXT, meaning=TEXT), most=MAX_CODES),
-            format=choice(FORMATS),
-            encoding=TEXT,
-            codec=TEXT,
-            examples=many(example, most=6),
+            **(encoding if packed else {}),
         ),
         max_tokens=MAX_TOKENS,
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A first document."""
+
+    text: str
+
+    codec: str = ""
+    "Source of its `read_message` and `write_message`; empty for JSON."
+
+    format: str = "json"
+    "The format of its bytes that the task insists on, one of `FORMATS`."
+
+
 def read_proposal(
     demand: Demand, answer: Mapping[str, Any], held: Mapping[str, str]
-) -> tuple[str, str]:
-    """Return the document that an answer gives, and its codec if it is not JSON.
+) -> Proposal | list[str]:
+    """Return the document that an answer gives, or the faults of its encoding.
 
     Args:
         held: Texts of protocols that we hold, by URI; one that the need names is
             given as the base (ANP-26).
 
-    Unusable parts of the answer are left out: the caller's own words and schemas are
-    already enough for a document.
+    Other unusable parts of the answer are left out: the caller's own words and schemas
+    are already enough for a document.
 
     Raises:
         DocumentError: The caller's own schemas cannot be put into a document.
@@ -144,24 +190,19 @@ def read_proposal(
     if wanted is None:
         wanted = _schema(answer["response"])
     given = given_schema(demand)
-    requirement = _requirement(need.requirement, answer["requirement"])
-    if answer["format"] != "json":
-        # JSON for the same values is better than no proposal; the peer may counter.
-        with contextlib.suppress(DocumentError):
+    requirement = need.requirement
+    if answer.get("format", "json") != "json":
+        try:
             text = _encoded(requirement, given, wanted, answer)
-            codec = read_codec(read_document(text), answer)
-            return text, codec if isinstance(codec, str) else ""
+        except DocumentError as exc:
+            return [str(exc)]
+        codec = read_codec(read_document(text), answer)
+        if isinstance(codec, list):
+            return codec
+        return Proposal(text, codec, answer["format"])
     errors = _errors(answer["errors"])
     text = render_document(requirement, given, wanted, errors=errors)
-    return with_base(text, need.requirement, held), ""
-
-
-def _requirement(ours: str, words: str) -> str:
-    """Return the need's own words, with the model's below them if they add any."""
-    more = cut_text(words.strip(), MAX_REQUIREMENT)
-    if not more or more == ours.strip() or NAME_ONLY.fullmatch(ours.strip()):
-        return ours
-    return f"{ours.strip()}\n\n{more}"
+    return Proposal(with_base(text, need.requirement, held))
 
 
 def _errors(listed: Sequence[Mapping[str, Any]]) -> tuple[DocumentErrorCode, ...]:
@@ -228,37 +269,59 @@ def _encoded(
     requirement: str, given: Schema, wanted: Schema, answer: Mapping[str, Any]
 ) -> str:
     errors = _errors(answer["errors"])
-    request = own_request_schema(given)
-    response = own_response_schema(wanted, errors)
-    plain = read_document(render_document(requirement, given, wanted, errors=errors))
-    schemas = {
-        ExampleKind.REQUEST: plain.request_schema,
-        ExampleKind.RESPONSE: plain.response_schema,
-        ExampleKind.ERROR: error_response_schema(plain),
-    }
-    examples = []
-    for one in answer["examples"]:
-        kind = ExampleKind(one["kind"])
-        try:
-            values = parse_json(one["values"], max_size=MAX_EXAMPLE)
-            text = one["bytes"]
-            data = (
-                bytes.fromhex("".join(text.split()))
-                if one["hex"]
-                else text.encode("utf-8")
-            )
-        except (JsonError, ValueError) as exc:
-            raise DocumentError(f"a worked example cannot be read: {exc}") from None
-        if not isinstance(values, dict) or not data or len(data) > MAX_EXAMPLE:
-            raise DocumentError("a worked example has no values or no bytes")
-        if reason := contradiction(schemas[kind], values):
-            raise DocumentError(f"a worked {kind} does not fit its schema: {reason}")
-        examples.append(WorkedExample(kind, values, data))
+    examples = list(map(_example, answer["examples"]))
     if {one.kind for one in examples} != set(ExampleKind):
         raise DocumentError("each message needs a worked example")
+    request = _as_shown(own_request_schema(given), examples)
+    response = _as_shown(own_response_schema(wanted, errors), examples)
+    plain = Document("", requirement, request, response)
+    schemas = {
+        ExampleKind.REQUEST: request,
+        ExampleKind.RESPONSE: response,
+        ExampleKind.ERROR: error_response_schema(plain),
+    }
+    for one in examples:
+        if reason := contradiction(schemas[one.kind], one.values):
+            raise DocumentError(
+                f"a worked {one.kind} does not fit its schema: {reason}"
+            )
     return render_encoded_document(
         requirement, request, response, encoding=answer["encoding"], examples=examples
     )
+
+
+def _as_shown(schema: dict[str, Any], examples: Sequence[WorkedExample]) -> Any:
+    """Return a message's schema without what a fixed layout has no room for.
+
+    A message id or a status text that no worked example has is left out. Without ids
+    there is one call at a time.
+    """
+    if not any("messageId" in one.values for one in examples):
+        del schema["properties"]["messageId"]
+        schema["required"].remove("messageId")
+    status = schema["properties"].get("status")
+    if status is not None and not any(
+        "message" in shown
+        for one in examples
+        if isinstance(shown := one.values.get("status"), dict)
+    ):
+        del status["properties"]["message"]
+        status["required"].remove("message")
+    return prepared(schema)
+
+
+def _example(one: Mapping[str, Any]) -> WorkedExample:
+    try:
+        values = parse_json(one["values"], max_size=MAX_EXAMPLE)
+        text = one["bytes"]
+        data = (
+            bytes.fromhex("".join(text.split())) if one["hex"] else text.encode("utf-8")
+        )
+    except (JsonError, ValueError) as exc:
+        raise DocumentError(f"a worked example cannot be read: {exc}") from None
+    if not isinstance(values, dict) or not data or len(data) > MAX_EXAMPLE:
+        raise DocumentError("a worked example has no values or no bytes")
+    return WorkedExample(ExampleKind(one["kind"]), values, data)
 
 
 def _words(name: str, schema: Schema) -> str:

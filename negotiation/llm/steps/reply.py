@@ -21,7 +21,7 @@ from negotiation.llm.asking.questions import (
     one_line,
     record,
 )
-from negotiation.llm.links.conversions import HOW_WORDS
+from negotiation.llm.links.claims import unit_missed
 from negotiation.llm.links.frames import FieldUseForm, frame_form, read_frame
 from negotiation.llm.links.plans import (
     RequesterPlan,
@@ -32,7 +32,13 @@ from negotiation.llm.links.plans import (
     shown_values,
 )
 from negotiation.llm.links.spots import Root, described
-from negotiation.llm.links.trees import build_tree, is_open, lost, used_spots
+from negotiation.llm.links.trees import (
+    build_tree,
+    is_open,
+    lost,
+    used_spots,
+)
+from negotiation.llm.links.ways import ways_for
 from negotiation.llm.steps.offer import CODEC_TOKENS, MAX_TOKENS, Unmapped, Unserved
 from negotiation.llm.steps.phrases import (
     MAX_TEXT,
@@ -40,7 +46,6 @@ from negotiation.llm.steps.phrases import (
     codec_words,
     document_words,
     frame_words,
-    hint_words,
     problem_words,
     read_codec,
 )
@@ -124,16 +129,16 @@ def reply_question(
         previous: The earlier answer.
     """
     schema = record(
-        usable=BOOLEAN,
-        missing=TEXT,
         request=link_schema(form.request.names, form.arguments.names),
         result=link_schema(form.result.names, form.response.names),
         **form.frame.properties(),
         **codec_part(form.document),
+        missing=TEXT,
+        usable=BOOLEAN,
     )
     # If the caller gave a schema, the data of one call adds nothing, and it is the
     # caller's own.
-    data = "(not shown: the schema of the arguments says what they are)"
+    data = ""
     if form.demand.need.input_schema is None:
         shown = canonical_json(form.demand.arguments).decode("utf-8")
         data = fenced(shown, limit=MAX_DATA)
@@ -142,15 +147,19 @@ def reply_question(
         {
             "task": fenced(form.demand.need.requirement, limit=4_000),
             "data": data,
-            "document": document_words(form.document),
+            "document": document_words(
+                form.document, told=form.demand.need.requirement
+            ),
             "arguments": fenced(described(form.arguments.spots), limit=MAX_TEXT),
             "request": fenced(described(form.request.spots), limit=MAX_TEXT),
             "response": fenced(described(form.response.spots), limit=MAX_TEXT),
             "result": fenced(described(form.result.spots), limit=MAX_TEXT),
-            "ways": HOW_WORDS,
+            "ways": ways_for(
+                [*form.arguments.spots, *form.response.spots],
+                [*form.request.spots, *form.result.spots],
+            ),
             "frame": frame_words(form.frame),
             "codec": codec_words(form.document),
-            "hints": hint_words(form.demand.hints),
             "problems": problem_words(problems, previous),
         },
         schema=schema,
@@ -163,7 +172,10 @@ def read_reply(
 ) -> RequesterPlan | Unserved | Unmapped:
     """Return the plan that an answer gives, or the reason for none."""
     if not answer["usable"]:
-        return Unserved(one_line(answer["missing"], 300))
+        doubt = ""
+        if answer["request"] or answer["result"]:
+            doubt = "`usable` is false although there are links"
+        return Unserved(one_line(answer["missing"], 300), doubt)
     frame = read_frame(form.frame, answer)
     if isinstance(frame, list):
         return Unmapped(tuple(frame), ())
@@ -199,6 +211,8 @@ def read_reply(
     )
     if isinstance(gained, list):
         reasons += gained
+    elif missed := unit_missed(form.demand.need.requirement, gained):
+        reasons.append(missed)
     names, action = action_names(form.demand.need.requirement), None
     try:
         action = action_for(frame.layout.request.action_schema, names)

@@ -15,10 +15,10 @@ from itertools import combinations
 from negotiation.need import Schema
 from negotiation.schema.intake import prepared
 from negotiation.schema.samples import SampleKind, make_samples
+from negotiation.schema.units import unit_of
 from negotiation.schema.values import json_type
 from negotiation.schema.variants import Path, leaves, schema_at
 from negotiation.strict_json import Json
-from negotiation.trial.units import unit_of
 from tests.negotiation.cases.table import Pair
 
 __all__ = ["Faulty", "faulty"]

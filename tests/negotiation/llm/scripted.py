@@ -244,15 +244,10 @@ def reply_answer(
 
 def proposal(**more: Any) -> Any:
     """Return an answer to `propose`."""
-    answer = {
-        "requirement": "",
-        "response": [],
-        "format": "json",
-        "encoding": "",
-        "errors": [],
-        "codec": "",
-        "examples": [],
-    }
+    answer: dict[str, Any] = {"response": [], "errors": []}
+    if "format" in more:
+        # Asked only if the task may want messages that are not JSON.
+        answer |= {"encoding": "", "codec": "", "examples": []}
     return {**answer, **more}
 
 

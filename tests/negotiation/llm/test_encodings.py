@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from negotiation.document.layout import read_layout
 from negotiation.document.reader import read_document
 from negotiation.document.shape import ExampleKind
-from negotiation.errors import CapabilityFailed, HalfError
+from negotiation.errors import CapabilityFailed, HalfError, MindError
+from negotiation.llm.auto import AutoMind
 from negotiation.llm.mind import LlmMind
-from negotiation.mind import Accept, Counter, Demand, Offer
+from negotiation.mind import Accept, Counter, Demand, Mind, Offer
 from negotiation.need import Capability, Need
 from negotiation.rules.rules import RulesMind
 from negotiation.strict_json import Json
@@ -19,8 +22,12 @@ from tests.clauses import clause
 from tests.negotiation.formats import BINARY, XML, Format, strict
 from tests.negotiation.inprocess import InProcessHalf
 from tests.negotiation.llm.scripted import (
+    Contact,
+    Rejected,
     ScriptedModel,
+    Tool,
     call,
+    failing,
     link,
     meet,
     offer_answer,
@@ -328,25 +335,157 @@ async def test_both_sides_agree_on_xml_that_the_task_asked_for() -> None:
     assert other.calls == {"offer": 1}
 
 
-async def test_rules_answer_a_format_with_json_and_the_requester_takes_it() -> None:
+LOOKED_UP = Offer((replace(SHOP, read_only=True),))
+BROKEN = {**XML_PROPOSAL, "examples": XML_PROPOSAL["examples"][:2]}
+
+
+@pytest.mark.parametrize("rules", [True, False])
+async def test_a_format_that_the_task_insists_on_is_not_agreed_as_json(
+    rules: bool,
+) -> None:
     caller = ScriptedModel({"propose": [XML_PROPOSAL]})
-    offer = Offer(
-        (
-            Capability(
-                "shop.price", "", SHOP.input_schema, SHOP.output_schema, read_only=True
-            ),
-        )
-    )
-    contact = await meet(LlmMind(caller), RulesMind(), XML_TASK, offer)
-    tools = {"shop.price": lambda given: {"price": 1.0}}
-    assert await contact.call({"sku": "x"}, tools, offer) == {"price": 1.0}
+    mind: Mind = LlmMind(caller)
+    if rules:
+        mind = AutoMind(RulesMind(), LlmMind(caller))
+    with pytest.raises(Rejected, match="insists on messages that are not JSON"):
+        await meet(mind, RulesMind(), XML_TASK, LOOKED_UP)
+    # One question for all; the refusal itself is no question.
     assert caller.calls == {"propose": 1}
 
 
-async def test_examples_that_do_not_fit_make_the_proposal_json() -> None:
-    broken = {**XML_PROPOSAL, "examples": XML_PROPOSAL["examples"][:2]}
-    mind = LlmMind(ScriptedModel({"propose": [broken]}))
-    assert read_document(await mind.propose(XML_TASK)).is_json
+async def test_a_dropped_encoding_is_asked_again_with_what_is_wrong() -> None:
+    model = ScriptedModel({"propose": [BROKEN, XML_PROPOSAL]})
+    text = await LlmMind(model).propose(XML_TASK)
+    assert not read_document(text).is_json
+    assert "each message needs a worked example" in model.asked[1].user
+    assert "One element" not in model.asked[0].user
+    assert "one element per message" in model.asked[1].user
+
+
+@pytest.mark.parametrize("second", [BROKEN, proposal(format="json")])
+async def test_what_insists_on_a_format_is_refused_after_the_second_answer(
+    second: Any,
+) -> None:
+    model = ScriptedModel({"propose": [BROKEN, second]})
+    with pytest.raises(MindError, match=r"not JSON \(xml\), and no document"):
+        await LlmMind(model).propose(XML_TASK)
+    assert model.calls == {"propose": 2}
+
+
+STATION = Demand(
+    Need(
+        "Temperature at a station. Fixed layout: the request is two bytes, the number; "
+        "the response is two bytes, the status, and two bytes, tenths of a degree.",
+        strict(station={"type": "integer"}),
+        strict(celsius=NUMBER),
+    ),
+    {"station": 7},
+)
+LAYOUT = """\
+import struct
+
+
+def read_message(kind, data):
+    if kind == "request":
+        (station,) = struct.unpack(">H", data)
+        return {"input": {"station": station}}
+    if len(data) == 2:
+        return {"status": {"code": struct.unpack(">H", data)[0]}}
+    code, tenths = struct.unpack(">Hh", data)
+    if code != 200:
+        raise ValueError("left over")
+    return {"status": {"code": code}, "output": {"celsius": tenths / 10}}
+
+
+def write_message(kind, values):
+    if kind == "request":
+        return struct.pack(">H", values["input"]["station"] & 0xFFFF)
+    code = struct.pack(">H", values["status"]["code"])
+    if "output" not in values:
+        return code
+    return code + struct.pack(">h", round(values["output"]["celsius"] * 10))
+"""
+GOOD_VALUES = {"status": {"code": 200}, "output": {"celsius": 21.5}}
+LAYOUT_PROPOSAL = proposal(
+    format="binary",
+    encoding="Binary, big-endian, without anything between the fields.",
+    codec=LAYOUT,
+    examples=[
+        {"kind": kind, "values": json.dumps(values), "bytes": data, "hex": True}
+        for kind, values, data in (
+            ("request", {"input": {"station": 7}}, "0007"),
+            ("response", GOOD_VALUES, "00c800d7"),
+            ("error", {"status": {"code": 404}}, "0194"),
+        )
+    ],
+)
+WEATHER = Capability(
+    "weather.now",
+    "Temperature",
+    strict(station={"type": "integer"}),
+    strict(celsius=NUMBER),
+)
+
+
+async def stationed(codec: str = LAYOUT) -> tuple[Contact, Offer]:
+    """Return the contact of both sides over the fixed layout."""
+    caller = ScriptedModel({"propose": [{**LAYOUT_PROPOSAL, "codec": codec}]})
+    other = ScriptedModel({"offer": [offer_answer(call("weather.now"), codec=codec)]})
+    offer = Offer((WEATHER,))
+    return await meet(LlmMind(caller), LlmMind(other), STATION, offer), offer
+
+
+@clause("ANP-70")
+async def test_a_layout_without_a_message_id_is_served() -> None:
+    contact, offer = await stationed()
+    layout = read_layout(read_document(contact.document).of_values)
+    # The daemon then has one call in flight at a time.
+    assert layout.message_id is None
+    tools: dict[str, Tool] = {"weather.now": lambda given: {"celsius": 21.5}}
+    assert await contact.call({"station": 7}, tools, offer) == {"celsius": 21.5}
+    tools = {"weather.now": failing("404", "no such station")}
+    assert (await contact.call({"station": 8}, tools, offer))["code"] == 404
+
+
+@pytest.mark.parametrize("celsius", [5000.0, -4000.5, 1e300])
+async def test_a_result_out_of_the_layouts_range_is_the_documents_error(
+    celsius: float,
+) -> None:
+    contact, offer = await stationed()
+    tools: dict[str, Tool] = {"weather.now": lambda given: {"celsius": celsius}}
+    assert (await contact.call({"station": 7}, tools, offer))["code"] == 502
+
+
+async def test_a_request_out_of_the_layouts_range_is_not_sent() -> None:
+    contact, offer = await stationed()
+    with pytest.raises(HalfError, match="cannot hold the values"):
+        await contact.call({"station": 70_000}, {}, offer)
+    assert contact.called == []
+
+
+async def test_a_result_is_rounded_as_the_layout_says() -> None:
+    contact, offer = await stationed()
+    tools: dict[str, Tool] = {"weather.now": lambda given: {"celsius": 21.53}}
+    assert await contact.call({"station": 7}, tools, offer) == {"celsius": 21.5}
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("x = datetime.now()", "now reads the clock"),
+        ("x = date.today().year", "today reads the clock"),
+        ("x = hash('a')", "hash differs between two processes"),
+        ("x = list(map(id, []))", "id differs between two processes"),
+        ("import random", "random cannot be imported here"),
+        ("from time import time", "time cannot be imported here"),
+    ],
+)
+async def test_a_codec_gives_the_same_for_the_same(line: str, why: str) -> None:
+    impure = f"{line}\n{OWN_XML}"
+    wrong = {**XML_PROPOSAL, "codec": impure}
+    model = ScriptedModel({"propose": [wrong, XML_PROPOSAL]})
+    await LlmMind(model).propose(XML_TASK)
+    assert why in model.asked[1].user
 
 
 async def test_a_codec_without_its_functions_is_answered_with_our_terms() -> None:

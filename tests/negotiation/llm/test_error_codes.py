@@ -13,6 +13,7 @@ from negotiation.errors import DocumentError
 from negotiation.llm.mind import LlmMind
 from negotiation.mind import Accept, Demand, Offer
 from negotiation.need import Capability, Need
+from negotiation.rules.rules import RulesMind
 from tests.negotiation.formats import strict
 from tests.negotiation.inprocess import InProcessHalf
 from tests.negotiation.llm.scripted import (
@@ -208,3 +209,27 @@ async def test_roles_that_tell_no_error_end_in_our_own_terms() -> None:
     tools = {"orders.cancel": lambda given: {"done": True}}
     assert await contact.call({"order": "1"}, tools, OFFER) == {"cancelled": True}
     assert model.calls == {"offer": 2}
+
+
+@pytest.mark.parametrize("code", ["4001", "4002", "5000"])
+async def test_each_code_that_the_document_promises_can_be_reached(code: str) -> None:
+    # Nothing is assigned, but a capability may give the codes of the document itself.
+    answer = {**LISTED_ANSWER, "failures": []}
+    mind = LlmMind(ScriptedModel({"offer": [answer]}))
+    assert await mind.judge(LISTED, OFFER, ()) == Accept()
+    by_rules = Capability(
+        "orders.cancel", "", strict(order=TEXT), strict(cancelled={"type": "boolean"})
+    )
+    named = LISTED.replace("Cancel an order by its number.", "orders.cancel")
+    halves = (
+        await prepared(mind, LISTED, OFFER),
+        await prepared(RulesMind(), named, Offer((by_rules,))),
+    )
+
+    async def on_call(tool: str, given: Any) -> Any:
+        return failing(code, "no")(given)
+
+    for half in halves:
+        request = json.dumps({"messageId": "m-1", "order": "A-7"}).encode()
+        response = await InProcessHalf(half.text).handle_request(request, on_call)
+        assert json.loads(response)["code"] == int(code)

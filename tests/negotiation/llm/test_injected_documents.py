@@ -27,10 +27,7 @@ from tests.negotiation.formats import BINARY, strict
 from tests.negotiation.llm.fenced import settle
 from tests.negotiation.llm.scripted import (
     ScriptedModel,
-    call,
     check_schema,
-    link,
-    offer_answer,
 )
 from tests.negotiation.llm.test_bad_answers import CLOCK, HOUR, TEXT, WIPE
 from tests.negotiation.llm.test_encodings import TOOLS
@@ -311,9 +308,7 @@ async def everything(
             except (MindError, HalfError):
                 continue
             text = looked_at(result, document, side)
-            # A half stays here, and an owner's hint may well be a value in it.
-            if not (hints and isinstance(result, HalfSource)):
-                seen.append(text)
+            seen.append(text)
     model.asked.clear()
     mind = LlmMind(model, held={URI: BASE})
     text, offer = injection.text, offers[0]
@@ -444,20 +439,6 @@ async def test_an_obedient_model_is_not_merely_refused() -> None:
             if isinstance(result, HalfSource):
                 made.append(name)
     assert len(set(made)) >= len(INJECTIONS) / 3
-
-
-async def test_what_a_reason_quotes_of_a_model_is_no_hint_for_the_peer() -> None:
-    answer = offer_answer(
-        call("clock.now", link("clock.now:/zone", of=["request:/tz"])),
-        result=[link("result:/h", "constant", HINT)],
-    )
-    for hints, told in (((), True), ((HINT,), False)):
-        model = ScriptedModel({"offer": [answer, answer]})
-        offer = Offer((CLOCK,), hints)
-        verdict = await LlmMind(model).judge(plain(HOUR), offer, ())
-        assert isinstance(verdict, Counter)
-        assert "/h: the constant" in verdict.summary
-        assert (HINT[:20] in verdict.summary) == told
 
 
 async def test_words_about_what_is_missing_are_one_short_line() -> None:

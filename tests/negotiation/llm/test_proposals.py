@@ -53,7 +53,6 @@ def part(path: str, kind: str = "string", *, required: bool = True, **more: Any)
 
 PROSE = Demand(Need("Was kostet ein Artikel? Preis in Euro"), {"artikel": "A1"})
 PROPOSED = proposal(
-    requirement="Price of one article in euros.",
     response=[
         part("preis", "number"),
         part("stand", "date"),
@@ -70,7 +69,7 @@ async def test_a_model_names_fields_and_code_writes_the_document() -> None:
     model = ScriptedModel({"propose": [PROPOSED]})
     mind = LlmMind(model)
     document = read_document(await mind.propose(PROSE))
-    assert document.requirement.startswith("Was kostet ein Artikel?")
+    assert document.requirement == PROSE.need.requirement
     assert document.input_schema == {
         "type": "object",
         "properties": {"artikel": {"type": "string"}},

@@ -40,6 +40,7 @@ from anp.sidecar.calls.journal import CallDesk, CallState, KeptCall
 from anp.sidecar.config.lookup import need_of, protocol_of
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import view_of
+from anp.sidecar.tasks.sessions import Maker, maker_of
 from anp.sidecar.telemetry.call_entry import RUNNING, CallEntry, Direction
 
 __all__ = ["Call", "CallBody", "CallOperations", "may_see", "may_see_event"]
@@ -428,9 +429,11 @@ def may_see(request: Request, call: KeptCall) -> bool:
 
 
 def may_see_event(request: Request, desk: CallDesk, event: Event) -> bool:
-    """Tell whether a request may know of an event: an agent does of its own calls'."""
+    """Tell whether a request may know of an event: an agent does of its own work's."""
     if scope_of(request) is LocalScope.OWNER:
         return True
+    if "task" in event.data:
+        return maker_of(event.data["task"]) is Maker.AGENT
     try:
         return may_see(request, desk.find(str(event.data.get("call", ""))))
     except UnknownError:

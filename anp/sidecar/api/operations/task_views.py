@@ -327,9 +327,7 @@ def event_of(told: Told) -> Event:
                 "task": content.id,
                 "state": content.state,
                 "capability": content.capability,
-                "messages": [
-                    _shown(one, event.number, at, event.by) for one in content.messages
-                ],
+                "messages": _request(content, event.number, at, event.by),
             }
         case TaskChange():
             kind = "task.state"
@@ -412,8 +410,23 @@ def _message_view(told: Told) -> MessageView:
     )
 
 
+def _request(task: Task, number: int, at: float, by: str) -> list[MessageView]:
+    """Return the messages of a new task; see `Place` for the numbers of their bytes."""
+    found, before = [], 0
+    for message in task.messages:
+        found.append(_shown(message, number, at, by, before=before))
+        before += len(message.parts)
+    return found
+
+
 def _shown(
-    message: Message, number: int, at: float, by: str, *, begun: Place | None = None
+    message: Message,
+    number: int,
+    at: float,
+    by: str,
+    *,
+    begun: Place | None = None,
+    before: int = 0,
 ) -> MessageView:
     chunk = message.chunk
     return MessageView(
@@ -428,8 +441,8 @@ def _shown(
         chunk=None if chunk is None else chunk.index,
         last_chunk=None if chunk is None else chunk.last,
         parts=[
-            _part(part, Place(number, index), begun if index == 0 else None)
-            for index, part in enumerate(message.parts)
+            _part(part, Place(number, index), begun if index == before else None)
+            for index, part in enumerate(message.parts, start=before)
         ],
         metadata=message.metadata,
     )

@@ -192,7 +192,7 @@ class TaskOperations:
 
     @post(
         "/v1/tasks",
-        TaskDetails,
+        TaskView,
         others={202: TaskView},
         body=StartBody,
         problems=(404, 409, 422, 424, 429),

@@ -24,6 +24,13 @@ export async function getText(path) {
   return answer.text();
 }
 
+// Bytes that a page shows, such as a picture.
+export async function getBlob(path) {
+  const answer = await send(path, { headers: PAGE });
+  if (!answer.ok) await read(answer);
+  return answer.blob();
+}
+
 export async function post(path, body = {}, method = "POST") {
   return read(
     await send(path, {
@@ -68,18 +75,26 @@ async function textOf(answer) {
 
 // Follows the daemon's events for as long as the page is open. `EventSource` cannot send
 // the header that tells our page from others, and needs each event's name beforehand.
-export async function follow(path, { onEvent, onState }) {
-  for (let wait = 500; ; wait = Math.min(wait * 2, 10_000)) {
+// With `signal` it ends; with `resumes` each attempt goes on behind the newest number.
+export async function follow(path, { onEvent, onState, signal, resumes = false }) {
+  let last = 0;
+  const take = (event) => {
+    last = event.number;
+    onEvent(event);
+  };
+  for (let wait = 500; !signal?.aborted; wait = Math.min(wait * 2, 10_000)) {
     try {
-      const answer = await fetch(path, { headers: { ...PAGE, Accept: "text/event-stream" }, credentials: "same-origin", cache: "no-store" });
+      const from = resumes && last ? { "Last-Event-ID": String(last) } : {};
+      const answer = await fetch(path, { headers: { ...PAGE, ...from, Accept: "text/event-stream" }, credentials: "same-origin", cache: "no-store", signal });
       if (answer.status === 401) return onState("signed out");
       if (!answer.ok) throw new Problem(answer.status, "no events");
       onState("live");
       wait = 500;
-      await readFrames(answer.body, onEvent);
+      await readFrames(answer.body, take);
     } catch {
       // Tried again below, and said in the page.
     }
+    if (signal?.aborted) return;
     onState("away");
     await new Promise((resolve) => setTimeout(resolve, wait));
   }

@@ -12,7 +12,9 @@ import * as overview from "./pages/overview.js";
 import * as peers from "./pages/peers.js";
 import * as protocols from "./pages/protocols.js";
 import * as protocol from "./pages/protocol.js";
+import * as session from "./pages/session.js";
 import * as spend from "./pages/spend.js";
+import * as tasks from "./pages/tasks.js";
 
 const SECTIONS = [
   ["", "Overview"],
@@ -20,6 +22,7 @@ const SECTIONS = [
   ["negotiations", "Negotiations"],
   ["protocols", "Protocols"],
   ["calls", "Calls"],
+  ["tasks", "Tasks"],
   ["peers", "Peers"],
   ["spend", "Spend"],
   ["daemon", "Daemon"],
@@ -34,6 +37,8 @@ const PAGES = [
   [/^protocols\/([0-9a-f]+)$/, protocol.show],
   [/^calls$/, calls.show],
   [/^calls\/([\w-]+)$/, call.show],
+  [/^tasks$/, tasks.show],
+  [/^tasks\/([0-9a-z]+)$/, session.show],
   [/^peers$/, peers.show],
   [/^peers\/(.+)$/, peers.showOne],
   [/^spend$/, spend.show],

@@ -70,6 +70,7 @@ const TONES = {
   agreed: "good", done: "good", active: "good", healthy: "good", allowed: "good", ok: "good", passed: "good",
   running: "live", waiting: "ask", "approval-pending": "ask", "peer-approval-pending": "ask", unknown: "calm",
   stale: "ask", revoked: "bad", blocked: "bad", quarantined: "bad", failed: "bad", sick: "bad", down: "bad",
+  working: "live", accepted: "live", completed: "good", canceled: "calm", "input-required": "ask", "auth-required": "ask",
   rejected: "bad", negotiation_rejected: "bad", timeout: "bad", degraded: "ask", cancelled: "calm", warning: "ask",
 };
 

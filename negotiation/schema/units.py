@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from negotiation.need import Schema
+from negotiation.schema.values import types_of
 from negotiation.schema.variants import Path
 
-__all__ = ["Unit", "converted", "is_near", "unit_of"]
+__all__ = ["Unit", "converted", "is_near", "missed_unit", "unit_of"]
 
 Unit = tuple[str, float, float]
 "Dimension, and factor and offset of the way to the dimension's own unit."
@@ -53,6 +55,14 @@ SHORT: Final = {
 }
 "Signs that are clear at the end of a name; a single m or s may mean anything."
 
+ASKED: Final = re.compile(
+    r"(?:\b(?:in|as)\s+(?:degrees?\s+|whole\s+)?|°\s?)([A-Za-z]+)|(摄氏|华氏)"
+)
+"A unit that a text asks for, such as `in Celsius`, or the sign of one."
+
+SIGNS: Final = {"摄氏": "celsius", "华氏": "fahrenheit"}
+MAX_DEPTH: Final = 6
+
 WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 PLURALS: Final = {"feet": "foot", "meter": "metre", "kilometer": "kilometre"}
 ROUNDED: Final = 0.51
@@ -82,6 +92,44 @@ def _long(word: str) -> str | None:
         if name in UNITS:
             return name
     return None
+
+
+def missed_unit(text: str, schema: Schema) -> str:
+    """Return why values do not have a unit that `text` asks for; empty if they may.
+
+    They may when a number of `schema` tells that unit, or none tells another one of its
+    dimension.
+    """
+    asked: dict[str, str] = {}
+    for word, sign in ASKED.findall(text[:4_000]):
+        name = SIGNS.get(sign) or _long(word.lower()) or ""
+        if not name and word in {"C", "F"}:
+            name = SHORT[word.lower()]
+        if name:
+            asked[UNITS[name][0]] = name
+    if not asked:
+        return ""
+    told = dict(_told(schema, ()))
+    for dimension, name in asked.items():
+        others = [path for path, unit in told.items() if unit[0] == dimension]
+        if others and UNITS[name] not in told.values():
+            where = "/".join(others[0])
+            return f"{name} is asked for, and {where} is in another unit of {dimension}"
+    return ""
+
+
+def _told(schema: Schema, path: Path) -> Iterator[tuple[Path, Unit]]:
+    """Yield the numbers of a schema that tell a unit."""
+    if not isinstance(schema, dict) or len(path) > MAX_DEPTH:
+        return
+    if types_of(schema) & {"integer", "number"}:
+        unit = unit_of(path, schema)
+        if unit is not None:
+            yield path, unit
+    for name, inner in schema.get("properties", {}).items():
+        yield from _told(inner, (*path, name))
+    if "items" in schema:
+        yield from _told(schema["items"], path)
 
 
 def converted(value: float, source: Unit, target: Unit) -> float:

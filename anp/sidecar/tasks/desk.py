@@ -1,0 +1,225 @@
+"""The tasks of peers that are offered or at work here, and the room that each has."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from anp.channel.stranger_work import counted
+from anp.interaction.elements import Message, Task
+from anp.interaction.errors import InteractionError, InteractionFault
+from anp.interaction.record import Step
+from anp.interaction.states import is_terminal
+from anp.sidecar.config.settings import InteractionConfig
+from anp.sidecar.offer.capability_calls import CapabilityCalls
+from anp.sidecar.peers.policy import PeerPolicy
+from anp.sidecar.tasks.sessions import Sessions
+from anp.sidecar.tasks.work import Room, TaskAnswer, Worker
+from sandbox.pool.shares import Rank, Share, current_share
+
+__all__ = ["Pace", "TaskDesk"]
+
+logger = logging.getLogger(__name__)
+
+BURST = 200.0
+"Operations that those who share a place may have stored at once."
+
+RATE = 50.0
+"Such operations in each second after that; who sends more is read more slowly."
+
+OPENED_RATE = 0.5
+"Sessions in each second that strangers at one address may open in the long run."
+
+MAX_PACES = 1_000
+"Shares whose rate is remembered."
+
+
+class Pace:
+    """The rate at which the operations of strangers are taken, by their share."""
+
+    def __init__(
+        self,
+        *,
+        burst: float = BURST,
+        rate: float = RATE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._burst = burst
+        self._rate = rate
+        self._clock = clock
+        self._spent: OrderedDict[Share, tuple[float, float]] = OrderedDict()
+
+    def wait(self, share: Share) -> float:
+        """Count an operation; return the seconds until the next one may be taken."""
+        if share.rank is not Rank.COMMON:
+            return 0.0
+        now = self._clock()
+        spent, at = self._spent.pop(share, (0.0, now))
+        spent = max(0.0, spent - (now - at) * self._rate) + 1
+        over = max(0.0, spent - self._burst)
+        # What was refused, or waits, is not counted against it without end.
+        self._spent[share] = min(spent, self._burst + self._rate), now
+        if len(self._spent) > MAX_PACES:
+            self._spent.popitem(last=False)
+        return over / self._rate
+
+
+@dataclass(slots=True)
+class _Place:
+    """One task of a peer with its worker."""
+
+    worker: Worker
+    running: asyncio.Task[None]
+    share: Share
+
+
+class TaskDesk:
+    """Has a worker for each task of a peer that has not ended."""
+
+    def __init__(
+        self,
+        *,
+        config: InteractionConfig,
+        sessions: Sessions,
+        capabilities: CapabilityCalls,
+        policy: PeerPolicy,
+        room: Room,
+    ) -> None:
+        self._config = config
+        self._sessions = sessions
+        self._capabilities = capabilities
+        self._policy = policy
+        self._room = room
+        self._places: dict[tuple[str, str], _Place] = {}
+        self._used: Counter[Share] = Counter()
+        self._opened = Pace(burst=config.max_tasks_unlisted, rate=OPENED_RATE)
+
+    @property
+    def working(self) -> int:
+        """Number of tasks that are offered or at work."""
+        return len(self._places)
+
+    def works_for(self, peer: str) -> bool:
+        """Return whether a task of a peer has not ended; its DID is the canonical."""
+        return any(one.worker.peer == peer for one in self._places.values())
+
+    def check_room(self, share: Share) -> None:
+        """Check that one more task may be taken.
+
+        Raises:
+            InteractionError: Those of this share have as many as they may.
+        """
+        listed = share.rank is not Rank.COMMON
+        most = self._config.max_tasks if listed else self._config.max_tasks_unlisted
+        if self._used[share] >= most:
+            raise InteractionError(
+                InteractionFault.TOO_MANY, f"at most {most} tasks may be open here"
+            )
+
+    def check_sessions(self, share: Share) -> None:
+        """Count a session that a peer opens.
+
+        Raises:
+            InteractionError: Those of this share opened too many of late.
+        """
+        if share.rank is Rank.COMMON and self._opened.wait(share) > 0:
+            raise InteractionError(
+                InteractionFault.TOO_MANY, "too many sessions were opened of late"
+            )
+
+    def begin(self, log: str, task: Task) -> None:
+        """Do a task, as work for the peer whose operation is at hand.
+
+        After a restart there is none, and the share is found from the peer alone.
+        """
+        key = log, task.id
+        if key in self._places:
+            return
+        share = current_share.get()
+        self._used[share] += 1
+        worker = Worker(
+            log,
+            task,
+            sessions=self._sessions,
+            capabilities=self._capabilities,
+            room=self._room,
+            max_wait=self._config.max_wait,
+            peer=task.requester,
+            peer_did=task.requester,
+        )
+        running = asyncio.create_task(counted(self._run(worker, share)))
+        self._places[key] = _Place(worker, running, share)
+        running.add_done_callback(lambda _: self._end(key))
+
+    async def _run(self, worker: Worker, share: Share) -> None:
+        known = await asyncio.to_thread(self._policy.known, worker.peer)
+        if known:
+            # The owner's words are kept under this form of the DID.
+            worker.peer = known[0].did
+        if share.rank is Rank.OWNER:
+            found = await self._policy.share_of(worker.peer, address="")
+            current_share.set(found)
+        await worker.run()
+
+    def _end(self, key: tuple[str, str]) -> None:
+        place = self._places.pop(key)
+        self._used[place.share] -= 1
+        if not self._used[place.share]:
+            del self._used[place.share]
+
+    def follow(self, log: str, step: Step) -> None:
+        """Do what a step asks of the tasks here."""
+        for task in step.offered:
+            self.begin(log, task)
+        for message in step.whole:
+            self._answer(log, message)
+        for name in step.stop:
+            place = self._places.get((log, name))
+            if place is not None:
+                place.worker.cancel(place.running)
+
+    async def end_finished(self, log: str, names: list[str]) -> None:
+        """Stop the work on tasks that have ended by another's word than its own."""
+        conversation = await self._sessions.conversation(log)
+        for name in names:
+            place = self._places.get((log, name))
+            task = conversation.tasks.get(name)
+            if place is not None and (task is None or is_terminal(task.state)):
+                place.worker.drop(place.running)
+
+    def _answer(self, log: str, message: Message) -> None:
+        place = self._places.get((log, message.task))
+        if place is not None:
+            place.worker.answer(TaskAnswer(message))
+
+    async def recheck(self) -> None:
+        """End the tasks of the peers that the owner's policy lets in no more."""
+        peers = {one.worker.peer for one in self._places.values()}
+        states = await asyncio.to_thread(
+            lambda: {peer: self._policy.state(peer) for peer in peers}
+        )
+        for place in list(self._places.values()):
+            peer = place.worker.peer
+            if peer not in states:
+                continue
+            problem = self._policy.problem(states[peer], peer)
+            if problem is not None:
+                logger.info("task ended by the owner's word peer=%s", peer)
+                place.worker.forbid(place.running, "this peer is not allowed")
+
+    def drop(self, log: str) -> None:
+        """Stop the work on the tasks of a session that is deleted."""
+        for (name, _), place in list(self._places.items()):
+            if name == log:
+                place.worker.drop(place.running)
+
+    async def close(self) -> None:
+        """End the work; the next start decides about it."""
+        working = [one.running for one in self._places.values()]
+        for task in working:
+            task.cancel()
+        await asyncio.gather(*working, return_exceptions=True)

@@ -1,0 +1,199 @@
+"""Tasks at peers without a protocol for them: calls whose states are made here.
+
+The peer sees a call of one turn. What it would have told of a task is written into the
+log in its name, so that a watcher sees the same as with any other peer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from functools import partial
+from typing import Any
+
+from anp.errors import CallError
+from anp.interaction.conversation import Conversation
+from anp.interaction.elements import (
+    Message,
+    MessagePurpose,
+    Part,
+    PartKind,
+    SenderRole,
+    Task,
+    TaskChange,
+)
+from anp.interaction.errors import InteractionError, InteractionFault
+from anp.interaction.operations import MessageSend, Operation, TaskUpdate
+from anp.interaction.states import TaskState, is_started, is_terminal
+from anp.sidecar.calls.caller import Caller, CallRequest
+from anp.sidecar.tasks.sessions import Sessions, utc_now
+from negotiation.need import Need
+
+__all__ = ["OneTurn"]
+
+logger = logging.getLogger(__name__)
+
+INTERRUPTED = "interrupted"
+"Code of a task whose call was lost with the daemon."
+
+
+class OneTurn:
+    """Carries tasks of ours as calls."""
+
+    def __init__(self, sessions: Sessions, caller: Caller) -> None:
+        self._sessions = sessions
+        self._caller = caller
+        self._running: dict[tuple[str, str], asyncio.Task[None]] = {}
+
+    async def close(self) -> None:
+        """End the calls; the next start fails their tasks."""
+        running = list(self._running.values())
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def carry(self, log: str, address: str) -> None:
+        """Make a call of each task that the peer was not asked for yet.
+
+        Args:
+            address: The peer's address for calls.
+        """
+        conversation = await self._sessions.conversation(log)
+        for one in conversation.peers():
+            for number in conversation.unacknowledged(one):
+                await self._sessions.acknowledge(log, sender=one, ref=number)
+        for task in conversation.unfinished:
+            key = log, task.id
+            if key in self._running and task.cancel_requested:
+                self._running[key].cancel()
+            if key in self._running or task.executor not in conversation.peers():
+                continue
+            if task.cancel_requested:
+                await self._change(log, task, TaskState.CANCELED)
+            elif is_started(task.state):
+                await self._change(
+                    log,
+                    task,
+                    TaskState.FAILED,
+                    code=INTERRUPTED,
+                    reason="the daemon ended while the call was under way",
+                    may_have_run=True,
+                )
+            elif task.state != TaskState.HELD:
+                whole = await self._created(log, task)
+                running = asyncio.create_task(self._guarded(log, whole, address))
+                self._running[key] = running
+                running.add_done_callback(partial(self._ended, key))
+
+    def _ended(self, key: tuple[str, str], _: asyncio.Task[None]) -> None:
+        self._running.pop(key, None)
+
+    async def _created(self, log: str, task: Task) -> Task:
+        after = 0
+        while events := await self._sessions.events(log, after=after):
+            for event in events:
+                if isinstance(event.content, Task) and event.content.id == task.id:
+                    return event.content
+            after = events[-1].number
+        return task
+
+    async def _guarded(self, log: str, task: Task, address: str) -> None:
+        try:
+            await self._call(log, task, address)
+        except asyncio.CancelledError:
+            conversation = await self._sessions.conversation(log)
+            if not conversation.tasks[task.id].cancel_requested:
+                raise
+            # The call has told the peer; it may have run before that.
+            await self._change(log, task, TaskState.CANCELED, may_have_run=True)
+        except InteractionError as exc:
+            # It was given up meanwhile.
+            logger.info("call of a task not told session=%s: %s", log, exc.text)
+        except Exception:
+            logger.exception("call of a task failed session=%s", log)
+
+    async def _call(self, log: str, task: Task, address: str) -> None:
+        arguments = _arguments(task)
+        if arguments is None:
+            await self._change(
+                log,
+                task,
+                TaskState.REJECTED,
+                code="400",
+                reason="a call of this peer needs its arguments as a JSON object",
+            )
+            return
+        await self._change(log, task, TaskState.ACCEPTED)
+        await self._change(log, task, TaskState.WORKING)
+        request = CallRequest(
+            peer=address,
+            need=Need(task.capability or _words(task)),
+            arguments=arguments,
+            trust_first_use=True,
+        )
+        try:
+            result = await self._caller.call(request)
+        except CallError as exc:
+            await self._change(
+                log,
+                task,
+                TaskState.FAILED,
+                code=str(exc.kind)[:64],
+                reason=str(exc.detail)[:500],
+                may_have_run=exc.may_have_run,
+            )
+            return
+        message = Message(
+            id=str(uuid.uuid4()),
+            session=task.session,
+            task=task.id,
+            sender=task.executor,
+            role=SenderRole.SERVICE,
+            purpose=MessagePurpose.RESULT,
+            parts=(Part.value(result.output),),
+            final=True,
+        )
+        await self._told(log, task, MessageSend(message=message))
+        await self._change(log, task, TaskState.COMPLETED)
+
+    async def _change(
+        self, log: str, task: Task, state: TaskState, **more: Any
+    ) -> None:
+        change = TaskChange(task=task.id, state=state, **more)
+        update = TaskUpdate(session=task.session, content=change, at=utc_now())
+        await self._told(log, task, update)
+
+    async def _told(self, log: str, task: Task, operation: Operation) -> None:
+        """Enter what the peer would have told."""
+
+        def take(conversation: Conversation) -> Any:
+            if is_terminal(conversation.tasks[task.id].state):
+                raise InteractionError(
+                    InteractionFault.STATE, "the task has ended already"
+                )
+            return conversation.receive(
+                operation,
+                sender=task.executor,
+                # Above all that came before.
+                ref=conversation.last + 1,
+                now=time.monotonic(),
+                wall_now=utc_now(),
+            )
+
+        await self._sessions.apply(log, take)
+
+
+def _arguments(task: Task) -> dict[str, Any] | None:
+    parts = [part for message in task.messages for part in message.parts]
+    for part in parts:
+        if part.kind is PartKind.JSON and isinstance(part.content, dict):
+            return part.content
+    return None if parts else {}
+
+
+def _words(task: Task) -> str:
+    parts = [part for message in task.messages for part in message.parts]
+    texts = [part.content for part in parts if isinstance(part.content, str)]
+    return "\n".join(texts) or "an answer"

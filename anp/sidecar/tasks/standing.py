@@ -1,0 +1,63 @@
+"""The peers with which something is unfinished, so that nobody has to look for them.
+
+It is kept in memory beside the sessions in the store, and changed with every step.
+"""
+
+from __future__ import annotations
+
+from anp.interaction.conversation import Conversation
+from anp.sidecar.peers.policy import agent_name
+
+__all__ = ["Standing"]
+
+
+class Standing:
+    """Knows for each peer the sessions with something unfinished."""
+
+    def __init__(self) -> None:
+        self._untold: dict[str, dict[str, None]] = {}
+        self._ours: dict[str, dict[str, None]] = {}
+        self._agents: dict[str, tuple[str, ...]] = {}
+        "The peers of each session that is in one of them."
+
+    def note(self, log: str, conversation: Conversation) -> None:
+        """Take note of a session as it is now."""
+        is_ours = conversation.is_requester and conversation.is_busy
+        if not conversation.is_busy:
+            self.drop(log)
+            return
+        agents = []
+        for peer in conversation.peers():
+            agent = agent_name(peer)
+            agents.append(agent)
+            waiting = conversation.count_unacknowledged(peer) > 0
+            _mark(self._untold, agent, log, waiting)
+            _mark(self._ours, agent, log, is_ours)
+        self._agents[log] = tuple(agents)
+
+    def drop(self, log: str) -> None:
+        """Forget a session."""
+        for agent in self._agents.pop(log, ()):
+            _mark(self._untold, agent, log, False)
+            _mark(self._ours, agent, log, False)
+
+    def untold(self, peer: str) -> list[str]:
+        """Return the sessions of which a peer does not know everything."""
+        return list(self._untold.get(agent_name(peer), ()))
+
+    def ours(self, peer: str) -> list[str]:
+        """Return the sessions of ours in which a peer has something to do."""
+        return list(self._ours.get(agent_name(peer), ()))
+
+    def works_for_us(self, peer: str) -> bool:
+        """Return whether there are any of `ours`."""
+        return agent_name(peer) in self._ours
+
+
+def _mark(marks: dict[str, dict[str, None]], agent: str, log: str, there: bool) -> None:
+    if there:
+        marks.setdefault(agent, {})[log] = None
+    elif agent in marks:
+        marks[agent].pop(log, None)
+        if not marks[agent]:
+            del marks[agent]
