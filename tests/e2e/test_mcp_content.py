@@ -132,7 +132,6 @@ class Followed:
                 return str(found["state"])
             if found["question"]:
                 self.question = found["question"]
-                self.asker = found["executor"]
                 await self.tool("answer_task", task=task, **answer)
 
     @property
@@ -166,13 +165,14 @@ async def test_an_mcp_client_follows_tasks_and_answers(pair: tuple[Anpd, Anpd]) 
         answer: dict[str, Any] = {"value": {"size": "large"}}
         assert await one.run(provider.address, "order", answer) == "completed"
         assert one.question["text"] == "How large?"
-        assert one.asker == provider.address.partition("#")[2]
+        assert one.question["asked_by"] == provider.address.partition("#")[2]
         assert one.results[0]["text"] == "accept {'size': 'large'} half done"
 
         one = Followed(client)
         answer = {"action": "decline"}
         assert await one.run(provider.address, "sign", answer) == "completed"
         assert one.question["url"] == "https://sign.example/1"
+        assert one.question["host"] == "sign.example"
         assert one.results[0]["text"] == "decline None half done"
 
 
