@@ -23,7 +23,7 @@ from anp.interaction.errors import InteractionError
 from anp.interaction.states import is_pause, is_terminal
 from anp.sidecar.tasks.sessions import KnownTask, Sessions
 
-__all__ = ["Chronicle", "Place", "Told", "task_of"]
+__all__ = ["Chronicle", "ContentPlace", "Told", "task_of"]
 
 RECENT = 200
 "Newest events of a session in which the newest messages of a task are looked for."
@@ -33,7 +33,7 @@ MAX_ARTIFACT = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ContentPlace:
     """The place at which a content begins: its number in the paths of the local API."""
 
     event: int
@@ -43,7 +43,7 @@ class Place:
     "Index of the part in the message, from 0; in a new task, in all its messages."
 
     @classmethod
-    def read(cls, text: str) -> Place:
+    def read(cls, text: str) -> ContentPlace:
         """Return the place of `12.0`; UnknownError if it is none."""
         event, _, part = text.partition(".")
         if not all(one.isascii() and one.isdigit() for one in (event, part)):
@@ -60,7 +60,7 @@ class Told:
 
     event: SessionEvent
 
-    begun: Place | None = None
+    begun: ContentPlace | None = None
     """The place at which the content of the first part began, when it goes on with that
     of an earlier chunk; None when it begins here."""
 
@@ -69,9 +69,9 @@ class Told:
 class _Begun:
     """The contents that go on, by the ids of their messages."""
 
-    places: dict[str, Place] = field(default_factory=dict)
+    places: dict[str, ContentPlace] = field(default_factory=dict)
 
-    def take(self, event: SessionEvent) -> Place | None:
+    def take(self, event: SessionEvent) -> ContentPlace | None:
         """Return where the first part of an event began, and note what goes on."""
         message = event.content
         if not isinstance(message, Message) or message.chunk is None:
@@ -81,7 +81,7 @@ class _Begun:
         if message.parts[last].continued:
             is_same = last == 0 and begun is not None
             place = begun if is_same else None
-            self.places[message.id] = place or Place(event.number, last)
+            self.places[message.id] = place or ContentPlace(event.number, last)
         return begun
 
 
@@ -143,7 +143,7 @@ class Chronicle:
                 found.append(Told(event, begun.take(event)))
         return found[-most:], last
 
-    async def content(self, task: KnownTask, place: Place) -> Part:
+    async def content(self, task: KnownTask, place: ContentPlace) -> Part:
         """Return the whole content that begins at a place.
 
         Raises:
@@ -221,7 +221,9 @@ def _is_open(task: KnownTask | None) -> bool:
     return task is None or not is_terminal(task.task.state)
 
 
-def _message_at(event: SessionEvent, task: KnownTask, place: Place) -> Message | None:
+def _message_at(
+    event: SessionEvent, task: KnownTask, place: ContentPlace
+) -> Message | None:
     message = event.content
     if isinstance(message, Task) and message.messages:
         # The request: its messages are whole, and are read as one.

@@ -21,7 +21,7 @@ from anp.sidecar.tasks.sessions import Sessions
 from anp.sidecar.tasks.work import Room, TaskAnswer, Worker
 from sandbox.pool.shares import Rank, Share, current_share
 
-__all__ = ["Pace", "TaskDesk"]
+__all__ = ["StrangerPace", "TaskDesk"]
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ MAX_PACES = 1_000
 "Shares whose rate is remembered."
 
 
-class Pace:
+class StrangerPace:
     """The rate at which the operations of strangers are taken, by their share."""
 
     def __init__(
@@ -96,7 +96,7 @@ class TaskDesk:
         self._room = room
         self._places: dict[tuple[str, str], _Place] = {}
         self._used: Counter[Share] = Counter()
-        self._opened = Pace(burst=config.max_tasks_unlisted, rate=OPENED_RATE)
+        self._opened = StrangerPace(burst=config.max_tasks_unlisted, rate=OPENED_RATE)
 
     @property
     def working(self) -> int:

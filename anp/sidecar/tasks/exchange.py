@@ -36,14 +36,14 @@ from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import agent_name
-from anp.sidecar.tasks.desk import Pace, TaskDesk
+from anp.sidecar.tasks.desk import StrangerPace, TaskDesk
 from anp.sidecar.tasks.lines import Line, Lines
 from anp.sidecar.tasks.one_turn import OneTurn
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from negotiation.consensus.written import WrittenLimits
 from sandbox.pool.shares import current_share
 
-__all__ = ["Exchange"]
+__all__ = ["SessionPeers"]
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ MAX_HELD = 256 * 1024 * 1024
 "Bytes of incomplete messages of all sessions in memory."
 
 
-class Exchange:
+class SessionPeers:
     """Takes what peers send for their sessions, and tells them what is new there."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Exchange:
         self._desk = desk
         self._plain = OneTurn(sessions, caller)
         self.lines = Lines(self, limits)
-        self._pace = Pace()
+        self._pace = StrangerPace()
         self._doing: set[asyncio.Task[None]] = set()
         self._addresses: dict[str, str] = {}
         self._acked: dict[str, asyncio.Event] = {}

@@ -37,7 +37,7 @@ from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.tasks.desk import TaskDesk
-from anp.sidecar.tasks.exchange import Exchange
+from anp.sidecar.tasks.exchange import SessionPeers
 from anp.sidecar.tasks.sealed_logs import SealedLogs
 from anp.sidecar.tasks.sessions import KnownTask, Maker, NoTask, Sessions, utc_now
 from negotiation.consensus.written import WrittenLimits
@@ -93,7 +93,7 @@ class TaskService:
             policy=policy,
             room=self._room,
         )
-        self._exchange = Exchange(
+        self._exchange = SessionPeers(
             identities=identities,
             finder=finder,
             requesters=requesters,

@@ -21,7 +21,7 @@ from anp.interaction.elements import (
 from anp.interaction.states import is_terminal
 from anp.sidecar.api.answers import LEFT_OUT
 from anp.sidecar.calls.events import Event
-from anp.sidecar.tasks.chronicle import Place, Told, question_in
+from anp.sidecar.tasks.chronicle import ContentPlace, Told, question_in
 from anp.sidecar.tasks.known import KnownTask, Maker, maker_of
 from anp.sidecar.tasks.sessions import utc_now
 from anp.sidecar.tasks.work import SCHEMA, URL
@@ -412,7 +412,7 @@ def _message_view(told: Told) -> MessageView:
 
 
 def _request(task: Task, number: int, at: float, by: str) -> list[MessageView]:
-    """Return the messages of a new task; see `Place` for the numbers of their bytes."""
+    """Return the messages of a new task; `ContentPlace` numbers their bytes."""
     found, before = [], 0
     for message in task.messages:
         found.append(_shown(message, number, at, by, before=before))
@@ -426,7 +426,7 @@ def _shown(
     at: float,
     by: str,
     *,
-    begun: Place | None = None,
+    begun: ContentPlace | None = None,
     before: int = 0,
 ) -> MessageView:
     chunk = message.chunk
@@ -442,14 +442,14 @@ def _shown(
         chunk=None if chunk is None else chunk.index,
         last_chunk=None if chunk is None else chunk.last,
         parts=[
-            _part(part, Place(number, index), begun if index == before else None)
+            _part(part, ContentPlace(number, index), begun if index == before else None)
             for index, part in enumerate(message.parts, start=before)
         ],
         metadata=message.metadata,
     )
 
 
-def _part(part: Part, place: Place, begun: Place | None) -> PartView:
+def _part(part: Part, place: ContentPlace, begun: ContentPlace | None) -> PartView:
     content: dict[str, Any] = {}
     match part.kind:
         case PartKind.TEXT:

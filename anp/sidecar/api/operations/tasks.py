@@ -39,7 +39,7 @@ from anp.sidecar.api.table import (
     scope_of,
 )
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.tasks.chronicle import Chronicle, Place
+from anp.sidecar.tasks.chronicle import Chronicle, ContentPlace
 from anp.sidecar.tasks.known import KnownTask, Maker, NoTask, maker_of
 from anp.sidecar.tasks.work import ACTION
 
@@ -293,7 +293,7 @@ class TaskOperations:
     async def get_artifact(self, request: Request) -> Response:
         """Give the bytes of a content, by the `artifact` of its part."""
         known = await self._find(request)
-        place = Place.read(request.path_params["n"])
+        place = ContentPlace.read(request.path_params["n"])
         part = await self._chronicle.content(known, place)
         media_type = part.media_type.partition(";")[0].strip().lower()
         headers = {

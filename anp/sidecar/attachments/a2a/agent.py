@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from anp.sidecar.attachments.a2a.event_limit import UNLIMITED, limit_events
-from anp.sidecar.attachments.a2a.exchange import Exchange
+from anp.sidecar.attachments.a2a.exchange import TaskTalk
 from anp.sidecar.attachments.a2a.parts import PART
 from anp.sidecar.attachments.attachment import (
     AttachmentError,
@@ -123,7 +123,7 @@ class A2aService(Service):
         client, skill = self._client, self._skills.get(tool)
         if client is None or skill is None:
             raise AttachmentError(f"there is no skill {tool} any more")
-        exchange = Exchange(
+        exchange = TaskTalk(
             client,
             skill,
             context,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from a2a.client import Client
     from a2a.types.a2a_pb2 import SendMessageRequest
 
-__all__ = ["Exchange"]
+__all__ = ["TaskTalk"]
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ NO_ANSWER: Final = {
 "The words for the agent where the requester has none; A2A has no sign for them."
 
 
-class Exchange:
+class TaskTalk:
     """One call of a skill; see `run`."""
 
     def __init__(

@@ -25,10 +25,10 @@ from anp.sidecar.attachments.attachment import (
 )
 from anp.sidecar.attachments.http.endpoint import CallContext, deadline_text
 from anp.sidecar.attachments.listing import read_tools
-from anp.sidecar.attachments.mcp.exchange import Exchange
+from anp.sidecar.attachments.mcp.exchange import CallTalk
 from anp.sidecar.attachments.mcp.http_transport import NOT_SENT, http_transport
 from anp.sidecar.attachments.mcp.offers import read_offers
-from anp.sidecar.attachments.mcp.operations import Operation, Outcome
+from anp.sidecar.attachments.mcp.operations import McpOperation, McpOutcome
 from anp.sidecar.attachments.mcp.questions import Questions
 from anp.sidecar.attachments.mcp.stdio_transport import (
     Watched,
@@ -86,10 +86,10 @@ class _Wake(Enum):
 class _Job:
     """A call on its way to the task that owns the client."""
 
-    operation: Operation
+    operation: McpOperation
     arguments: dict[str, Any]
     context: CallContext
-    answer: asyncio.Future[Outcome]
+    answer: asyncio.Future[McpOutcome]
     report: Callable[[Progress], None] | None = None
     "Takes the tool's progress, if anybody wants it."
     requester: Requester | None = None
@@ -114,7 +114,7 @@ class McpAttachment(SupervisedAttachment):
         # Replaced with every life.
         self._queue: asyncio.Queue[_Job | _Wake] = asyncio.Queue()
         self._questions = Questions()
-        self._operations: dict[str, Operation] = {}
+        self._operations: dict[str, McpOperation] = {}
 
     async def close(self) -> None:
         """End the server; idempotent."""
@@ -156,7 +156,7 @@ class McpAttachment(SupervisedAttachment):
                 await job.requester.update([part])
         return outcome.output
 
-    async def _result(self, job: _Job, deadline: float, timeout: float) -> Outcome:
+    async def _result(self, job: _Job, deadline: float, timeout: float) -> McpOutcome:
         """Hand a job over, and wait for its result."""
         self._queue.put_nowait(job)
         try:
@@ -409,7 +409,7 @@ class McpAttachment(SupervisedAttachment):
         }
         try:
             with self._questions.during(job.requester) as asking:
-                exchange = Exchange(client, meta, job.report, asking)
+                exchange = CallTalk(client, meta, job.report, asking)
                 outcome = await job.operation.run(exchange, job.arguments)
         except MCPError as exc:
             error = _tool_error(exc.code, exc.message)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from pydantic import TypeAdapter
 
-__all__ = ["Exchange"]
+__all__ = ["CallTalk"]
 
 MAX_ROUNDS = 10
 "Times that a server may ask before it answers one request."
@@ -50,7 +50,7 @@ NO_MODEL = "the tool wants a model or folders of its client; peers' calls have n
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class CallTalk:
     """One call at a server."""
 
     client: Client

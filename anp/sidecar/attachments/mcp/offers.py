@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from anp.sidecar.attachments.listing import Tool
 from anp.sidecar.attachments.mcp.operations import (
     MAX_PAGES,
-    Operation,
+    McpOperation,
     listed_resources,
     of_prompt,
     of_resources,
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 async def read_offers(
     client: Client, *, max_tools: int
-) -> tuple[list[tuple[Tool, Operation]], list[str]]:
+) -> tuple[list[tuple[Tool, McpOperation]], list[str]]:
     """Return everything that can be called, and what the server has besides.
 
     Args:
@@ -36,7 +36,7 @@ async def read_offers(
         The offers, tools first, and one line for each thing that peers do not get.
     """
     able = client.server_capabilities
-    offers: list[tuple[Tool, Operation]] = []
+    offers: list[tuple[Tool, McpOperation]] = []
     if able.tools is not None or (able.prompts is None and able.resources is None):
         offers += await _tools(client, max_tools)
     if able.prompts is not None:
@@ -46,8 +46,8 @@ async def read_offers(
     return offers, _cannot(able)
 
 
-async def _tools(client: Client, most: int) -> list[tuple[Tool, Operation]]:
-    found: list[tuple[Tool, Operation]] = []
+async def _tools(client: Client, most: int) -> list[tuple[Tool, McpOperation]]:
+    found: list[tuple[Tool, McpOperation]] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
@@ -58,10 +58,10 @@ async def _tools(client: Client, most: int) -> list[tuple[Tool, Operation]]:
     return found
 
 
-async def _prompts(client: Client, most: int) -> list[tuple[Tool, Operation]]:
+async def _prompts(client: Client, most: int) -> list[tuple[Tool, McpOperation]]:
     from mcp.shared.exceptions import MCPError
 
-    found: list[tuple[Tool, Operation]] = []
+    found: list[tuple[Tool, McpOperation]] = []
     cursor: str | None = None
     try:
         for _ in range(MAX_PAGES):

@@ -20,7 +20,7 @@ from anp.sidecar.attachments.mcp.content import (
     part_json,
     resource_part,
 )
-from anp.sidecar.attachments.mcp.exchange import Exchange
+from anp.sidecar.attachments.mcp.exchange import CallTalk
 from anp.sidecar.attachments.tool_errors import tool_error
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_PAGES",
-    "Operation",
-    "Outcome",
+    "McpOperation",
+    "McpOutcome",
     "listed_resources",
     "of_prompt",
     "of_resources",
@@ -46,7 +46,7 @@ MAX_LISTED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class McpOutcome:
     """The result of an operation."""
 
     output: dict[str, Any]
@@ -56,10 +56,10 @@ class Outcome:
     "What a task gets instead, piece by piece; empty if it gets the output, too."
 
 
-class Operation(Protocol):
+class McpOperation(Protocol):
     """One thing that a server can do."""
 
-    async def run(self, exchange: Exchange, arguments: dict[str, Any]) -> Outcome:
+    async def run(self, exchange: CallTalk, arguments: dict[str, Any]) -> McpOutcome:
         """Do it.
 
         Raises:
@@ -74,14 +74,14 @@ class _ToolCall:
     structured: bool
     as_task: bool
 
-    async def run(self, exchange: Exchange, arguments: dict[str, Any]) -> Outcome:
+    async def run(self, exchange: CallTalk, arguments: dict[str, Any]) -> McpOutcome:
         result = await exchange.call_tool(self.name, arguments, as_task=self.as_task)
         if result.is_error:
             texts = [block.text for block in result.content if block.type == "text"]
             raise tool_error(result.structured_content, "\n".join(texts))
         if not self.structured:
             parts = tuple(block_part(block) for block in result.content)
-            return Outcome(content_output(parts), parts)
+            return McpOutcome(content_output(parts), parts)
         output = result.structured_content
         if not isinstance(output, dict):
             raise ToolError(
@@ -89,27 +89,27 @@ class _ToolCall:
             )
         # The texts say the same again, for clients that know no structured content.
         others = [block_part(one) for one in result.content if one.type != "text"]
-        return Outcome(output, (Part.value(output), *others) if others else ())
+        return McpOutcome(output, (Part.value(output), *others) if others else ())
 
 
 @dataclass(frozen=True, slots=True)
 class _PromptGet:
     name: str
 
-    async def run(self, exchange: Exchange, arguments: dict[str, Any]) -> Outcome:
+    async def run(self, exchange: CallTalk, arguments: dict[str, Any]) -> McpOutcome:
         filled = {name: str(value) for name, value in arguments.items()}
         result = await exchange.get_prompt(self.name, filled)
         messages = [
             {"role": one.role, **part_json(block_part(one.content))}
             for one in result.messages
         ]
-        return Outcome({"messages": messages})
+        return McpOutcome({"messages": messages})
 
 
 class _ResourceList:
-    async def run(self, exchange: Exchange, arguments: dict[str, Any]) -> Outcome:
+    async def run(self, exchange: CallTalk, arguments: dict[str, Any]) -> McpOutcome:
         resources, templates = await listed_resources(exchange.client)
-        return Outcome({"resources": resources, "templates": templates})
+        return McpOutcome({"resources": resources, "templates": templates})
 
 
 async def listed_resources(
@@ -151,16 +151,16 @@ async def listed_resources(
 
 
 class _ResourceRead:
-    async def run(self, exchange: Exchange, arguments: dict[str, Any]) -> Outcome:
+    async def run(self, exchange: CallTalk, arguments: dict[str, Any]) -> McpOutcome:
         result = await exchange.read_resource(str(arguments.get("uri")))
         parts = tuple(resource_part(one) for one in result.contents)
         texts = [str(one.content) for one in parts if isinstance(one.content, str)]
         others = [part_json(one) for one in parts if isinstance(one.content, bytes)]
         output = {"text": "\n".join(texts), **({"parts": others} if others else {})}
-        return Outcome(output, parts)
+        return McpOutcome(output, parts)
 
 
-def of_tool(tool: McpTool) -> tuple[Tool, Operation]:
+def of_tool(tool: McpTool) -> tuple[Tool, McpOperation]:
     """Return a tool and how it is called."""
     hints = tool.annotations
     structured = _gives_objects(tool)
@@ -177,7 +177,7 @@ def of_tool(tool: McpTool) -> tuple[Tool, Operation]:
     return described, _ToolCall(tool.name, structured, as_task)
 
 
-def of_prompt(prompt: Prompt) -> tuple[Tool, Operation]:
+def of_prompt(prompt: Prompt) -> tuple[Tool, McpOperation]:
     """Return a prompt as something to be called with its arguments."""
     arguments = prompt.arguments or []
     properties = {
@@ -203,7 +203,7 @@ def of_prompt(prompt: Prompt) -> tuple[Tool, Operation]:
     return described, _PromptGet(prompt.name)
 
 
-def of_resources() -> Sequence[tuple[Tool, Operation]]:
+def of_resources() -> Sequence[tuple[Tool, McpOperation]]:
     """Return what can be done with the resources of a server that has any."""
     listed = Tool(
         name="list_resources",

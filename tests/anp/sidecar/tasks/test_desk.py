@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from anp.sidecar.tasks.desk import Pace
+from anp.sidecar.tasks.desk import StrangerPace
 from sandbox.pool.shares import OWNER, Rank, Share
 
 
 def test_strangers_of_one_address_are_taken_more_slowly_and_no_others() -> None:
     now = 0.0
-    pace = Pace(burst=10, rate=2, clock=lambda: now)
+    pace = StrangerPace(burst=10, rate=2, clock=lambda: now)
     one, other = (Share(Rank.COMMON, name) for name in ("one", "other"))
     assert [pace.wait(one) for _ in range(10)] == [0.0] * 10
     assert pace.wait(one) == 0.5
