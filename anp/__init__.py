@@ -3,7 +3,7 @@
 * `wire`: bytes, signatures, keys and the handshake, all pure.
 * `identity`: DIDs, their documents and where they are.
 * `channel`: links and channels over WebSockets.
-* `interaction`: sessions, tasks, messages and groups; still empty.
+* `interaction`: sessions, tasks and messages of agents, pure.
 * `protocols`: consensus protocols written by hand.
 * `sidecar`: the daemon itself, in rooms of its own.
 * `cli`: the commands.

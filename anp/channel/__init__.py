@@ -9,15 +9,15 @@
 * `listener`: the port for peers: WebSocket upgrades and plain GET.
 * `keeper`: keeps short-term keys in the store and takes them up again.
 * `link_keys`: keeps and takes up the keys of one link's channels.
-* `admission`: The places of the connections that peers open to us, from `accept` to the
+* `admission`: the places of the connections that peers open to us, from `accept` to the
   end.
-* `room`: The number of a link's channels, and the end of those on which nothing
+* `room`: the number of a link's channels, and the end of those on which nothing
   happens.
 * `refusals`: refused handshakes: the error of a caller, and our own refusals.
-* `stranger_work`: Does what strangers give us to do, a piece at a time, beside all
-  other work.
-* `kept_links`: Keeps a connection to a peer open, so that one without an address can be
+* `stranger_work`: does the work that strangers cause a piece at a time, after all other
+  work.
+* `kept_links`: keeps a connection to a peer open, so that one without an address can be
   called.
-* `pipe`: The WebSocket of one link: what is to be sent waits here, and its end is
-  orderly.
+* `pipe`: the WebSocket of one link: the messages that wait to be sent, and an orderly
+  end.
 """

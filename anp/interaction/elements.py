@@ -188,7 +188,7 @@ class Message:
     purpose: MessagePurpose | None = None
 
     final: bool | None = None
-    "Whether a result is the final one; None when nothing is said. From services only."
+    "True for the last result, False for an earlier one. Only services tell it."
 
     chunk: Chunk | None = None
     "None for a whole message."

@@ -84,19 +84,11 @@ class Receiver(SessionRecord):
             )
         task: Task | None = None
         match operation:
-            case Acknowledgement(ref=number):
-                self._acknowledged(sender, number)
+            case Acknowledgement() | RefusedOperation():
+                self._answered(step, operation, sender, wall_now=wall_now)
                 return step
-            case RefusedOperation():
-                self._refused(step, operation, sender=sender, wall_now=wall_now)
-                return step
-            case SessionOpen(session=session):
-                self._check_requester(sender)
-                self._repeated_open(session)
-            case SessionUpdate(session=session):
-                self._update(step, session, sender, ref=ref, wall_now=wall_now)
-            case SessionClose():
-                self._close(step, sender, ref=ref, wall_now=wall_now)
+            case SessionOpen() | SessionUpdate() | SessionClose():
+                self._on_session(step, operation, sender, ref=ref, wall_now=wall_now)
             case TaskCreate(task=new):
                 self._create(step, new, sender, ref=ref, wall_now=wall_now)
             case TaskUpdate():
@@ -112,13 +104,34 @@ class Receiver(SessionRecord):
                     step, message, sender, ref=ref, now=now, wall_now=wall_now
                 )
             case NotifyRegister(task=name) | NotifyUnregister(task=name):
-                # The shell keeps the registration; here it is only allowed.
-                self._check_requester(sender)
-                if name:
-                    self._task(name)
+                self._check_registration(sender, name)
         ack = Acknowledgement(session=self.session.id, ref=ref, task=task)
         step.sends.append(Send(to=sender, ref=0, operation=ack))
         return step
+
+    def _on_session(
+        self,
+        step: Step,
+        operation: SessionOpen | SessionUpdate | SessionClose,
+        sender: str,
+        *,
+        ref: int,
+        wall_now: datetime,
+    ) -> None:
+        self._check_requester(sender)
+        match operation:
+            case SessionOpen(session=session):
+                self._repeated_open(session)
+            case SessionUpdate(session=session):
+                self._update(step, session, sender, ref=ref, wall_now=wall_now)
+            case SessionClose():
+                self._close(step, sender, ref=ref, wall_now=wall_now)
+
+    def _check_registration(self, sender: str, task: str) -> None:
+        """Check that a peer may register an address; the shell keeps it."""
+        self._check_requester(sender)
+        if task:
+            self._task(task)
 
     def get_timer(self) -> float | None:
         """Return when `handle_timer` is due, in monotonic seconds, or None."""
@@ -133,6 +146,19 @@ class Receiver(SessionRecord):
         return self._chunks.expire(now=now)
 
     # Answers
+
+    def _answered(
+        self,
+        step: Step,
+        answer: Acknowledgement | RefusedOperation,
+        sender: str,
+        *,
+        wall_now: datetime,
+    ) -> None:
+        if isinstance(answer, RefusedOperation):
+            self._refused(step, answer, sender=sender, wall_now=wall_now)
+        else:
+            self._acknowledged(sender, answer.ref)
 
     def _acknowledged(self, peer: str, number: int) -> None:
         self._unacknowledged.get(peer, {}).pop(number, None)
@@ -208,7 +234,6 @@ class Receiver(SessionRecord):
         ref: int,
         wall_now: datetime,
     ) -> None:
-        self._check_requester(sender)
         self._check_open(wall_now)
         if ref <= self._session_ref:
             return
@@ -224,7 +249,6 @@ class Receiver(SessionRecord):
         self._add(step, session, by=sender, ref=ref, wall_now=wall_now)
 
     def _close(self, step: Step, sender: str, *, ref: int, wall_now: datetime) -> None:
-        self._check_requester(sender)
         if self.session.state is SessionState.CLOSED:
             return
         closed = replace(self.session, state=SessionState.CLOSED)

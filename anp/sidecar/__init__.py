@@ -24,5 +24,5 @@
 * `process`: start, signals, stop and self-check.
 * `a2a`: the A2A interface; still empty.
 * `groups`: groups and schedules; still empty.
-* `tasks`: tasks that last; still empty.
+* `tasks`: tasks that last, at peers and for peers.
 """

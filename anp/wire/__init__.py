@@ -8,5 +8,6 @@
 * `replay`: counters as ivs, and the memory of ivs and hellos; none counts twice.
 * `handshake`: the two sides of a handshake, with its theory of operation.
 * `moment`: a point in time on both clocks.
-* `side`: the common part of both sides of a handshake, its limits and its events.
+* `side`: the common part of both sides of a handshake.
+* `outcome`: the limits of a handshake, and the events that it hands to its shell.
 """

@@ -62,18 +62,20 @@ from anp.wire.messages import (
 )
 from anp.wire.meta_protocol import common_version, highest_version
 from anp.wire.moment import Moment
+from anp.wire.outcome import (
+    Event,
+    HandshakeCompleted,
+    HandshakeConfig,
+    HandshakeFailed,
+    NeedHelloReply,
+    NeedKeyCheck,
+)
 from anp.wire.proof import Identity, verify_hello
 from anp.wire.side import (
     CIPHER_SUITE,
     GROUP,
-    Event,
     Handshake,
-    HandshakeCompleted,
-    HandshakeConfig,
-    HandshakeFailed,
     HandshakeState,
-    NeedHelloReply,
-    NeedKeyCheck,
     RandomBytes,
     told_of,
 )

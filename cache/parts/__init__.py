@@ -9,5 +9,5 @@
 * `calls`: calls of our agent that have an idempotency key.
 * `logs`: append-only logs, such as those of sessions.
 * `usage`: counts of calls, accounts and the ledger of calls to models.
-* `bounds`: Bounds on rows that peers cause: those of one peer never push out another's.
+* `bounds`: bounds on rows that peers cause: those of one peer never push out another's.
 """

@@ -128,8 +128,8 @@ class Ask:
     "Seconds in which the peer has to answer, in place of `WrittenLimits`."
 
     reference: str | None = None
-    """What `reference` gave for it on an earlier channel, whose link was lost: nothing
-    is sent, and its answer is waited for."""
+    """The value of `reference` for it on an earlier channel, whose link was lost:
+    nothing is sent, and its answer is waited for."""
 
     to_all: bool = False
     "True when every member of the group is asked; the answers are then collected."

@@ -4,10 +4,10 @@
 * `choice`: the capability, or the chain of several, that a candidate means.
 * `fit`: tells whether a document serves, and how values cross.
 * `halves`: writes the source of a half.
-* `judge_source`: The function of a half that judges a result for which the capability
+* `judge_source`: source of the function that judges a result of which the capability
   promises little.
-* `literals`: Source text of plain values: the only form in which foreign data enters a
+* `literals`: source text of plain values: the only form in which foreign data enters a
   half.
-* `names`: Names and words in requirements: what is named there, and what comes near to
+* `names`: names and words in requirements: what is named there, and what comes near to
   it.
 """

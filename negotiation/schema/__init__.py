@@ -3,15 +3,14 @@
 * `intake`: schemas from outside: counted, cleaned, and freed of `$ref`.
 * `keywords`: the keywords that are known, and their right form.
 * `values`: tells whether a value meets a schema, by counting only; splits unions.
-* `texts`: Makes different valid texts for a format or a simple pattern; runs no
+* `texts`: makes different valid texts for a format or a simple pattern; runs no
   pattern.
-* `variants`: Values that differ from another one in a single place, still valid by
+* `variants`: values that differ from another one in a single place, still valid by
   counting.
 * `samples`: sample values of a schema, always the same.
 * `mapping`: finds how values of one schema become values of another.
 * `plan`: such a mapping as plain data, or the reasons why there is none.
-* `units`: Units of numbers, as far as their names or descriptions say them in plain
-  words.
-* `narrow`: What an output has to be for a document, where the capability's schema says
+* `units`: units of numbers, as far as their names or descriptions say them plainly.
+* `narrow`: the output that a document needs, where the capability's schema promises
   less.
 """

@@ -4,8 +4,8 @@
 * `trial`: the common part of both trials.
 * `worked`: the trial of halves whose bytes are not JSON, by the worked examples.
 * `module_examples`: example texts that a half brings along.
-* `variation`: The faults of a conversion that show when its values are varied one at a
+* `variation`: the faults of a conversion that show when its values are varied one at a
   time.
-* `requester`: The trial of a requester half.
-* `provider`: The trial of a provider half.
+* `requester`: the trial of a requester half.
+* `provider`: the trial of a provider half.
 """

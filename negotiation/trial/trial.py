@@ -20,7 +20,7 @@ from negotiation.schema.values import json_type, same_json, types_of
 from negotiation.schema.variants import Path, leaves, variants, with_leaf
 from negotiation.strict_json import Json, canonical_json
 from negotiation.trial.module_examples import examples_in, with_examples
-from negotiation.trial.variation import Crossing, Seen
+from negotiation.trial.variation import Seen, VariedConversion
 
 __all__ = [
     "HOSTILE",
@@ -258,12 +258,12 @@ class Trial(ABC):
             for one in variants(schema, base)
             if not await self._validator.validate(schema, one.value)
         ]
-        crossing = Crossing(what, schema, target, base, made, seen, head)
-        doubts = {**crossing.constant(), **(crossing.ignored() if every else {})}
+        varied = VariedConversion(what, schema, target, base, made, seen, head)
+        doubts = {**varied.constant(), **(varied.ignored() if every else {})}
         for path, fault in doubts.items():
             if not await _has_effect_in_pairs(path, seen, run):
                 self.problem(fault)
-        for fault in crossing.misplaced():
+        for fault in varied.misplaced():
             self.problem(fault)
 
     def _wrong_types(self, schema: Schema) -> list[tuple[str, bytes]]:

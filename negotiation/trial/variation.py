@@ -20,7 +20,7 @@ from negotiation.schema.values import json_type, same_json, types_of
 from negotiation.schema.variants import Path, Variant, leaves, schema_at
 from negotiation.strict_json import Json
 
-__all__ = ["Crossing", "Seen"]
+__all__ = ["VariedConversion", "Seen"]
 
 COUNTED: Final = ("page", "offset", "index", "skip", "start", "limit", "count", "size")
 "Parts of names of whole numbers that count, which nobody shifts without saying so."
@@ -37,8 +37,8 @@ class Seen:
 
 
 @dataclass(slots=True)
-class Crossing:
-    """What a half makes of one value and of its variants."""
+class VariedConversion:
+    """The results of one conversion for one value and for its variants."""
 
     what: str
     "The function of the half, for the findings."

@@ -19,7 +19,7 @@ from anp.errors import CallError, ErrorKind
 from anp.identity.dids import did_key
 from anp.identity.keys import PrivateKey
 from anp.protocols.envelope.messages import ENVELOPE_URI
-from anp.sidecar.calls.caller import CallRequest
+from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import Home

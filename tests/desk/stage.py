@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
-from anp.sidecar.calls.caller import CallRequest, CallResult
+from anp.sidecar.calls.call import CallRequest, CallResult
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import Home

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
-from anp.sidecar.calls.caller import CallRequest, CallResult, Mode
+from anp.sidecar.calls.call import CallRequest, CallResult, Mode
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import Home

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import string
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,10 +113,10 @@ class Talks:
         return f"{self.provider.url}#{self.provider.did}"
 
     async def start(self, name: str, /, *, log: str | None = None, **data: Any) -> Any:
-        """Start a task with a function of the provider."""
+        """Start a task with a function of the provider, or another capability."""
         return await self.caller.tasks.start_task(
             self.address,
-            capability=f"agent.{name}",
+            capability=name if "." in name else f"agent.{name}",
             parts=[Part.value(data)],
             log=log,
         )
@@ -157,6 +157,7 @@ async def talks_in(
     seconds: float = 90,
     source: str = AGENT,
     attached: AttachmentSpec | None = None,
+    more: Sequence[AttachmentSpec] = (),
     **flags: Any,
 ) -> AsyncIterator[Talks]:
     """Run both in homes of their own.
@@ -165,6 +166,7 @@ async def talks_in(
         seconds: Time for all.
         source: The provider's module of functions.
         attached: The provider's agent, where it is no module.
+        more: Further attachments of the provider.
         flags: Settings of both by dotted name, with `__` for a dot.
     """
     name = "agent_" + "".join(random.choices(string.ascii_lowercase, k=8))
@@ -178,7 +180,8 @@ async def talks_in(
             spec = AttachmentSpec(
                 kind="python", name="agent", target=name, cwd=folder, expose=("*",)
             )
-            save_attachment(home.attachments, attached or spec)
+            for each in (attached or spec, *more):
+                save_attachment(home.attachments, each)
         config = load_config(
             home,
             home_given=True,

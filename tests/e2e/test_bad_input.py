@@ -15,7 +15,7 @@ import pytest_asyncio
 from websockets.exceptions import ConnectionClosed
 
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.calls.caller import CallRequest
+from anp.sidecar.calls.call import CallRequest
 from anp.wire.messages import encode_base64
 from negotiation.exchange.limits import NegotiationLimits
 from negotiation.need import Need

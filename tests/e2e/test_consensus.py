@@ -17,7 +17,7 @@ from anp.channel.links import LinkTarget
 from anp.errors import CallError, ConfigError, ErrorKind
 from anp.protocols.envelope import ENVELOPE_URI
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
-from anp.sidecar.calls.caller import CallRequest, CallResult
+from anp.sidecar.calls.call import CallRequest, CallResult
 from anp.sidecar.consensus.entries import SUFFIX, ConsensusEntry, render_entry
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.peers.lists import LIST_PATH, document_path

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import gzip
 import json
 import os
 import shutil
+import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,8 +26,12 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 
+from anp.sidecar.attachments import AttachmentError, AttachmentSpec, open_attachment
+from anp.sidecar.attachments.requester import Reply
 from anp.sidecar.home.home import Home
 from anp.sidecar.mcp.local_api import LocalApi
+from tests.anp.sidecar.attachments.mcp.test_attachment import call
+from tests.anp.sidecar.attachments.mcp.test_content import asked
 from tests.e2e.daemons import Anpd
 from tests.e2e.test_mcp_face import connected
 
@@ -421,6 +427,40 @@ async def test_a_long_operation_outlives_a_restart_of_the_callers_daemon(
     ended.take([json.loads(one) for one in watched.stdout.splitlines()], "")
     assert [done for done, _ in ended.progress] == [1, 2, 3, 4, 5, 6]
     assert "completed. Duration: 6 seconds" in ended.text
+
+
+async def test_over_http_each_question_finds_its_own_requester() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = await asyncio.create_subprocess_exec(
+        *(NODE, SERVER, "streamableHttp"),
+        env={**os.environ, "PORT": str(port)},
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    spec = AttachmentSpec(kind="mcp", name="my", url=f"http://127.0.0.1:{port}/mcp")
+    my = open_attachment(spec)
+    try:
+        async with asyncio.timeout(60):
+            while not my.healthy:
+                with contextlib.suppress(AttachmentError):
+                    await my.start()
+                await asyncio.sleep(0.1)
+
+            async def one(name: str) -> str:
+                with asked(Reply(value={"name": name, "check": True})):
+                    found = await call(my, "trigger-elicitation-request")
+                return str(found["text"])
+
+            names = [f"Ann {number}" for number in range(5)]
+            for name, text in zip(
+                names, await asyncio.gather(*map(one, names)), strict=True
+            ):
+                assert f"Name: {name}" in text
+    finally:
+        await my.close()
+        server.kill()
+        await server.wait()
 
 
 def print_table(rows: list[list[str]]) -> None:

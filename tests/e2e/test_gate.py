@@ -18,7 +18,7 @@ from anp.errors import CallError, ErrorKind
 from anp.protocols.envelope import ENVELOPE_URI
 from anp.sidecar.agreement.rulings import Decision
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
-from anp.sidecar.calls.caller import CallRequest, CallResult, Mode
+from anp.sidecar.calls.call import CallRequest, CallResult, Mode
 from anp.sidecar.config.entries import PeerEntry
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon

@@ -166,6 +166,11 @@ class Pair:
         """Let the function go on."""
         (self.folder / f"{self.name}.go").touch()
 
+    def go_on(self, seconds: float) -> None:
+        """Let the function go on for a while."""
+        self.go()
+        time.sleep(seconds)
+
     @property
     def starts(self) -> int:
         path = self.folder / f"{self.name}.starts"
@@ -203,18 +208,24 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         provider.kill()
 
 
+def tell(daemon: Anpd, number: signal.Signals) -> None:
+    """Send a signal to a daemon that runs."""
+    assert daemon.process is not None
+    daemon.process.send_signal(number)
+
+
 # Each brings a task into its state, has the side killed, and says how it has to end.
 
 
 def requested(pair: Pair, side: str) -> str:
     """The provider does not know of it yet."""
-    pair.provider.process.send_signal(signal.SIGSTOP)
+    tell(pair.provider, signal.SIGSTOP)
     try:
         pair.start("quick")
     finally:
         if side == CALLER:
             pair.kill(side)
-            pair.provider.process.send_signal(signal.SIGCONT)
+            tell(pair.provider, signal.SIGCONT)
         else:
             pair.kill(side)
     return "completed"
@@ -275,7 +286,7 @@ def streaming(pair: Pair, side: str) -> str:
     pair.seen = pair.events()
     if side == CALLER:
         # It goes on while the caller is away.
-        pair.kill(side, between=lambda: (pair.go(), time.sleep(0.3)))
+        pair.kill(side, between=lambda: pair.go_on(0.3))
     else:
         pair.kill(side)
         pair.go()
@@ -285,14 +296,14 @@ def streaming(pair: Pair, side: str) -> str:
 def cancelled(pair: Pair, side: str) -> str:
     pair.start("stubborn")
     pair.wait_for(lambda found: found.state == "working" and pair.starts)
-    pair.provider.process.send_signal(signal.SIGSTOP)
+    tell(pair.provider, signal.SIGSTOP)
     try:
         with pair.local() as local:
             local.cancel_task(pair.task)
     finally:
         if side == CALLER:
             pair.kill(side)
-            pair.provider.process.send_signal(signal.SIGCONT)
+            tell(pair.provider, signal.SIGCONT)
         else:
             pair.kill(side)
     return "canceled" if side == CALLER else "failed"
@@ -312,12 +323,12 @@ def ended(pair: Pair, side: str) -> str:
     if side == CALLER:
         pair.kill(side, between=finish)
         return "completed"
-    pair.caller.process.send_signal(signal.SIGSTOP)
+    tell(pair.caller, signal.SIGSTOP)
     try:
         finish()
         pair.kill(side)
     finally:
-        pair.caller.process.send_signal(signal.SIGCONT)
+        tell(pair.caller, signal.SIGCONT)
     return "completed"
 
 

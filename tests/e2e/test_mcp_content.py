@@ -50,6 +50,19 @@ def test_the_command_line_gives_bytes_in_base64(pair: tuple[Anpd, Anpd]) -> None
     assert note["text"] == "# A note"
 
 
+def test_a_watched_task_saves_what_it_gives(
+    pair: tuple[Anpd, Anpd], tmp_path: Path
+) -> None:
+    caller, provider = pair
+    folder = tmp_path / "saved"
+    words = ("tasks", "start", provider.address, "rich.draw", "--watch")
+    ended = caller.ok(*words, "--save", str(folder))
+    saved = {path.suffix: path.read_bytes() for path in folder.iterdir()}
+    assert saved[".png"] == PICTURE
+    assert SOUND in saved.values()
+    assert "a picture" in ended.stdout
+
+
 def test_prompts_and_resources_are_called_like_tools(pair: tuple[Anpd, Anpd]) -> None:
     said = called(pair, "prompt_greet", who="Ann")["output"]["messages"]
     assert said[0]["text"] == "Greet Ann."
@@ -119,7 +132,6 @@ class Followed:
                 return str(found["state"])
             if found["question"]:
                 self.question = found["question"]
-                self.asker = found["executor"]
                 await self.tool("answer_task", task=task, **answer)
 
     @property
@@ -153,13 +165,14 @@ async def test_an_mcp_client_follows_tasks_and_answers(pair: tuple[Anpd, Anpd]) 
         answer: dict[str, Any] = {"value": {"size": "large"}}
         assert await one.run(provider.address, "order", answer) == "completed"
         assert one.question["text"] == "How large?"
-        assert one.asker == provider.address.partition("#")[2]
+        assert one.question["asked_by"] == provider.address.partition("#")[2]
         assert one.results[0]["text"] == "accept {'size': 'large'} half done"
 
         one = Followed(client)
         answer = {"action": "decline"}
         assert await one.run(provider.address, "sign", answer) == "completed"
         assert one.question["url"] == "https://sign.example/1"
+        assert one.question["host"] == "sign.example"
         assert one.results[0]["text"] == "decline None half done"
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
-from anp.sidecar.calls.caller import CallRequest, CallResult, Mode
+from anp.sidecar.calls.call import CallRequest, CallResult, Mode
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import Home

@@ -19,7 +19,7 @@ from cache.records.records import AgreementRole
 from tests.clauses import clause
 from tests.e2e.scripted_model import says, scripted_model
 from tests.e2e.test_model import PROVIDER_ANSWER, TASK, Kitchen, kitchen
-from tests.negotiation.llm.scripted import link, reply_answer
+from tests.negotiation.llm.scripted import link, offer_answer, reply_answer
 
 WRONG = {
     **PROVIDER_ANSWER,
@@ -245,7 +245,7 @@ async def test_a_repair_without_budget_ends_the_call_as_policy(tmp_path: Path) -
 async def test_what_a_model_refused_is_refused_ten_times_for_one_question(
     tmp_path: Path,
 ) -> None:
-    unserved = {**PROVIDER_ANSWER, "serves": False, "missing": "an oven with a scale"}
+    unserved = offer_answer(missing="an oven with a scale")
     with scripted_model(*[says(unserved)] * 10) as theirs:
         async with kitchen(tmp_path, caller=None, provider=theirs) as house:
             for _ in range(10):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.calls.caller import Mode
+from anp.sidecar.calls.call import Mode
 from anp.wire.frames import ProtocolType
 from tests.clauses import clause
 from tests.e2e.house import house_in

@@ -17,7 +17,7 @@ import pytest
 
 from anp.errors import CallError
 from anp.protocols.envelope import ENVELOPE_URI
-from anp.sidecar.calls.caller import CallRequest, CallResult, Mode
+from anp.sidecar.calls.call import CallRequest, CallResult, Mode
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.telemetry.call_entry import CallEntry

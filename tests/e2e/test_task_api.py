@@ -13,13 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from starlette.responses import StreamingResponse
 
 from anp.interaction.chunks import split_message
 from anp.interaction.conversation import Conversation
 from anp.interaction.elements import Message, MessagePurpose, Part, SenderRole
 from anp.interaction.record import Step
 from anp.sidecar.api.app import make_app
+from anp.sidecar.api.event_stream import event_stream
 from anp.sidecar.api.guard import Door
+from anp.sidecar.api.operations.task_views import event_of
+from anp.sidecar.tasks.chronicle import Chronicle
 from anp.sidecar.tasks.sessions import utc_now
 from tests.e2e.talks import Talks, talks_in
 from tests.waiting import until
@@ -194,6 +198,31 @@ async def test_an_agent_sees_its_own_tasks_only(tmp_path: Path) -> None:
             headers = {"authorization": "Bearer owner"}
             seen = (await provider.get("/v1/tasks", headers=headers)).json()["tasks"]
             assert [one["made_by"] for one in seen] == ["peer", "peer"]
+
+
+async def test_watchers_have_a_limit_and_the_owner_a_place(tmp_path: Path) -> None:
+    async with asked_in(tmp_path) as asked:
+        task = await asked.start("double", number=1)
+        path = f"/v1/tasks/{task['id']}/events"
+        await asked.events(f"/v1/tasks/{task['id']}")
+        sessions = asked.talks.caller.tasks.sessions
+        assert sessions.watchers == 0
+        # One who hangs up in the middle leaves its place.
+        known = await asked.talks.caller.tasks.task(task["id"])
+        for taken in (1, 2, 3):
+            told = Chronicle(sessions).watch(known.log, after=0)
+            answer = event_stream(event_of(one) async for one in told)
+            assert isinstance(answer, StreamingResponse)
+            frames = aiter(answer.body_iterator)
+            for _ in range(taken):
+                await anext(frames)
+            await frames.aclose()  # type: ignore[attr-defined]  # it is a generator
+            del told, answer, frames
+            await until(lambda: sessions.watchers == 0)
+        sessions.watchers = 128
+        refused = await asked.agent.get(path)
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+        assert (await asked.owner.get(path)).status_code == 200
 
 
 async def test_a_session_is_exported_closed_and_deleted(tmp_path: Path) -> None:

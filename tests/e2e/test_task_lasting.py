@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from anp.interaction.elements import Part
+from anp.interaction.states import is_terminal
+from cache.records.peers import PeerState
 from tests.e2e.talks import talks_in
 from tests.e2e.test_task_faults import AGENT, state
 from tests.waiting import until
@@ -42,7 +44,9 @@ def memory() -> int:
 
 
 async def test_many_updates_take_little_memory(tmp_path: Path) -> None:
-    async with talks_in(tmp_path, source=SIZES, seconds=600) as talks:
+    async with talks_in(
+        tmp_path, source=SIZES, seconds=600, call__max_timeout_unlisted=3600
+    ) as talks:
         await talks.follow(await talks.start("much", lines=50, size=4_000))
         before, began = memory(), time.monotonic()
         task = await talks.start("much", lines=UPDATES, size=4_000)
@@ -54,7 +58,7 @@ async def test_many_updates_take_little_memory(tmp_path: Path) -> None:
                 if str(part.content).endswith("x"):
                     assert str(part.content).split()[0] == str(count)
                     count += 1
-            if getattr(event.content, "state", "") == "completed":
+            if is_terminal(getattr(event.content, "state", "")):
                 break
         assert count == UPDATES
         grown = (most - before) / 2**20
@@ -68,7 +72,7 @@ async def test_many_updates_take_little_memory(tmp_path: Path) -> None:
 async def test_a_watcher_that_reads_nothing_costs_nothing(tmp_path: Path) -> None:
     async with talks_in(tmp_path, source=SIZES) as talks:
         task = await talks.start("much", lines=300, size=4_000)
-        watchers = [talks.caller.tasks.watch(task.log) for _ in range(20)]
+        watchers: list[Any] = [talks.caller.tasks.watch(task.log) for _ in range(20)]
         for watcher in watchers:
             await anext(watcher)
         seen = await talks.follow(task)
@@ -124,6 +128,21 @@ async def test_a_task_that_nobody_answers_is_given_up_also_when_clocks_jump(
         await tasks.sweep()
         end = (await tasks.task(task.id)).task
         assert (end.state, end.code) == ("canceled", "no_answer")
+        # Nor is the dead peer told of that for ever.
+        assert not tasks.sessions.standing.works_for_us(NOBODY.split("#")[1])
+
+
+async def test_tasks_at_a_peer_end_when_the_owner_blocks_it(tmp_path: Path) -> None:
+    async with talks_in(tmp_path, source=AGENT) as talks:
+        task = await talks.start("slow", lines=2000, pause=0.02)
+        await until(lambda: talks.provider.tasks.working == 1)
+        await talks.caller.policy.rule(talks.provider.did, PeerState.BLOCKED)
+        await talks.caller.enforcer.recheck()
+        async with asyncio.timeout(5):
+            seen = await talks.follow(task)
+        assert seen.end is not None
+        assert (seen.end.state, seen.end.may_have_run) == ("canceled", True)
+        assert "blocked" in seen.end.reason
 
 
 async def test_the_owners_limit_ends_a_task(tmp_path: Path) -> None:
@@ -188,8 +207,9 @@ async def test_a_peer_without_the_protocol_gets_a_call_of_one_turn(
 ) -> None:
     ran = tmp_path / "ran"
 
-    async def none(uris: Sequence[str], peer: str) -> None:
+    async def none(offered: Sequence[str], peer: str) -> str | None:
         """Speak no protocol of the daemon's own."""
+        return None
 
     async with talks_in(tmp_path, source=AGENT) as talks:
         talks.provider.consensus.select = none  # type: ignore[method-assign]
@@ -236,7 +256,7 @@ async def test_no_more_is_taken_than_the_owner_has_room_for(tmp_path: Path) -> N
         # What has ended makes room.
         await until(lambda: provider.working == 0)
         await asyncio.sleep(0.2)
-        await provider.sweep()
+        await provider.prune()
         fresh = await talks.start("much", lines=2, size=10)
         assert (await talks.follow(fresh)).states[-1] == "completed"
 

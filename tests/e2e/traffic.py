@@ -16,7 +16,7 @@ import pytest
 from anp.errors import CallError, ErrorKind
 from anp.protocols.envelope import ENVELOPE_URI
 from anp.sidecar.attachments.python.child import PythonAttachment
-from anp.sidecar.calls.caller import CallRequest, Mode
+from anp.sidecar.calls.call import CallRequest, Mode
 from anp.sidecar.daemon import Daemon
 from negotiation.need import Need
 from tests.e2e.house import house_in

@@ -50,11 +50,14 @@ MAX_CALL_FILES_BEFORE_SEND: Final = 35
 WANTED_LINES: Final = 74_000
 "Lines of product code that should do, with the same behaviour."
 
-MAX_LINES: Final = 86_500
+MAX_LINES: Final = 108_100
 """Lines that there may be now; 77,100 was the start, without the lists of rooms.
 
 Fair shares, the gate, the enforcer, scopes and trouble with the store brought 7,800,
-the choice by name and published documents 1,300.
+the choice by name and published documents 1,300. Conversations brought 21,600: their
+model and log, GB/Z 185.6, the service of tasks with its commands and its MCP tools, the
+access log, and the deadlines and signs of work of long calls; 3,000 of them are for
+their other faces, still to come.
 """
 
 MAX_COMPLEXITY: Final = 10
@@ -82,6 +85,7 @@ GERUND_NOUNS: Final = frozenset(
         "mapping",  # A set of pairs; the standard library's Mapping.
         "padding",  # The bytes that fill a block.
         "pricing",  # The prices of something.
+        "standing",  # The position that somebody has; a peer's standing.
         "string",  # No verb at all.
         "timing",  # A set of durations.
         "tracing",  # The field's name for recording spans, as in OpenTelemetry.

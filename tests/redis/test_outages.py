@@ -19,7 +19,7 @@ import pytest
 
 from anp.errors import CallError
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
-from anp.sidecar.calls.caller import CallRequest
+from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.health import readiness

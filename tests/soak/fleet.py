@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from anp.errors import AnpError, CallError
-from anp.sidecar.calls.caller import CallRequest
+from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import Home

@@ -6,9 +6,8 @@
 * `events`: the events that a core hands to its shell, and the queues they wait in.
 * `limits`: the limits of one link, of its keys, and the waits between tries.
 * `kept_keys`: resumption: how the keys of a link outlive it, and how they are sealed.
-* `pace`: The pace at which somebody may do something, by address. Pure.
-* `shares`: Fair shares of one resource: a number of places, and those who hold them.
-  Pure.
-* `turns`: The order and the pace of what strangers give us to do. Pure.
-* `memory`: Amounts by key that are forgotten in the course of time. Pure.
+* `pace`: the pace at which somebody may do something, by address.
+* `shares`: fair shares of one resource: a number of places, and those who hold them.
+* `turns`: the order and the pace of the work that strangers cause.
+* `memory`: amounts by key that are forgotten in the course of time.
 """

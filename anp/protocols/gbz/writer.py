@@ -75,21 +75,10 @@ def write_frame(operation: Operation, ref: int, *, max_size: int) -> bytes:
 
 def _frame(operation: Operation) -> tuple[GbzOperation, dict[str, Any]]:
     match operation:
-        case SessionOpen(session=session):
-            return GbzOperation.SESSION_OPEN, _session(session)
-        case SessionUpdate(session=session):
-            return GbzOperation.SESSION_UPDATE, _session(session)
-        case SessionClose(session=name):
-            return GbzOperation.SESSION_CLOSE, {"id": name}
-        case TaskCreate(task=task):
-            return GbzOperation.TASK_CREATE, _task(task)
-        case TaskUpdate():
-            return GbzOperation.TASK_UPDATE, _update(operation)
-        case TaskCancel(session=session_id, task=name):
-            value = {"id": name, "sessionId": session_id}
-            return GbzOperation.TASK_CANCEL, value
-        case TaskGet(session=session_id, task=name):
-            return GbzOperation.TASK_GET, {"id": name, "sessionId": session_id}
+        case SessionOpen() | SessionUpdate() | SessionClose():
+            return _of_session(operation)
+        case TaskCreate() | TaskUpdate() | TaskCancel() | TaskGet():
+            return _of_task(operation)
         case MessageSend(message=message):
             return GbzOperation.MESSAGE_SEND, _message(message)
         case NotifyRegister():
@@ -110,6 +99,32 @@ def _frame(operation: Operation) -> tuple[GbzOperation, dict[str, Any]]:
         case RefusedOperation(session=session_id, code=code, text=text):
             value = {"sessionId": session_id, "code": str(code), "text": text}
             return GbzOperation.ERROR, value
+
+
+def _of_session(
+    operation: SessionOpen | SessionUpdate | SessionClose,
+) -> tuple[GbzOperation, dict[str, Any]]:
+    match operation:
+        case SessionOpen(session=session):
+            return GbzOperation.SESSION_OPEN, _session(session)
+        case SessionUpdate(session=session):
+            return GbzOperation.SESSION_UPDATE, _session(session)
+        case SessionClose(session=name):
+            return GbzOperation.SESSION_CLOSE, {"id": name}
+
+
+def _of_task(
+    operation: TaskCreate | TaskUpdate | TaskCancel | TaskGet,
+) -> tuple[GbzOperation, dict[str, Any]]:
+    match operation:
+        case TaskCreate(task=task):
+            return GbzOperation.TASK_CREATE, _task(task)
+        case TaskUpdate():
+            return GbzOperation.TASK_UPDATE, _update(operation)
+        case TaskCancel(session=session_id, task=name):
+            return GbzOperation.TASK_CANCEL, {"id": name, "sessionId": session_id}
+        case TaskGet(session=session_id, task=name):
+            return GbzOperation.TASK_GET, {"id": name, "sessionId": session_id}
 
 
 def _given(**fields: Any) -> dict[str, Any]:

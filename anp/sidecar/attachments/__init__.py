@@ -10,9 +10,8 @@
 * `http`: services over HTTP, and callbacks.
 * `a2a`: A2A agents.
 * `python`: the owner's Python functions.
-* `tool_errors`: The code and the words of an error that a tool gave, wherever it put
-  them.
-* `requester`: The requester of a call at work, as the attachment sees it before its
+* `tool_errors`: the code and the words of a tool's error, wherever the tool put them.
+* `requester`: the requester of a call at work, as the attachment sees it before its
   answer.
 """
 

@@ -20,7 +20,7 @@ CANNOT: Final[Mapping[str, str]] = {
     "declines them; it gets no model and no folders of a client; peers get no log "
     "messages of it",
 }
-"What each kind cannot do for peers, in words for the owner who attaches one."
+"The limits of each kind towards peers, in words for the owner who attaches one."
 
 
 def open_attachment(

@@ -73,6 +73,10 @@ wrapped as `{"result": …}`.'
     path: str = "/"
     "`http`: the path below the URL, with `{name}` where an argument belongs."
 
+    media_type: str = ""
+    "`http`: the media type of its answers, such as image/png or text/event-stream; \
+empty for JSON and text. Bytes and streams have an output schema of their own."
+
     read_only: bool = False
     "It changes nothing."
 

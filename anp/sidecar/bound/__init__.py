@@ -17,6 +17,7 @@ cases, reports of errors and questions.
 * `repairer`: new revisions of a half, checked and stored.
 * `exchanges`: the last messages of a channel.
 * `natural`: questions and answers in words (PT=10).
-* `work`: deadlines, signs of work, cancelling, and answers after a lost link (`work`).
+* `work`: deadlines, signs of work, cancelling, and the fetch of answers after a lost
+  link.
 * `kept_answers`: answers that a peer may fetch after a lost link, within limits; pure.
 """

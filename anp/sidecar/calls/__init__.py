@@ -1,5 +1,6 @@
 """Calls from and to peers, from the request to the channel that carries it.
 
+* `call`: a call of our agent: its request, and its result with the steps it took.
 * `caller`: carries one call from the request to its answer.
 * `journal`: calls that outlive their request, kept by id.
 * `keys`: idempotency keys on disk, so that they outlive the daemon.
@@ -13,5 +14,5 @@
 * `question`: questions to a peer about protocols: for its list, and in words.
 * `acceptor`: channels in: chooses what each one speaks.
 * `enforcer`: ends open channels that the owner's word allows no longer.
-* `places`: The places of the negotiations that peers begin with us, in fair shares.
+* `places`: the places of the negotiations that peers begin with us, in fair shares.
 """

@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import Annotated, Any
-
-from pydantic import Field
 
 from anp.channel.channel import ChannelClosed
 from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.rulings import is_pending, peer_pending
 from anp.sidecar.bound.requester import BoundRequester
-from anp.sidecar.bound.work import CallSign, CallTerms, works
+from anp.sidecar.bound.work import CallTerms, works
 from anp.sidecar.calls.binder import Binder
+from anp.sidecar.calls.call import CallRequest, CallResult, CallStep, Mode
 from anp.sidecar.calls.prepared import (
     BoundRequest,
     Outdated,
@@ -34,134 +31,19 @@ from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.usage import UseCounter, Way
 from cache.errors import CacheError
-from cache.records.records import Count, Hash
 from cache.store import Store
 from negotiation.errors import NegotiationError
 from negotiation.mind import Demand, Validator
 from negotiation.natural import render_natural_request
-from negotiation.need import Need, need_key
+from negotiation.need import need_key
 
-__all__ = ["CallRequest", "CallResult", "CallSign", "Caller", "Mode"]
+__all__ = ["Caller"]
 
 GRACE = 5.0
 "Seconds beyond a negotiation's own time that a call waits for how it ended."
 
-
-SOURCES = ("agreement", "published", "consensus", "negotiated", "natural_language")
-"The ways by which a call can come to its protocol."
-
 MAX_ROUTES = 1_024
 "Ways of calls that are remembered; the one not used for longest goes."
-
-
-class Mode(StrEnum):
-    """The way a call is carried: through a protocol, or in words."""
-
-    AUTO = "auto"
-    "Through a protocol; never in words without being asked to."
-
-    PROTOCOL = "protocol"
-    "Through a protocol."
-
-    NATURAL_LANGUAGE = "natural-language"
-    "In words, without a protocol (ANP-72)."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallRequest:
-    """A call as the local agent asks for it."""
-
-    peer: str
-    "Name, DID, URL or `URL#DID`."
-
-    need: Need
-
-    arguments: Any
-    "The data, a JSON object."
-
-    timeout: float | None = None
-    """Seconds for everything together, at most `call.max_timeout`; None for the
-    configured limits, of which `call.timeout` holds for the call itself."""
-
-    trust_first_use: bool = False
-    "The owner allows a first use over an unencrypted connection."
-
-    mode: Mode = Mode.AUTO
-    "Through a protocol or in words."
-
-    protocol: str | None = None
-    "URI of a consensus protocol that is wanted, or None for whatever serves."
-
-    on_progress: Callable[[str, float], None] | None = None
-    "Called after each step, with the step and the milliseconds until then."
-
-    on_sign: Callable[[CallSign], None] | None = None
-    "Called for each sign of the peer's that the call is worked on."
-
-    on_send: Callable[[bool], Awaitable[None]] | None = None
-    """Awaited before the first byte of a request to the peer leaves; what it raises
-    keeps the request here. It is told if the request may be repeated without harm."""
-
-
-@dataclass(frozen=True, slots=True)
-class CallStep:
-    """One step of a call."""
-
-    what: str
-    "The step, in words."
-
-    ms: float
-    "Milliseconds since the call began."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallResult:
-    """The result of a call, with the way it took and its price."""
-
-    output: Any
-    "The result."
-
-    protocol: Hash | None
-    "Hash of the document it went through; None when it went in words."
-
-    source: Annotated[str, Field(pattern=f"^({'|'.join(SOURCES)})$")]
-    "`agreement`, `published`, `consensus`, `negotiated` or `natural_language`."
-
-    peer_did: str
-    "DID the peer proved."
-
-    negotiation_id: str | None
-    "The negotiation the protocol came from."
-
-    uri: str | None = None
-    "The consensus protocol it went through, if it was one."
-
-    capability: str | None = None
-    "Full name of the peer's capability that ran; null where the peer did not say it."
-
-    negotiation_messages: Count = 0
-    "Meta messages of this call, both directions."
-
-    proposals: Count = 0
-    "Candidates that were on the table."
-
-    llm_calls: Count = 0
-    "Model calls of this call, on our side."
-
-    cost: float = 0.0
-    "Cost of those model calls at the owner's prices; 0 where none are set."
-
-    peer_llm_calls: Count | None = None
-    "Model calls of this call on the peer's side; null unless the peer told it."
-
-    peer_cost: float | None = None
-    "Cost of those as the peer told it; null unless it did."
-
-    ms: float = 0.0
-    "Milliseconds for everything."
-
-    timeline: Sequence[CallStep] = ()
-    "The steps of the call, in order."
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,19 +340,11 @@ class Caller:
         lost = served = False
         outdated: Outdated | None = None
         while True:
-            if request.on_send is not None:
-                await request.on_send(prepared.repeatable)
             try:
                 try:
-                    if terms.given and not works(prepared.channel):
-                        mark("the peer does not learn the timeout: no `work` there")
-                    answer = await prepared.answer(
-                        self._binder.requesters, target, demand, terms, mark
+                    answer = await self._once(
+                        prepared, target, demand, request, terms, mark
                     )
-                except CacheError as exc:
-                    raise CallError(
-                        ErrorKind.LOCAL_RESOURCE, str(exc), may_have_run=True
-                    ) from exc
                 finally:
                     cost += prepared.take_cost()
                 return prepared, answer, cost
@@ -507,3 +381,25 @@ class Caller:
                 raise
             if outdated and outdated.may_have_run and not prepared.repeatable:
                 raise outdated
+
+    async def _once(
+        self,
+        prepared: Prepared,
+        target: LinkTarget,
+        demand: Demand,
+        request: CallRequest,
+        terms: CallTerms,
+        mark: Callable[[str], None],
+    ) -> Answer:
+        if request.on_send is not None:
+            await request.on_send(prepared.repeatable)
+        if terms.given and not works(prepared.channel):
+            mark("the peer does not learn the timeout: no `work` there")
+        try:
+            return await prepared.answer(
+                self._binder.requesters, target, demand, terms, mark
+            )
+        except CacheError as exc:
+            raise CallError(
+                ErrorKind.LOCAL_RESOURCE, str(exc), may_have_run=True
+            ) from exc

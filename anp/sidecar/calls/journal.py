@@ -23,7 +23,8 @@ from anp.errors import (
     UnknownError,
 )
 from anp.phases import ON_PHASE
-from anp.sidecar.calls.caller import CallRequest, CallResult, CallSign
+from anp.sidecar.bound.work import CallSign
+from anp.sidecar.calls.call import CallRequest, CallResult
 from anp.sidecar.calls.events import Event, EventHub, Subscription
 from anp.sidecar.calls.keys import CallKeys, Outcome
 from anp.sidecar.telemetry.observer import CallOrigin, call_origin

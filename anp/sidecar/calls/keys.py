@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pydantic import TypeAdapter, ValidationError
 
 from anp.errors import CallError, ConflictError, ErrorKind
-from anp.sidecar.calls.caller import CallRequest, CallResult
+from anp.sidecar.calls.call import CallRequest, CallResult
 from cache.errors import CacheError
 from cache.records.calls import CallRecord
 from negotiation.exact_numbers import read_number, write_json

@@ -30,7 +30,10 @@ MAX_WAIT = 60.0
 class Renewable(Protocol):
     """A user of one channel, which can be replaced between two calls."""
 
-    channel: Channel
+    @property
+    def channel(self) -> Channel:
+        """The channel that it uses now."""
+        ...
 
     async def wait_idle(self) -> None:
         """Wait until every call in flight has ended, or the channel."""

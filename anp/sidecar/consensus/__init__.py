@@ -5,6 +5,6 @@
 * `folder`: reads the owner's folder of protocols.
 * `builtin`: the protocols whose code is part of the daemon.
 * `written`: channels that speak a protocol written by hand.
-* `published`: The documents of our exposed capabilities, under which anybody may call
+* `published`: the documents of our exposed capabilities, under which anybody may call
   them.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
@@ -176,7 +177,7 @@ class TaskTools:
         blocks = await self._blocks(path, events)
         shown = {
             **_brief(found),
-            "question": found["question"],
+            "question": _asked(found),
             "events": [_event(one) for one in events],
             "next": max([after, *(one["number"] for one in events)]),
         }
@@ -233,6 +234,24 @@ def _brief(found: dict[str, Any]) -> dict[str, Any]:
     more = ("code", "reason", "may_have_run", "cancel_requested")
     brief = {name: found[name] for name in names}
     return brief | {name: found[name] for name in more if found.get(name)}
+
+
+def _asked(found: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a task's question with the verified DID, and the host of its page."""
+    question = found["question"]
+    if question is None:
+        return None
+    told = {"asked_by": found["executor"], **question}
+    if question["url"]:
+        told["host"] = _host(question["url"])
+    return told
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).netloc
+    except ValueError:
+        return ""
 
 
 def _event(event: dict[str, Any]) -> dict[str, Any]:

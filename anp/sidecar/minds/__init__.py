@@ -6,6 +6,6 @@
 * `cost`: messages, rounds and model calls that add up.
 * `afterwards`: minds for repairs, questions and doubts after an agreement.
 * `spend`: the view of what was spent, by day, account, peer and step.
-* `remembered`: A mind that remembers its refusals, so that the same one is not paid for
+* `remembered`: a mind that remembers its refusals, so that the same one is not paid for
   twice.
 """

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from anp.errors import ErrorKind
-from anp.sidecar.attachments import AttachmentError, ToolError
+from anp.sidecar.attachments import Attachment, AttachmentError, ToolError
 from anp.sidecar.attachments.requester import current_requester
 from anp.sidecar.offer.call_times import CallTimes, TimeLimit
 from anp.sidecar.offer.exposure import misfit
@@ -21,6 +21,7 @@ from anp.sidecar.telemetry.observer import Observer
 from cache.records.records import HalfRecord
 from negotiation.errors import APPROVAL_PENDING, CapabilityFailed
 from negotiation.mind import Validator
+from negotiation.need import Capability
 from sandbox.pool.shares import Rank, current_share
 
 __all__ = ["MAX_VALUES", "CapabilityCalls", "max_output", "outcome_of"]
@@ -76,6 +77,18 @@ def _withheld(name: str, words: str) -> str:
     return (
         f"the capability failed; its owner finds the reason in the log under {number}"
     )
+
+
+def _failed(
+    name: str, error: ToolError, attachment: Attachment, limit: TimeLimit
+) -> CapabilityFailed:
+    """Return the error of a tool as the peer reads it."""
+    words = error.message
+    if error.code == TOO_LATE:
+        words = f"{words} ({limit.name})"
+    if error.private and not attachment.show_errors:
+        words = _withheld(name, words)
+    return CapabilityFailed(str(error.code), words, ran=error.may_have_run)
 
 
 class CapabilityCalls:
@@ -204,13 +217,7 @@ class CapabilityCalls:
                         name, arguments, caller=peer_did, timeout=limit.seconds
                     )
         except ToolError as exc:
-            words = exc.message
-            if exc.code == TOO_LATE:
-                words = f"{words} ({limit.name})"
-            if exc.private and not attachment.show_errors:
-                words = _withheld(name, words)
-            ran = exc.may_have_run
-            raise CapabilityFailed(str(exc.code), words, ran=ran) from exc
+            raise _failed(name, exc, attachment, limit) from exc
         except AttachmentError as exc:
             logger.warning("attachment failed capability=%s reason=%s", name, exc)
             if exc.may_have_run:
@@ -222,6 +229,13 @@ class CapabilityCalls:
         if requester is not None and requester.was_told:
             # Everything went to the requester while it was made.
             return None
+        await self._check_output(capability, output, max_payload)
+        return output
+
+    async def _check_output(
+        self, capability: Capability, output: Any, max_payload: int
+    ) -> None:
+        """Raise `CapabilityFailed` for an output that is too large or does not fit."""
         size, most = len(json.dumps(output)), max_output(max_payload)
         if size > most:
             raise CapabilityFailed(
@@ -231,11 +245,10 @@ class CapabilityCalls:
         if findings:
             logger.warning(
                 "capability answered outside its schema capability=%s findings=%r",
-                name,
+                capability.name,
                 "; ".join(findings)[:200],
             )
             raise CapabilityFailed("502", "the capability answered outside its schema")
-        return output
 
     def _limit(self, name: str, peer: str | None, asked: float | None) -> TimeLimit:
         """Return the time that a call gets; see `run`.

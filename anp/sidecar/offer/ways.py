@@ -64,7 +64,7 @@ class WayRule:
     """The row of one way in the table."""
 
     approval: Approval
-    "What the owner approves where `negotiation.approve` asks for it."
+    "The subject of the owner's approval, where `negotiation.approve` asks for one."
 
     read_only: bool = False
     "True when only a capability that is marked read-only may run."

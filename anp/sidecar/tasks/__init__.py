@@ -17,4 +17,5 @@
   for them.
 * `sealed_logs`: The logs of sessions, whose contents are encrypted where they rest
   (DESIGN.md, Trust).
+* `watchers`: Everybody who follows the events of sessions.
 """

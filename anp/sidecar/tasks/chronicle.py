@@ -103,6 +103,16 @@ class Chronicle:
             log: Our own id of the session.
             after: Only events with higher numbers.
         """
+        self._sessions.watchers += 1
+        try:
+            async for told in self._watch(log, task, after):
+                yield told
+        finally:
+            self._sessions.watchers -= 1
+
+    async def _watch(
+        self, log: str, task: KnownTask | None, after: int
+    ) -> AsyncIterator[Told]:
         begun = _Begun()
         name = None if task is None else task.task.id
         async for event in self._events(log, after, live=_is_open(task)):

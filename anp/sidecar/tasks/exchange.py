@@ -95,6 +95,25 @@ class Exchange:
         await self._plain.close()
         await asyncio.gather(*self._doing, return_exceptions=True)
 
+    async def serve(self, channel: Channel) -> None:
+        """Carry sessions over a channel until it ends."""
+        if self._sessions.is_shared:
+            self._do(self._look_around(channel.peer_did))
+        await self.lines.serve(channel)
+
+    async def _look_around(self, peer: str) -> None:
+        """Tell a peer also of the sessions that other daemons of the fleet began."""
+        async for log in self._sessions.busy():
+            conversation = await self._sessions.conversation(log)
+            self._sessions.standing.note(log, conversation)
+            line = self.lines.find(peer)
+            if line is not None and log in self.untold(peer):
+                line.put_off(log)
+
+    def is_there(self, peer: str) -> bool:
+        """Return whether there is a line to a peer."""
+        return self.lines.find(peer) is not None
+
     def follow(self, log: str, step: Step) -> None:
         """Tell the peers what a step says; it does not wait."""
         for send in step.sends:

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from anp.errors import UnknownError
 from anp.interaction.elements import Task
+from anp.interaction.stored import read_task
+from cache.parts.logs import LogItem
 
-__all__ = ["KnownTask", "Maker", "NoTask", "maker_of", "new_id"]
+__all__ = [
+    "KnownTask",
+    "Maker",
+    "NoTask",
+    "known_task",
+    "maker_of",
+    "new_id",
+    "session_name",
+    "utc_now",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +38,11 @@ class KnownTask:
     "Our own id of its session."
 
     task: Task
+
+
+def known_task(item: LogItem) -> KnownTask:
+    """Return the task that a store has; StoredFormError if it is damaged."""
+    return KnownTask(item.id, item.log, read_task(item.content))
 
 
 class NoTask(UnknownError):
@@ -57,3 +75,18 @@ def maker_of(own_id: str) -> Maker | None:
 def new_id(maker: str) -> str:
     """Return an id whose order is that of time; see `Maker`."""
     return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(6)}{maker}"
+
+
+def session_name(requester: str, session: str) -> str:
+    """Return the name under which a session is found by its id on the wire.
+
+    Args:
+        requester: Its requester's DID, since two of them may choose the same id.
+    """
+    name = f"session\0{requester}\0{session}"
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def utc_now() -> datetime:
+    """Return the time in UTC."""
+    return datetime.now(UTC)

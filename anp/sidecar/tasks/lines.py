@@ -13,9 +13,8 @@ import contextvars
 import logging
 import random
 from collections import deque
-from collections.abc import Coroutine
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.link_core import FrameTooLarge
@@ -168,7 +167,7 @@ class Line:
         """Read and write until the channel ends."""
         beside = [
             asyncio.create_task(counted(self._send())),
-            asyncio.create_task(counted(self._guarded(self._feed()))),
+            asyncio.create_task(counted(self._feed())),
         ]
         try:
             while True:
@@ -218,6 +217,14 @@ class Line:
             self._wake.set()
 
     async def _feed(self) -> None:
+        """Put on the line what waits in the logs, until it is cancelled."""
+        try:
+            await self._fill()
+        except Exception:
+            logger.exception("a peer was not told everything peer=%s", self.peer)
+            await self.channel.close("an error of ours")
+
+    async def _fill(self) -> None:
         """Put on the line what waits in the logs, each session in its turn."""
         while True:
             while not self._late:
@@ -239,13 +246,6 @@ class Line:
                 if sends or late.newest > newest:
                     self._late[log] = late
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-        except Exception:
-            logger.exception("a peer was not told everything peer=%s", self.peer)
-            await self.channel.close("an error of ours")
-
     async def _send(self) -> None:
         try:
             while True:
@@ -265,7 +265,7 @@ class Line:
             await self.channel.close("an error of ours")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Renewable:
     """A line of ours that another follows."""
 

@@ -27,7 +27,8 @@ from anp.interaction.elements import (
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import MessageSend, Operation, TaskUpdate
 from anp.interaction.states import TaskState, is_started, is_terminal
-from anp.sidecar.calls.caller import Caller, CallRequest
+from anp.sidecar.calls.call import CallRequest
+from anp.sidecar.calls.caller import Caller
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from negotiation.need import Need
 
@@ -62,8 +63,7 @@ class OneTurn:
         """
         conversation = await self._sessions.conversation(log)
         for one in conversation.peers():
-            for number in conversation.unacknowledged(one):
-                await self._sessions.acknowledge(log, sender=one, ref=number)
+            await self._sessions.acknowledge_all(log, sender=one)
         for task in conversation.unfinished:
             key = log, task.id
             if key in self._running and task.cancel_requested:

@@ -7,7 +7,7 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from anp.channel.channel import Channel
@@ -50,6 +50,9 @@ ROOM_FOR_FIELDS = 64 * 1024
 "Bytes of a frame for what is around a message or a task of ours."
 
 SWEEP = 60.0
+"Seconds between two looks at the room for sessions, and for chunks that do not come."
+
+LOOK = 600.0
 "Seconds between two looks at what nobody answers."
 
 MAX_JUMP = 600.0
@@ -79,6 +82,7 @@ class TaskService:
         self._finder = finder
         self._requesters = requesters
         self._capabilities = capabilities
+        self._policy = policy
         self._config = config
         self._most = limits.max_message - ROOM_FOR_FIELDS
         self.sessions = Sessions(logs, self._follow, max_size=config.max_size)
@@ -258,11 +262,17 @@ class TaskService:
 
     async def serve(self, channel: Channel) -> None:
         """Carry sessions over a channel that a peer opened, until it ends."""
-        await self._exchange.lines.serve(channel)
+        await self._exchange.serve(channel)
 
     async def recheck(self) -> None:
         """End the tasks that the owner's policy lets go on no more."""
         await self.desk.recheck()
+        for peer in self.sessions.standing.working_for_us():
+            if await asyncio.to_thread(self._policy.is_blocked, peer):
+                for log in self.sessions.standing.ours(peer):
+                    await self._give_up(
+                        log, "the owner blocked this peer", also_at_work=True
+                    )
 
     async def delete(self, log: str) -> bool:
         """Delete a session with everything in it; False if there is none."""
@@ -340,28 +350,38 @@ class TaskService:
 
     async def _sweep(self) -> None:
         """Give up, from time to time, what nobody answers."""
-        offset = time.time() - time.monotonic()
+        offset, looked = time.time() - time.monotonic(), time.monotonic()
         while True:
             await asyncio.sleep(SWEEP)
             before, offset = offset, time.time() - time.monotonic()
             try:
-                await self.sweep(was_set=abs(offset - before) > MAX_JUMP)
+                self.sessions.expire()
+                if self.sessions.room.is_nearly_full:
+                    await self.prune()
+                if time.monotonic() - looked >= LOOK:
+                    looked = time.monotonic()
+                    await self.sweep(was_set=abs(offset - before) > MAX_JUMP)
             except Exception:
                 logger.exception("tasks not looked at")
 
     async def sweep(self, *, was_set: bool = False) -> None:
-        """Give up what nobody answers, and make room if there is little.
+        """Give up what nobody answers.
 
         Args:
             was_set: The clock was set of late; nothing is old by it.
         """
-        self.sessions.expire()
         if was_set:
             logger.warning("clock was set, no task is given up now")
             return
-        await self._give_up_unanswered()
-        if self.sessions.room.is_nearly_full:
-            await self.prune()
+        since = time.time() - self._config.max_wait
+        async for log in self.sessions.busy():
+            try:
+                if await self.sessions.updated(log) < since:
+                    reason = f"the peer said nothing for {self._config.max_wait:g} s"
+                    await self._give_up(log, reason, also_at_work=False)
+            except InteractionError:
+                # Deleted meanwhile.
+                continue
 
     async def prune(self) -> None:
         """Drop the sessions and contents that are older than the owner wants."""
@@ -372,25 +392,29 @@ class TaskService:
         if gone:
             logger.info("sessions dropped sessions=%d", gone)
 
-    async def _give_up_unanswered(self) -> None:
-        before, since = "", utc_now() - timedelta(seconds=self._config.max_wait)
-        while page := await self.sessions.tasks(before=before, only_open=True):
-            for known in page:
-                before, task = known.id, known.task
-                if task.state == TaskState.REQUESTED and (
-                    task.changed_at is not None and task.changed_at < since
-                ):
-                    await self._give_up(known)
+    async def _give_up(self, log: str, reason: str, *, also_at_work: bool) -> None:
+        """End tasks of ours that get no answer, and tell absent peers nothing more.
 
-    async def _give_up(self, known: KnownTask) -> None:
-        conversation = await self.sessions.conversation(known.log)
-        if not conversation.is_requester:
-            return
-        reason = f"the peer said nothing for {self._config.max_wait:g} s"
-        await self.sessions.apply(
-            known.log,
-            lambda c: c.give_up(known.task.id, reason=reason, wall_now=utc_now()),
-        )
+        Args:
+            also_at_work: Also those of which a peer on a line has said something.
+        """
+        conversation = await self.sessions.conversation(log)
+        away = [p for p in conversation.peers() if not self._exchange.is_there(p)]
+        for task in conversation.unfinished if conversation.is_requester else ():
+            silent = task.executor in away or task.state == TaskState.REQUESTED
+            if task.state != TaskState.HELD and (silent or also_at_work):
+                logger.info("task given up session=%s reason=%s", log, reason)
+                await self.sessions.apply(
+                    log,
+                    partial(
+                        Conversation.give_up,
+                        name=task.id,
+                        reason=reason,
+                        wall_now=utc_now(),
+                    ),
+                )
+        for peer in conversation.peers() if also_at_work else away:
+            await self.sessions.acknowledge_all(log, sender=peer)
 
     # Small things.
 

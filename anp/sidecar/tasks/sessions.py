@@ -7,14 +7,11 @@ is the same as one that is.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import hashlib
 import logging
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from anp.channel.stranger_work import counted
@@ -32,14 +29,23 @@ from anp.interaction.stored import (
     read_task,
     task_bytes,
 )
-from anp.sidecar.tasks.known import KnownTask, Maker, NoTask, maker_of, new_id
+from anp.sidecar.tasks.known import (
+    KnownTask,
+    Maker,
+    NoTask,
+    known_task,
+    new_id,
+    session_name,
+    utc_now,
+)
 from anp.sidecar.tasks.room import LogRoom
 from anp.sidecar.tasks.sealed_logs import SealedLogs
 from anp.sidecar.tasks.standing import Standing
+from anp.sidecar.tasks.watchers import Watchers
 from cache.errors import LogConflict
 from cache.parts.logs import Log, LogChange, LogEvent, LogItem
 
-__all__ = ["Act", "KnownTask", "Maker", "NoTask", "Sessions", "maker_of", "utc_now"]
+__all__ = ["Act", "KnownTask", "Maker", "NoTask", "Sessions", "utc_now"]
 
 logger = logging.getLogger(__name__)
 
@@ -49,19 +55,11 @@ MAX_KEPT = 256
 MAX_WEIGHT = 200_000
 "Entries that the sessions in memory may have together; see `SessionRecord.weight`."
 
-SHARED_CHECK = 1.0
-"Seconds after which a watcher looks for what other daemons stored."
-
 PAGE = 100
 "Records that are read from the store at a time."
 
 Act = Callable[[Conversation], Step]
 "One input of a session's machine."
-
-
-def utc_now() -> datetime:
-    """Return the time in UTC."""
-    return datetime.now(UTC)
 
 
 @dataclass(slots=True, eq=False)
@@ -100,10 +98,12 @@ class Sessions:
         self.room = LogRoom(store, max_size)
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._loading: dict[str, asyncio.Lock] = {}
-        self._unwatched = False
+        self.watchers = 0
+        "Streams of events that somebody follows now."
+
+        self._watchers = Watchers(store, self.events)
         self.publish: Callable[[str, dict[str, Any]], object] = lambda kind, data: None
         "Tells those who follow all events of the daemon that a task has changed."
-        self._watchers: dict[str, set[asyncio.Event]] = {}
         self._steps: set[asyncio.Task[Step]] = set()
         self.standing = Standing()
         "The peers with which something is unfinished; only of sessions seen so far."
@@ -190,10 +190,17 @@ class Sessions:
     def _done(self, entry: _Entry, step: Step) -> None:
         self.standing.note(entry.log, entry.conversation)
         self._follow(entry.log, step)
-        self._told(entry, step)
+        for name in step.tasks:
+            state = entry.conversation.tasks[name].state
+            data = {"task": entry.items[name], "session": entry.log, "state": state}
+            self.publish("task.changed", data)
         if step.events:
-            for watcher in self._watchers.get(entry.log, ()):
-                watcher.set()
+            self._watchers.tell(entry.log)
+
+    @property
+    def is_shared(self) -> bool:
+        """True when other daemons have the same sessions."""
+        return self._store.is_shared
 
     async def settle(self) -> None:
         """Wait for the steps under way."""
@@ -211,6 +218,12 @@ class Sessions:
                 wall_now=utc_now(),
             ),
         )
+
+    async def acknowledge_all(self, log: str, *, sender: str) -> None:
+        """Tell a peer nothing more of what happened until now."""
+        conversation = await self.conversation(log)
+        for number in conversation.unacknowledged(sender):
+            await self.acknowledge(log, sender=sender, ref=number)
 
     async def untold(
         self, log: str, peer: str, *, after: int, limit: int
@@ -245,7 +258,7 @@ class Sessions:
 
     async def find(self, requester: str, session: str) -> str | None:
         """Return our own id of a session by its name on the wire, or None."""
-        name = _session_name(requester, session)
+        name = session_name(requester, session)
         found = await asyncio.to_thread(self._store.log_named, name)
         return None if found is None else found[0]
 
@@ -260,7 +273,7 @@ class Sessions:
     async def task(self, item: str) -> KnownTask | None:
         """Return a task by our own id, or None."""
         found = await asyncio.to_thread(self._store.log_item, item)
-        return None if found is None else _known(found)
+        return None if found is None else known_task(found)
 
     async def item_of(self, log: str, task: str) -> str:
         """Return our own id of a task."""
@@ -273,11 +286,24 @@ class Sessions:
         found = await asyncio.to_thread(
             self._store.log_items, before=before, limit=limit, only_open=only_open
         )
-        return [_known(one) for one in found]
+        return [known_task(one) for one in found]
 
     async def logs(self, *, before: str = "", limit: int = PAGE) -> list[Log]:
         """Return a page of the heads of all sessions, newest first."""
         return await asyncio.to_thread(self._store.logs, before=before, limit=limit)
+
+    async def updated(self, log: str) -> float:
+        """Return when a session was changed last, in seconds since 1970.
+
+        Raises:
+            InteractionError: There is no such session.
+        """
+        found = await asyncio.to_thread(self._store.log, log)
+        if found is None:
+            raise InteractionError(
+                InteractionFault.UNKNOWN_SESSION, "there is no such session"
+            )
+        return found.updated
 
     async def busy(self) -> AsyncIterator[str]:
         """Yield our own ids of the sessions that a restart has to look at."""
@@ -296,15 +322,15 @@ class Sessions:
         self, log: str, *, after: int = 0, limit: int = PAGE
     ) -> list[SessionEvent]:
         """Return stored events of a session in order."""
-        rows = await asyncio.to_thread(
-            self._store.log_events, log, after=after, limit=limit
-        )
+        rows = await self.stored(log, after=after, limit=limit)
         return [read_event(row.content) for row in rows]
 
-    async def stored(self, log: str, *, after: int = 0) -> list[LogEvent]:
+    async def stored(
+        self, log: str, *, after: int = 0, limit: int = PAGE
+    ) -> list[LogEvent]:
         """Return a page of the events of a session as they are stored."""
         return await asyncio.to_thread(
-            self._store.log_events, log, after=after, limit=PAGE
+            self._store.log_events, log, after=after, limit=limit
         )
 
     async def overview(self, log: str) -> tuple[Log, list[KnownTask]]:
@@ -317,36 +343,12 @@ class Sessions:
         if head is None:
             raise NoTask(f"session {log[:80]}")
         items = await asyncio.to_thread(self._store.items_of_log, log, limit=1000)
-        return head, [_known(one) for one in items]
+        return head, [known_task(one) for one in items]
 
     async def watch(self, log: str, *, after: int = 0) -> AsyncIterator[SessionEvent]:
-        """Yield the events of a session from a number on, and wait for new ones.
-
-        A watcher that reads slowly holds one page of events and nothing more. It ends
-        when the session is deleted or the daemon stops.
-        """
-        changed = asyncio.Event()
-        self._watchers.setdefault(log, set()).add(changed)
-        try:
-            while not self._unwatched:
-                changed.clear()
-                events = await self.events(log, after=after)
-                for event in events:
-                    after = event.number
-                    yield event
-                if not events:
-                    if await asyncio.to_thread(self._store.log, log) is None:
-                        return
-                    # Of the steps of another daemon that shares the store nobody tells.
-                    patience = SHARED_CHECK if self._store.is_shared else None
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(patience):
-                            await changed.wait()
-        finally:
-            watchers = self._watchers[log]
-            watchers.discard(changed)
-            if not watchers:
-                del self._watchers[log]
+        """Yield the events of a session from a number on; see `Watchers.watch`."""
+        async for event in self._watchers.watch(log, after=after):
+            yield event
 
     async def delete(self, log: str) -> bool:
         """Delete a session with everything in it; False if there is none."""
@@ -355,16 +357,12 @@ class Sessions:
             entry.broken = True
         self.standing.drop(log)
         is_gone = await asyncio.to_thread(self._store.drop_log, log)
-        for watcher in self._watchers.get(log, ()):
-            watcher.set()
+        self._watchers.tell(log)
         return is_gone
 
     def end_watching(self) -> None:
         """End what waits for events, since the daemon stops."""
-        self._unwatched = True
-        for watchers in self._watchers.values():
-            for watcher in watchers:
-                watcher.set()
+        self._watchers.end()
 
     @property
     def held(self) -> int:
@@ -396,12 +394,6 @@ class Sessions:
         self._forget()
         return log
 
-    def _told(self, entry: _Entry, step: Step) -> None:
-        for name in step.tasks:
-            state = entry.conversation.tasks[name].state
-            data = {"task": entry.items[name], "session": entry.log, "state": state}
-            self.publish("task.changed", data)
-
     async def _keep(self, entry: _Entry, step: Step, *, new: bool = False) -> None:
         conversation = entry.conversation
         for name in step.tasks:
@@ -423,7 +415,7 @@ class Sessions:
             content=head_bytes(conversation.head),
             open=conversation.is_open(utc_now()),
             busy=conversation.is_busy,
-            names=(_session_name(session.requester.id, session.id),) if new else (),
+            names=(session_name(session.requester.id, session.id),) if new else (),
         )
         try:
             await asyncio.to_thread(self._store.append_log, change)
@@ -489,12 +481,3 @@ class Sessions:
                 weight -= entry.conversation.weight
                 entry.broken = True
                 del self._entries[log]
-
-
-def _known(item: LogItem) -> KnownTask:
-    return KnownTask(item.id, item.log, read_task(item.content))
-
-
-def _session_name(requester: str, session: str) -> str:
-    name = f"session\0{requester}\0{session}"
-    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()

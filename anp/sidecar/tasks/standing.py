@@ -49,6 +49,10 @@ class Standing:
         """Return the sessions of ours in which a peer has something to do."""
         return list(self._ours.get(agent_name(peer), ()))
 
+    def working_for_us(self) -> list[str]:
+        """Return the peers that have something to do for us."""
+        return list(self._ours)
+
     def works_for_us(self, peer: str) -> bool:
         """Return whether there are any of `ours`."""
         return agent_name(peer) in self._ours

@@ -28,6 +28,7 @@ SOURCES: Final = (
 PURPOSES: Final = (
     *("propose", "offer", "choose", "option", "reply", "changes", "messages"),
     *("codec", "cases", "judge_cases", "fault", "answer", "serve"),
+    *("select", "allow"),
 )
 SECONDS: Final = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0)
 SHORT: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.0)

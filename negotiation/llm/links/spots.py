@@ -76,7 +76,7 @@ class Spot:
 
     @property
     def default(self) -> tuple[Json, ...]:
-        """What it means when a sender leaves it out: the schema's default, or none."""
+        """The value for a message that leaves it out: the schema's default, or none."""
         if self.sure or self.root not in SENT or nullable(self.schema):
             return ()
         return default_of(self.schema)

@@ -199,7 +199,7 @@ def offer_question(
     return ask_with(
         "offer",
         {
-            "requirement": fenced(form.document.requirement, limit=4_000),
+            "requirement": fenced(form.document.requirement, limit=8_000),
             "document": document_words(form.document, told=form.document.requirement),
             "capabilities": fenced(_capabilities(form), limit=4 * MAX_TEXT),
             "request": fenced(described(form.request.spots), limit=MAX_TEXT),

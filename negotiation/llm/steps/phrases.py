@@ -44,9 +44,9 @@ MAX_TEXT: Final = 16_000
 
 
 SECTION: Final = re.compile(r"^(?=#{1,6}[ \t])", re.MULTILINE)
-SCHEMA_BLOCK: Final = re.compile(
-    r"^```(?:json)?[ \t]*\n(\{.*?)^```[ \t]*$\n?", re.DOTALL | re.MULTILINE
-)
+EMPTY_LINES: Final = re.compile(r"\n{3,}")
+BLOCK: Final = frozenset({"```", "```json"})
+"Lines that begin a block that may be a schema."
 
 
 def document_words(document: Document, *, told: str) -> str:
@@ -74,15 +74,28 @@ def document_words(document: Document, *, told: str) -> str:
         if section.startswith("# Requirement") and told == document.requirement:
             continue
         if document.is_json:
-            section = SCHEMA_BLOCK.sub(_without_schema, section)
+            section = _without_schemas(section)
         kept.append(section.strip())
-    text = "\n\n".join(one for one in kept if one)
+    text = EMPTY_LINES.sub("\n\n", "\n\n".join(one for one in kept if one))
     return fenced(text, limit=MAX_TEXT) if text else ""
 
 
-def _without_schema(block: re.Match[str]) -> str:
-    """Return nothing for a block with a schema, whose fields are shown elsewhere."""
-    return "" if '"properties"' in block[1] else block[0]
+def _without_schemas(text: str) -> str:
+    """Return a text without blocks that are schemas, whose fields are shown elsewhere.
+
+    Line by line, since a search for whole blocks is slow in a hostile text.
+    """
+    kept: list[str] = []
+    block: list[str] = []
+    for line in text.split("\n"):
+        if not block and line.rstrip() not in BLOCK:
+            kept.append(line)
+            continue
+        block.append(line)
+        if len(block) > 1 and line.rstrip() == "```":
+            kept += [] if any('"properties"' in one for one in block) else block
+            block = []
+    return "\n".join([*kept, *block])
 
 
 PYTHON_WORDS: Final = (

@@ -157,6 +157,18 @@ STEPS: dict[str, Step] = {
         {"capabilities": [], "missing": ""},
         {"offer": GOOD},
     ),
+    "select": Step(
+        judging(plain(HOUR), Offer((CLOCK,), ("only to friends",))),
+        {"capabilities": ["clock.now"]},
+        {"capabilities": []},
+        {"offer": GOOD},
+    ),
+    "allow": Step(
+        judging(own_terms(CLOCK), replace(HOUR, hints=("not on Sundays",))),
+        {"accept": True},
+        {"accept": False},
+        {"reply": HOUR_REPLY},
+    ),
     "option": Step(
         judging(WARE, OFFER),
         {"option": "2", "missing": ""},
@@ -484,7 +496,7 @@ async def healthy(name: str, store: Store) -> Any:
         ending = await play(name, NOTHING, store, calls=MOST_CALLS)
         assert not isinstance(ending.result, Exception)
         assert ending.server.failed == 1
-        if name in {"offer", "reply", "choose", "codec"}:
+        if name in {"offer", "reply", "choose", "select", "allow", "codec"}:
             assert isinstance(ending.result, HalfSource)
         HEALTHY[name] = ending.result
     return HEALTHY[name]

@@ -99,7 +99,8 @@ class TaskWatch:
                 if self._client.get(self._path)["ended"]:
                     return
             except CallError as exc:
-                if exc.kind is not ErrorKind.DAEMON_UNREACHABLE:
+                # One that starts may not know our token yet, nor we its new one.
+                if limit is None and exc.kind is not ErrorKind.DAEMON_UNREACHABLE:
                     raise
                 if limit is not None and time.monotonic() > limit:
                     raise

@@ -34,13 +34,13 @@ from anp.sidecar.api.table import (
     post,
     scope_of,
 )
-from anp.sidecar.calls.caller import CallRequest, CallResult, Mode
+from anp.sidecar.calls.call import CallRequest, CallResult, Mode
 from anp.sidecar.calls.events import Event
 from anp.sidecar.calls.journal import CallDesk, CallState, KeptCall
 from anp.sidecar.config.lookup import need_of, protocol_of
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import view_of
-from anp.sidecar.tasks.sessions import Maker, maker_of
+from anp.sidecar.tasks.known import Maker, maker_of
 from anp.sidecar.telemetry.call_entry import RUNNING, CallEntry, Direction
 
 __all__ = ["Call", "CallBody", "CallOperations", "may_see", "may_see_event"]

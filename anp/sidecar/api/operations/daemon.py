@@ -129,7 +129,7 @@ class Info:
 
     peers_policy: str
     decided_by: str
-    "What decides in negotiations: `rules`, `auto` or `llm`."
+    "The mind that decides in negotiations: `rules`, `auto` or `llm`."
 
     extensions: Sequence[str]
     needs: Sequence[NamedNeed]

@@ -22,6 +22,7 @@ from anp.sidecar.api.operations.tasks import (
     LAST_EVENT_ID,
     PAGE_OF_IDS,
     after_of,
+    check_room,
     may_see_own,
 )
 from anp.sidecar.api.requests import EmptyBody
@@ -74,7 +75,7 @@ class SessionOperations:
     @get(
         "/v1/sessions/{id}/events",
         EVENT_STREAM,
-        problems=(404,),
+        problems=(404, 429),
         headers=LAST_EVENT_ID,
         scope=LocalScope.AGENT,
     )
@@ -82,6 +83,7 @@ class SessionOperations:
         """Stream the events of a session, those of before first."""
         log = _own_id(request)
         await self._details(log)
+        check_room(request, self._sessions.watchers)
         told = self._chronicle.watch(log, after=after_of(request))
         return event_stream(event_of(one) async for one in told)
 
@@ -126,7 +128,7 @@ class SessionOperations:
         details = await self._details(log)
         if any(not task.ended for task in details.tasks):
             raise ConflictError("a task of the session is open; cancel it first")
-        if not await self._sessions.delete(log):
+        if not await self._tasks.delete(log):
             raise NoTask(f"session {log}")
         return DeletedSession(log)
 

@@ -22,7 +22,8 @@ from anp.interaction.states import is_terminal
 from anp.sidecar.api.answers import LEFT_OUT
 from anp.sidecar.calls.events import Event
 from anp.sidecar.tasks.chronicle import Place, Told, question_in
-from anp.sidecar.tasks.sessions import KnownTask, Maker, maker_of, utc_now
+from anp.sidecar.tasks.known import KnownTask, Maker, maker_of
+from anp.sidecar.tasks.sessions import utc_now
 from anp.sidecar.tasks.work import SCHEMA, URL
 from cache.parts.logs import Log
 

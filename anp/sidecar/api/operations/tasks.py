@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from anp.errors import CallError, ErrorKind
+from anp.errors import BusyError, CallError, ErrorKind
 from anp.interaction.elements import Part
 from anp.sidecar.api.answers import JsonAnswer
 from anp.sidecar.api.event_stream import EVENT_STREAM, event_stream
@@ -40,7 +40,7 @@ from anp.sidecar.api.table import (
 )
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.tasks.chronicle import Chronicle, Place
-from anp.sidecar.tasks.sessions import KnownTask, Maker, NoTask, maker_of
+from anp.sidecar.tasks.known import KnownTask, Maker, NoTask, maker_of
 from anp.sidecar.tasks.work import ACTION
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "StartBody",
     "TaskOperations",
     "after_of",
+    "check_room",
     "may_see_own",
 ]
 
@@ -57,6 +58,12 @@ INLINE: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 MAX_PAGE: Final = 1_000
 "Most entries of one page."
+
+MAX_WATCHERS: Final = 128
+"Streams of tasks and sessions that are followed at a time."
+
+MORE_FOR_OWNER: Final = 16
+"Streams that the owner may follow besides, whatever agents do."
 
 PAGE_OF_IDS: Final = (
     Query(
@@ -231,13 +238,14 @@ class TaskOperations:
     @get(
         "/v1/tasks/{id}/events",
         EVENT_STREAM,
-        problems=(404,),
+        problems=(404, 429),
         headers=LAST_EVENT_ID,
         scope=LocalScope.AGENT,
     )
     async def watch_task(self, request: Request) -> Response:
         """Stream the events of a task to its end; `number` is that of its session."""
         known = await self._find(request)
+        check_room(request, self._daemon.tasks.sessions.watchers)
         told = self._chronicle.watch(known.log, known, after=after_of(request))
         return event_stream(event_of(one) async for one in told)
 
@@ -320,6 +328,20 @@ def may_see_own(request: Request, own_id: str) -> bool:
     if scope_of(request) is LocalScope.OWNER:
         return maker is not None
     return maker is Maker.AGENT
+
+
+def check_room(request: Request, watchers: int) -> None:
+    """Let another watcher in; BusyError if there are as many as may be.
+
+    Args:
+        watchers: Those that are there.
+    """
+    by_owner = scope_of(request) is LocalScope.OWNER
+    most = MAX_WATCHERS + (MORE_FOR_OWNER if by_owner else 0)
+    if watchers >= most:
+        raise BusyError(
+            f"{watchers} streams are followed, at most {most}", retry_after=1
+        )
 
 
 def after_of(request: Request) -> int:

@@ -2,6 +2,9 @@
 
 * `remote`: the common part of attachments over HTTP: life, health, calls.
 * `endpoint`: one HTTP server of the owner: what is sent, how much is read.
+* `answers`: the head and the body of an answer.
+* `streams`: bodies that come event by event or line by line.
+* `results`: answers as results: whole, streamed, or to be fetched later.
 * `service`: the kind `http`: a service described by OpenAPI or by its owner.
 * `openapi`: reads an OpenAPI document; its operations become capabilities.
 * `openapi_schema`: schemas of an OpenAPI document as plain JSON Schema.

@@ -27,7 +27,7 @@ from anp.sidecar.attachments.http.endpoint import (
     deadline_text,
 )
 from anp.sidecar.attachments.http.remote import Service
-from anp.sidecar.attachments.http.service import error_of
+from anp.sidecar.attachments.http.results import error_of
 from anp.sidecar.attachments.listing import ToolListing, read_tools
 from anp.sidecar.attachments.spec import AttachmentSpec, read_secret
 from anp.sidecar.attachments.tool_errors import status_in

@@ -12,7 +12,9 @@ from anp.sidecar.attachments.http.operations import (
     Body,
     HttpOperation,
     Parameter,
+    output_of,
 )
+from anp.sidecar.attachments.http.streams import STREAM_TYPES
 from anp.sidecar.attachments.listing import Tool
 from anp.sidecar.attachments.spec import DeclaredCapability
 
@@ -62,7 +64,7 @@ def as_operation(declared: DeclaredCapability) -> HttpOperation:
     HEAD and DELETE, and into a JSON body else.
 
     Raises:
-        DocumentError: Its path or its input schema cannot be used.
+        OpenApiError: Its path, input schema or media type cannot be used.
     """
     if not declared.path.startswith("/"):
         raise OpenApiError(f"{declared.name}: path has to begin with /")
@@ -88,7 +90,7 @@ def as_operation(declared: DeclaredCapability) -> HttpOperation:
         ]
     else:
         body = Body(media_type="application/json", encoding="json")
-    output = declared.output_schema
+    output = declared.output_schema or _output_of(declared)
     return HttpOperation(
         name=declared.name,
         description=declared.description,
@@ -98,10 +100,21 @@ def as_operation(declared: DeclaredCapability) -> HttpOperation:
         body=body,
         input_schema=schema,
         output_schema=ANY_OBJECT if output is None else dict(output),
+        streams=declared.media_type in STREAM_TYPES,
         wrapped=None if output is None else False,
         read_only=declared.read_only or declared.method in {"GET", "HEAD"},
         idempotent=declared.idempotent or declared.method in {"PUT", "DELETE"},
     )
+
+
+def _output_of(declared: DeclaredCapability) -> dict[str, Any] | None:
+    media_type = declared.media_type
+    found = output_of([media_type] if media_type else [])
+    if media_type and found is None:
+        raise OpenApiError(
+            f"{declared.name}: media_type is for streams and bytes, not {media_type}"
+        )
+    return found
 
 
 def wrap(value: Any, wrapped: bool | None) -> dict[str, Any] | None:

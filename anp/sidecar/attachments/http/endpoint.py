@@ -6,11 +6,10 @@ import asyncio
 import ssl
 import time
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
-from typing import Any
 
 import httpx
 
@@ -18,21 +17,19 @@ from anp.channel.dial_errors import dial_problem
 from anp.errors import ConfigError
 from anp.identity.web.fetcher import client_tls
 from anp.sidecar.attachments.attachment import AttachmentError, ToolError
+from anp.sidecar.attachments.http.answers import HttpAnswer, OpenAnswer
+from anp.sidecar.attachments.http.streams import STREAM_TYPES
 from anp.sidecar.attachments.spec import AttachmentSpec, Credentials, read_credentials
 from anp.sidecar.attachments.urls import Url, join_url, parse_url
-from negotiation.errors import JsonError
-from negotiation.strict_json import parse_json
 
 __all__ = [
     "CALLER_HEADER",
     "DEADLINE_HEADER",
-    "HttpAnswer",
     "CallContext",
     "HttpEndpoint",
     "NOT_SENT",
     "TooLargeError",
     "deadline_text",
-    "is_json",
     "tls_of",
 ]
 
@@ -51,6 +48,9 @@ MAX_REDIRECTS = 3
 KEEPS_METHOD = frozenset({307, 308})
 REDIRECTS = frozenset({301, 302, 303}) | KEEPS_METHOD
 
+ENDLESS = "anpd.endless"
+"Extension of a request whose answer may be of any size if it streams."
+
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 "Failures before a byte of the request has gone."
 
@@ -67,58 +67,6 @@ class CallContext:
 
     deadline: float
     "Unix time after which nobody waits."
-
-
-@dataclass(frozen=True, slots=True)
-class HttpAnswer:
-    """The answer of a server, read to its end."""
-
-    status: int
-    "HTTP status."
-
-    content_type: str
-    "Media type in lower case without parameters; empty if none was said."
-
-    charset: str
-    "Character set that was said, or `utf-8`."
-
-    body: bytes
-    "At most as large as was asked for."
-
-    @property
-    def phrase(self) -> str:
-        """The status in words."""
-        try:
-            return f"{self.status} {HTTPStatus(self.status).phrase}"
-        except ValueError:
-            return str(self.status)
-
-    def json(self) -> Any:
-        """Return the JSON in the body.
-
-        Raises:
-            JsonError: It is none.
-        """
-        return parse_json(self.body, max_size=len(self.body))
-
-    def text(self) -> str:
-        """Return the body as text.
-
-        Raises:
-            CapabilityError: 502, it is none.
-        """
-        try:
-            return self.body.decode(self.charset)
-        except (LookupError, UnicodeDecodeError):
-            raise ToolError(502, "the service's answer is no text") from None
-
-    def reason(self) -> str:
-        """Return in one line what an answer that is no success says."""
-        try:
-            said = self.json() if is_json(self.content_type) else None
-        except JsonError:
-            said = None
-        return _words(said) or f"the service answered {self.phrase}"
 
 
 class HttpEndpoint:
@@ -182,19 +130,69 @@ class HttpEndpoint:
 
         Raises:
             AttachmentError: There was no answer; `may_have_run` tells the rest.
-            CapabilityError: 502, the answer is too large or leads elsewhere.
+            ToolError: 502, the answer is too large or leads elsewhere.
+        """
+        async with self.exchange(
+            method, url, headers=headers, content=content
+        ) as answer:
+            return await answer.read()
+
+    @asynccontextmanager
+    async def exchange(
+        self,
+        method: str,
+        url: Url,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+        endless: bool = False,
+    ) -> AsyncIterator[OpenAnswer]:
+        """Send a request, and keep the answer open for a block.
+
+        The end of the block closes the connection of an answer that was not read.
+
+        Args:
+            endless: The body of a success may be of any size if it streams; whoever
+                reads it holds no more than a piece.
+
+        Raises:
+            AttachmentError: There was no answer, or it broke off; `may_have_run`
+                tells the rest.
+            ToolError: 502, the answer is too large or leads elsewhere.
         """
         for asked in range(MAX_REDIRECTS + 1):
             try:
-                answer, location = await self._ask_once(method, url, headers, content)
+                async with self._sent(method, url, headers, content, endless) as found:
+                    if found.status not in REDIRECTS or not found.location:
+                        yield found
+                        return
             except AttachmentError as exc:
                 # Nobody knows what the service did before it sent us elsewhere.
                 exc.may_have_run = exc.may_have_run or asked > 0
                 raise
-            if location is None:
-                return answer
-            url, method, content = self._follow(url, method, content, answer, location)
+            target = self.within(url, found.location)
+            if found.status not in KEEPS_METHOD and method not in {"GET", "HEAD"}:
+                raise ToolError(502, f"the service redirects a {method} elsewhere")
+            url = target
         raise ToolError(502, "the service redirects too often")
+
+    def within(self, url: Url, to: str, *, does: str = "redirects") -> Url:
+        """Return the URL that an answer names, if it stays at the same origin.
+
+        Args:
+            url: The URL that answered so.
+            does: Verb for the words of an error.
+
+        Raises:
+            ToolError: 502, it is none, or it is another host's.
+        """
+        try:
+            target = join_url(url, to)
+        except ValueError:
+            raise ToolError(502, f"the service {does} to no URL") from None
+        if target.origin != url.origin:
+            raise ToolError(502, f"the service {does} to {target.origin}, another host")
+        return target
 
     async def reach(self) -> None:
         """Connect and hang up: what stands there may do something at any request.
@@ -211,37 +209,24 @@ class HttpEndpoint:
             raise AttachmentError(f"cannot connect to {where}: {why}") from None
         writer.close()
 
-    def _follow(
-        self, url: Url, method: str, content: bytes | None, answer: HttpAnswer, to: str
-    ) -> tuple[Url, str, bytes | None]:
-        try:
-            target = join_url(url, to)
-        except ValueError:
-            raise ToolError(502, "the service redirects to no URL") from None
-        if target.origin != url.origin:
-            raise ToolError(
-                502, f"the service redirects to {target.origin}, another host"
-            )
-        if answer.status in KEEPS_METHOD or method in {"GET", "HEAD"}:
-            return target, method, content
-        raise ToolError(502, f"the service redirects a {method} elsewhere")
-
-    async def _ask_once(
+    @asynccontextmanager
+    async def _sent(
         self,
         method: str,
         url: Url,
         headers: Mapping[str, str] | None,
         content: bytes | None,
-    ) -> tuple[HttpAnswer, str | None]:
+        endless: bool,
+    ) -> AsyncIterator[OpenAnswer]:
         try:
             async with self.client.stream(
-                method, url.text, headers=headers, content=content
+                method,
+                url.text,
+                headers=headers,
+                content=content,
+                extensions={ENDLESS: endless},
             ) as response:
-                location = response.headers.get("location")
-                if response.status_code not in REDIRECTS:
-                    location = None
-                body = b"" if location else await response.aread()
-                return _answer(response, body), location
+                yield OpenAnswer(response, url)
         except NOT_SENT as exc:
             why = dial_problem(exc, url.origin, waited=CONNECT_TIMEOUT, service="it")
             raise AttachmentError(f"cannot connect to {url.origin}: {why}") from None
@@ -258,7 +243,7 @@ class TooLargeError(httpx.TransportError):
 
 
 class CappedTransport(httpx.AsyncBaseTransport):
-    """Reads at most so many bytes of every answer."""
+    """Reads at most so many bytes of every answer, unless it streams and may."""
 
     def __init__(self, inner: httpx.AsyncBaseTransport, max_answer: int) -> None:
         self._inner = inner
@@ -272,6 +257,8 @@ class CappedTransport(httpx.AsyncBaseTransport):
             # A small body can be a large one in disguise.
             raise TooLargeError("the answer is compressed, which was not asked for")
         assert isinstance(response.stream, httpx.AsyncByteStream)
+        if request.extensions.get(ENDLESS) and _streams(response):
+            return response
         response.stream = _CappedStream(response.stream, self._max_answer)
         return response
 
@@ -380,45 +367,10 @@ def deadline_text(context: CallContext) -> str:
     return f"{whole}.{int(context.deadline % 1 * 1000):03d}Z"
 
 
-def is_json(media_type: str) -> bool:
-    """Return whether a media type is JSON."""
-    return media_type == "application/json" or media_type.endswith("+json")
-
-
-def _answer(response: httpx.Response, body: bytes) -> HttpAnswer:
-    said = response.headers.get("content-type", "")
-    media_type, _, rest = said.partition(";")
-    charset = rest.partition("charset=")[2].partition(";")[0].strip(" \"'")
-    return HttpAnswer(
-        response.status_code, media_type.strip().lower(), charset or "utf-8", body
-    )
-
-
-def _words(said: Any) -> str:
-    """Return the message in an error's JSON, as many services write it."""
-    if isinstance(said, str):
-        return said
-    if not isinstance(said, dict):
-        return ""
-    for name in ("detail", "message", "error", "error_description", "title"):
-        found = said.get(name)
-        if isinstance(found, str) and found.strip():
-            return found
-        if isinstance(found, dict) and (inner := _words(found)):
-            return inner
-        if isinstance(found, list):
-            # FastAPI: one entry for each argument that does not fit.
-            return "; ".join(_finding(each) for each in found[:5])
-    return ""
-
-
-def _finding(entry: Any) -> str:
-    if not isinstance(entry, dict):
-        return str(entry)[:100]
-    where = entry.get("loc")
-    place = ".".join(str(part) for part in where) if isinstance(where, list) else ""
-    text = str(entry.get("msg") or entry.get("message") or "does not fit")
-    return f"{place}: {text}"[:200] if place else text[:200]
+def _streams(response: httpx.Response) -> bool:
+    media_type = response.headers.get("content-type", "").partition(";")[0]
+    streams = media_type.strip().lower() in STREAM_TYPES
+    return streams and response.status_code < 300
 
 
 def _why(exc: Exception) -> str:

@@ -10,11 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from anp.sidecar.attachments.http.endpoint import (
-    CALLER_HEADER,
-    DEADLINE_HEADER,
-    is_json,
-)
+from anp.sidecar.attachments.http.answers import is_json
+from anp.sidecar.attachments.http.endpoint import CALLER_HEADER, DEADLINE_HEADER
 from anp.sidecar.attachments.http.openapi_schema import (
     OpenApiError,
     References,
@@ -26,7 +23,9 @@ from anp.sidecar.attachments.http.operations import (
     Body,
     HttpOperation,
     Parameter,
+    output_of,
 )
+from anp.sidecar.attachments.http.streams import STREAM_TYPES
 
 __all__ = ["OpenApiError", "OpenApi", "read_openapi"]
 
@@ -202,6 +201,7 @@ class _Reader:
                 "additionalProperties": False,
             },
             output_schema=output_schema,
+            streams=self._streams(raw),
             wrapped=wrapped,
             read_only=method in READ_ONLY,
             idempotent=method in IDEMPOTENT,
@@ -307,13 +307,11 @@ class _Reader:
         for status, response in responses.items():
             if not re.fullmatch(r"2(\d\d|XX)", str(status)):
                 continue
-            content = self._references.resolve(response).get("content") or {}
-            media = next(
-                (content[name] for name in content if is_json(_media_type(name))),
-                None,
-            )
-            schema = media.get("schema") if isinstance(media, dict) else None
-            schemas.append(None if schema is None else self._responses.read(schema))
+            found = self._references.resolve(response)
+            if str(status) == "202" and _has_location(found.get("headers")):
+                # The output is what is found there.
+                continue
+            schemas.append(self._answer(found.get("content") or {}))
         # Of several answers the output may be any, so only one schema for all helps.
         if not schemas or any(one is None or one != schemas[0] for one in schemas):
             return ANY_OBJECT, None
@@ -327,6 +325,29 @@ class _Reader:
             "properties": {"result": schema},
             "required": ["result"],
         }, True
+
+    def _answer(self, content: Any) -> Any:
+        """Return the schema of one answer, or None if nothing is known of it."""
+        if not isinstance(content, dict):
+            raise OpenApiError("the content of a response is no object")
+        types = {_media_type(name) for name in content}
+        media = next(
+            (content[name] for name in content if is_json(_media_type(name))), None
+        )
+        if media is None:
+            return output_of(types)
+        schema = media.get("schema") if isinstance(media, dict) else None
+        return None if schema is None else self._responses.read(schema)
+
+    def _streams(self, raw: dict[str, Any]) -> bool:
+        """Return whether a success may be a stream."""
+        for status, response in raw.get("responses", {}).items():
+            content = self._references.resolve(response).get("content") or {}
+            if str(status).startswith("2") and STREAM_TYPES & set(
+                map(_media_type, content)
+            ):
+                return True
+        return False
 
 
 def _check_path(path: str, parameters: list[Parameter]) -> None:
@@ -376,6 +397,12 @@ def _choose_media(content: Any) -> tuple[str, Any, dict[str, Any]]:
 
 def _media_type(name: str) -> str:
     return name.partition(";")[0].strip().lower()
+
+
+def _has_location(headers: Any) -> bool:
+    return isinstance(headers, dict) and any(
+        name.lower() == "location" for name in headers
+    )
 
 
 def _lies_flat(schema: Any, others: dict[str, Any], needed: bool) -> bool:

@@ -7,27 +7,56 @@ than its own.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import quote
 
 from anp.sidecar.attachments.attachment import ToolError
+from anp.sidecar.attachments.http.streams import STREAM_TYPES
 from anp.sidecar.attachments.listing import Tool
 from negotiation.exact_numbers import write_json
 
 __all__ = [
     "ANY_OBJECT",
+    "BYTES_OUTPUT",
     "Body",
     "HttpOperation",
     "Parameter",
     "HttpRequest",
+    "STREAM_OUTPUT",
     "STYLES",
+    "accepted_types",
+    "output_of",
     "build_request",
 ]
 
 ANY_OBJECT: dict[str, Any] = {"type": "object"}
 'Output schema where none is said; what is no object comes as `{"result": …}`.'
+
+BYTES_OUTPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "mediaType": {"type": "string"},
+        "data": {"type": "string", "description": "The bytes in base64."},
+        "size": {"type": "integer", "description": "Bytes before base64."},
+    },
+    "required": ["mediaType", "data", "size"],
+}
+"Output schema of an operation that answers with bytes, for calls of one turn."
+
+STREAM_OUTPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {"result": {"type": "array"}},
+    "required": ["result"],
+}
+"Output schema of an operation that streams, for calls of one turn."
+
+ACCEPTED = "application/json, text/plain;q=0.5, */*;q=0.1"
+STREAMS_ACCEPTED = (
+    "text/event-stream, application/x-ndjson, application/jsonl, "
+    "application/json;q=0.9, text/plain;q=0.5, */*;q=0.1"
+)
 
 STYLES: dict[str, frozenset[str]] = {
     "path": frozenset({"simple"}),
@@ -99,6 +128,9 @@ class HttpOperation(Tool):
     body: Body | None = None
     "Form of its body."
 
+    streams: bool = False
+    "Its answer may come event by event or line by line."
+
     wrapped: bool | None = None
     "The answer is laid into `{result}`; None wraps only what is no object."
 
@@ -121,6 +153,38 @@ class HttpRequest:
 
     content: bytes | None
     "Body, or None."
+
+
+def output_of(media_types: Collection[str]) -> dict[str, Any] | None:
+    """Return the output schema of answers that are streams, or that are bytes.
+
+    Args:
+        media_types: The media types that an answer may have, without parameters.
+
+    Returns:
+        None where they may be something else, or either of the two.
+    """
+    if media_types and all(one in STREAM_TYPES for one in media_types):
+        return STREAM_OUTPUT
+    return BYTES_OUTPUT if media_types and all(map(_is_bytes, media_types)) else None
+
+
+def _is_bytes(media_type: str) -> bool:
+    """Return whether a media type is certainly neither JSON nor a text nor a stream."""
+    kind, _, name = media_type.partition("/")
+    if kind in {"audio", "font", "image", "model", "video"}:
+        return True
+    known = kind == "application" and name not in {"", "*", "json"}
+    return known and not name.endswith("+json") and media_type not in STREAM_TYPES
+
+
+def accepted_types(operation: HttpOperation, live: bool) -> str:
+    """Return the media types that a request asks for.
+
+    Args:
+        live: Somebody takes the parts of a stream as they come.
+    """
+    return STREAMS_ACCEPTED if live and operation.streams else ACCEPTED
 
 
 def build_request(
@@ -163,7 +227,6 @@ def build_request(
         content = _content(operation.body, left)
         if content is not None:
             headers["Content-Type"] = operation.body.media_type
-    headers.setdefault("Accept", "application/json, text/plain;q=0.5, */*;q=0.1")
     target = _PLACEHOLDER.sub(lambda match: path[match[1]], operation.path)
     return HttpRequest(operation.method, target, "&".join(query), headers, content)
 

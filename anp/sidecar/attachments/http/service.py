@@ -13,27 +13,31 @@ from anp.sidecar.attachments.attachment import (
     AttachmentLimits,
     ToolError,
 )
-from anp.sidecar.attachments.http.declared import as_operation, wrap
+from anp.sidecar.attachments.http.answers import HttpAnswer
+from anp.sidecar.attachments.http.declared import as_operation
 from anp.sidecar.attachments.http.endpoint import (
     CALLER_HEADER,
     DEADLINE_HEADER,
     CallContext,
-    HttpAnswer,
     HttpEndpoint,
     deadline_text,
-    is_json,
 )
 from anp.sidecar.attachments.http.openapi import OpenApi, OpenApiError, read_openapi
-from anp.sidecar.attachments.http.operations import HttpOperation, build_request
+from anp.sidecar.attachments.http.operations import (
+    HttpOperation,
+    accepted_types,
+    build_request,
+)
 from anp.sidecar.attachments.http.remote import Service
+from anp.sidecar.attachments.http.results import Later, ResultReader
 from anp.sidecar.attachments.listing import ToolListing, read_tools
+from anp.sidecar.attachments.requester import current_requester
 from anp.sidecar.attachments.spec import AttachmentSpec
-from anp.sidecar.attachments.tool_errors import error_in
 from anp.sidecar.attachments.urls import Url, join_url, parse_url
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
-__all__ = ["HttpService", "error_of"]
+__all__ = ["HttpService"]
 
 WELL_KNOWN = "/openapi.json"
 "Where a service has its document if the owner names none, below the base URL."
@@ -81,20 +85,34 @@ class HttpService(Service):
         url = replace(
             self._url, path=f"{self._prefix}{request.path}", query=request.query
         )
-        headers = {
-            **request.headers,
+        ours = {
             CALLER_HEADER: context.caller,
             DEADLINE_HEADER: deadline_text(context),
         }
-        answer = await self._endpoint.ask(
-            request.method, url, headers=headers, content=request.content
-        )
-        if answer.status >= 300:
-            raise error_of(answer)
-        output = wrap(_value(answer), operation.wrapped)
-        if output is None:
-            raise ToolError(502, "the service's answer is no object")
-        return output
+        requester = current_requester.get()
+        reader = ResultReader(operation, requester, self._limits.max_result)
+        headers = {**request.headers, **ours}
+        headers.setdefault("Accept", accepted_types(operation, requester is not None))
+        asked = replace(request, headers=headers)
+        later = Later(url)
+        while True:
+            try:
+                async with self._endpoint.exchange(
+                    asked.method,
+                    later.url,
+                    headers=asked.headers,
+                    content=asked.content,
+                    endless=requester is not None,
+                ) as answer:
+                    if not later.holds(answer, self._endpoint):
+                        return await reader.read(answer)
+            except AttachmentError as exc:
+                # Whoever answers 202 has taken the call.
+                exc.may_have_run = exc.may_have_run or later.began
+                raise
+            await asyncio.sleep(later.pause)
+            followed = {"Accept": headers["Accept"], **ours}
+            asked = replace(asked, method="GET", headers=followed, content=None)
 
     async def _document(self) -> tuple[bytes, Url | None]:
         """Return the document, and the URL it came from if it was no file."""
@@ -165,51 +183,6 @@ class HttpService(Service):
                 return
             if url.origin == self._url.origin:
                 self._prefix = url.path.rstrip("/")
-
-
-def error_of(answer: HttpAnswer) -> ToolError:
-    """Return what a peer is told of an answer that is no success."""
-    status = answer.status
-    if status in {401, 407}:
-        # Whose secrets are wrong is no business of a peer.
-        return ToolError(502, "the service did not accept the owner's secrets")
-    if not 400 <= status < 600:
-        return ToolError(502, f"the service answered {answer.phrase}")
-    told = _deliberate(answer)
-    if told is not None:
-        code, words = told
-        return ToolError(code or status, words or answer.reason())
-    return ToolError(status, answer.reason(), private=status >= 500)
-
-
-def _deliberate(answer: HttpAnswer) -> tuple[int | None, str] | None:
-    """Return code and words of a body that is `{"error": {"code", "message"}}`.
-
-    Frameworks write their exceptions into all other bodies of a 5xx.
-    """
-    try:
-        said = answer.json() if is_json(answer.content_type) else None
-    except JsonError:
-        return None
-    error = said.get("error") if isinstance(said, dict) else None
-    meant = isinstance(error, dict) and "code" in error and "message" in error
-    return error_in(said) if meant else None
-
-
-def _value(answer: HttpAnswer) -> Any:
-    """Return what an answer holds."""
-    if not answer.body:
-        return None
-    if is_json(answer.content_type):
-        try:
-            return answer.json()
-        except JsonError as exc:
-            raise ToolError(502, f"the service's answer: {exc}") from None
-    if answer.content_type.startswith("text/") or not answer.content_type:
-        return answer.text()
-    raise ToolError(
-        502, f"the service answered with {answer.content_type[:60]}, not with JSON"
-    )
 
 
 def _declared(spec: AttachmentSpec) -> OpenApi:

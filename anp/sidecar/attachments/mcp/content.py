@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "PART",
     "TEXT_OUTPUT",
     "block_part",
     "content_output",
@@ -40,24 +39,17 @@ BINARY = "application/octet-stream"
 MAX_NAME = 200
 "Most characters of a part's name."
 
-PART: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "mediaType": {"type": "string"},
-        "name": {"type": "string"},
-        "text": {"type": "string"},
-        "data": {"type": "string", "description": "Bytes in base64."},
-        "uri": {"type": "string"},
-    },
-    "required": ["mediaType"],
-}
-"JSON Schema of a block that is no plain text: an image, a sound, a resource, a link."
-
+# Not one property each: every property of an output is a line in every prompt.
 TEXT_OUTPUT: dict[str, Any] = {
     "type": "object",
     "properties": {
         "text": {"type": "string"},
-        "parts": {"type": "array", "items": PART},
+        "parts": {
+            "type": "array",
+            "items": {"type": "object"},
+            "description": "What is no text, such as images: each with mediaType, and "
+            "text, data (base64) or uri.",
+        },
     },
     "required": ["text"],
 }
@@ -98,7 +90,7 @@ def resource_part(contents: TextResourceContents | BlobResourceContents) -> Part
 
 
 def part_json(part: Part) -> dict[str, str]:
-    """Return a part as an object of `PART`."""
+    """Return a part as an entry of `parts`."""
     found = {"mediaType": part.media_type}
     if part.name:
         found["name"] = part.name

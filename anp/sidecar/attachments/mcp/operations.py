@@ -14,7 +14,6 @@ from anp.interaction.elements import Part
 from anp.sidecar.attachments.attachment import ToolError
 from anp.sidecar.attachments.listing import Tool
 from anp.sidecar.attachments.mcp.content import (
-    PART,
     TEXT_OUTPUT,
     block_part,
     content_output,
@@ -195,7 +194,7 @@ def of_prompt(prompt: Prompt) -> tuple[Tool, Operation]:
         },
         output_schema={
             "type": "object",
-            "properties": {"messages": {"type": "array", "items": _MESSAGE}},
+            "properties": {"messages": _MESSAGES},
             "required": ["messages"],
         },
         read_only=True,
@@ -236,10 +235,10 @@ def of_resources() -> Sequence[tuple[Tool, Operation]]:
     return (listed, _ResourceList()), (read, _ResourceRead())
 
 
-_MESSAGE: dict[str, Any] = {
-    "type": "object",
-    "properties": {"role": {"type": "string"}, **PART["properties"]},
-    "required": ["role", "mediaType"],
+_MESSAGES: dict[str, Any] = {
+    "type": "array",
+    "items": {"type": "object"},
+    "description": "Each with role, mediaType, and text, data (base64) or uri.",
 }
 
 

@@ -78,7 +78,7 @@ class _Child:
     "Calls not yet answered, also those nobody waits for any more."
 
     notes: dict[int, asyncio.Queue[bytes | None]] = field(default_factory=dict)
-    "What calls say before their answers, for those of which somebody takes it."
+    "Messages of calls before their answers, for calls from which somebody takes them."
 
 
 class _Teller:

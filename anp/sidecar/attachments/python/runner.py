@@ -100,7 +100,7 @@ class BadValue(ValueError):
         return str(self)
 
 
-class Cancelled(Exception):
+class CallCancelled(Exception):
     """The caller has given up; `Context` raises it where the function looks."""
 
     code = 504
@@ -128,7 +128,7 @@ class ExactFloat(float):
     """
 
     used = False
-    "Whether there was one in this process, so that the slower encoder is needed."
+    "True once there was one in this process; then the slower encoder is needed."
 
     def __new__(cls, text: str) -> ExactFloat:
         made = super().__new__(cls, text)
@@ -599,7 +599,7 @@ class Context:
     def check(self) -> None:
         """Raise when the caller has given up."""
         if self._ended:
-            raise Cancelled("the caller has given up")
+            raise CallCancelled("the caller has given up")
 
     def wait_room(self) -> None:
         """Wait until the caller takes more of what is streamed."""

@@ -36,7 +36,7 @@ class Asked:
         return json.loads(self.body)
 
 
-Handler = Callable[[Asked], bytes | Awaitable[bytes]]
+Handler = Callable[[Asked], bytes | Awaitable[bytes] | AsyncIterator[bytes]]
 
 
 @dataclass(slots=True)
@@ -47,6 +47,9 @@ class Web:
     asked: list[Asked] = field(default_factory=list)
     hung_up: asyncio.Event = field(default_factory=asyncio.Event)
     "Set when a client hung up before the answer."
+
+    sent: int = 0
+    "Bytes of answers that came piece by piece, when the connection had room for them."
 
     server: asyncio.Server | None = None
 
@@ -89,6 +92,8 @@ async def serving(handler: Handler, port: int = 0) -> AsyncIterator[Web]:
             web.asked.append(asked)
             found = handler(asked)
             if not isinstance(found, bytes):
+                if isinstance(found, AsyncIterator):
+                    found = _pour(found, web, writer)
                 work = asyncio.ensure_future(found)
                 hangup = asyncio.ensure_future(reader.read(1))
                 await asyncio.wait({work, hangup}, return_when="FIRST_COMPLETED")
@@ -114,6 +119,20 @@ async def serving(handler: Handler, port: int = 0) -> AsyncIterator[Web]:
         await web.close()
         for task in tasks:
             task.cancel()
+
+
+async def _pour(
+    pieces: AsyncIterator[bytes], web: Web, writer: asyncio.StreamWriter
+) -> bytes:
+    async for piece in pieces:
+        try:
+            writer.write(piece)
+            await writer.drain()
+        except ConnectionError:
+            web.hung_up.set()
+            raise
+        web.sent += len(piece)
+    return b""
 
 
 async def _read(reader: asyncio.StreamReader) -> Asked:

@@ -12,7 +12,7 @@ import pytest
 import anp.sidecar.calls.events as events
 import anp.sidecar.calls.journal as journal
 from anp.errors import BusyError, UnknownError
-from anp.sidecar.calls.caller import CallRequest, CallResult
+from anp.sidecar.calls.call import CallRequest, CallResult
 from anp.sidecar.calls.events import EventHub
 from anp.sidecar.calls.journal import CallDesk, KeptCall
 from negotiation.need import Need

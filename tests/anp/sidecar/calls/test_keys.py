@@ -13,7 +13,7 @@ import pytest
 import anp.sidecar.calls.keys as keys
 import cache.parts.calls as kept_calls
 from anp.errors import CallError, ConflictError, ErrorKind
-from anp.sidecar.calls.caller import CallRequest, CallResult
+from anp.sidecar.calls.call import CallRequest, CallResult
 from anp.sidecar.calls.events import EventHub
 from anp.sidecar.calls.journal import CallDesk, CallState, KeptCall
 from anp.sidecar.calls.keys import CallKeys

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any
@@ -20,7 +21,7 @@ from negotiation.llm.assess import answer_question, spoken_question
 from negotiation.llm.steps.advice import allow_question, select_question
 from negotiation.llm.steps.candidates import base_of, changes_question, option_question
 from negotiation.llm.steps.offer import choosing_question, offer_form, offer_question
-from negotiation.llm.steps.phrases import codec_question
+from negotiation.llm.steps.phrases import codec_question, document_words
 from negotiation.llm.steps.propose import propose_question
 from negotiation.llm.steps.reply import reply_form, reply_question
 from negotiation.mind import Demand, Offer
@@ -156,3 +157,16 @@ def test_a_prompt_without_its_values_is_our_bug() -> None:
         ask_with("answer", {}, schema={"type": "object"}, max_tokens=1)
     with pytest.raises(MisuseError):
         load_prompt("no_such")
+
+
+def test_a_hostile_document_is_shortened_in_linear_time() -> None:
+    schema = json.dumps(strict(x=TEXT))
+    head = f"# Requirement\n\n> x\n\n# Request message\n\n```json\n{schema}\n```\n"
+    told = f"{head}\n# Response message\n\n```json\n{schema}\n```\n\n"
+    document = replace(
+        read_document(told), text=told + "```json\n{\n" * 20_000 + "\n#\n" * 5_000
+    )
+    before = time.process_time()
+    words = document_words(document, told="x")
+    assert time.process_time() - before < 1.0
+    assert "properties" not in words.partition("{\n{")[0]

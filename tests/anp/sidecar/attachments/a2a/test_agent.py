@@ -37,9 +37,9 @@ async def test_skills_are_called_and_tasks_followed_to_their_end(agent: Agent) -
         assert list(found) == ["my.shout", "my.add_up", "my.see"]
         assert "Says it louder." in found["my.shout"].description
         assert my.skipped == ()
-        schema = found["my.see"].input_schema
-        assert isinstance(schema, dict)
-        assert schema["required"] == ["files"]
+        see = found["my.see"].input_schema
+        assert isinstance(see, dict)
+        assert see["required"] == ["files"]
         assert await call(my, "shout", text="shout hello") == {"text": "HELLO"}
         assert await call(my, "shout", text="slow hello") == {"text": "HELLO"}
         assert await call(my, "add_up", data={"a": 1, "b": 2}) == {

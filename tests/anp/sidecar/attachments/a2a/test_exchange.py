@@ -134,8 +134,8 @@ def polled(states: list[dict[str, Any]], web: list[Web]) -> Callable[[Asked], by
         result = {"task": task} if said["method"] == "SendMessage" else task
         return answer({"jsonrpc": "2.0", "id": said["id"], "result": result})
 
-    handle: Callable[[Asked], bytes] = agent_of(web, reply)
-    return handle
+    made: Callable[[Asked], bytes] = agent_of(web, reply)
+    return made
 
 
 def state(name: str, text: str = "", **more: Any) -> dict[str, Any]:

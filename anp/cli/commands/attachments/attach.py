@@ -1,4 +1,4 @@
-"""attach, attachments and capabilities: the abilities of the local agent."""
+"""attach: tries a program once, writes its file, and tells a running daemon."""
 
 from __future__ import annotations
 
@@ -9,23 +9,29 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anp.cli.client import Client, client_of, home_of, load_settings, segment
-from anp.cli.options import Data, Json, read_data
-from anp.cli.output import (
-    Column,
-    Settings,
-    fail,
-    print_json,
-    print_list,
-    print_one,
-    progress,
+from anp.cli.client import home_of
+from anp.cli.commands.attachments.attached import tell_daemon
+from anp.cli.commands.attachments.options import (
+    ACCESS,
+    CAPABILITIES,
+    DOCUMENT,
+    ENV,
+    EXPOSE,
+    HINTS,
+    NAME,
+    PATH,
+    TEXT,
+    YES,
+    Option,
 )
+from anp.cli.options import Json
+from anp.cli.output import Settings, fail, print_one, progress
 from anp.errors import CallError, ErrorKind
 
 if TYPE_CHECKING:
@@ -33,138 +39,20 @@ if TYPE_CHECKING:
     from anp.sidecar.attachments.listing import ToolListing
     from anp.sidecar.home.home import Home
 
-__all__ = ["register"]
+__all__ = ["attach_app"]
 
 attach_app = typer.Typer(
     no_args_is_help=True, help="Attach the programs of your agent."
 )
-attachments_app = typer.Typer(
-    no_args_is_help=True, help="Attached programs: list, remove."
-)
-capabilities_app = typer.Typer(
-    no_args_is_help=True, help="Attached capabilities: list, show, test."
-)
-
 Fields = dict[str, Any]
 "Fields of an `AttachmentSpec`."
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
-    app.add_typer(attach_app, name="attach")
-    app.add_typer(attachments_app, name="attachments")
-    app.add_typer(capabilities_app, name="capabilities")
-
-
-def _pairs(flag: str, given: list[str] | None) -> dict[str, str]:
-    pairs = {}
-    for item in given or ():
-        key, equals, value = item.partition("=")
-        if not equals or not key:
-            # Not repeated: it may be a secret alone.
-            raise CallError(ErrorKind.USAGE, f"{flag}: write NAME=VALUE")
-        pairs[key] = value
-    return pairs
-
-
-def _document(flag: str, given: str | None) -> str:
-    """Return the place of an OpenAPI document, a file by its absolute path."""
-    if given and not given.startswith(("http://", "https://")):
-        return str(Path(given).expanduser().absolute())
-    return given or ""
-
-
-def _declared(flag: str, given: Path | None) -> tuple[Any, ...]:
-    """Read the capabilities that the owner describes in a file."""
-    if given is None:
-        return ()
-    from anp.sidecar.attachments.spec import read_declared
-
-    return read_declared(given)
-
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """One form of options: as it is typed, as it is kept, and as it is typed again."""
-
-    type: Any
-    read: Callable[[str, Any], Any]
-    "Gives the value of a field from the flag and its words."
-
-    write: Callable[[Any], list[str | None]]
-    "Gives the word of each time that the flag is there; None is the flag alone."
-
-
-NAMES = _Form(list[str] | None, lambda _, given: tuple(given or ()), list)
-PAIRS = _Form(list[str] | None, _pairs, lambda kept: [f"{k}={kept[k]}" for k in kept])
-TEXT = _Form(str | None, lambda _, given: given or "", lambda kept: [kept] * bool(kept))
-PATH = _Form(
-    Path | None,
-    lambda _, given: given and given.absolute(),
-    lambda kept: [str(kept)] * bool(kept),
-)
-YES = _Form(bool, lambda _, given: bool(given), lambda kept: [None] * kept)
-DOCUMENT = _Form(str | None, _document, TEXT.write)
-DECLARED = _Form(Path | None, _declared, lambda kept: ["FILE"] * bool(kept))
-
-
-@dataclass(frozen=True, slots=True)
-class _Option:
-    """One option of `anpd attach`, and the field of the attachment that it fills."""
-
-    flag: str
-    field: str
-    form: _Form
-    help: str
-
-
-NAME = _Option(
-    "--name",
-    "name",
-    TEXT,
-    "Name of the attachment, which is the first part of its capabilities' names.",
-)
-EXPOSE = _Option(
-    "--expose", "expose", NAMES, "Capability that peers may call; '*' is all."
-)
-RENAME = _Option(
-    "--rename", "rename", PAIRS, "TOOL=NAME for a capability of another name."
-)
-ENV = _Option("--env", "env", PAIRS, "NAME=VALUE for the environment of the command.")
-CAPABILITIES = _Option(
-    "--capabilities", "capabilities", DECLARED, "JSON file with a list of capabilities."
-)
-ACCESS = (
-    _Option("--header", "headers", PAIRS, "NAME=env:VAR or NAME=file:PATH."),
-    _Option("--query", "query", PAIRS, "NAME=env:VAR or NAME=file:PATH."),
-    _Option("--bearer", "bearer", TEXT, "env:VAR or file:PATH of a bearer token."),
-    _Option("--basic", "basic", TEXT, "env:VAR or file:PATH of user:password."),
-    _Option(
-        "--ca-file", "ca_file", PATH, "Certificates (PEM) trusted besides the system's."
-    ),
-    _Option(
-        "--allow-http", "allow_http", YES, "Allow to send secrets over plain http."
-    ),
-)
-HINTS = (
-    _Option("--read-only", "read_only", NAMES, "Capability that changes nothing."),
-    _Option("--idempotent", "idempotent", NAMES, "Capability that may be repeated."),
-    _Option(
-        "--conversational",
-        "conversational",
-        NAMES,
-        "Capability that answers natural language.",
-    ),
-    RENAME,
-    _Option(
-        "--show-errors", "show_errors", YES, "Let peers read exceptions word for word."
-    ),
-)
-OPTIONS: dict[str, tuple[_Option, ...]] = {}
+OPTIONS: dict[str, tuple[Option, ...]] = {}
 "Options of each kind; the command that attaches again repeats all of them."
 
 
-def _kind(kind: str, *options: _Option) -> Callable[[Callable[..., None]], None]:
+def _kind(kind: str, *options: Option) -> Callable[[Callable[..., None]], None]:
     """Make the command that attaches one kind, with shared and own options.
 
     The function below it completes the fields by what is attached, its first argument.
@@ -240,7 +128,7 @@ def _mcp(
 
 @_kind(
     "http",
-    _Option(
+    Option(
         "--openapi",
         "openapi",
         DOCUMENT,
@@ -259,7 +147,7 @@ def _http(
 @_kind(
     "callback",
     CAPABILITIES,
-    _Option(
+    Option(
         "--secret", "secret", TEXT, "env:VAR or file:PATH; calls are signed with it."
     ),
     *(NAME, EXPOSE, *ACCESS, *HINTS),
@@ -276,7 +164,7 @@ def _callback(
 
 @_kind(
     "a2a",
-    _Option("--endpoint", "endpoint", TEXT, "URL for calls, if it is on another host."),
+    Option("--endpoint", "endpoint", TEXT, "URL for calls, if it is on another host."),
     *(NAME, EXPOSE, *ACCESS, *HINTS),
 )
 def _a2a(
@@ -290,8 +178,8 @@ def _a2a(
 @_kind(
     "python",
     *(NAME, EXPOSE, ENV),
-    _Option("--python", "python", PATH, "Interpreter."),
-    _Option("--cwd", "cwd", PATH, "Folder to run in."),
+    Option("--python", "python", PATH, "Interpreter."),
+    Option("--cwd", "cwd", PATH, "Folder to run in."),
     *HINTS,
 )
 def _python(
@@ -403,7 +291,7 @@ def _attach(
         "skipped": list(listing.skipped),
         "problem": problem,
         "saved": saved,
-        "daemon": _tell_daemon(home) if saved else "not told",
+        "daemon": tell_daemon(home) if saved else "not told",
     }
     if problem is not None:
         detail = f"{spec.name} does not start, so it was not saved: {problem}"
@@ -510,123 +398,3 @@ def _command(home: Path, spec: AttachmentSpec) -> str:
             words += [option.flag] if word is None else [option.flag, word]
     words += ["--", *spec.command] if spec.command else [spec.url or spec.target]
     return shlex.join(words)
-
-
-@attachments_app.command("list")
-def list_attachments(context: typer.Context, as_json: Json = False) -> None:
-    """List the attachments and their states; without a daemon, what is saved."""
-    home, _ = home_of(context.obj)
-    if home.is_running():
-        found = Client(home).get("/v1/info")["attachments"]
-    else:
-        found = _saved(context.obj, home)
-    columns: dict[str, Column] = {
-        "NAME": "name",
-        "KIND": "kind",
-        "HEALTH": lambda each: HEALTH[each["healthy"]],
-        "CAPABILITIES": lambda each: _shown(each["capabilities"]),
-        "EXPOSED": lambda each: each["expose"] or "none",
-        "PROBLEM": lambda each: each["problem"] or "",
-    }
-    print_list({"attachments": found}, found, columns, as_json=as_json)
-    for each in () if as_json else found:
-        for reason in each["skipped"]:
-            progress(f"left out of {each['name']}: {reason[:200]}")
-
-
-HEALTH = {True: "ok", False: "DOWN", None: "-"}
-"Words for the health of an attachment; None is while no daemon runs."
-
-
-def _shown(count: int | None) -> str:
-    return "-" if count is None else str(count)
-
-
-def _saved(settings: Settings, home: Home) -> list[dict[str, Any]]:
-    """Return the attachments of the owner's files, as the API would list them."""
-    from anp.sidecar.attachments import load_attachments
-
-    specs = (*load_settings(settings).attach, *load_attachments(home.attachments))
-    return [
-        {
-            "name": spec.name,
-            "kind": spec.kind,
-            "healthy": None,
-            "problem": "the daemon is not running",
-            "skipped": [],
-            "capabilities": None,
-            "expose": list(spec.expose),
-        }
-        for spec in specs
-    ]
-
-
-@attachments_app.command("remove")
-def remove(context: typer.Context, name: str, as_json: Json = False) -> None:
-    """Remove an attachment."""
-    from anp.sidecar.attachments import remove_attachment
-
-    home, _ = home_of(context.obj)
-    if not remove_attachment(home.attachments, name):
-        raise CallError(
-            ErrorKind.USAGE,
-            f"{home.attachments} has no attachment {name}; if it is in the "
-            "configuration, remove it there",
-        )
-    daemon = _tell_daemon(home)
-    print_one(
-        {"removed": name, "daemon": daemon},
-        [f"removed {name}; daemon {daemon}"],
-        as_json=as_json,
-    )
-
-
-def _tell_daemon(home: Home) -> str:
-    """Have a running daemon read its attachments again; return what came of it."""
-    if not home.is_running():
-        return "not running"
-    Client(home).post("/v1/reload")
-    return "reloaded"
-
-
-@capabilities_app.command("list")
-def list_capabilities(context: typer.Context, as_json: Json = False) -> None:
-    """List the capabilities of all attachments."""
-    found = client_of(context).get("/v1/capabilities")
-    columns: dict[str, Column] = {
-        "CAPABILITY": "name",
-        "EXPOSED": _exposed,
-        "READ-ONLY": lambda each: "yes" if each["read_only"] else "no",
-        "DESCRIPTION": "description",
-    }
-    print_list(found, found["capabilities"], columns, as_json=as_json)
-
-
-@capabilities_app.command("show")
-def show_capability(context: typer.Context, name: str, as_json: Json = False) -> None:
-    """Show one capability with its schemas."""
-    for capability in client_of(context).get("/v1/capabilities")["capabilities"]:
-        if name in (capability["name"], capability["name"].partition(".")[2]):
-            print_json(capability)
-            return
-    raise CallError(ErrorKind.USAGE, f"no capability is called {name}")
-
-
-@capabilities_app.command("test")
-def try_capability(
-    context: typer.Context,
-    name: Annotated[str, typer.Argument(help="Its full name, or the short one.")],
-    data: Data = "{}",
-    as_json: Json = False,
-) -> None:
-    """Call one exposed capability as a peer would, without a protocol."""
-    path = f"/v1/capabilities/{segment(name)}/test"
-    found = client_of(context).post(path, {"input": read_data(data)})
-    print_json(found if as_json else found["output"])
-
-
-def _exposed(capability: dict[str, Any]) -> str:
-    if capability["exposed"]:
-        return "yes"
-    peers = capability.get("exposed_to")
-    return f"to {', '.join(peers)}" if peers else "no"

@@ -1,0 +1,24 @@
+"""attach, attachments and capabilities: the abilities of the local agent.
+
+* `attach`: tries a program once, writes its file, and tells the daemon.
+* `options`: the options of `attach`, as they are typed, kept, and typed again.
+* `attached`: the attached programs, listed and removed.
+* `capabilities`: the attached capabilities, listed, shown and tried.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from anp.cli.commands.attachments.attach import attach_app
+from anp.cli.commands.attachments.attached import attachments_app
+from anp.cli.commands.attachments.capabilities import capabilities_app
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this room."""
+    app.add_typer(attach_app, name="attach")
+    app.add_typer(attachments_app, name="attachments")
+    app.add_typer(capabilities_app, name="capabilities")

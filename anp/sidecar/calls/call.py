@@ -1,0 +1,129 @@
+"""A call of our agent: its request, and its result with the steps it took."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from anp.sidecar.bound.work import CallSign
+from cache.records.records import Count, Hash
+from negotiation.need import Need
+
+__all__ = ["CallRequest", "CallResult", "CallStep", "Mode"]
+
+SOURCES = ("agreement", "published", "consensus", "negotiated", "natural_language")
+"The ways by which a call can come to its protocol."
+
+
+class Mode(StrEnum):
+    """The way a call is carried: through a protocol, or in words."""
+
+    AUTO = "auto"
+    "Through a protocol; never in words without being asked to."
+
+    PROTOCOL = "protocol"
+    "Through a protocol."
+
+    NATURAL_LANGUAGE = "natural-language"
+    "In words, without a protocol (ANP-72)."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRequest:
+    """A call as the local agent asks for it."""
+
+    peer: str
+    "Name, DID, URL or `URL#DID`."
+
+    need: Need
+
+    arguments: Any
+    "The data, a JSON object."
+
+    timeout: float | None = None
+    """Seconds for everything together, at most `call.max_timeout`; None for the
+    configured limits, of which `call.timeout` holds for the call itself."""
+
+    trust_first_use: bool = False
+    "The owner allows a first use over an unencrypted connection."
+
+    mode: Mode = Mode.AUTO
+    "Through a protocol or in words."
+
+    protocol: str | None = None
+    "URI of a consensus protocol that is wanted, or None for whatever serves."
+
+    on_progress: Callable[[str, float], None] | None = None
+    "Called after each step, with the step and the milliseconds until then."
+
+    on_sign: Callable[[CallSign], None] | None = None
+    "Called for each sign of the peer's that the call is worked on."
+
+    on_send: Callable[[bool], Awaitable[None]] | None = None
+    """Awaited before the first byte of a request to the peer leaves; what it raises
+    keeps the request here. It is told if the request may be repeated without harm."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallStep:
+    """One step of a call."""
+
+    what: str
+    "The step, in words."
+
+    ms: float
+    "Milliseconds since the call began."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallResult:
+    """The result of a call, with the way it took and its price."""
+
+    output: Any
+    "The result."
+
+    protocol: Hash | None
+    "Hash of the document it went through; None when it went in words."
+
+    source: Annotated[str, Field(pattern=f"^({'|'.join(SOURCES)})$")]
+    "`agreement`, `published`, `consensus`, `negotiated` or `natural_language`."
+
+    peer_did: str
+    "DID the peer proved."
+
+    negotiation_id: str | None
+    "The negotiation the protocol came from."
+
+    uri: str | None = None
+    "The consensus protocol it went through, if it was one."
+
+    capability: str | None = None
+    "Full name of the peer's capability that ran; null where the peer did not say it."
+
+    negotiation_messages: Count = 0
+    "Meta messages of this call, both directions."
+
+    proposals: Count = 0
+    "Candidates that were on the table."
+
+    llm_calls: Count = 0
+    "Model calls of this call, on our side."
+
+    cost: float = 0.0
+    "Cost of those model calls at the owner's prices; 0 where none are set."
+
+    peer_llm_calls: Count | None = None
+    "Model calls of this call on the peer's side; null unless the peer told it."
+
+    peer_cost: float | None = None
+    "Cost of those as the peer told it; null unless it did."
+
+    ms: float = 0.0
+    "Milliseconds for everything."
+
+    timeline: Sequence[CallStep] = ()
+    "The steps of the call, in order."

@@ -1,0 +1,74 @@
+"""Parts of other agents' answers as blocks of MCP; what is none of them stays JSON."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import mcp_types as types
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anp.sidecar.mcp.contents import bytes_block, with_blocks
+
+PNG = base64.b64encode(b"\x89PNG").decode()
+
+
+def test_bytes_leave_the_json_and_come_as_blocks() -> None:
+    parts = [
+        {"mediaType": "image/png", "data": PNG, "name": "a.png"},
+        {"mediaType": "audio/wav", "data": "AQID"},
+        {"mediaType": "image/svg+xml", "data": "AQID"},
+        {"mediaType": "text/plain", "text": "see", "uri": "x://a"},
+        {"mediaType": "text/csv", "uri": "x://b"},
+    ]
+    shown, blocks = with_blocks({"text": "t", "parts": parts})
+    assert shown["text"] == "t"
+    assert shown["parts"][0] == {"mediaType": "image/png", "name": "a.png", "size": 4}
+    assert [type(block) for block in blocks] == [
+        types.ImageContent,
+        types.AudioContent,
+        # It may hold scripts, so no client shows it as a picture.
+        types.EmbeddedResource,
+        types.EmbeddedResource,
+        types.ResourceLink,
+    ]
+    assert parts[0]["data"] == PNG
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        None,
+        [],
+        {"parts": 3},
+        {"parts": [3]},
+        {"parts": [{"mediaType": "image/png"}]},
+        {"parts": [{"data": PNG}]},
+        {"parts": [{"mediaType": "image/png", "data": "no base64"}]},
+        {"parts": [{"mediaType": "image/png", "data": PNG, "wheels": 4}]},
+    ],
+)
+def test_other_outputs_stay_as_they_are(output: Any) -> None:
+    assert with_blocks(output) == (output, [])
+
+
+VALUES = st.text(max_size=8) | st.integers() | st.just(PNG)
+NAMES = st.sampled_from(["mediaType", "data", "text", "uri", "name", "more"])
+
+
+@given(st.lists(st.dictionaries(NAMES, VALUES), max_size=4))
+def test_no_output_of_a_peer_breaks_the_face(parts: list[dict[str, Any]]) -> None:
+    shown, blocks = with_blocks({"parts": parts})
+    assert len(shown["parts"]) == len(parts)
+    assert len(blocks) in {0, len(parts)}
+    for block in blocks:
+        types.CallToolResult(content=[block]).model_dump_json()
+
+
+def test_bytes_under_a_uri() -> None:
+    block = bytes_block(b"abc", media_type="application/zip", uri="anpd:x")
+    assert isinstance(block, types.EmbeddedResource)
+    assert isinstance(block.resource, types.BlobResourceContents)
+    assert base64.b64decode(block.resource.blob) == b"abc"
