@@ -176,7 +176,7 @@ def test_an_a2a_agent_is_reached(pair: tuple[Anpd, Anpd]) -> None:
     caller, provider = pair
     with running("a2a_agent.py") as agent:
         found = attach(provider, "a2a", agent.url, "--name", "voice")
-        assert found["exposed"] == ["voice.shout", "voice.add_up"]
+        assert found["exposed"] == ["voice.shout", "voice.add_up", "voice.see"]
         assert ask(caller, provider, "shout", {"text": "shout hello"}) == {
             "text": "HELLO"
         }
