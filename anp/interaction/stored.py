@@ -34,6 +34,7 @@ from anp.interaction.elements import (
     TaskChange,
     TaskProgress,
 )
+from negotiation.exact_numbers import read_number, write_json
 
 __all__ = [
     "StoredFormError",
@@ -126,7 +127,7 @@ def element_size(element: Any) -> int:
 
 def _canonical(element: Any) -> bytes:
     # Sorted, since a peer may write the keys of an object in another order each time.
-    text = json.dumps(_plain(element), ensure_ascii=False, sort_keys=True)
+    text = write_json(_plain(element), ensure_ascii=False, sort_keys=True)
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -139,7 +140,7 @@ def _only(data: bytes, name: str, kind: type[Any]) -> Any:
 
 
 def _bytes(value: dict[str, Any]) -> bytes:
-    text = json.dumps(
+    text = write_json(
         {"v": VERSION, **value},
         ensure_ascii=False,
         allow_nan=False,
@@ -150,7 +151,7 @@ def _bytes(value: dict[str, Any]) -> bytes:
 
 def _value(data: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(data)
+        value = json.loads(data, parse_float=read_number)
     except (ValueError, RecursionError):
         raise StoredFormError("not JSON") from None
     if not isinstance(value, dict) or value.get("v") != VERSION:

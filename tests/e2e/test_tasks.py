@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from anp.interaction.elements import Message
+from negotiation.exact_numbers import write_json
+from negotiation.strict_json import parse_json
 from tests.clauses import clause
 from tests.e2e.talks import talks_in
 from tests.waiting import until
@@ -74,3 +77,23 @@ async def test_several_tasks_of_one_session_and_one_that_needs_another(
         seen = await talks.follow(second)
         assert "x-requested" not in seen.states
         assert seen.states[-1] in {"failed", "rejected", "completed"}
+
+
+async def test_a_number_keeps_its_digits_on_the_wire_and_in_the_log(
+    tmp_path: Path,
+) -> None:
+    source = (
+        "def same(value: float) -> dict[str, float]:\n    return {'value': value}\n"
+    )
+    exact = parse_json(b"12345678901234567.89", max_size=100)
+    async with talks_in(tmp_path, source=source) as talks:
+        task = await talks.start("same", value=exact)
+        seen = await talks.follow(task)
+        [result] = seen.results
+        assert str(result["value"]) == "12345678901234567.89"
+        # Read from the store, not from memory.
+        events = await talks.caller.tasks.sessions.events(task.log)
+        messages = [one.content for one in events if isinstance(one.content, Message)]
+        assert write_json(messages[-1].parts[0].content) == (
+            '{"value": 12345678901234567.89}'
+        )

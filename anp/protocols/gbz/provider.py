@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -22,6 +21,7 @@ from anp.protocols.gbz.side import GbzSetting, GbzSide, Talk
 from anp.protocols.gbz.writer import GbzTooLarge
 from negotiation.consensus.written import Ask, CallCapability, Refusal
 from negotiation.errors import JsonError, MisuseError
+from negotiation.exact_numbers import write_json
 from negotiation.strict_json import Json
 
 __all__ = ["GbzProvider"]
@@ -190,7 +190,7 @@ class GbzProvider(GbzSide):
         try:
             self._probe(MessageSend(message=message))
         except GbzTooLarge:
-            text = json.dumps(output, ensure_ascii=False, separators=(",", ":"))
+            text = write_json(output, ensure_ascii=False, separators=(",", ":"))
             part = Part.text(text, media_type="application/json")
             whole = self._message(one.talk, one.task, (part,), **more)
             most = self._limits.max_message - ROOM_FOR_FIELDS

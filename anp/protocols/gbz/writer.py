@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from typing import Any
 
 from anp.interaction.elements import (
@@ -34,6 +33,7 @@ from anp.protocols.gbz.reader import INTENT, is_json
 from anp.protocols.gbz.words import PROGRESS, GbzOperation
 from anp.protocols.timestamps import write_timestamp
 from negotiation.errors import JsonError
+from negotiation.exact_numbers import write_json
 from negotiation.strict_json import parse_json
 
 __all__ = ["GbzTooLarge", "write_data", "write_frame"]
@@ -58,7 +58,7 @@ def write_frame(operation: Operation, ref: int, *, max_size: int) -> bytes:
     if isinstance(operation, Acknowledgement | RefusedOperation):
         ref = operation.ref
     try:
-        text = json.dumps(
+        text = write_json(
             {"op": op, "ref": ref, **value},
             ensure_ascii=False,
             allow_nan=False,

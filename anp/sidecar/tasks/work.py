@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import math
 import uuid
@@ -41,6 +40,7 @@ from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from cache.errors import CacheError
 from negotiation.errors import CapabilityFailed
+from negotiation.exact_numbers import write_json
 from negotiation.need import Capability
 
 __all__ = ["ACTION", "Room", "SCHEMA", "URL", "TaskAnswer", "Worker"]
@@ -451,5 +451,5 @@ def _part_of(output: Any) -> Part:
     part = Part.value(output)
     if element_size(part) <= MAX_CONTENT:
         return part
-    text = json.dumps(output, ensure_ascii=False, separators=(",", ":"))
+    text = write_json(output, ensure_ascii=False, separators=(",", ":"))
     return Part.text(text, media_type="application/json")
