@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -18,6 +19,11 @@ from tests.loops.shown import ShownClauses, is_whole_suite
 # Hundreds of processes start in one run, and would each compile all that they import.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# A shell starts what it puts into the background with Ctrl-C ignored, and so would the
+# commands be that the tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Examples run on busy machines; a test asserts behaviour, never an absolute time. What
 # passed once passes again: new examples are looked for by `make explore`, not by CI.

@@ -7,6 +7,10 @@ import struct
 import zlib
 from pathlib import Path
 
+import pytest
+
+pytest.importorskip("playwright", reason="needs a browser (run by `make test-browser`)")
+
 from playwright.async_api import expect
 
 from tests.browser.stage import EVIL, open_browser
