@@ -130,13 +130,14 @@ class _Teller:
                 self._report(_progress(note["progress"]))
             elif "update" in note and self._requester is not None:
                 await self._requester.update([_part(note["update"])])
-                self._say({"more": 1})
+                self.say({"more": 1})
             elif "ask" in note and self._requester is not None:
                 reply = await self._requester.ask(_question(note["ask"]))
                 given = reply.text if reply.value is None else reply.value
-                self._say({"reply": {"action": reply.action, "value": given}})
+                self.say({"reply": {"action": reply.action, "value": given}})
 
-    def _say(self, frame: dict[str, Any]) -> None:
+    def say(self, frame: dict[str, Any]) -> None:
+        """Send a frame about the call; a child that is gone needs none."""
         with suppress(ConnectionError):
             self._child.writer.write(_pack(self._number, frame))
 
@@ -192,20 +193,21 @@ class PythonAttachment(SupervisedAttachment):
                 child.writer.write(data)
                 await child.writer.drain()
                 found = await teller.wait(answer)
-        except (TimeoutError, asyncio.CancelledError) as exc:
+        except BaseException as exc:
+            # Whatever ended the wait: the function ends, and its answer is counted off.
             answer.add_done_callback(_ignore)
-            with suppress(ConnectionError):
-                child.writer.write(_pack(number, {"cancel": True}))
-            if isinstance(exc, TimeoutError):
-                text = f"no answer within {timeout:g} s"
-                raise ToolError(504, text) from None
+            teller.say({"cancel": True})
+            match exc:
+                case TimeoutError():
+                    text = f"no answer within {timeout:g} s"
+                    raise ToolError(504, text) from None
+                case JsonError():
+                    text = f"the function said something else: {exc}"
+                    raise ToolError(502, text) from exc
+                case ConnectionError():
+                    text = "the Python child ended"
+                    raise AttachmentError(text, may_have_run=True) from None
             raise
-        except JsonError as exc:
-            answer.add_done_callback(_ignore)
-            raise ToolError(502, f"the function said something else: {exc}") from exc
-        except ConnectionError:
-            answer.add_done_callback(_ignore)
-            raise AttachmentError("the Python child ended", may_have_run=True) from None
         finally:
             child.notes.pop(number, None)
         return _output(found, self._limits.max_result)

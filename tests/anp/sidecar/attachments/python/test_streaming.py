@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from tests.waiting import until
 
 AGENT = '''
 import asyncio
+import gc
 import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Protocol
@@ -193,3 +195,22 @@ async def test_a_cancelled_generator_ends(tmp_path: Path) -> None:
             with pytest.raises(asyncio.CancelledError):
                 await work
             await until(mark.exists)
+
+
+async def test_a_refused_update_ends_the_function_and_keeps_no_place(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Refuser(Taker):
+        async def update(self, parts: Sequence[Part]) -> None:
+            raise RuntimeError("nobody takes it any more")
+
+    write(tmp_path, AGENT)
+    mark = tmp_path / "mark"
+    async with attached(tmp_path, "shop") as my:
+        with taking(Refuser()), pytest.raises(RuntimeError, match="any more"):
+            await call(my, "endless", file=str(mark))
+        await until(mark.exists)
+        with taking(Refuser()), pytest.raises(RuntimeError, match="any more"):
+            await call(my, "speak", words=["last"])
+    gc.collect()
+    assert "never retrieved" not in caplog.text
