@@ -2,5 +2,6 @@
 
 * `envelope`: the message envelope of seed 003.
 * `gbz`: GB/Z 185.6 point to point, of seed 000.
+* `sides`: the parts that the sides of each of them have in common.
 * `timestamps`: date-times of ISO 8601 in the messages of several protocols.
 """

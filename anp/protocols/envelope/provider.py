@@ -20,15 +20,15 @@ from anp.protocols.envelope.messages import (
 )
 from anp.protocols.envelope.reader import Head
 from anp.protocols.envelope.side import MAX_SHOWN, Side, SideSetting
+from anp.protocols.sides import ServingSide
 from negotiation.consensus.written import (
-    Ask,
     CallCapability,
     Declined,
     Deliver,
     PeerAnnouncement,
     PeerWithdrawal,
 )
-from negotiation.errors import APPROVAL_PENDING, JsonError, MisuseError
+from negotiation.errors import APPROVAL_PENDING, JsonError
 from negotiation.strict_json import Json
 
 __all__ = ["EnvelopeProvider"]
@@ -48,7 +48,7 @@ class _Work:
     progress_at: float
 
 
-class EnvelopeProvider(Side):
+class EnvelopeProvider(ServingSide, Side):
     """The provider's side of one channel; see `WrittenProtocol`."""
 
     def __init__(self, setting: SideSetting) -> None:
@@ -61,18 +61,6 @@ class EnvelopeProvider(Side):
     def full(self) -> bool:
         """See `WrittenProtocol`."""
         return len(self._work) >= self._limits.max_served
-
-    def ask(self, call: Ask, *, now: float, wall_now: datetime) -> None:
-        """Calls go from requester to provider only."""
-        raise MisuseError("a provider calls nobody on this channel")
-
-    def reference(self, call_id: str) -> str | None:
-        """See `WrittenProtocol`; nothing is asked on this side."""
-        return None
-
-    def abandon(self, call_id: str) -> None:
-        """Calls go from requester to provider only."""
-        raise MisuseError("a provider calls nobody on this channel")
 
     def end(self) -> None:
         """See `WrittenProtocol`."""

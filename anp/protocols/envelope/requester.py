@@ -19,6 +19,7 @@ from anp.protocols.envelope.messages import (
 )
 from anp.protocols.envelope.reader import MAX_NAME, Head
 from anp.protocols.envelope.side import Side, SideSetting
+from anp.protocols.sides import CallingSide
 from negotiation.consensus.written import (
     Ask,
     CallAnswered,
@@ -63,7 +64,7 @@ class _Waiting:
         )
 
 
-class EnvelopeRequester(Side):
+class EnvelopeRequester(CallingSide, Side):
     """The requester's side of one channel; see `WrittenProtocol`."""
 
     def __init__(self, setting: SideSetting) -> None:
@@ -136,25 +137,6 @@ class EnvelopeRequester(Side):
             if one.call.call_id == call_id:
                 del self._waiting[message_id]
                 return
-
-    def capability_answered(
-        self, call_id: str, output: Json, *, now: float, wall_now: datetime
-    ) -> None:
-        """Nothing is called on this side."""
-        raise MisuseError("a requester calls no capabilities")
-
-    def capability_failed(
-        self,
-        call_id: str,
-        code: str,
-        message: str,
-        *,
-        ran: bool,
-        now: float,
-        wall_now: datetime,
-    ) -> None:
-        """Nothing is called on this side."""
-        raise MisuseError("a requester calls no capabilities")
 
     def get_timer(self) -> float | None:
         """See `WrittenProtocol`."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from abc import ABC, abstractmethod
-from collections import deque
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,6 +25,7 @@ from anp.protocols.envelope.messages import (
     build_message,
 )
 from anp.protocols.envelope.reader import MAX_NAME, EnvelopeError, Head, read_message
+from anp.protocols.sides import WrittenSide
 from negotiation.consensus.written import (
     Broken,
     Deliver,
@@ -34,7 +34,6 @@ from negotiation.consensus.written import (
     PeerEvent,
     PeerMessage,
     PeerNotice,
-    WrittenEvent,
     WrittenLimits,
 )
 from negotiation.errors import JsonError, MisuseError
@@ -68,7 +67,7 @@ class SideSetting:
     "Message types beside those of the seed that are delivered (ENV-4)."
 
 
-class Side(ABC):
+class Side(WrittenSide):
     """One side of a channel; `Requester` and `Provider` add what only they do.
 
     See `WrittenProtocol` for what its methods mean.
@@ -76,46 +75,20 @@ class Side(ABC):
 
     def __init__(self, setting: SideSetting) -> None:
         """Begin on a channel that is bound to the envelope."""
-        self._parties = setting.parties
+        super().__init__(setting.parties, setting.limits, setting.random_bytes)
         if BROADCAST in self._parties.own_names | self._parties.peer_names:
             raise MisuseError("no agent may be named `broadcast` (ENV-Q14)")
-        self._limits = setting.limits
-        self._random_bytes = setting.random_bytes
         self._memory = setting.memory
         self._announce = setting.announce
         self._further_types = setting.further_types
-        self._offered: dict[str, Capability] = {}
         self._outgoing: list[bytes] = []
-        self._events: deque[WrittenEvent] = deque()
         self._faults = 0
         self._errors = 0
-        self._started = False
-        self._ended = False
         self._last_id = ""
-
-    @property
-    def full(self) -> bool:
-        """See `WrittenProtocol`."""
-        return False
-
-    @property
-    def waiting(self) -> int:
-        """See `WrittenProtocol`."""
-        return 0
-
-    def start(self, *, now: float, wall_now: datetime) -> None:
-        """See `WrittenProtocol`; nothing is said before somebody wants something.
-
-        Raises:
-            MisuseError: It was called before.
-        """
-        if self._started:
-            raise MisuseError("a channel starts once")
-        self._started = True
 
     def end(self) -> None:
         """See `WrittenProtocol`."""
-        self._ended = True
+        super().end()
         self._memory.end(self)
 
     def offer(
@@ -172,10 +145,6 @@ class Side(ABC):
         """See `WrittenProtocol`."""
         outgoing, self._outgoing = self._outgoing, []
         return outgoing
-
-    def next_event(self) -> WrittenEvent | None:
-        """See `WrittenProtocol`."""
-        return self._events.popleft() if self._events else None
 
     def get_timer(self) -> float | None:
         """See `WrittenProtocol`."""

@@ -19,8 +19,9 @@ from anp.interaction.record import Step
 from anp.interaction.states import TaskState
 from anp.protocols.gbz.side import GbzSetting, GbzSide, Talk
 from anp.protocols.gbz.writer import GbzTooLarge
-from negotiation.consensus.written import Ask, CallCapability, Refusal
-from negotiation.errors import JsonError, MisuseError
+from anp.protocols.sides import ServingSide
+from negotiation.consensus.written import CallCapability, Refusal
+from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
 from negotiation.strict_json import Json
 
@@ -44,7 +45,7 @@ class _Job:
     progress_at: float
 
 
-class GbzProvider(GbzSide):
+class GbzProvider(ServingSide, GbzSide):
     """The provider's side of one channel; see `WrittenProtocol`."""
 
     def __init__(self, setting: GbzSetting) -> None:
@@ -57,18 +58,6 @@ class GbzProvider(GbzSide):
     def full(self) -> bool:
         """See `WrittenProtocol`."""
         return len(self._jobs) >= self._limits.max_served
-
-    def ask(self, call: Ask, *, now: float, wall_now: datetime) -> None:
-        """Calls go from requester to provider only."""
-        raise MisuseError("a provider calls nobody on this channel")
-
-    def reference(self, call_id: str) -> str | None:
-        """See `WrittenProtocol`; nothing is asked on this side."""
-        return None
-
-    def abandon(self, call_id: str) -> None:
-        """Calls go from requester to provider only."""
-        raise MisuseError("a provider calls nobody on this channel")
 
     def end(self) -> None:
         """See `WrittenProtocol`."""

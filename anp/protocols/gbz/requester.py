@@ -24,6 +24,7 @@ from anp.interaction.states import TaskState, is_terminal
 from anp.protocols.gbz.reader import is_json
 from anp.protocols.gbz.side import GbzSetting, GbzSide, Talk
 from anp.protocols.gbz.writer import GbzTooLarge, write_data
+from anp.protocols.sides import CallingSide
 from negotiation.consensus.written import (
     Ask,
     CallAnswered,
@@ -59,7 +60,7 @@ class _Call:
         return min(self.silent_until, self.ends_at)
 
 
-class GbzRequester(GbzSide):
+class GbzRequester(CallingSide, GbzSide):
     """The requester's side of one channel; see `WrittenProtocol`."""
 
     def __init__(self, setting: GbzSetting) -> None:
@@ -121,25 +122,6 @@ class GbzRequester(GbzSide):
             if one.call_id == call_id:
                 del self._calls[name]
                 return
-
-    def capability_answered(
-        self, call_id: str, output: Json, *, now: float, wall_now: datetime
-    ) -> None:
-        """Nothing is called on this side."""
-        raise MisuseError("a requester calls no capabilities")
-
-    def capability_failed(
-        self,
-        call_id: str,
-        code: str,
-        message: str,
-        *,
-        ran: bool,
-        now: float,
-        wall_now: datetime,
-    ) -> None:
-        """Nothing is called on this side."""
-        raise MisuseError("a requester calls no capabilities")
 
     def get_timer(self) -> float | None:
         """See `WrittenProtocol`."""

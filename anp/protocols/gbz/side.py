@@ -8,8 +8,7 @@ conversations that are stored.
 from __future__ import annotations
 
 import uuid
-from abc import ABC, abstractmethod
-from collections import deque
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,6 +39,7 @@ from anp.interaction.record import Step
 from anp.protocols.gbz.line import GbzLine
 from anp.protocols.gbz.reader import MAX_REF, GbzFrame
 from anp.protocols.gbz.writer import write_data, write_frame
+from anp.protocols.sides import WrittenSide
 from negotiation.consensus.written import (
     Broken,
     Deliver,
@@ -47,7 +47,6 @@ from negotiation.consensus.written import (
     Parties,
     PeerEvent,
     PeerMessage,
-    WrittenEvent,
     WrittenLimits,
 )
 from negotiation.errors import JsonError, MisuseError
@@ -84,43 +83,13 @@ class Talk:
     "The id that the peer has in it."
 
 
-class GbzSide(ABC):
+class GbzSide(WrittenSide):
     """One side of a channel; see `WrittenProtocol` for what its methods mean."""
 
     def __init__(self, setting: GbzSetting) -> None:
-        self._parties = setting.parties
-        self._limits = setting.limits
-        self._random_bytes = setting.random_bytes
+        super().__init__(setting.parties, setting.limits, setting.random_bytes)
         self._line = GbzLine(setting.limits)
         self._talks: dict[str, Talk] = {}
-        self._offered: dict[str, Capability] = {}
-        self._events: deque[WrittenEvent] = deque()
-        self._started = False
-        self._ended = False
-
-    @property
-    def full(self) -> bool:
-        """See `WrittenProtocol`."""
-        return False
-
-    @property
-    def waiting(self) -> int:
-        """See `WrittenProtocol`."""
-        return 0
-
-    def start(self, *, now: float, wall_now: datetime) -> None:
-        """See `WrittenProtocol`; nothing is said before somebody wants something.
-
-        Raises:
-            MisuseError: It was called before.
-        """
-        if self._started:
-            raise MisuseError("a channel starts once")
-        self._started = True
-
-    def end(self) -> None:
-        """See `WrittenProtocol`."""
-        self._ended = True
 
     def offer(
         self, capabilities: Sequence[Capability], *, now: float, wall_now: datetime
@@ -164,10 +133,6 @@ class GbzSide(ABC):
         """See `WrittenProtocol`."""
         outgoing, self._line.outgoing = self._line.outgoing, []
         return outgoing
-
-    def next_event(self) -> WrittenEvent | None:
-        """See `WrittenProtocol`."""
-        return self._events.popleft() if self._events else None
 
     def get_timer(self) -> float | None:
         """See `WrittenProtocol`."""
