@@ -13,6 +13,7 @@ allowed only for the builtin types that match themselves (SANDBOX.md, list item 
 from __future__ import annotations
 
 import ast
+from abc import ABC, abstractmethod
 from typing import Any
 
 from RestrictedPython.transformer import RestrictingNodeTransformer
@@ -31,7 +32,7 @@ _PLAIN = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, t
 _SELF_MATCHING = {kind.__name__ for kind in _PLAIN}
 
 
-class StatementRules(RestrictingNodeTransformer):
+class StatementRules(RestrictingNodeTransformer, ABC):
     """Visits statements that bind names, and the members of facades that are read."""
 
     scope: ClassScope | None = None
@@ -40,9 +41,9 @@ class StatementRules(RestrictingNodeTransformer):
     _modules: dict[str, str]
     _bound: set[str]
 
+    @abstractmethod
     def bind(self, node: ast.AST, name: str) -> str:
         """Check a name that the source binds (`HalfTransformer`)."""
-        raise NotImplementedError
 
     # Annotations
 

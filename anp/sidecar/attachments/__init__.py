@@ -13,6 +13,8 @@
 * `tool_errors`: the code and the words of a tool's error, wherever the tool put them.
 * `requester`: the requester of a call at work, as the attachment sees it before its
   answer.
+* `part_json`: parts of a result as JSON, for the one answer of a call of one turn.
+  Pure.
 """
 
 from anp.sidecar.attachments.attachment import (

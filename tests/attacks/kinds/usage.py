@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import uuid
+from abc import abstractmethod
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
@@ -38,9 +39,9 @@ class Using(Attack):
         """Agree with the daemon."""
         await agree(peer, document(self.need, self.arguments))
 
+    @abstractmethod
     async def act(self, peer: RawPeer) -> None:
         """Send one message that costs the daemon something."""
-        raise NotImplementedError
 
     async def _place(self) -> None:
         async with self.link() as peer:

@@ -11,17 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from anp.interaction.elements import Part, PartKind
 from anp.sidecar.attachments.attachment import ToolError
+from anp.sidecar.attachments.part_json import MAX_NAME
 
 # `a2a` takes half a second to import, so it is imported where a card is read.
 if TYPE_CHECKING:
     from a2a.types.a2a_pb2 import Part as A2aPart
 
-__all__ = ["PART", "a2a_parts", "file_json", "file_part", "join_files", "parts_of"]
-
-BINARY: Final = "application/octet-stream"
-
-MAX_NAME: Final = 200
-"Most characters of a file's name."
+__all__ = ["PART", "a2a_parts", "file_part", "join_files", "parts_of"]
 
 PART: Final[dict[str, Any]] = {
     "type": "object",
@@ -66,18 +62,6 @@ def _part_of(found: A2aPart, metadata: dict[str, Any]) -> Part | None:
         case "data":
             return Part.value(_plain(found.data), **more)
     return None
-
-
-def file_json(part: Part) -> dict[str, str]:
-    """Return bytes or a link as an object of `PART`."""
-    found = {"mediaType": part.media_type}
-    if part.name:
-        found["name"] = part.name
-    if isinstance(part.content, bytes):
-        found["data"] = base64.b64encode(part.content).decode("ascii")
-    else:
-        found["uri"] = str(part.content)
-    return found
 
 
 def file_part(file: dict[str, str]) -> dict[str, str]:

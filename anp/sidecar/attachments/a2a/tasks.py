@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from anp.interaction.elements import Part, PartKind
-from anp.sidecar.attachments.a2a.parts import file_json, join_files, parts_of
+from anp.sidecar.attachments.a2a.parts import join_files, parts_of
 from anp.sidecar.attachments.attachment import ToolError
+from anp.sidecar.attachments.part_json import part_json
 from anp.sidecar.attachments.requester import Question
 from anp.sidecar.attachments.tool_errors import tool_error
 
@@ -171,7 +172,7 @@ class TaskRecord:
         parts = [part for found in artifacts for part in found] or self._last
         data = [part.content for part in parts if part.kind is PartKind.JSON]
         files = [
-            file_json(part)
+            part_json(part)
             for part in parts
             if part.kind in (PartKind.BYTES, PartKind.URI)
         ]

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from anp.interaction.elements import Part, PartKind
 from anp.sidecar.attachments.attachment import ToolError
+from anp.sidecar.attachments.part_json import BINARY, MAX_NAME, URI, part_json
 
 # `mcp` takes half a second to import.
 if TYPE_CHECKING:
@@ -27,17 +28,8 @@ __all__ = [
     "TEXT_OUTPUT",
     "block_part",
     "content_output",
-    "part_json",
     "resource_part",
 ]
-
-URI = "uri"
-"Key in a part's metadata with the URI of an embedded resource."
-
-BINARY = "application/octet-stream"
-
-MAX_NAME = 200
-"Most characters of a part's name."
 
 # Not one property each: every property of an output is a line in every prompt.
 TEXT_OUTPUT: dict[str, Any] = {
@@ -87,20 +79,6 @@ def resource_part(contents: TextResourceContents | BlobResourceContents) -> Part
         return Part.text(text, media_type=media_type, **more)
     blob: str = getattr(contents, "blob", "")
     return Part.data(_decoded(blob), media_type=contents.mime_type or BINARY, **more)
-
-
-def part_json(part: Part) -> dict[str, str]:
-    """Return a part as an entry of `parts`."""
-    found = {"mediaType": part.media_type}
-    if part.name:
-        found["name"] = part.name
-    if URI in part.metadata:
-        found["uri"] = part.metadata[URI]
-    if isinstance(part.content, bytes):
-        found["data"] = base64.b64encode(part.content).decode()
-    else:
-        found["uri" if part.kind is PartKind.URI else "text"] = str(part.content)
-    return found
 
 
 def content_output(parts: Sequence[Part]) -> dict[str, Any]:

@@ -17,10 +17,10 @@ from anp.sidecar.attachments.mcp.content import (
     TEXT_OUTPUT,
     block_part,
     content_output,
-    part_json,
     resource_part,
 )
 from anp.sidecar.attachments.mcp.exchange import CallTalk
+from anp.sidecar.attachments.part_json import part_json
 from anp.sidecar.attachments.tool_errors import tool_error
 
 if TYPE_CHECKING:

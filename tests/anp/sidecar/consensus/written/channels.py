@@ -79,10 +79,10 @@ class _End:
         self.link.ends[1 - self.index].end(reason, by_peer=True)
 
     async def renew(self, channel: Channel, meta: MetaProtocol) -> Channel:
-        raise NotImplementedError
+        raise AssertionError("these channels are not renewed and keep no key")
 
     async def keep_key(self, channel: Channel, binding: str) -> None:
-        raise NotImplementedError
+        raise AssertionError("these channels are not renewed and keep no key")
 
 
 def channel_pair() -> tuple[Channel, Channel, MemoryLink]:
