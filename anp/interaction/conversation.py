@@ -32,8 +32,8 @@ from anp.interaction.elements import (
 )
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import Acknowledgement, Send
-from anp.interaction.receiver import Receiver, check_session
-from anp.interaction.record import InteractionLimits, Step
+from anp.interaction.receiver import Receiver
+from anp.interaction.record import InteractionLimits, Step, check_session
 from anp.interaction.states import (
     TaskState,
     check_change,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from anp.interaction.elements import Message, Session, Task, TaskChange, TaskProgress
-from anp.interaction.errors import InteractionFault
+from anp.interaction.errors import InteractionError, InteractionFault
 
 __all__ = [
     "Acknowledgement",
@@ -28,6 +28,7 @@ __all__ = [
     "TaskCreate",
     "TaskGet",
     "TaskUpdate",
+    "refusal",
 ]
 
 
@@ -173,3 +174,8 @@ class Send:
     "Its number; an answer has that of the operation that it answers instead, and 0."
 
     operation: Operation
+
+
+def refusal(session: str, ref: int, error: InteractionError) -> RefusedOperation:
+    """Return the answer to an operation that was refused."""
+    return RefusedOperation(session=session, ref=ref, code=error.code, text=error.text)

@@ -32,7 +32,13 @@ from anp.interaction.operations import (
     TaskGet,
     TaskUpdate,
 )
-from anp.interaction.record import RefusedSend, SessionRecord, Step
+from anp.interaction.record import (
+    RefusedSend,
+    SessionRecord,
+    Step,
+    check_session,
+    party_ids,
+)
 from anp.interaction.states import (
     UNREPORTED,
     TaskState,
@@ -44,7 +50,7 @@ from anp.interaction.states import (
 )
 from anp.interaction.stored import fingerprint
 
-__all__ = ["Receiver", "check_session", "refusal"]
+__all__ = ["Receiver"]
 
 MAX_TRIES = 8
 "Refusals of that kind after which an operation is refused for good."
@@ -220,7 +226,8 @@ class Receiver(SessionRecord):
 
     def _repeated_open(self, session: Session) -> None:
         mine = self.session
-        if (session.requester.id, _ids(session)) != (mine.requester.id, _ids(mine)):
+        same_parties = party_ids(session) == party_ids(mine)
+        if session.requester.id != mine.requester.id or not same_parties:
             raise InteractionError(
                 InteractionFault.CONFLICT, "the session was opened otherwise"
             )
@@ -238,7 +245,7 @@ class Receiver(SessionRecord):
         if ref <= self._session_ref:
             return
         if session.requester.id != self.session.requester.id or not (
-            _ids(self.session) <= _ids(session)
+            party_ids(self.session) <= party_ids(session)
         ):
             raise InteractionError(
                 InteractionFault.NOT_ALLOWED,
@@ -485,28 +492,3 @@ class Receiver(SessionRecord):
             raise InteractionError(
                 InteractionFault.STATE, f"the task is {task.state} already"
             )
-
-
-def check_session(session: Session, max_participants: int) -> None:
-    """Check a session of a requester's; InteractionError if it cannot be one."""
-    ids = [(one.id, one.mode) for one in session.participants]
-    if not ids or len(ids) > max_participants:
-        raise InteractionError(
-            InteractionFault.INVALID,
-            f"a session has 1 to {max_participants} participants",
-        )
-    if len({*ids}) != len(ids) or any(
-        one.id == session.requester.id for one in session.participants
-    ):
-        raise InteractionError(
-            InteractionFault.INVALID, "a party takes part once in each mode"
-        )
-
-
-def refusal(session: str, ref: int, error: InteractionError) -> RefusedOperation:
-    """Return the answer to an operation that was refused."""
-    return RefusedOperation(session=session, ref=ref, code=error.code, text=error.text)
-
-
-def _ids(session: Session) -> set[tuple[str, str]]:
-    return {(one.id, one.mode) for one in session.participants}

@@ -47,6 +47,8 @@ __all__ = [
     "RefusedSend",
     "SessionRecord",
     "Step",
+    "check_session",
+    "party_ids",
 ]
 
 RECENT_EVENTS: Final = 8192
@@ -423,6 +425,27 @@ class SessionRecord:
                 return TaskUpdate(session=self.session.id, content=change, at=at)
             case TaskProgress() as progress:
                 return TaskUpdate(session=self.session.id, content=progress)
+
+
+def check_session(session: Session, max_participants: int) -> None:
+    """Check a session of a requester's; InteractionError if it cannot be one."""
+    ids = [(one.id, one.mode) for one in session.participants]
+    if not ids or len(ids) > max_participants:
+        raise InteractionError(
+            InteractionFault.INVALID,
+            f"a session has 1 to {max_participants} participants",
+        )
+    if len({*ids}) != len(ids) or any(
+        one.id == session.requester.id for one in session.participants
+    ):
+        raise InteractionError(
+            InteractionFault.INVALID, "a party takes part once in each mode"
+        )
+
+
+def party_ids(session: Session) -> set[tuple[str, str]]:
+    """Return the participants by id and mode."""
+    return {(one.id, one.mode) for one in session.participants}
 
 
 def _place(message: Message) -> tuple[str, int]:

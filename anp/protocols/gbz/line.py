@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from anp.interaction.errors import InteractionError, InteractionFault
-from anp.interaction.operations import RefusedOperation, Send
-from anp.interaction.receiver import refusal
+from anp.interaction.operations import RefusedOperation, Send, refusal
 from anp.protocols.gbz.reader import GbzError, GbzFrame, read_frame
 from anp.protocols.gbz.writer import write_frame
 from negotiation.consensus.written import Flagged, WrittenLimits

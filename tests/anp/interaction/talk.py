@@ -18,8 +18,7 @@ from anp.interaction.elements import (
     Task,
 )
 from anp.interaction.errors import InteractionError, InteractionFault
-from anp.interaction.operations import Operation, Send, SessionOpen
-from anp.interaction.receiver import refusal
+from anp.interaction.operations import Operation, Send, SessionOpen, refusal
 from anp.interaction.record import RECENT_EVENTS, InteractionLimits, Step
 from anp.interaction.stored import (
     event_bytes,
