@@ -84,7 +84,9 @@ class Daemon:
         self.capability_calls, self.bundles = offer.capability_calls, offer.bundles
         self.consensus, self.heard = offer.consensus, offer.heard
         self.uses = UseCounter(self.store)
-        calls = make_calls(config, peers, code, minds, offer, self.observer, self.uses)
+        calls = make_calls(
+            home, config, peers, code, minds, offer, self.observer, self.uses
+        )
         self.directory = Directory(
             store=self.store,
             book=self.book,

@@ -30,7 +30,7 @@ from anp.interaction.operations import (
     TaskUpdate,
 )
 from anp.protocols.gbz.reader import INTENT, is_json
-from anp.protocols.gbz.words import PROGRESS, GbzOperation
+from anp.protocols.gbz.words import FILE, PROGRESS, GbzOperation
 from anp.protocols.timestamps import write_timestamp
 from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
@@ -93,8 +93,11 @@ def _frame(operation: Operation) -> tuple[GbzOperation, dict[str, Any]]:
         case NotifyUnregister(session=session_id, task=name):
             value = {"sessionId": session_id, **_given(taskId=name)}
             return GbzOperation.NOTIFY_UNREGISTER, value
-        case Acknowledgement(session=session_id, task=found):
+        case Acknowledgement(session=session_id, task=found, piece=piece):
             told = {} if found is None else {"task": _task(found)}
+            if piece is not None:
+                data = base64.b64encode(piece.data).decode("ascii")
+                told[FILE] = {"offset": piece.offset, "data": data}
             return GbzOperation.ACK, {"sessionId": session_id, **told}
         case RefusedOperation(session=session_id, code=code, text=text):
             value = {"sessionId": session_id, "code": str(code), "text": text}
@@ -123,8 +126,12 @@ def _of_task(
             return GbzOperation.TASK_UPDATE, _update(operation)
         case TaskCancel(session=session_id, task=name):
             return GbzOperation.TASK_CANCEL, {"id": name, "sessionId": session_id}
-        case TaskGet(session=session_id, task=name):
-            return GbzOperation.TASK_GET, {"id": name, "sessionId": session_id}
+        case TaskGet(session=session_id, task=name, file=file):
+            value: dict[str, Any] = {"id": name, "sessionId": session_id}
+            if file is not None:
+                place = {"offset": file.offset, "length": file.length}
+                value[FILE] = {"id": file.id, **place}
+            return GbzOperation.TASK_GET, value
 
 
 def _given(**fields: Any) -> dict[str, Any]:

@@ -14,7 +14,14 @@ from typing import Any, Protocol
 
 from anp.interaction.elements import Part
 
-__all__ = ["Question", "Reply", "ReplyAction", "Requester", "current_requester"]
+__all__ = [
+    "GivenFile",
+    "Question",
+    "Reply",
+    "ReplyAction",
+    "Requester",
+    "current_requester",
+]
 
 
 class ReplyAction(StrEnum):
@@ -64,6 +71,20 @@ class Reply:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class GivenFile:
+    """A file that the agent gives, in the folder of its call."""
+
+    path: str
+    "Absolute; the agent's words, so that it has to be checked."
+
+    name: str = ""
+    "Name for people; empty for that of the path."
+
+    media_type: str = ""
+    "Empty for the usual one of the name."
+
+
 class Requester(Protocol):
     """Takes what comes before the answer, and answers questions."""
 
@@ -77,6 +98,17 @@ class Requester(Protocol):
 
     async def update(self, parts: Sequence[Part]) -> None:
         """Pass on the next part of the result; return when there is room for more."""
+
+    @property
+    def folder(self) -> str:
+        """Path of the folder of this call; the agent may write its files there."""
+
+    async def send_file(self, file: GivenFile) -> None:
+        """Pass on a file as the next part of the result.
+
+        Raises:
+            ToolError: It is not in the call's folder, or there is no room for it.
+        """
 
     async def ask(self, question: Question) -> Reply:
         """Ask, and wait for the answer."""

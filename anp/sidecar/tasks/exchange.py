@@ -27,6 +27,8 @@ from anp.interaction.operations import (
     SessionOpen,
     SessionUpdate,
     TaskCreate,
+    TaskGet,
+    TaskUpdate,
 )
 from anp.interaction.record import Step
 from anp.protocols.gbz.reader import GbzFrame
@@ -34,6 +36,8 @@ from anp.protocols.gbz.side import session_of
 from anp.protocols.gbz.words import GBZ_URI
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
+from anp.sidecar.files.spool import FileRole, KeptFile, Spool
+from anp.sidecar.files.transfers import FileTransfers
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.desk import StrangerPace, TaskDesk
@@ -41,7 +45,7 @@ from anp.sidecar.tasks.lines import Line, Lines
 from anp.sidecar.tasks.one_turn import OneTurn
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from negotiation.consensus.written import WrittenLimits
-from sandbox.pool.shares import current_share
+from sandbox.pool.shares import Rank, current_share
 
 __all__ = ["SessionPeers"]
 
@@ -75,6 +79,8 @@ class SessionPeers:
         sessions: Sessions,
         desk: TaskDesk,
         caller: Caller,
+        spool: Spool,
+        max_wait: float,
         limits: WrittenLimits,
     ) -> None:
         self._identities = identities
@@ -84,6 +90,7 @@ class SessionPeers:
         self._desk = desk
         self._plain = OneTurn(sessions, caller)
         self.lines = Lines(self, limits)
+        self.files = FileTransfers(spool, self.lines.find, max_wait=max_wait)
         self._pace = StrangerPace()
         self._doing: set[asyncio.Task[None]] = set()
         self._addresses: dict[str, str] = {}
@@ -91,6 +98,7 @@ class SessionPeers:
 
     async def close(self) -> None:
         """Dial nobody any more."""
+        await self.files.close()
         await self.lines.close()
         await self._plain.close()
         await asyncio.gather(*self._doing, return_exceptions=True)
@@ -207,7 +215,7 @@ class SessionPeers:
 
     def works_for_us(self, peer: str) -> bool:
         """See `LineWork`."""
-        return self._sessions.standing.works_for_us(peer)
+        return self._sessions.standing.works_for_us(peer) or self.files.comes_from(peer)
 
     def in_use(self, peer: str) -> bool:
         """See `LineWork`."""
@@ -238,8 +246,12 @@ class SessionPeers:
     async def take(self, line: Line, frame: GbzFrame) -> None:
         """See `LineWork`."""
         operation = frame.operation
+        if self.files.take(operation):
+            return
         answers = isinstance(operation, Acknowledgement | RefusedOperation)
-        if not answers:
+        # A piece of a file is stored by nobody, and the next ask waits for its line.
+        is_ask = isinstance(operation, TaskGet) and operation.file is not None
+        if not (answers or is_ask):
             await asyncio.sleep(self._pace.wait(current_share.get()))
         try:
             await self._took(line, frame)
@@ -270,12 +282,55 @@ class SessionPeers:
             raise InteractionError(
                 InteractionFault.UNKNOWN_SESSION, "no such session here"
             )
+        if isinstance(operation, TaskGet) and operation.file is not None:
+            task = conversation.readable(operation.task, sender)
+            await self.files.give(line, log, task, operation, frame.ref)
+            return
         self._check_room(operation, conversation)
-        await self._receive(log, operation, sender=sender, ref=frame.ref)
+        files = await self._expect(log, conversation, operation, sender)
+        try:
+            await self._receive(log, operation, sender=sender, ref=frame.ref)
+        except InteractionError:
+            await self.files.forget(files)
+            raise
+        if conversation.is_requester:
+            for kept in files:
+                self.files.start(kept)
         if isinstance(operation, Acknowledgement):
             acked = self._acked.pop(log, None)
             if acked is not None:
                 acked.set()
+
+    async def _expect(
+        self, log: str, conversation: Conversation, operation: Operation, sender: str
+    ) -> list[KeptFile]:
+        """Make room for the files that an operation announces, before it counts.
+
+        Raises:
+            InteractionError: There is none.
+        """
+        match operation:
+            case TaskCreate(task=task):
+                messages = task.messages
+            case TaskUpdate(messages=told):
+                messages = told
+            case MessageSend(message=message):
+                messages = (message,)
+            case _:
+                return []
+        found: list[KeptFile] = []
+        role = FileRole.RESULT if conversation.is_requester else FileRole.INPUT
+        for message in messages:
+            found += await self.files.expect(
+                log,
+                message.parts,
+                session=message.session,
+                task=message.task,
+                role=role,
+                peer=sender,
+                listed=current_share.get().rank is not Rank.COMMON,
+            )
+        return found
 
     async def _receive(
         self, log: str, operation: Operation, *, sender: str, ref: int

@@ -111,8 +111,10 @@ class Line:
         self.peer = canonical_did(channel.peer_did, channel.peer_key)
         "The peer's DID in its canonical form."
 
-        most = min(limits.max_message, channel.max_payload)
-        self._line = GbzLine(replace(limits, max_message=most))
+        self.max_message = min(limits.max_message, channel.max_payload)
+        "Most bytes of a frame."
+
+        self._line = GbzLine(replace(limits, max_message=self.max_message))
         self._work = work
         self._unsent: deque[bytes] = deque()
         self._size = 0

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from anp.channel.channel import Channel
@@ -33,6 +34,8 @@ from anp.interaction.stored import element_size
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.config.settings import InteractionConfig
+from anp.sidecar.files.call_folder import CallFolders
+from anp.sidecar.files.spool import FileRole, Spool
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import PeerPolicy
@@ -77,7 +80,15 @@ class TaskService:
         policy: PeerPolicy,
         limits: WrittenLimits,
         config: InteractionConfig,
+        spool: Spool,
+        call_files: Path,
     ) -> None:
+        """Set up the parts; `resume` begins.
+
+        Args:
+            spool: The files of tasks.
+            call_files: Folder for the folders of calls, which hold files in clear.
+        """
         self._identities = identities
         self._finder = finder
         self._requesters = requesters
@@ -92,6 +103,7 @@ class TaskService:
             capabilities=capabilities,
             policy=policy,
             room=self._room,
+            folders=lambda: self.folders,
         )
         self._exchange = SessionPeers(
             identities=identities,
@@ -100,8 +112,12 @@ class TaskService:
             sessions=self.sessions,
             desk=self.desk,
             caller=caller,
+            spool=spool,
+            max_wait=config.max_wait,
             limits=limits,
         )
+        self.files = self._exchange.files
+        self.folders = CallFolders(call_files, self.files)
         self._doing: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.Task[None] | None = None
 
@@ -157,7 +173,8 @@ class TaskService:
             depends_on=tuple(needed),
         )
         self._check_size(task)
-        await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
+        async with self.files.giving(log, message):
+            await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
         return await self.task(await self.sessions.item_of(log, name))
 
     async def open_session(
@@ -199,7 +216,8 @@ class TaskService:
             metadata=metadata,
         )
         self._check_size(message)
-        await self._apply(known.log, lambda c: c.post(message, wall_now=utc_now()))
+        async with self.files.giving(known.log, message):
+            await self._apply(known.log, lambda c: c.post(message, wall_now=utc_now()))
 
     async def cancel(self, item: str) -> None:
         """Ask for the end of a task of ours; how it ends is its executor's report."""
@@ -237,6 +255,8 @@ class TaskService:
 
     async def resume(self) -> None:
         """Go on with what a stop or a kill interrupted."""
+        await asyncio.to_thread(self.folders.clear)
+        await asyncio.to_thread(self.files.spool.load)
         await self.sessions.room.measure()
         async for log in self.sessions.busy():
             try:
@@ -249,7 +269,18 @@ class TaskService:
                 await self._exchange.want(log)
             except InteractionError as exc:
                 logger.warning("session not resumed id=%s: %s", log, exc.text)
+        await self._fetch_again()
         self._sweeping = asyncio.create_task(self._sweep())
+
+    async def _fetch_again(self) -> None:
+        """Go on with the results that are not whole here."""
+        for kept in self.files.spool.wanted():
+            if kept.role is FileRole.RESULT:
+                self.files.start(kept)
+                try:
+                    await self._exchange.want(kept.log)
+                except InteractionError as exc:
+                    logger.warning("file not fetched id=%s: %s", kept.log, exc.text)
 
     async def close(self) -> None:
         """End the work on tasks; what was at work is settled at the next start."""
@@ -277,6 +308,7 @@ class TaskService:
     async def delete(self, log: str) -> bool:
         """Delete a session with everything in it; False if there is none."""
         self.desk.drop(log)
+        await self.files.forget_log(log)
         return await self.sessions.delete(log)
 
     # What follows from a step. Nothing here waits.

@@ -20,6 +20,7 @@ from anp.interaction.elements import (
     Part,
     PartKind,
     SenderRole,
+    Session,
     Task,
     TaskProgress,
 )
@@ -29,11 +30,15 @@ from anp.interaction.states import TaskState, is_started, is_terminal
 from anp.interaction.stored import element_size
 from anp.sidecar.attachments.attachment import Progress, report_progress
 from anp.sidecar.attachments.requester import (
+    GivenFile,
     Question,
     Reply,
     ReplyAction,
     current_requester,
 )
+from anp.sidecar.files.arguments import arguments_of, file_places, files_of
+from anp.sidecar.files.call_folder import CallFolder, CallFolders
+from anp.sidecar.files.transfers import FileFailed
 from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.gate import ApprovalPending
 from anp.sidecar.offer.ways import WayIn
@@ -106,6 +111,7 @@ class Worker:
         sessions: Sessions,
         capabilities: CapabilityCalls,
         room: Room,
+        folders: CallFolders,
         max_wait: float,
         peer: str,
         peer_did: str,
@@ -116,6 +122,7 @@ class Worker:
             log: Our own id of its session.
             task: As it was created, with its messages.
             room: Waits until the requester has read most of what it was told.
+            folders: Makes the folder for the files of its call.
             max_wait: Seconds for which it may wait for the owner's word.
             peer: The requester's DID in its canonical form.
             peer_did: Its DID as it shows itself.
@@ -125,6 +132,8 @@ class Worker:
         self._sessions = sessions
         self._capabilities = capabilities
         self._room = room
+        self._folders = folders
+        self._folder: CallFolder | None = None
         self._max_wait = max_wait
         self.peer = peer
         "The requester's DID in its canonical form."
@@ -158,6 +167,17 @@ class Worker:
         await self._tell_waiting()
         await self._room(self._log, self._task.requester)
         await self._post(parts, purpose=MessagePurpose.RESULT, final=False)
+
+    @property
+    def folder(self) -> str:
+        """See `Requester`."""
+        assert self._folder is not None, "there is one while the agent works"
+        return str(self._folder.path)
+
+    async def send_file(self, file: GivenFile) -> None:
+        """See `Requester`."""
+        assert self._folder is not None, "there is one while the agent works"
+        await self.update([await self._folder.send(file)])
 
     async def ask(self, question: Question) -> Reply:
         """See `Requester`."""
@@ -264,9 +284,26 @@ class Worker:
             return await self._refuse(
                 state, "400", "the arguments are a JSON object in a data item"
             )
+        files = files_of(self._task)
+        try:
+            places = file_places(capability.input_schema, arguments, files)
+        except ValueError as exc:
+            return await self._refuse(state, "400", str(exc))
         if state == TaskState.REQUESTED:
             await self._report(TaskState.ACCEPTED)
-        self._key = start_key(conversation.session, self._task)
+        async with self._folders.of_call(self._log, self._task) as self._folder:
+            try:
+                arguments = await self._folder.fill(files, places, arguments)
+            except FileFailed as exc:
+                return await self._over(
+                    TaskState.FAILED, code="file_failed", reason=str(exc)
+                )
+            return await self._work(conversation.session, capability, arguments)
+
+    async def _work(
+        self, session: Session, capability: Capability, arguments: dict[str, Any]
+    ) -> None:
+        self._key = start_key(session, self._task)
         notes = asyncio.create_task(counted(self._tell_progress()))
         current_requester.set(self)
         report_progress.set(self._note)
@@ -412,38 +449,6 @@ class Worker:
 
     def _apply(self, act: Callable[[Conversation], Step]) -> Awaitable[Step]:
         return self._sessions.apply(self._log, act)
-
-
-def arguments_of(task: Task, capability: Capability) -> dict[str, Any] | None:
-    """Return the arguments in a task's messages, or None if there are none.
-
-    They are the first JSON object. A text will do for a capability that needs nothing
-    but one text.
-    """
-    parts = [part for message in task.messages for part in message.parts]
-    for part in parts:
-        if part.kind is PartKind.JSON and isinstance(part.content, dict):
-            return part.content
-    texts = [part.content for part in parts if isinstance(part.content, str)]
-    name = _only_text(capability)
-    if not texts:
-        return {} if not parts else None
-    return None if name is None else {name: "\n".join(texts)}
-
-
-def _only_text(capability: Capability) -> str | None:
-    schema = capability.input_schema
-    if not isinstance(schema, dict):
-        return None
-    properties = schema.get("properties")
-    if not isinstance(properties, dict):
-        return None
-    required = schema.get("required", [])
-    if len(required) != 1:
-        return None
-    kind = properties.get(required[0])
-    is_text = isinstance(kind, dict) and kind.get("type") == "string"
-    return str(required[0]) if is_text else None
 
 
 def _part_of(output: Any) -> Part:

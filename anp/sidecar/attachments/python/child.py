@@ -5,8 +5,9 @@ that many bytes of JSON. To the child: `{"call", "arguments", "context"}` and
 `{"cancel"}`; from it: `{"ready": [tools]}` or `{"failed": reason}` once, with id 0,
 then `{"output"}` or `{"error": {"code", "message", "meant", "ran"}}`, where `meant`
 says that the words are for the caller and `ran` that the function was called. Before
-that it may send `{"progress"}`, and where somebody takes it `{"update": value}`, of
-which `{"more": number}` allows further ones, and `{"ask"}`, answered by `{"reply"}`.
+that it may send `{"progress"}`, and where somebody takes it `{"update": value}` and
+`{"file": {"path", "name", "media_type"}}`, of which `{"more": number}` allows further
+ones, and `{"ask"}`, answered by `{"reply"}`.
 The id is outside of the JSON, so that an answer that cannot be read ends no other call.
 """
 
@@ -38,7 +39,12 @@ from anp.sidecar.attachments.attachment import (
     report_progress,
 )
 from anp.sidecar.attachments.listing import Tool, read_tools
-from anp.sidecar.attachments.requester import Question, Requester, current_requester
+from anp.sidecar.attachments.requester import (
+    GivenFile,
+    Question,
+    Requester,
+    current_requester,
+)
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.supervisor import (
     OutputTail,
@@ -131,6 +137,9 @@ class _Teller:
             elif "update" in note and self._requester is not None:
                 await self._requester.update([_part(note["update"])])
                 self.say({"more": 1})
+            elif "file" in note and self._requester is not None:
+                await self._requester.send_file(_file(note["file"]))
+                self.say({"more": 1})
             elif "ask" in note and self._requester is not None:
                 reply = await self._requester.ask(_question(note["ask"]))
                 given = reply.text if reply.value is None else reply.value
@@ -177,6 +186,7 @@ class PythonAttachment(SupervisedAttachment):
                 "caller": caller,
                 "deadline": time.time() + timeout,
                 "key": "" if requester is None else requester.key,
+                "folder": "" if requester is None else requester.folder,
             }
             data = _pack(
                 number, {"call": tool, "arguments": arguments, "context": context}
@@ -414,6 +424,14 @@ def _is_number(value: Any) -> bool:
 
 def _part(value: Any) -> Part:
     return Part.text(value) if isinstance(value, str) else Part.value(value)
+
+
+def _file(told: Any) -> GivenFile:
+    """Return a file that a function gives; nothing of it is checked yet."""
+    if not isinstance(told, dict):
+        raise JsonError("the file is no object")
+    words = [str(told.get(key) or "") for key in ("path", "name", "media_type")]
+    return GivenFile(*words)
 
 
 def _question(told: Any) -> Question:

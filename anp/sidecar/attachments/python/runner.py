@@ -31,11 +31,13 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import io
 import json
 import os
 import pathlib
 import socket
 import struct
+import tempfile
 import threading
 import types
 import typing
@@ -76,7 +78,7 @@ TEXTS = {
     datetime.time: ("time", datetime.time.fromisoformat),
     uuid.UUID: ("uuid", uuid.UUID),
     decimal.Decimal: (None, decimal.Decimal),
-    pathlib.Path: (None, pathlib.Path),
+    pathlib.Path: ("path", pathlib.Path),
 }
 "Types that travel as strings: their `format`, and how a string becomes one."
 
@@ -558,6 +560,10 @@ class Context:
         self.key = str(told.get("key", ""))
         "Key of this start, by which a repeated one can be dropped; may be empty."
 
+        folder = str(told.get("folder", ""))
+        self.folder = pathlib.Path(folder) if folder else None
+        "Folder of this call, for files; None in a call of one turn."
+
     @property
     def cancelled(self) -> bool:
         """True when the caller has given up."""
@@ -577,6 +583,40 @@ class Context:
         The result is None when the caller does not want to answer.
         """
         return self._answer(self._ask(text, schema, url)())
+
+    def send_file(self, file: Any, name: str = "", media_type: str = "") -> Any:
+        """Give the caller a file: a path in `folder`, bytes, or an open file."""
+        self.wait_room()
+        self.give_file(file, name, media_type)
+
+    def give_file(self, file: Any, name: str = "", media_type: str = "") -> None:
+        """Tell the daemon of a file, whatever is on its way already."""
+        self.check()
+        if self.folder is None:
+            raise Failure(400, "nobody takes files in a call of one turn")
+        path = self._path_of(file, self.folder)
+        told = {"path": path, "name": str(name), "media_type": str(media_type)}
+        self._runner.send(self._number, {"file": told})
+
+    def _path_of(self, file: Any, folder: pathlib.Path) -> str:
+        """Return the path of a file; bytes and what has no path are written first."""
+        if isinstance(file, (str, pathlib.PurePath)):
+            # A name alone is one in the folder of the call.
+            return str(folder / file)
+        if isinstance(file, io.IOBase):
+            if not file.closed and file.writable():
+                file.flush()
+            name = getattr(file, "name", None)
+            if isinstance(name, str):
+                return os.path.abspath(name)
+            file.seek(0)
+            file = file.read()  # type: ignore[attr-defined]  # all that is read has it
+        data = file.encode() if isinstance(file, str) else file
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        number, path = tempfile.mkstemp(prefix="content-", dir=folder)
+        with open(number, "wb") as written:
+            written.write(data)
+        return path
 
     def _ask(self, text: str, schema: Any, url: str) -> Callable[[], dict[str, Any]]:
         self.check()
@@ -632,6 +672,11 @@ class AsyncContext(Context):
         await self._until(lambda: bool(self._replies))
         return self._answer(wait())
 
+    async def send_file(self, file: Any, name: str = "", media_type: str = "") -> None:
+        """See `Context.send_file`."""
+        await self.room()
+        self.give_file(file, name, media_type)
+
     async def room(self) -> None:
         """See `Context.wait_room`."""
         await self._until(lambda: self._room > 0)
@@ -646,6 +691,13 @@ class AsyncContext(Context):
         while not (ready() or self._ended):
             self._woken.clear()
             await self._woken.wait()
+
+
+def files_in(value: Any) -> list[Any]:
+    """Return the files that a value is for the caller of a task: one, or a list."""
+    kinds = (bytes, bytearray, pathlib.PurePath, io.IOBase)
+    several = list(value) if isinstance(value, (list, tuple)) else [value]
+    return several if all(isinstance(one, kinds) for one in several) else []
 
 
 class Function:
@@ -929,7 +981,7 @@ class Runner:
                 self.joined(number, function, context, items)
             else:
                 value = await function.call(*positional, **named)
-                self.answer(number, function, value)
+                self.answer(number, function, context, value)
         except asyncio.CancelledError:
             self.fail(number, Failure(504, "cancelled"))
         except Exception as exc:  # noqa: BLE001 -- whatever it raises is the answer
@@ -952,7 +1004,7 @@ class Runner:
                 with contextlib.closing(value):
                     self.stream(number, function, context, value)
             else:
-                self.answer(number, function, value)
+                self.answer(number, function, context, value)
         except BaseException as exc:  # noqa: BLE001 -- also sys.exit() in a thread
             self.fail(number, exc)
         finally:
@@ -974,6 +1026,11 @@ class Runner:
         self, number: int, context: Context, items: list[Any], item: Any
     ) -> None:
         """Pass on what was yielded, or keep it for the end."""
+        files = files_in(item) if context.folder is not None else []
+        for file in files:
+            context.give_file(file)
+        if files:
+            return
         encoded = encode(item)
         if context.live:
             self.send(number, {"update": encoded})
@@ -987,9 +1044,14 @@ class Runner:
         output = {} if context.live else function.join(items)
         self.send(number, {"output": output})
 
-    def answer(self, number: int, function: Function, value: Any) -> None:
+    def answer(
+        self, number: int, function: Function, context: Context, value: Any
+    ) -> None:
         try:
-            self.send(number, {"output": function.result(value)})
+            files = files_in(value) if context.folder is not None else []
+            for file in files:
+                context.give_file(file)
+            self.send(number, {"output": {} if files else function.result(value)})
         except RecursionError:
             words = "the result is nested too deeply"
             self.fail(number, Failure(500, words, ran=True))
