@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from anp.interaction.elements import Part
+from anp.interaction.elements import Part, PartKind
 
 __all__ = [
     "GivenFile",
@@ -67,7 +67,7 @@ class Reply:
     def text(self) -> str:
         """The texts of the answer, joined by line ends."""
         return "\n".join(
-            part.content for part in self.parts if isinstance(part.content, str)
+            str(part.content) for part in self.parts if part.kind is PartKind.TEXT
         )
 
 

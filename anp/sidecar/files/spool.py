@@ -9,6 +9,7 @@ a task takes them.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -220,7 +221,8 @@ class Spool:
     def logs(self) -> dict[str, float]:
         """Return the sessions that have files, with the time of the newest."""
         found: dict[str, float] = {}
-        for one in list(self._kept.values()):
+        kept = [one for one in list(self._kept.values()) if one.log != UPLOADS]
+        for one in kept:
             found[one.log] = max(one.at, found.get(one.log, 0.0))
         return found
 
@@ -289,9 +291,14 @@ class Spool:
     def fail(self, kept: KeptFile, reason: str) -> None:
         """Note that a file will never come."""
         with self._lock:
-            if (kept.log, kept.key) in self._kept:
-                self._path(kept, "part").unlink(missing_ok=True)
-                self._note(replace(self._kept[kept.log, kept.key], failed=reason))
+            key = kept.log, kept.key
+            if key not in self._kept:
+                return
+            self._kept[key] = failed = replace(self._kept[key], failed=reason)
+            self._path(kept, "part").unlink(missing_ok=True)
+            # A full disk does not take this either; the next start tries again then.
+            with contextlib.suppress(OSError):
+                self._note(failed)
 
     def forget(self, kept: KeptFile) -> None:
         """Remove one file."""

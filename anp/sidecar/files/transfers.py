@@ -13,7 +13,7 @@ import itertools
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -34,6 +34,7 @@ from anp.interaction.operations import (
 from anp.sidecar.files.sealed_file import BLOCK, DamagedFile, SealedWriter
 from anp.sidecar.files.spool import FileRole, KeptFile, NoRoom, Spool
 from anp.sidecar.peers.policy import agent_name
+from cache.parts.logs import Log
 
 __all__ = ["FileFailed", "FileTransfers", "PieceLine"]
 
@@ -100,6 +101,7 @@ class FileTransfers:
         self._asked: dict[int, asyncio.Future[FilePiece]] = {}
         self._coming: dict[KeptFile, asyncio.Task[None]] = {}
         self._places = asyncio.Semaphore(AT_ONCE)
+        self._is_closed = False
 
     # Announced files
 
@@ -150,6 +152,28 @@ class FileTransfers:
         await self.forget([one for one in self._coming if one.log == log])
         await asyncio.to_thread(self.spool.drop, log)
 
+    async def prune(
+        self, head: Callable[[str], Awaitable[Log]], *, before: float
+    ) -> None:
+        """Remove the files of sessions that are gone or old, and the oldest for room.
+
+        Args:
+            head: Returns the head of a session; InteractionError if it is gone.
+            before: Seconds since 1970; of sessions without open tasks that were
+                changed last before, files go.
+        """
+        await asyncio.to_thread(self.spool.drop_uploads)
+        logs = self.spool.logs()
+        for log in sorted(logs, key=lambda one: logs[one]):
+            try:
+                found = await head(log)
+            except InteractionError:
+                await self.forget_log(log)
+                continue
+            is_old = found.updated < before or self.spool.is_nearly_full
+            if is_old and not found.busy:
+                await self.forget_log(log)
+
     def start(self, kept: KeptFile) -> asyncio.Task[None]:
         """Fetch a file, if that is not done already."""
         coming = self._coming.get(kept)
@@ -168,6 +192,8 @@ class FileTransfers:
             now = self.spool.find(kept.log, kept.task, kept.id)
             if now is None or now.failed:
                 raise FileFailed(now.failed if now else "the file is not kept any more")
+            if self._is_closed:
+                raise FileFailed("the daemon stops")
             await asyncio.wait({self.start(now)})
 
     def comes_from(self, peer: str) -> bool:
@@ -180,6 +206,7 @@ class FileTransfers:
 
     async def close(self) -> None:
         """End what is under way; the next start goes on with it."""
+        self._is_closed = True
         coming = list(self._coming.values())
         for one in coming:
             one.cancel()

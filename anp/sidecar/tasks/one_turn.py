@@ -29,6 +29,7 @@ from anp.interaction.operations import MessageSend, Operation, TaskUpdate
 from anp.interaction.states import TaskState, is_started, is_terminal
 from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.calls.caller import Caller
+from anp.sidecar.files.arguments import files_of
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from negotiation.need import Need
 
@@ -125,6 +126,15 @@ class OneTurn:
                 reason="a call of this peer needs its arguments as a JSON object",
             )
             return
+        if files_of(task):
+            await self._change(
+                log,
+                task,
+                TaskState.REJECTED,
+                code="400",
+                reason="this peer speaks no protocol for tasks, and takes no files",
+            )
+            return
         await self._change(log, task, TaskState.ACCEPTED)
         await self._change(log, task, TaskState.WORKING)
         request = CallRequest(
@@ -190,10 +200,10 @@ def _arguments(task: Task) -> dict[str, Any] | None:
     for part in parts:
         if part.kind is PartKind.JSON and isinstance(part.content, dict):
             return part.content
-    return None if parts else {}
+    return None if len(parts) > len(files_of(task)) else {}
 
 
 def _words(task: Task) -> str:
     parts = [part for message in task.messages for part in message.parts]
-    texts = [part.content for part in parts if isinstance(part.content, str)]
+    texts = [str(part.content) for part in parts if part.kind is PartKind.TEXT]
     return "\n".join(texts) or "an answer"

@@ -388,7 +388,8 @@ class TaskService:
             before, offset = offset, time.time() - time.monotonic()
             try:
                 self.sessions.expire()
-                if self.sessions.room.is_nearly_full:
+                files = self.files.spool
+                if self.sessions.room.is_nearly_full or files.is_nearly_full:
                     await self.prune()
                 if time.monotonic() - looked >= LOOK:
                     looked = time.monotonic()
@@ -408,7 +409,7 @@ class TaskService:
         since = time.time() - self._config.max_wait
         async for log in self.sessions.busy():
             try:
-                if await self.sessions.updated(log) < since:
+                if (await self.sessions.head(log)).updated < since:
                     reason = f"the peer said nothing for {self._config.max_wait:g} s"
                     await self._give_up(log, reason, also_at_work=False)
             except InteractionError:
@@ -421,6 +422,8 @@ class TaskService:
             older_than=time.time() - self._config.keep_days * DAY,
             content_before=time.time() - self._config.keep_content_days * DAY,
         )
+        before = time.time() - self._config.keep_content_days * DAY
+        await self.files.prune(self.sessions.head, before=before)
         if gone:
             logger.info("sessions dropped sessions=%d", gone)
 

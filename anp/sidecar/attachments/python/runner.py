@@ -610,7 +610,7 @@ class Context:
             if isinstance(name, str):
                 return os.path.abspath(name)
             file.seek(0)
-            file = file.read()  # type: ignore[attr-defined]  # all that is read has it
+            file = file.read()
         data = file.encode() if isinstance(file, str) else file
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         number, path = tempfile.mkstemp(prefix="content-", dir=folder)

@@ -1,0 +1,229 @@
+"""A file from disk to disk between two daemons against a raw copy over a WebSocket.
+
+`python -m bench.files --size 1024` uploads a file of so many MiB to one daemon, has a
+function at another daemon return it, and saves what came back. It prints the seconds of
+each way, their throughput as a ratio to a raw copy of the same file in the same run,
+and by how much the memory of both daemons grew at most. Only the ratios count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from websockets.asyncio.client import connect
+from websockets.asyncio.server import ServerConnection, serve
+
+from bench.call import Anpd, LocalApi
+
+MIB = 1024 * 1024
+BLOCK = 256 * 1024
+WARM_SIZE = 8 * MIB
+"Bytes of the file that goes first, so that everything is imported."
+
+MOST_GROWTH = 32 * MIB
+"Bytes by which the memory of each daemon may grow."
+
+FUNCTION = """
+from pathlib import Path
+
+def back(book: Path) -> Path:
+    return book
+"""
+
+
+class Memory:
+    """Watches the resident memory of some processes while a block runs."""
+
+    def __init__(self, **pids: int) -> None:
+        self._pids = pids
+        self.grown: dict[str, int] = {}
+        "Most bytes above those at the beginning, by name."
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Look at it every 20 ms."""
+        before = {name: _resident(pid) for name, pid in self._pids.items()}
+        ended = threading.Event()
+
+        def look() -> None:
+            while not ended.wait(0.02):
+                for name, pid in self._pids.items():
+                    grown = _resident(pid) - before[name]
+                    self.grown[name] = max(grown, self.grown.get(name, 0))
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+
+def _resident(pid: int) -> int:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def raw_copy(source: Path, target: Path) -> float:
+    """Copy a file over a WebSocket between two processes; return the seconds."""
+    ours, theirs = multiprocessing.Pipe()
+    receiver = multiprocessing.Process(target=_receive, args=(target, theirs))
+    receiver.start()
+    port = ours.recv()
+    started = time.perf_counter()
+    asyncio.run(_send(source, port))
+    ours.recv()
+    took = time.perf_counter() - started
+    receiver.join()
+    return took
+
+
+async def _send(source: Path, port: int) -> None:
+    async with connect(f"ws://127.0.0.1:{port}", compression=None) as socket:
+        with source.open("rb") as file:
+            while data := file.read(BLOCK):
+                await socket.send(data)
+
+
+def _receive(target: Path, told: Any) -> None:
+    async def run() -> None:
+        done = asyncio.Event()
+
+        async def take(socket: ServerConnection) -> None:
+            with target.open("wb") as file:
+                async for data in socket:
+                    assert isinstance(data, bytes)
+                    file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            done.set()
+
+        async with serve(take, "127.0.0.1", 0, compression=None) as server:
+            told.send(next(iter(server.sockets)).getsockname()[1])
+            await done.wait()
+        told.send(True)
+
+    asyncio.run(run())
+
+
+def send_file(api: LocalApi, peer: str, source: Path, target: Path) -> dict[str, float]:
+    """Send a file there and back; return the seconds of each way."""
+    times = {}
+    started = time.perf_counter()
+    with source.open("rb") as file:
+        upload = _asked(
+            api,
+            "POST",
+            "/v1/files?name=book",
+            file,
+            **{
+                "content-type": "application/octet-stream",
+                "content-length": str(source.stat().st_size),
+            },
+        )
+    times["program to daemon"] = time.perf_counter() - started
+    task = _asked(
+        api,
+        "POST",
+        "/v1/tasks",
+        json.dumps(
+            {"peer": peer, "capability": "b.back", "parts": [{"file": upload["id"]}]}
+        ),
+        **{"content-type": "application/json"},
+    )
+    path = f"/v1/tasks/{task['id']}"
+    while not (found := _asked(api, "GET", path))["ended"]:
+        time.sleep(0.02)
+    if found["state"] != "completed":
+        raise RuntimeError(f"the task is {found['state']}: {found['reason']}")
+    [message] = found["messages"]
+    [part] = message["parts"]
+    started = time.perf_counter()
+    while True:
+        api.request("GET", f"{path}/artifacts/{part['artifact']}")
+        answer = api.getresponse()
+        if answer.status != 429:
+            break
+        answer.read()
+    came = time.time()
+    if answer.status != 200:
+        raise RuntimeError(f"no file: {answer.read()!r}")
+    hashed = hashlib.sha256()
+    started = time.perf_counter()
+    with target.open("wb") as file:
+        while data := answer.read(BLOCK):
+            file.write(data)
+            hashed.update(data)
+    times["daemon to program"] = time.perf_counter() - started
+    times["daemon to daemon"] = came - message["at"]
+    if hashed.hexdigest() != upload["sha256"]:
+        raise RuntimeError("another file came back")
+    return times
+
+
+def _asked(
+    api: LocalApi, method: str, path: str, body: Any = None, **headers: str
+) -> Any:
+    api.request(method, path, body, headers)
+    answer = api.getresponse()
+    data = answer.read()
+    if answer.status >= 300:
+        raise RuntimeError(f"{path}: {answer.status} {data!r}")
+    return json.loads(data)
+
+
+def main() -> int:
+    """Measure, and print what was found; 1 if the memory grew by too much."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=1024, help="MiB")
+    size = parser.parse_args().size * MIB
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        source = folder / "source"
+        with source.open("wb") as file:
+            for _ in range(0, size, MIB):
+                file.write(os.urandom(MIB))
+        warm = folder / "warm"
+        warm.write_bytes(os.urandom(WARM_SIZE))
+        (folder / "made.py").write_text(FUNCTION)
+        tree = Path(__file__).parents[1]
+        provider = Anpd(tree, folder / "provider", consensus=True)
+        caller = Anpd(tree, folder / "caller", consensus=True)
+        provider.run("attach", "python", "made:back", "--expose", "*", "--name", "b")
+        with provider.up() as (address, _), caller.up() as (_, api):
+            send_file(api, address, warm, folder / "warm.back")
+            memory = Memory(
+                **{
+                    name: json.loads((folder / name / "api.json").read_text())["pid"]
+                    for name in ("caller", "provider")
+                }
+            )
+            raw = raw_copy(source, folder / "raw")
+            with memory.watched():
+                times = send_file(api, address, source, folder / "back")
+            again = raw_copy(source, folder / "raw")
+    raw = min(raw, again)
+    print(f"{size / MIB:g} MiB, raw copy: {raw:.2f} s, {size / raw / MIB:.0f} MiB/s")
+    for name, took in times.items():
+        print(f"{name}: {took:.2f} s, {raw / took:.2f} of the raw copy's throughput")
+    for name, grown in memory.grown.items():
+        print(f"memory of the {name}: +{grown / MIB:.1f} MiB")
+    return int(max(memory.grown.values()) >= MOST_GROWTH)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
