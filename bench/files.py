@@ -123,6 +123,8 @@ def _receive(target: Path, told: Any) -> None:
 def send_file(api: LocalApi, peer: str, source: Path, target: Path) -> dict[str, float]:
     """Send a file there and back; return the seconds of each way."""
     times = {}
+    # The daemon ends connections that are idle.
+    api.connect()
     started = time.perf_counter()
     with source.open("rb") as file:
         upload = _asked(
