@@ -26,6 +26,7 @@ help:
 	@echo "make test-readme   the README's walk with its own installation"
 	@echo "make test-browser  the dashboard in Debian's chromium, and pictures of it in build/screenshots"
 	@echo "make bench   ratios: a call against a raw echo, the sandbox's goals (bench-long: 100,000 calls)"
+	@echo "make kill-files   ten kills while a file of 256 MiB is under way (bench-files: 1 GiB against a raw copy)"
 	@echo "make kill    fifty kills on each side in calls, thirty-five in tasks, at named states"
 	@echo "make long-call  a call of ten minutes over a link that is cut three times"
 	@echo "make test-everything  the MCP reference server attached, by every face"

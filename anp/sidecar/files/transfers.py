@@ -77,6 +77,9 @@ class PieceLine(Protocol):
     def answer(self, send: Send) -> None:
         """Send a frame that belongs to no event."""
 
+    def give(self, send: Send) -> None:
+        """Send a piece, when nothing else waits to be sent."""
+
 
 class FileTransfers:
     """Fetches the files that peers announce, and gives out ours."""
@@ -261,7 +264,7 @@ class FileTransfers:
             raise _unknown("the file cannot be read any more") from exc
         piece = FilePiece(offset=wanted.file.offset, data=data)
         told = Acknowledgement(session=wanted.session, ref=ref, task=task, piece=piece)
-        line.answer(Send(to="", ref=0, operation=told))
+        line.give(Send(to="", ref=0, operation=told))
 
     # Pieces of peers
 

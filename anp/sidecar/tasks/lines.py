@@ -117,6 +117,7 @@ class Line:
         self._line = GbzLine(replace(limits, max_message=self.max_message))
         self._work = work
         self._unsent: deque[bytes] = deque()
+        self._pieces: deque[bytes] = deque()
         self._size = 0
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
@@ -137,12 +138,18 @@ class Line:
     @property
     def busy(self) -> bool:
         """True while there is something to send."""
-        return bool(self._unsent or self._late)
+        return bool(self._unsent or self._pieces or self._late)
 
     def answer(self, send: Send) -> None:
         """Send an answer to an operation of the peer."""
         self._line.write(send)
         self._take()
+
+    def give(self, send: Send) -> None:
+        """Send a piece of a file, when nothing else waits to be sent."""
+        self._take()
+        self._line.write(send)
+        self._take(self._pieces)
 
     def tell(self, log: str, send: Send) -> None:
         """Send an operation of a session, at once or when its turn comes."""
@@ -207,13 +214,14 @@ class Line:
             self._work.unsendable(log, send, str(exc))
         self._take()
 
-    def _take(self) -> None:
+    def _take(self, queue: deque[bytes] | None = None) -> None:
+        """Put what is written on a queue; without one on that of operations."""
         for note in self._line.notes:
             level = logging.WARNING if note.fault else logging.DEBUG
             logger.log(level, "frame of peer=%s: %s", self.peer, note.reason)
         self._line.notes.clear()
         if self._line.outgoing:
-            self._unsent += self._line.outgoing
+            (self._unsent if queue is None else queue).extend(self._line.outgoing)
             self._size += sum(map(len, self._line.outgoing))
             self._line.outgoing.clear()
             self._wake.set()
@@ -251,10 +259,10 @@ class Line:
     async def _send(self) -> None:
         try:
             while True:
-                while not self._unsent:
+                while not (self._unsent or self._pieces):
                     self._wake.clear()
                     await self._wake.wait()
-                data = self._unsent.popleft()
+                data = (self._unsent or self._pieces).popleft()
                 self._size -= len(data)
                 self._room.set()
                 await self.channel.send(ProtocolType.APPLICATION, data)

@@ -40,6 +40,9 @@ class Line:
     asked: list[int] = field(default_factory=list)
     told: list[Operation] = field(default_factory=list)
 
+    def give(self, send: Send) -> None:
+        self.answer(send)
+
     def answer(self, send: Send) -> None:
         if self.closed:
             return
@@ -61,6 +64,7 @@ class Two:
     content: bytes
     kept: KeptFile
     lines: list[Line] = field(default_factory=list)
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     giving: set[asyncio.Task[None]] = field(default_factory=set)
     tamper: Callable[[Acknowledgement], Operation | None] = lambda told: told
 
@@ -77,6 +81,11 @@ class Two:
         assert isinstance(operation, TaskGet)
 
         async def give() -> None:
+            # One ask after the other, as on a line.
+            async with self.turn:
+                await answer()
+
+        async def answer() -> None:
             back = Line(lambda told, _, __: self.take(told, line))
             back.max_message = line.max_message
             try:
