@@ -18,14 +18,26 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+import timeit
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 
+from anp.interaction.operations import Acknowledgement, FilePiece
+from anp.protocols.gbz.reader import read_frame
+from anp.protocols.gbz.writer import write_frame
+from anp.sidecar.files.sealed_file import SealedWriter, read_block
+from anp.wire.frames import open_envelope, seal
+from anp.wire.keys import SessionKeys
+from anp.wire.messages import Envelope, parse_message
 from bench.call import Anpd, LocalApi
 
 MIB = 1024 * 1024
@@ -188,6 +200,47 @@ def _asked(
     return json.loads(data)
 
 
+def layers(folder: Path) -> None:
+    """Print the milliseconds that each layer needs for one piece, and their shares."""
+    data, key = os.urandom(BLOCK), bytes(32)
+    cipher, keys = AESGCM(key), SessionKeys("k" * 16, key[:16], key[:16])
+    piece = FilePiece(offset=0, data=data)
+    told = Acknowledgement(session="s", ref=2**52, piece=piece)
+    frame = write_frame(told, 0, max_size=MIB)
+    ids = {"source_did": "did:a:a", "destination_did": "did:b:b", "message_id": "m"}
+    now = datetime.now(UTC)
+    send = partial(seal, keys, frame, **ids, iv=bytes(12), timestamp=now)
+    text = send()
+    sealed = parse_message(text, max_size=4 * MIB)
+    assert isinstance(sealed, Envelope)
+    writer = SealedWriter(folder / "layer", cipher, "mark")
+    writer.append(data)
+    steps: dict[str, Callable[[], object]] = {
+        "disk and AES at rest, read": partial(
+            read_block, folder / "layer", cipher, "mark", 0
+        ),
+        "GB/Z frame written (JSON, base64)": partial(
+            write_frame, told, 0, max_size=MIB
+        ),
+        "envelope sealed (AES, base64, JSON)": send,
+        "envelope read (JSON)": partial(parse_message, text, max_size=4 * MIB),
+        "envelope opened (base64, AES)": partial(open_envelope, keys, sealed),
+        "GB/Z frame read (JSON, base64)": partial(read_frame, frame, max_size=MIB),
+        "SHA-256, AES at rest and disk, written": partial(writer.append, data),
+        "of these: one base64 each way": lambda: b64decode(b64encode(data)),
+        "of these: AES once each way": lambda: cipher.decrypt(
+            bytes(12), cipher.encrypt(bytes(12), data, None), None
+        ),
+    }
+    took = {
+        name: 1000 * min(timeit.repeat(step, number=20, timer=time.process_time)) / 20
+        for name, step in steps.items()
+    }
+    whole = sum(took[name] for name in list(steps)[:7])
+    for name, each in took.items():
+        print(f"{name}: {each:.2f} ms a piece, {each / whole:.0%}")
+
+
 def main() -> int:
     """Measure, and print what was found; 1 if the memory grew by too much."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -223,6 +276,7 @@ def main() -> int:
             with memory.watched():
                 times = send_file(api, address, source, folder / "back")
             again = raw_copy(source, folder / "raw")
+        layers(folder)
     raw = min(raw, again)
     print(f"{size / MIB:g} MiB, raw copy: {raw:.2f} s, {size / raw / MIB:.0f} MiB/s")
     for name, took in times.items():

@@ -13,7 +13,7 @@ from anp.sidecar.files.arguments import file_places
 from anp.sidecar.files.names import names_for, plain_name
 
 PATH = {"type": "string", "format": "path"}
-OBJECT = {"properties": {"mediaType": {}, "data": {}}}
+OBJECT: dict[str, Any] = {"properties": {"mediaType": {}, "data": {}}}
 
 
 def schema(**properties: Any) -> dict[str, Any]:

@@ -68,8 +68,8 @@ class Two:
     giving: set[asyncio.Task[None]] = field(default_factory=set)
     tamper: Callable[[Acknowledgement], Operation | None] = lambda told: told
 
-    def line(self, **more: int) -> Line:
-        made = Line(self.given, **more)
+    def line(self, *, max_message: int = 768 * 1024) -> Line:
+        made = Line(self.given, max_message=max_message)
         self.lines.append(made)
         return made
 
