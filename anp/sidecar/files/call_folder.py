@@ -45,6 +45,10 @@ class CallFolders:
         """Remove what calls left that a kill ended."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    async def drop_inputs(self, log: str, task: Task) -> None:
+        """Remove the files of a task that is over; its requester has them yet."""
+        await self._transfers.forget(self._transfers.spool.inputs(log, task.id))
+
     @asynccontextmanager
     async def of_call(self, log: str, task: Task) -> AsyncIterator[CallFolder]:
         """Have a folder for the call of a task."""

@@ -161,6 +161,7 @@ class Spool:
 
     def load(self) -> None:
         """Read the records of all files, and remove the remains of uploads."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.rmtree(self._folder / UPLOADS, ignore_errors=True)
         for path in self._folder.glob("*/*.about"):
             try:
@@ -213,18 +214,29 @@ class Spool:
         """Bytes that all files count."""
         return sum(one.counted for one in list(self._kept.values()))
 
-    @property
-    def is_nearly_full(self) -> bool:
-        """True when the oldest files have to go."""
-        return self.used >= self._max_files * 9 // 10
+    def is_nearly_full(self, more: int = 0) -> bool:
+        """Return whether the oldest files have to go, for so many bytes more."""
+        return self.used + more >= self._max_files * 9 // 10
 
-    def logs(self) -> dict[str, float]:
-        """Return the sessions that have files, with the time of the newest."""
-        found: dict[str, float] = {}
-        kept = [one for one in list(self._kept.values()) if one.log != UPLOADS]
-        for one in kept:
-            found[one.log] = max(one.at, found.get(one.log, 0.0))
-        return found
+    def logs(self, *, peer: str = "") -> list[str]:
+        """Return the sessions that have files, those with the oldest ones first.
+
+        Args:
+            peer: Only those with files of this peer; empty for all.
+        """
+        newest: dict[str, float] = {}
+        for one in list(self._kept.values()):
+            if one.log != UPLOADS and peer in ("", one.peer):
+                newest[one.log] = max(one.at, newest.get(one.log, 0.0))
+        return sorted(newest, key=lambda log: newest[log])
+
+    def inputs(self, log: str, task: str) -> list[KeptFile]:
+        """Return the files that a peer gave for a task that is done here."""
+        return [
+            one
+            for one in list(self._kept.values())
+            if (one.log, one.task, one.role) == (log, task, FileRole.INPUT)
+        ]
 
     # Room
 

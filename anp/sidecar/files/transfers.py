@@ -88,6 +88,7 @@ class FileTransfers:
         self,
         spool: Spool,
         find_line: Callable[[str], PieceLine | None],
+        head: Callable[[str], Awaitable[Log]],
         *,
         max_wait: float,
     ) -> None:
@@ -95,10 +96,12 @@ class FileTransfers:
 
         Args:
             find_line: Returns the newest line to a peer.
+            head: Returns the head of a session; InteractionError if it is gone.
             max_wait: Seconds for which a file may not come any further.
         """
         self.spool = spool
         self._find_line = find_line
+        self._head = head
         self._max_wait = max_wait
         self._numbers = itertools.count(FIRST_REF + time.time_ns() // 1_000_000)
         self._asked: dict[int, asyncio.Future[FilePiece]] = {}
@@ -131,7 +134,7 @@ class FileTransfers:
                 **more,  # type: ignore[arg-type]  # session, task, role, peer and listed
             )
             try:
-                found = await asyncio.to_thread(self.spool.expect, kept)
+                found = await self._expect(kept)
             except NoRoom as exc:
                 await self.forget(new)
                 fault = InteractionFault
@@ -140,6 +143,26 @@ class FileTransfers:
             if found is not None:
                 new.append(found)
         return new
+
+    async def _expect(self, kept: KeptFile) -> KeptFile | None:
+        """Make room for a file, if need be at the cost of older ones of its sender."""
+        older = self.spool.logs(peer=kept.peer)
+        while True:
+            try:
+                return await asyncio.to_thread(self.spool.expect, kept)
+            except NoRoom as exc:
+                if exc.too_large or not older:
+                    raise
+            log = older.pop(0)
+            if log != kept.log and not await self._is_busy(log):
+                await self.forget_log(log)
+
+    async def _is_busy(self, log: str) -> bool:
+        """Return whether a session has something under way; False if it is gone."""
+        try:
+            return (await self._head(log)).busy
+        except InteractionError:
+            return False
 
     async def forget(self, files: Sequence[KeptFile]) -> None:
         """Remove files that nobody wants any more, whole or not."""
@@ -155,25 +178,22 @@ class FileTransfers:
         await self.forget([one for one in self._coming if one.log == log])
         await asyncio.to_thread(self.spool.drop, log)
 
-    async def prune(
-        self, head: Callable[[str], Awaitable[Log]], *, before: float
-    ) -> None:
+    async def prune(self, *, before: float = 0.0, room: int = 0) -> None:
         """Remove the files of sessions that are gone or old, and the oldest for room.
 
         Args:
-            head: Returns the head of a session; InteractionError if it is gone.
+            room: Bytes that something new needs.
             before: Seconds since 1970; of sessions without open tasks that were
                 changed last before, files go.
         """
         await asyncio.to_thread(self.spool.drop_uploads)
-        logs = self.spool.logs()
-        for log in sorted(logs, key=lambda one: logs[one]):
+        for log in self.spool.logs():
             try:
-                found = await head(log)
+                found = await self._head(log)
             except InteractionError:
                 await self.forget_log(log)
                 continue
-            is_old = found.updated < before or self.spool.is_nearly_full
+            is_old = found.updated < before or self.spool.is_nearly_full(room)
             if is_old and not found.busy:
                 await self.forget_log(log)
 

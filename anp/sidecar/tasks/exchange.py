@@ -90,7 +90,9 @@ class SessionPeers:
         self._desk = desk
         self._plain = OneTurn(sessions, caller)
         self.lines = Lines(self, limits)
-        self.files = FileTransfers(spool, self.lines.find, max_wait=max_wait)
+        self.files = FileTransfers(
+            spool, self.lines.find, sessions.head, max_wait=max_wait
+        )
         self._pace = StrangerPace()
         self._doing: set[asyncio.Task[None]] = set()
         self._addresses: dict[str, str] = {}

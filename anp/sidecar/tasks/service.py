@@ -389,7 +389,7 @@ class TaskService:
             try:
                 self.sessions.expire()
                 files = self.files.spool
-                if self.sessions.room.is_nearly_full or files.is_nearly_full:
+                if self.sessions.room.is_nearly_full or files.is_nearly_full():
                     await self.prune()
                 if time.monotonic() - looked >= LOOK:
                     looked = time.monotonic()
@@ -423,7 +423,7 @@ class TaskService:
             content_before=time.time() - self._config.keep_content_days * DAY,
         )
         before = time.time() - self._config.keep_content_days * DAY
-        await self.files.prune(self.sessions.head, before=before)
+        await self.files.prune(before=before)
         if gone:
             logger.info("sessions dropped sessions=%d", gone)
 

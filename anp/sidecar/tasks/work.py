@@ -253,6 +253,9 @@ class Worker:
         except Exception:
             logger.exception("task failed session=%s", self._log)
             await self._finish(TaskState.FAILED, "500", "the work failed")
+        finally:
+            if self._is_over:
+                await self._folders.drop_inputs(self._log, self._task)
 
     async def _finish(self, state: TaskState, code: str, reason: str) -> None:
         try:

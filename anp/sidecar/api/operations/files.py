@@ -51,7 +51,8 @@ class FileOperations:
     tag = "tasks"
 
     def __init__(self, daemon: Daemon) -> None:
-        self._spool = daemon.tasks.files.spool
+        self._files = daemon.tasks.files
+        self._spool = self._files.spool
         self._uploads = 0
 
     @post(
@@ -95,6 +96,8 @@ class FileOperations:
             self._uploads -= 1
 
     async def _take(self, request: Request, length: int) -> UploadView:
+        if self._spool.is_nearly_full(length):
+            await self._files.prune(room=length)
         self._spool.check(length)
         kept, writer = await asyncio.to_thread(
             self._spool.begin,

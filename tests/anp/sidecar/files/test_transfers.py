@@ -25,6 +25,7 @@ from anp.interaction.operations import (
 from anp.sidecar.files.sealed_file import BLOCK, SealedWriter
 from anp.sidecar.files.spool import KeptFile, Spool
 from anp.sidecar.files.transfers import WINDOW, FileFailed, FileTransfers
+from tests.anp.sidecar.files import idle
 
 MIB = 1024 * 1024
 TASK = Task(id="t", session="s", requester="did:a", executor="did:b")
@@ -130,7 +131,7 @@ async def two_in(folder: Path, *, size: int = 5 * BLOCK + 17, wait: float = 60) 
     begun, writer = spools[0].begin(name="a", media_type="text/plain")
     writer.append(content)
     upload = spools[0].keep(begun, writer)
-    giver = FileTransfers(spools[0], lambda peer: None, max_wait=wait)
+    giver = FileTransfers(spools[0], lambda peer: None, idle, max_wait=wait)
     message = Message(
         id="m",
         session="s",
@@ -142,7 +143,9 @@ async def two_in(folder: Path, *, size: int = 5 * BLOCK + 17, wait: float = 60) 
     async with giver.giving("log", message):
         pass
     two: list[Two] = []
-    taker = FileTransfers(spools[1], lambda peer: two[0].find(peer), max_wait=wait)
+    taker = FileTransfers(
+        spools[1], lambda peer: two[0].find(peer), idle, max_wait=wait
+    )
     [kept] = await taker.expect(
         "log", message.parts, session="s", task="t", role="input", peer="did:a"
     )
@@ -284,3 +287,21 @@ async def test_a_stopped_daemon_begins_no_transfer(tmp_path: Path) -> None:
         await waiting
     # It is wanted yet, so that the next start goes on with it.
     assert two.taker.spool.wanted() == [two.kept]
+
+
+async def test_older_files_of_a_sender_make_room_for_a_new_one(tmp_path: Path) -> None:
+    two = await two_in(tmp_path, size=MIB)
+    spool = two.taker.spool
+    spool._max_files = 8 * MIB
+    part = replace(two.kept.part, content="urn:anpd:file:2", size=2 * MIB)
+    more = {"session": "s", "task": "t2", "role": "input"}
+    # Its quarter is used up, and what is there is of the same session.
+    with pytest.raises(InteractionError):
+        await two.taker.expect("log", [part], peer="did:a", **more)
+    assert await two.taker.expect("log2", [part], peer="did:a", **more)
+    assert spool.logs() == ["log2"]
+    # Nobody makes room at the cost of another sender.
+    spool._max_files = 3 * MIB
+    with pytest.raises(InteractionError):
+        await two.taker.expect("log3", [part], peer="did:b", **more)
+    assert spool.logs() == ["log2"]
