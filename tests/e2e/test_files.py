@@ -14,6 +14,7 @@ import pytest
 from anp.errors import CallError
 from anp.interaction.elements import Part
 from anp.sidecar.files.spool import KeptFile
+from cache.records.peers import PeerState
 from tests.clauses import clause
 from tests.e2e.daemons import Anpd
 from tests.e2e.talks import Talks, talks_in
@@ -202,6 +203,7 @@ async def seconds(talks: Talks) -> float:
 
 async def test_calls_go_on_while_a_file_is_under_way(tmp_path: Path) -> None:
     async with talks_in(tmp_path, source=AGENT) as talks:
+        await talks.provider.policy.rule(talks.caller.did, PeerState.ALLOWED)
         await talks.follow(await talks.start("twice", number=1))
         alone = statistics.median([await seconds(talks) for _ in range(5)])
         large = upload(talks, os.urandom(24 * 1024 * 1024))
