@@ -58,7 +58,6 @@ class FileOperations:
     @post(
         "/v1/files",
         UploadView,
-        others={201: UploadView},
         upload=True,
         query=(
             Query(
