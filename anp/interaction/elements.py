@@ -14,12 +14,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from anp.interaction.states import TaskState
 from negotiation.strict_json import Json
 
 __all__ = [
+    "LOCAL",
     "CancelRequest",
     "Chunk",
     "EventContent",
@@ -38,6 +39,9 @@ __all__ = [
     "TaskChange",
     "TaskProgress",
 ]
+
+LOCAL: Final = "local:"
+"Prefix of the id of a party that reads the log here, and is told nothing over lines."
 
 Extra = Mapping[str, Any]
 "Fields of an object that the model does not know, as JSON."

@@ -12,6 +12,7 @@ from typing import Final
 
 from anp.interaction.chunks import ChunkAssembler, ChunkLimits
 from anp.interaction.elements import (
+    LOCAL,
     CancelRequest,
     EventContent,
     Message,
@@ -282,6 +283,8 @@ class SessionRecord:
         if by != self.own:
             return
         for peer in self._targets(content):
+            if peer.startswith(LOCAL):
+                continue
             self._unacknowledged.setdefault(peer, {})[event.number] = None
             if isinstance(content, Session):
                 self._opened.setdefault(peer, event.number)

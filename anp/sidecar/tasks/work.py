@@ -15,6 +15,7 @@ from anp.channel.stranger_work import counted
 from anp.interaction.chunks import split_message
 from anp.interaction.conversation import Conversation, start_key
 from anp.interaction.elements import (
+    LOCAL,
     Message,
     MessagePurpose,
     Part,
@@ -130,6 +131,7 @@ class Worker:
         "The requester's DID in its canonical form."
 
         self._peer_did = peer_did
+        self._way = WayIn.A2A if task.requester.startswith(LOCAL) else WayIn.TASK
         self._asked: asyncio.Future[TaskAnswer] | None = None
         self._notes: deque[Progress] = deque(maxlen=MAX_NOTES)
         self._noted = asyncio.Event()
@@ -297,7 +299,7 @@ class Worker:
                 return await self._capabilities.run(
                     name,
                     arguments,
-                    way=WayIn.TASK,
+                    way=self._way,
                     peer=self.peer,
                     peer_did=self._peer_did,
                     max_payload=MAX_VALUES,
@@ -318,9 +320,7 @@ class Worker:
         self._started = True
 
     def _find(self) -> Capability | None:
-        return self._capabilities.gate.find(
-            WayIn.TASK, self.peer, self._task.capability
-        )
+        return self._capabilities.gate.find(self._way, self.peer, self._task.capability)
 
     async def _refuse(
         self, state: str, code: str, reason: str, *, later: str = ""
@@ -341,7 +341,7 @@ class Worker:
             )
 
     def _unknown(self) -> str:
-        offered = self._capabilities.gate.offered(WayIn.TASK, self.peer)
+        offered = self._capabilities.gate.offered(self._way, self.peer)
         names = ", ".join(sorted(one.name for one in offered))[:MAX_NAMED]
         return (
             f"there is no capability {self._task.capability[:200]!r}; "
