@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -37,6 +38,49 @@ async def order(item: str, context: Context) -> dict[str, Any]:
     reply = await context.ask("How many?")
     return {"item": item, "answer": str(reply)}
 """
+
+CALCULATE = """
+def ai_calculate(num1: int, num2: int) -> dict[str, int]:
+    return {"sum": num1 + num2}
+"""
+
+SEED_REQUEST = """{
+"jsonrpc": "2.0",
+"id": "request-1",
+"method": "message/send",
+"params": {
+"message": {
+"messageId": "msg-1",
+"kind": "message",
+"role": "user",
+"parts": [
+{
+"kind": "text",
+"text": "101加102等于几?"
+}
+],
+"metadata": {
+"intentInfos": [
+{
+"intent": "ai_calculate",
+"slots": [
+{
+"name": "num1",
+"value": "101",
+"normValue": "101"
+},
+{
+"name": "num2",
+"value": "102",
+"normValue": "102"
+}
+]
+}
+]
+}
+}
+}
+}"""
 
 SLOW = """
 import asyncio
@@ -153,3 +197,59 @@ async def test_a_cancel(tmp_path: Path, version: str) -> None:
         assert found.status.state == a2a_pb2.TASK_STATE_CANCELED
         with pytest.raises(TaskNotCancelableError):
             await client.cancel_task(a2a_pb2.CancelTaskRequest(id=task))
+
+
+async def rpc(url: str, body: Any, **headers: str) -> dict[str, Any]:
+    async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
+        content = body if isinstance(body, str | bytes) else json.dumps(body)
+        answer = await http.post(url, content=content, headers=headers)
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def test_the_request_of_the_intent_extension(tmp_path: Path) -> None:
+    async with face_in(tmp_path, ai_calculate=CALCULATE) as url:
+        answer = await rpc(url, SEED_REQUEST)
+        assert answer["id"] == "request-1"
+        task = answer["result"]
+        assert (task["kind"], task["status"]["state"]) == ("task", "completed")
+        assert task["artifacts"][0]["parts"][0]["data"] == {"sum": 203}
+        # Sent again it is the same task.
+        assert (await rpc(url, SEED_REQUEST))["result"]["id"] == task["id"]
+
+
+async def test_missing_slots_are_asked_for(tmp_path: Path) -> None:
+    half = json.loads(SEED_REQUEST)
+    del half["params"]["message"]["metadata"]["intentInfos"][0]["slots"][1]
+    async with face_in(tmp_path, ai_calculate=CALCULATE) as url:
+        task = (await rpc(url, half))["result"]
+        assert task["status"]["state"] == "input-required"
+        assert "num2" in task["status"]["message"]["parts"][0]["text"]
+        rest = json.loads(SEED_REQUEST)
+        sent = rest["params"]["message"]
+        sent |= {"messageId": "msg-2", "taskId": task["id"]}
+        del sent["metadata"]["intentInfos"][0]["slots"][0]
+        task = (await rpc(url, rest))["result"]
+        assert task["status"]["state"] == "completed", task["status"]
+        assert task["artifacts"][0]["parts"][0]["data"] == {"sum": 203}
+
+
+async def test_words_without_a_skill_get_the_list(tmp_path: Path) -> None:
+    said = json.loads(SEED_REQUEST)
+    said["params"]["message"]["metadata"] = {}
+    async with face_in(tmp_path, ai_calculate=CALCULATE) as url:
+        task = (await rpc(url, said))["result"]
+        assert task["status"]["state"] == "input-required"
+        words = task["status"]["message"]["parts"][0]["text"]
+        assert "ai_calculate.ai_calculate" in words
+        assert "twice.twice" in words
+
+
+async def test_numbers_come_through_exactly(tmp_path: Path) -> None:
+    body = """{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":
+        {"messageId":"m","role":"ROLE_USER","parts":[{"data":
+        {"skill":"twice.twice","arguments":{"number":9007199254740993}}}]}}}"""
+    async with face_in(tmp_path) as url:
+        answer = await rpc(url, body, **{"A2A-Version": "1.0"})
+        part = answer["result"]["task"]["artifacts"][0]["parts"][0]
+        assert part["data"] == {"twice": 18014398509481986}

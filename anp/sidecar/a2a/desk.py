@@ -12,7 +12,7 @@ import hashlib
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Final
@@ -20,7 +20,6 @@ from typing import Final
 from anp.interaction.elements import (
     Message,
     MessagePurpose,
-    Part,
     Party,
     SenderRole,
     Session,
@@ -29,16 +28,19 @@ from anp.interaction.elements import (
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import MessageSend, Operation, TaskCancel, TaskCreate
 from anp.interaction.states import is_terminal
+from anp.protocols.a2a.intents import read_intents
 from anp.protocols.a2a.objects import A2aMessage, A2aTask, SendParams, TaskUpdate
 from anp.protocols.a2a.view import TaskView
 from anp.protocols.a2a.words import A2aError, A2aFault
 from anp.sidecar.a2a.callers import A2aCaller
+from anp.sidecar.a2a.skills import SkillChooser
+from anp.sidecar.tasks.choice import Choice
 from anp.sidecar.tasks.known import KnownTask
 from anp.sidecar.tasks.service import TaskService
 from anp.sidecar.tasks.sessions import utc_now
 from sandbox.pool.shares import current_share
 
-__all__ = ["A2aDesk", "Choice"]
+__all__ = ["A2aDesk"]
 
 MAX_VIEWS: Final = 256
 "Tasks of which the view stays in memory."
@@ -48,18 +50,6 @@ CANCEL_WAIT: Final = 5.0
 
 PAGE: Final = 200
 "Events that are read from a log at a time."
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The capability that a message asks for, with its arguments."""
-
-    capability: str
-    parts: tuple[Part, ...]
-
-
-Choose = Callable[[A2aCaller, A2aMessage], Choice]
-"Finds what a message asks for; A2aError if it is wrong."
 
 
 @dataclass(slots=True)
@@ -77,11 +67,14 @@ class _Begun:
     known: KnownTask
     before: int
 
+    is_repeat: bool = False
+    "The message came before, so that nothing follows from it."
+
 
 class A2aDesk:
     """Does for a caller what it may: its own tasks, and what is exposed to it."""
 
-    def __init__(self, tasks: TaskService, own: str, choose: Choose) -> None:
+    def __init__(self, tasks: TaskService, own: str, skills: SkillChooser) -> None:
         """Make the desk.
 
         Args:
@@ -90,7 +83,7 @@ class A2aDesk:
         self._tasks = tasks
         self._sessions = tasks.sessions
         self._own = own
-        self._choose = choose
+        self._skills = skills
         self._views: OrderedDict[str, _Seen] = OrderedDict()
         self._refs = 0
 
@@ -158,7 +151,6 @@ class A2aDesk:
         return await self._start(caller, message)
 
     async def _start(self, caller: A2aCaller, message: A2aMessage) -> _Begun:
-        choice = self._choose(caller, message)
         # The same message again is the same task, not a second one (A2A-Q4).
         name = str(_made_of(caller.id, message.id, "task"))
         context = message.context or str(_made_of(caller.id, message.id, "context"))
@@ -171,15 +163,23 @@ class A2aDesk:
             session=context,
             requester=caller.id,
             executor=self._own,
-            capability=choice.capability,
-            messages=(replace(first, parts=choice.parts),),
+            messages=(first,),
         )
-        if name not in conversation.tasks:
+        chosen = self._skills.named(caller.id, [first])
+        if isinstance(chosen, Choice):
+            # Named at once; all else is found out while the task is at work.
+            task = replace(
+                task,
+                capability=chosen.capability,
+                messages=(replace(first, parts=chosen.parts),),
+            )
+        is_repeat = name in conversation.tasks
+        if not is_repeat:
             self._sessions.room.check()
             self._tasks.desk.check_room(caller.share)
         await self._apply(caller, log, TaskCreate(task=task))
         item = await self._sessions.item_of(log, name)
-        return _Begun(await self._tasks.task(item), before)
+        return _Begun(await self._tasks.task(item), before, is_repeat)
 
     async def _session(self, caller: A2aCaller, context: str) -> str:
         found = await self._sessions.find(caller.id, context)
@@ -205,10 +205,13 @@ class A2aDesk:
             raise A2aError(
                 A2aFault.UNSUPPORTED_OPERATION, "the task has ended; begin another"
             )
-        before = (await self._sessions.conversation(known.log)).last
+        # Judged here, where its sender can be told.
+        read_intents(message.metadata)
+        conversation = await self._sessions.conversation(known.log)
+        before = conversation.last
         sent = _message(message, caller, session=known.task.session, task=known.task.id)
         await self._apply(caller, known.log, MessageSend(message=sent))
-        return _Begun(known, before)
+        return _Begun(known, before, is_repeat=conversation.last == before)
 
     async def _apply(self, caller: A2aCaller, log: str, operation: Operation) -> None:
         try:
@@ -271,6 +274,8 @@ class A2aDesk:
         seen = await self._until(begun)
         view = copy(seen.view)
         yield view, None
+        if begun.is_repeat and view.is_at_rest:
+            return
         async for event in self._tasks.watch(begun.known.log, after=seen.number):
             for update in view.take(event):
                 yield view, update

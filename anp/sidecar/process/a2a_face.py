@@ -62,11 +62,13 @@ async def serve_a2a(daemon: Daemon) -> AsyncIterator[str | None]:
         peer = None if caller is None else caller.id
         return make_card(facts, gate.offered(WayIn.A2A, peer))
 
-    desk = A2aDesk(
-        daemon.tasks,
-        daemon.identities.canonical,
-        SkillChooser(lambda caller: gate.offered(WayIn.A2A, caller.id)),
+    skills = SkillChooser(
+        lambda peer: gate.offered(WayIn.A2A, peer),
+        daemon.exposure,
+        daemon.minds.think,
     )
+    daemon.tasks.desk.chooser = skills
+    desk = A2aDesk(daemon.tasks, daemon.identities.canonical, skills)
     rpc = A2aRpc(desk, lambda caller, version: card(caller))
     app = make_face(A2aFace(rpc, find=find, card=card, max_body=config.max_body))
     async with served(listener, app, name="a2a", limits=ConnectionLimits()):

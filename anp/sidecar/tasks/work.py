@@ -8,7 +8,7 @@ import math
 import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from anp.channel.stranger_work import counted
@@ -38,6 +38,7 @@ from anp.sidecar.attachments.requester import (
 from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.gate import ApprovalPending
 from anp.sidecar.offer.ways import WayIn
+from anp.sidecar.tasks.choice import Choice, Chooser, NoSkill, Wanted
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from cache.errors import CacheError
 from negotiation.errors import CapabilityFailed
@@ -110,6 +111,7 @@ class Worker:
         max_wait: float,
         peer: str,
         peer_did: str,
+        chooser: Chooser | None = None,
     ) -> None:
         """Take a task; `run` does it.
 
@@ -120,7 +122,9 @@ class Worker:
             max_wait: Seconds for which it may wait for the owner's word.
             peer: The requester's DID in its canonical form.
             peer_did: Its DID as it shows itself.
+            chooser: Finds the capability of a task that names none.
         """
+        self._chooser = chooser
         self._log = log
         self._task = task
         self._sessions = sessions
@@ -163,6 +167,9 @@ class Worker:
 
     async def ask(self, question: Question) -> Reply:
         """See `Requester`."""
+        return (await self._ask(question)).reply
+
+    async def _ask(self, question: Question) -> TaskAnswer:
         metadata: dict[str, Any] = {}
         if question.schema is not None:
             metadata[SCHEMA] = dict(question.schema)
@@ -181,7 +188,7 @@ class Worker:
         )
         answer = await asked
         await self._report(TaskState.WORKING)
-        return answer.reply
+        return answer
 
     def answer(self, answer: TaskAnswer) -> None:
         """Give the agent a message of its requester's; unasked ones stay in the log."""
@@ -256,6 +263,12 @@ class Worker:
         if is_terminal(state):
             return None
         self._started = is_started(state)
+        refused = await self._choose()
+        # To ask the requester, it had to be accepted.
+        conversation = await self._sessions.conversation(self._log)
+        state = conversation.tasks[self._task.id].state
+        if refused is not None:
+            return await self._refuse(state, "unknown_action", refused)
         capability = self._find()
         if capability is None:
             return await self._refuse(
@@ -290,6 +303,24 @@ class Worker:
                 [_part_of(output)], purpose=MessagePurpose.RESULT, final=True
             )
         return await self._over(TaskState.COMPLETED)
+
+    async def _choose(self) -> str | None:
+        """Find the capability, with the requester's help; return why there is none."""
+        if self._task.capability or self._chooser is None:
+            return None
+        messages = list(self._task.messages)
+        while True:
+            chosen = await self._chooser.choose(self._task.requester, messages)
+            match chosen:
+                case NoSkill(text=text):
+                    return text
+                case Wanted(text=text):
+                    answer = await self._ask(Question(text=text))
+                    messages.append(answer.message)
+                case Choice(capability=name, parts=parts):
+                    said = replace(messages[0], parts=parts)
+                    self._task = replace(self._task, capability=name, messages=(said,))
+                    return None
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> Any:
         clock = asyncio.get_running_loop().time
