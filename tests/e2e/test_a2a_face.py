@@ -14,7 +14,7 @@ import pytest
 from a2a.client import ClientConfig, ClientFactory
 from a2a.client.card_resolver import A2ACardResolver
 from a2a.types import a2a_pb2
-from a2a.utils.errors import TaskNotCancelableError
+from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from anp.sidecar.process.a2a_face import serve_a2a
@@ -117,15 +117,23 @@ def message(*parts: dict[str, Any], **more: Any) -> Any:
 
 
 @asynccontextmanager
-async def client_of(url: str, version: str, *, streaming: bool) -> AsyncIterator[Any]:
+async def client_of(
+    url: str, version: str, *, streaming: bool, binding: str = "JSONRPC"
+) -> AsyncIterator[Any]:
     async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
         card = await A2ACardResolver(http, url).get_agent_card()
         interfaces = [
-            one for one in card.supported_interfaces if one.protocol_version == version
+            one
+            for one in card.supported_interfaces
+            if (one.protocol_version, one.protocol_binding) == (version, binding)
         ]
         del card.supported_interfaces[:]
         card.supported_interfaces.extend(interfaces)
-        config = ClientConfig(httpx_client=http, streaming=streaming)
+        config = ClientConfig(
+            httpx_client=http,
+            streaming=streaming,
+            supported_protocol_bindings=[binding],
+        )
         yield ClientFactory(config).create(card)
 
 
@@ -253,3 +261,38 @@ async def test_numbers_come_through_exactly(tmp_path: Path) -> None:
         answer = await rpc(url, body, **{"A2A-Version": "1.0"})
         part = answer["result"]["task"]["artifacts"][0]["parts"][0]
         assert part["data"] == {"twice": 18014398509481986}
+
+
+async def test_the_binding_without_json_rpc(tmp_path: Path) -> None:
+    async with (
+        face_in(tmp_path, story=STREAM) as url,
+        client_of(url, "1.0", streaming=True, binding="HTTP+JSON") as client,
+    ):
+        events = await sent(client, message(data("story.story", topic="wire")))
+        task = events[0]["task"]["id"]
+        assert events[-1]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
+        found = await client.get_task(a2a_pb2.GetTaskRequest(id=task))
+        assert len(found.artifacts[0].parts) == 4
+        with pytest.raises(TaskNotFoundError):
+            await client.get_task(a2a_pb2.GetTaskRequest(id="none"))
+
+
+async def test_a_list_of_tasks_in_pages(tmp_path: Path) -> None:
+    async with (
+        face_in(tmp_path) as url,
+        client_of(url, "1.0", streaming=False) as client,
+    ):
+        made = [
+            (await sent(client, message(data("twice.twice", number=number))))[0]["task"]
+            for number in range(5)
+        ]
+        page = await client.list_tasks(a2a_pb2.ListTasksRequest(page_size=3))
+        rest = await client.list_tasks(
+            a2a_pb2.ListTasksRequest(page_size=3, page_token=page.next_page_token)
+        )
+        assert page.total_size == 5
+        assert not rest.next_page_token
+        listed = [one.id for one in (*page.tasks, *rest.tasks)]
+        assert listed == [one["id"] for one in reversed(made)]
+        one = a2a_pb2.ListTasksRequest(context_id=made[2]["contextId"])
+        assert [t.id for t in (await client.list_tasks(one)).tasks] == [made[2]["id"]]

@@ -14,9 +14,11 @@ __all__ = [
     "A2aTask",
     "Artifact",
     "ArtifactUpdate",
+    "ListParams",
     "PushConfig",
     "SendParams",
     "StatusUpdate",
+    "TaskPage",
     "TaskUpdate",
 ]
 
@@ -113,6 +115,39 @@ class PushConfig:
     "Scheme of the `Authorization` header; empty for none."
 
     credentials: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListParams:
+    """The parameters of a list of tasks."""
+
+    context: str = ""
+    "Only tasks of this one; empty for all."
+
+    state: str = ""
+    "Only tasks in this state; empty for all."
+
+    changed_since: datetime | None = None
+    page_size: int = 50
+
+    page_token: str = ""
+    "`next_token` of the page before."
+
+    history: int | None = None
+    with_artifacts: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPage:
+    """A page of tasks."""
+
+    tasks: tuple[A2aTask, ...]
+
+    total: int
+    "Number of all that were asked for."
+
+    next_token: str = ""
+    "Empty on the last page."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

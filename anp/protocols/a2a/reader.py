@@ -11,10 +11,11 @@ import re
 from typing import Any, Final
 
 from anp.interaction.elements import Part
-from anp.protocols.a2a.objects import A2aMessage, PushConfig, SendParams
-from anp.protocols.a2a.words import A2aError, A2aFault, A2aVersion
+from anp.protocols.a2a.objects import A2aMessage, ListParams, PushConfig, SendParams
+from anp.protocols.a2a.words import A2aError, A2aFault, A2aVersion, read_state
+from anp.protocols.timestamps import read_timestamp
 
-__all__ = ["Fields", "read_message", "read_part", "read_push", "read_send"]
+__all__ = ["Fields", "read_list", "read_message", "read_part", "read_push", "read_send"]
 
 MAX_ID: Final = 256
 "Most characters of an id that a caller makes."
@@ -144,6 +145,32 @@ def read_send(params: Any, version: A2aVersion) -> SendParams:
         output_modes=config.texts("acceptedOutputModes"),
         push=None if push is None else read_push(push, version, path=config.path),
         metadata=fields.mapping("metadata"),
+    )
+
+
+def read_list(params: Any) -> ListParams:
+    """Read the parameters of a list of tasks, which only 1.0 has.
+
+    Raises:
+        A2aError: They do not fit.
+    """
+    fields = Fields(params, "")
+    word, since = fields.text("status"), fields.text("statusTimestampAfter")
+    state = read_state(word) if word else ""
+    if state is None:
+        raise wrong("status", "must be a state of a task")
+    try:
+        stamp = read_timestamp(since) if since else None
+    except ValueError:
+        raise wrong("statusTimestampAfter", "must be a time in ISO 8601") from None
+    return ListParams(
+        context=fields.text("contextId"),
+        state="" if word.endswith("UNSPECIFIED") else state,
+        changed_since=None if stamp is None else stamp.at,
+        page_size=fields.count("pageSize", least=1, most=100) or 50,
+        page_token=fields.text("pageToken"),
+        history=fields.count("historyLength"),
+        with_artifacts=fields.flag("includeArtifacts", default=False),
     )
 
 

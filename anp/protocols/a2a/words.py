@@ -17,6 +17,7 @@ __all__ = [
     "A2aVersion",
     "method_name",
     "read_state",
+    "same_state",
     "state_word",
 ]
 
@@ -186,6 +187,11 @@ def state_word(state: str, version: A2aVersion) -> str:
     if version is A2aVersion.V03:
         return word
     return f"TASK_STATE_{word.replace('-', '_').upper()}"
+
+
+def same_state(one: str, other: str) -> bool:
+    """Return whether two states have one word in A2A."""
+    return state_word(one, A2aVersion.V03) == state_word(other, A2aVersion.V03)
 
 
 def read_state(word: str) -> str | None:

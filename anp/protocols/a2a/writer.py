@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from anp.interaction.elements import Part, PartKind
@@ -12,8 +13,10 @@ from anp.protocols.a2a.objects import (
     A2aTask,
     Artifact,
     ArtifactUpdate,
+    ListParams,
     PushConfig,
     StatusUpdate,
+    TaskPage,
     TaskUpdate,
 )
 from anp.protocols.a2a.words import A2aVersion, state_word
@@ -22,6 +25,7 @@ from anp.protocols.timestamps import write_timestamp
 __all__ = [
     "write_artifact",
     "write_message",
+    "write_page",
     "write_part",
     "write_push",
     "write_stream",
@@ -51,6 +55,22 @@ def write_task(
         **_some("metadata", dict(task.metadata)),
     }
     return _kind(written, "task", version)
+
+
+def write_page(
+    page: TaskPage, wanted: ListParams, version: A2aVersion
+) -> dict[str, Any]:
+    """Return a page of tasks as JSON."""
+    tasks = [
+        one if wanted.with_artifacts else replace(one, artifacts=())
+        for one in page.tasks
+    ]
+    return {
+        "tasks": [write_task(one, version, history=wanted.history) for one in tasks],
+        "nextPageToken": page.next_token,
+        "pageSize": wanted.page_size,
+        "totalSize": page.total,
+    }
 
 
 def _status(found: A2aTask | StatusUpdate, version: A2aVersion) -> dict[str, Any]:

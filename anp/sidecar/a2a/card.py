@@ -13,6 +13,11 @@ from negotiation.need import Capability
 __all__ = ["CardFacts", "make_card"]
 
 JSON_RPC: Final = "JSONRPC"
+_INTERFACES: Final = (
+    (JSON_RPC, str(A2aVersion.V10)),
+    ("HTTP+JSON", str(A2aVersion.V10)),
+    (JSON_RPC, str(A2aVersion.V03)),
+)
 MODES: Final = ("application/json", "text/plain")
 MORE_MODES: Final = (*MODES, "application/octet-stream")
 
@@ -42,12 +47,8 @@ def make_card(facts: CardFacts, capabilities: Sequence[Capability]) -> dict[str,
         "version": daemon_version(),
         # Read by 1.0.
         "supportedInterfaces": [
-            {
-                "url": facts.url,
-                "protocolBinding": JSON_RPC,
-                "protocolVersion": str(version),
-            }
-            for version in (A2aVersion.V10, A2aVersion.V03)
+            {"url": facts.url, "protocolBinding": binding, "protocolVersion": version}
+            for binding, version in _INTERFACES
         ],
         # Read by 0.3.
         "protocolVersion": "0.3.0",

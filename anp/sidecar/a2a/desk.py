@@ -29,9 +29,16 @@ from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import MessageSend, Operation, TaskCancel, TaskCreate
 from anp.interaction.states import is_terminal
 from anp.protocols.a2a.intents import read_intents
-from anp.protocols.a2a.objects import A2aMessage, A2aTask, SendParams, TaskUpdate
+from anp.protocols.a2a.objects import (
+    A2aMessage,
+    A2aTask,
+    ListParams,
+    SendParams,
+    TaskPage,
+    TaskUpdate,
+)
 from anp.protocols.a2a.view import TaskView
-from anp.protocols.a2a.words import A2aError, A2aFault
+from anp.protocols.a2a.words import A2aError, A2aFault, same_state
 from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.skills import SkillChooser
 from anp.sidecar.tasks.choice import Choice
@@ -121,6 +128,39 @@ class A2aDesk:
     async def get(self, caller: A2aCaller, task: str) -> A2aTask:
         """Return a task."""
         return (await self._seen(await self._mine(caller, task))).view.task
+
+    async def list(self, caller: A2aCaller, wanted: ListParams) -> TaskPage:
+        """Return a page of the tasks of a caller, newest first."""
+        found = [
+            known async for known in self._all(caller) if self._is_wanted(known, wanted)
+        ]
+        token = wanted.page_token
+        rest = [known for known in found if not token or known.id < token]
+        page = rest[: wanted.page_size]
+        return TaskPage(
+            tasks=tuple([(await self._seen(known)).view.task for known in page]),
+            next_token=page[-1].id if len(rest) > len(page) else "",
+            total=len(found),
+        )
+
+    async def _all(self, caller: A2aCaller) -> AsyncGenerator[KnownTask, None]:
+        before = ""
+        while page := await self._sessions.tasks(
+            before=before, limit=PAGE, owner=caller.id
+        ):
+            for known in page:
+                yield known
+            before = page[-1].id
+
+    @staticmethod
+    def _is_wanted(known: KnownTask, wanted: ListParams) -> bool:
+        task = known.task
+        since = wanted.changed_since
+        return (
+            (not wanted.context or task.session == wanted.context)
+            and (not wanted.state or same_state(task.state, wanted.state))
+            and (since is None or (task.changed_at or since) >= since)
+        )
 
     async def cancel(self, caller: A2aCaller, task: str) -> A2aTask:
         """Ask for the end of a task; return it as it is soon after."""

@@ -13,9 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from anp.protocols.a2a.words import A2aError, A2aFault, A2aVersion
+from anp.protocols.a2a.words import A2aError, A2aFault, A2aMethod, A2aVersion
 from anp.sidecar.a2a.callers import A2aCaller
-from anp.sidecar.a2a.rpc import A2aRpc, rpc_error
+from anp.sidecar.a2a.rest import rest_error, rest_routes
+from anp.sidecar.a2a.rpc import A2aRpc, fault_of, rpc_error
 from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
 from negotiation.strict_json import parse_json
@@ -64,28 +65,46 @@ class A2aFace:
         """Answer a request of JSON-RPC."""
         caller = await self._find(request.headers)
         if caller is None:
-            return Response(
-                '{"error":"a bearer token of this agent is needed"}',
-                401,
-                {"WWW-Authenticate": "Bearer"},
-                "application/json",
-            )
+            return _unknown_caller()
         try:
             version = _version(request.headers)
-            body = parse_json(await self._body(request), max_size=self._max_body)
-        except JsonError as exc:
-            error = A2aError(A2aFault.PARSE, str(exc))
-            return _json(rpc_error(None, error, A2aVersion.V03))
+            body = await self._json(request)
         except A2aError as exc:
             return _json(rpc_error(None, exc, A2aVersion.V03))
         answer = await self._rpc.answer(caller, body, version=version)
-        if answer.stream is None:
-            return _json(answer.body)
-        return StreamingResponse(
-            _frames(answer.stream),
-            media_type="text/event-stream",
-            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-        )
+        return _json(answer.body) if answer.stream is None else _stream(answer.stream)
+
+    async def rest(
+        self, request: Request, method: A2aMethod, given: Mapping[str, Any]
+    ) -> Response:
+        """Answer a request of the HTTP+JSON binding, which is spoken in 1.0 only."""
+        caller = await self._find(request.headers)
+        if caller is None:
+            return _unknown_caller()
+        try:
+            if request.headers.get("a2a-version"):
+                _check_new(_version(request.headers))
+            params: Any = {}
+            if request.method == "POST":
+                params = await self._json(request, optional=True)
+            if not isinstance(params, dict):
+                raise A2aError(A2aFault.PARAMS)
+            result = await self._rpc.call(
+                caller, method, {**params, **given}, A2aVersion.V10
+            )
+        except Exception as exc:  # noqa: BLE001  # told to the caller, and logged
+            status, told = rest_error(fault_of(exc))
+            return _json(told, status)
+        return _json(result) if isinstance(result, dict) else _stream(_told(result))
+
+    async def _json(self, request: Request, *, optional: bool = False) -> Any:
+        data = await self._body(request)
+        if optional and not data:
+            return {}
+        try:
+            return parse_json(data, max_size=self._max_body)
+        except JsonError as exc:
+            raise A2aError(A2aFault.PARSE, str(exc)) from exc
 
     async def _body(self, request: Request) -> bytes:
         data = bytearray()
@@ -105,6 +124,7 @@ def make_face(face: A2aFace) -> Starlette:
         routes=[
             *(Route(path, face.card, methods=["GET"]) for path in CARD_PATHS),
             Route("/", face.call, methods=["POST"]),
+            *rest_routes(face.rest),
         ]
     )
     app.router.redirect_slashes = False
@@ -122,8 +142,42 @@ def _version(headers: Mapping[str, str]) -> A2aVersion:
     raise A2aError(A2aFault.VERSION_NOT_SUPPORTED)
 
 
-def _json(body: Any) -> Response:
-    return Response(_bytes(body), media_type="application/json")
+def _check_new(version: A2aVersion) -> None:
+    if version is not A2aVersion.V10:
+        raise A2aError(
+            A2aFault.VERSION_NOT_SUPPORTED, "HTTP+JSON is spoken in A2A 1.0 alone here"
+        )
+
+
+def _unknown_caller() -> Response:
+    told = {"error": "a bearer token of this agent is needed"}
+    return Response(
+        _bytes(told), 401, {"WWW-Authenticate": "Bearer"}, "application/json"
+    )
+
+
+def _json(body: Any, status: int = 200) -> Response:
+    return Response(_bytes(body), status, media_type="application/json")
+
+
+def _stream(bodies: AsyncGenerator[dict[str, Any], None]) -> Response:
+    return StreamingResponse(
+        _frames(bodies),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _told(
+    results: AsyncGenerator[dict[str, Any], None],
+) -> AsyncGenerator[dict[str, Any], None]:
+    """Yield results of a stream, and a fault in it as the last of them."""
+    async with contextlib.aclosing(results):
+        try:
+            async for result in results:
+                yield result
+        except Exception as exc:  # noqa: BLE001  # told to the caller, and logged
+            yield rest_error(fault_of(exc))[1]
 
 
 def _bytes(body: Any) -> bytes:

@@ -6,6 +6,7 @@ alike. The method's name says the version: no name is in both.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any, Final
 
 from anp.errors import UnknownError
 from anp.protocols.a2a.objects import A2aTask, TaskUpdate
-from anp.protocols.a2a.reader import Fields, read_send
+from anp.protocols.a2a.reader import Fields, read_list, read_send
 from anp.protocols.a2a.words import (
     METHODS,
     A2aError,
@@ -21,11 +22,11 @@ from anp.protocols.a2a.words import (
     A2aMethod,
     A2aVersion,
 )
-from anp.protocols.a2a.writer import write_stream, write_task
+from anp.protocols.a2a.writer import write_page, write_stream, write_task
 from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.desk import A2aDesk
 
-__all__ = ["A2aRpc", "RpcAnswer", "rpc_error"]
+__all__ = ["A2aRpc", "RpcAnswer", "fault_of", "rpc_error"]
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ class A2aRpc:
     async def answer(
         self, caller: A2aCaller, request: Any, *, version: A2aVersion | None = None
     ) -> RpcAnswer:
-        """Answer a request; every fault is an answer, too.
+        """Answer a request of JSON-RPC; every fault is an answer, too.
 
         Args:
             version: The only version to be spoken; None leaves it to the method's name.
@@ -68,13 +69,25 @@ class A2aRpc:
         spoken = version or A2aVersion.V03
         try:
             method, params, spoken = _read(request, version)
-            if method.is_stream:
-                updates = await self._stream(caller, method, params, spoken)
-                return RpcAnswer(stream=_results(updates, number, spoken))
-            result = await self._call(caller, method, params, spoken)
+            result = await self.call(caller, method, params, spoken)
         except Exception as exc:  # noqa: BLE001  # told to the caller, and logged
             return RpcAnswer(rpc_error(number, fault_of(exc), spoken))
-        return RpcAnswer({"jsonrpc": "2.0", "id": number, "result": result})
+        if isinstance(result, dict):
+            return RpcAnswer({"jsonrpc": "2.0", "id": number, "result": result})
+        return RpcAnswer(stream=_results(result, number, spoken))
+
+    async def call(
+        self, caller: A2aCaller, method: A2aMethod, params: Any, version: A2aVersion
+    ) -> dict[str, Any] | AsyncGenerator[dict[str, Any], None]:
+        """Do what a method says; return its result, or a stream of results.
+
+        Raises:
+            A2aError: It is refused; other exceptions are for `fault_of`.
+        """
+        if method.is_stream:
+            updates = await self._stream(caller, method, params, version)
+            return _written(updates, version)
+        return await self._call(caller, method, params, version)
 
     async def _stream(
         self, caller: A2aCaller, method: A2aMethod, params: Any, version: A2aVersion
@@ -95,6 +108,10 @@ class A2aRpc:
                 fields = Fields(params, "")
                 task = await self._desk.get(caller, fields.text("id", needed=True))
                 return write_task(task, version, history=fields.count("historyLength"))
+            case A2aMethod.LIST:
+                wanted = read_list(params)
+                page = await self._desk.list(caller, wanted)
+                return write_page(page, wanted, version)
             case A2aMethod.CANCEL:
                 task = await self._desk.cancel(caller, _task_id(params))
                 return write_task(task, version)
@@ -112,17 +129,23 @@ def _sent(task: A2aTask, version: A2aVersion, history: int | None) -> dict[str, 
     return written if version is A2aVersion.V03 else {"task": written}
 
 
-async def _results(
-    updates: AsyncGenerator[TaskUpdate, None], number: RequestId, version: A2aVersion
+async def _written(
+    updates: AsyncGenerator[TaskUpdate, None], version: A2aVersion
 ) -> AsyncGenerator[dict[str, Any], None]:
-    try:
+    async with contextlib.aclosing(updates):
         async for update in updates:
-            result = write_stream(update, version)
-            yield {"jsonrpc": "2.0", "id": number, "result": result}
-    except Exception as exc:  # noqa: BLE001  # told to the caller, and logged
-        yield rpc_error(number, fault_of(exc), version)
-    finally:
-        await updates.aclose()
+            yield write_stream(update, version)
+
+
+async def _results(
+    found: AsyncGenerator[dict[str, Any], None], number: RequestId, version: A2aVersion
+) -> AsyncGenerator[dict[str, Any], None]:
+    async with contextlib.aclosing(found):
+        try:
+            async for result in found:
+                yield {"jsonrpc": "2.0", "id": number, "result": result}
+        except Exception as exc:  # noqa: BLE001  # told to the caller, and logged
+            yield rpc_error(number, fault_of(exc), version)
 
 
 def fault_of(error: Exception) -> A2aError:
