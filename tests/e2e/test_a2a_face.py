@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -207,6 +209,11 @@ async def test_a_cancel(tmp_path: Path, version: str) -> None:
             await client.cancel_task(a2a_pb2.CancelTaskRequest(id=task))
 
 
+def anpd(*words: str) -> str:
+    line = [sys.executable, "-m", "anp", *words]
+    return subprocess.run(line, capture_output=True, text=True, check=True).stdout
+
+
 async def rpc(url: str, body: Any, **headers: str) -> dict[str, Any]:
     async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
         content = body if isinstance(body, str | bytes) else json.dumps(body)
@@ -296,3 +303,45 @@ async def test_a_list_of_tasks_in_pages(tmp_path: Path) -> None:
         assert listed == [one["id"] for one in reversed(made)]
         one = a2a_pb2.ListTasksRequest(context_id=made[2]["contextId"])
         assert [t.id for t in (await client.list_tasks(one)).tasks] == [made[2]["id"]]
+
+
+async def test_tokens_name_callers_that_see_nothing_of_each_other(
+    tmp_path: Path,
+) -> None:
+    async with (
+        house_in(tmp_path, a2a__listen="127.0.0.1:0") as house,
+        serve_a2a(house.provider) as url,
+    ):
+        assert url is not None
+        home = house.provider.home
+        tokens = {}
+        for name, more in (("ann", []), ("bob", ["--expose", "odd.odd"])):
+            line = ["--home", str(home.path), "a2a", "tokens", "add", name, *more]
+            tokens[name] = json.loads(anpd(*line, "--json"))["token"]
+        assert tokens["ann"] not in (home.path / "a2a-tokens.json").read_text()
+        call = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "SendMessage",
+            "params": {
+                "message": {
+                    "messageId": "m",
+                    "role": "ROLE_USER",
+                    "parts": [data("twice.twice", number=4)],
+                }
+            },
+        }
+        heads = {
+            name: {"A2A-Version": "1.0", "Authorization": f"Bearer {token}"}
+            for name, token in tokens.items()
+        }
+        task = (await rpc(url, call, **heads["ann"]))["result"]["task"]
+        assert task["status"]["state"] == "TASK_STATE_COMPLETED"
+        refused = (await rpc(url, call, **heads["bob"]))["result"]["task"]
+        assert refused["status"]["state"] == "TASK_STATE_REJECTED"
+        get = {**call, "method": "GetTask", "params": {"id": task["id"]}}
+        assert (await rpc(url, get, **heads["bob"]))["error"]["code"] == -32001
+        assert (await rpc(url, get, **heads["ann"]))["result"]["id"] == task["id"]
+        anpd("--home", str(home.path), "a2a", "tokens", "revoke", "ann")
+        assert "bearer" in (await rpc(url, get, **heads["ann"]))["error"]
+        assert "bearer" in (await rpc(url, get))["error"]

@@ -7,6 +7,8 @@
   A2A-22).
 * `writer`: Writes the objects of A2A in the form of 0.3 or of 1.0 (A2A-13 to A2A-18).
   Pure.
+* `intents`: The intent extension: a message says which skill it means (INT-1 to
+  INT-13). Pure.
 
 `words` has methods, states and errors; `objects` what both versions mean; `reader` and
 `writer` their two forms in JSON; `view` makes a task of A2A out of a session's log.

@@ -9,4 +9,5 @@
   fits.
 * `tokens`: The tokens of the callers of the A2A face: a file of the home with their
   hashes.
+* `rest`: The HTTP+JSON binding of A2A 1.0: paths and HTTP methods in place of JSON-RPC.
 """

@@ -13,18 +13,15 @@ from anp.sidecar.a2a.desk import A2aDesk
 from anp.sidecar.a2a.face import A2aFace, make_face
 from anp.sidecar.a2a.rpc import A2aRpc
 from anp.sidecar.a2a.skills import SkillChooser
-from anp.sidecar.a2a.tokens import TokenBook
+from anp.sidecar.a2a.tokens import token_book
 from anp.sidecar.api.connections import ConnectionLimits
 from anp.sidecar.api.servers import served, tcp_listener
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.offer.ways import WayIn
 
-__all__ = ["TOKENS", "serve_a2a"]
+__all__ = ["serve_a2a"]
 
 logger = logging.getLogger(__name__)
-
-TOKENS = "a2a-tokens.json"
-"File of the home with the callers."
 
 EVERYBODY = A2aCaller(name="everybody")
 "The caller of a face that asks for no token."
@@ -44,8 +41,8 @@ async def serve_a2a(daemon: Daemon) -> AsyncIterator[str | None]:
     host, port = config.address
     listener = tcp_listener(host, port, "a2a.listen")
     own = f"http://{host}:{listener.getsockname()[1]}"
-    tokens = TokenBook(daemon.home.path / TOKENS)
-    daemon.exposure.set_callers(tokens.exposed())
+    tokens = token_book(daemon.home, daemon.exposure.set_callers)
+    tokens.callers()
     gate = daemon.capability_calls.gate
 
     async def find(headers: Mapping[str, str]) -> A2aCaller | None:
