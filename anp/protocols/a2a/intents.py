@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from anp.protocols.a2a.reader import Fields, wrong
 from negotiation.errors import JsonError
-from negotiation.exact_numbers import read_number, write_json
+from negotiation.exact_numbers import write_json
 from negotiation.strict_json import parse_json
 
 __all__ = [
@@ -48,6 +48,12 @@ _TYPES: Final = {
 "Names that are no types of JSON Schema, as what they are read (INT-Q1)."
 
 _KNOWN: Final = frozenset({*_TYPES.values(), "null"})
+_PYTHON: Final[dict[str, tuple[type, ...]]] = {
+    "number": (int, float),
+    "array": (list,),
+    "object": (dict,),
+    "null": (type(None),),
+}
 _INTEGER: Final = re.compile(r"-?(0|[1-9][0-9]{0,399})")
 
 
@@ -205,21 +211,13 @@ def slot_value(text: str, kind: Any) -> Any:
             if _INTEGER.fullmatch(text.strip()) is None:
                 raise ValueError("no whole number")
             return int(text)
-        case "number":
-            return _number(text.strip())
         case "boolean":
             if text.strip().lower() not in {"true", "false"}:
                 raise ValueError("neither true nor false")
             return text.strip().lower() == "true"
-        case "array" | "object" | "null":
+        case "number" | "array" | "object" | "null":
             return _json(text, kind)
     return text
-
-
-def _number(text: str) -> int | float:
-    if _INTEGER.fullmatch(text) is not None:
-        return int(text)
-    return read_number(text)
 
 
 def _json(text: str, kind: str) -> Any:
@@ -227,8 +225,7 @@ def _json(text: str, kind: str) -> Any:
         value = parse_json(text, max_size=MAX_VALUE * 4)
     except JsonError as exc:
         raise ValueError(str(exc)) from exc
-    kinds: dict[str, type] = {"array": list, "object": dict, "null": type(None)}
-    if not isinstance(value, kinds[kind]):
+    if not isinstance(value, _PYTHON[kind]) or isinstance(value, bool):
         raise ValueError(f"no {kind}")
     return value
 
