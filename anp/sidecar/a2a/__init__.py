@@ -5,8 +5,6 @@
 * `desk`: The operations of A2A for its callers, over the sessions of this daemon.
 * `face`: The A2A face over HTTP: who calls, how large, and how the answer goes back.
 * `rpc`: JSON-RPC 2.0 of A2A 0.3 and 1.0: one request in, one answer or a stream out.
-* `skills`: Finds the capability that a message asks for: by name, or the only one that
-  fits.
 * `tokens`: The tokens of the callers of the A2A face: a file of the home with their
   hashes.
 * `rest`: The HTTP+JSON binding of A2A 1.0: paths and HTTP methods in place of JSON-RPC.

@@ -40,7 +40,6 @@ from anp.protocols.a2a.objects import (
 from anp.protocols.a2a.view import TaskView
 from anp.protocols.a2a.words import A2aError, A2aFault, same_state
 from anp.sidecar.a2a.callers import A2aCaller
-from anp.sidecar.a2a.skills import SkillChooser
 from anp.sidecar.tasks.choice import Choice
 from anp.sidecar.tasks.known import KnownTask
 from anp.sidecar.tasks.service import TaskService
@@ -81,7 +80,7 @@ class _Begun:
 class A2aDesk:
     """Does for a caller what it may: its own tasks, and what is exposed to it."""
 
-    def __init__(self, tasks: TaskService, own: str, skills: SkillChooser) -> None:
+    def __init__(self, tasks: TaskService, own: str) -> None:
         """Make the desk.
 
         Args:
@@ -90,7 +89,7 @@ class A2aDesk:
         self._tasks = tasks
         self._sessions = tasks.sessions
         self._own = own
-        self._skills = skills
+        self._skills = tasks.desk.skills
         self._views: OrderedDict[str, _Seen] = OrderedDict()
         self._refs = 0
 

@@ -12,7 +12,6 @@ from anp.sidecar.a2a.card import CardFacts, make_card
 from anp.sidecar.a2a.desk import A2aDesk
 from anp.sidecar.a2a.face import A2aFace, make_face
 from anp.sidecar.a2a.rpc import A2aRpc
-from anp.sidecar.a2a.skills import SkillChooser
 from anp.sidecar.a2a.tokens import token_book
 from anp.sidecar.api.connections import ConnectionLimits
 from anp.sidecar.api.servers import served, tcp_listener
@@ -59,13 +58,7 @@ async def serve_a2a(daemon: Daemon) -> AsyncIterator[str | None]:
         peer = None if caller is None else caller.id
         return make_card(facts, gate.offered(WayIn.A2A, peer))
 
-    skills = SkillChooser(
-        lambda peer: gate.offered(WayIn.A2A, peer),
-        daemon.exposure,
-        daemon.minds.think,
-    )
-    daemon.tasks.desk.chooser = skills
-    desk = A2aDesk(daemon.tasks, daemon.identities.canonical, skills)
+    desk = A2aDesk(daemon.tasks, daemon.identities.canonical)
     rpc = A2aRpc(desk, lambda caller, version: card(caller))
     app = make_face(A2aFace(rpc, find=find, card=card, max_body=config.max_body))
     async with served(listener, app, name="a2a", limits=ConnectionLimits()):

@@ -19,4 +19,5 @@
   (DESIGN.md, Trust).
 * `watchers`: Everybody who follows the events of sessions.
 * `choice`: The capability that a task without a name of one asks for.
+* `skills`: Finds the skill that the messages of a task ask for.
 """

@@ -10,15 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from anp.channel.stranger_work import counted
-from anp.interaction.elements import LOCAL, Message, Task
+from anp.interaction.elements import Message, Task
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.record import Step
 from anp.interaction.states import is_terminal
 from anp.sidecar.config.settings import InteractionConfig
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.policy import PeerPolicy
-from anp.sidecar.tasks.choice import Chooser
 from anp.sidecar.tasks.sessions import Sessions
+from anp.sidecar.tasks.skills import SkillChooser
 from anp.sidecar.tasks.work import Room, TaskAnswer, Worker
 from sandbox.pool.shares import Rank, Share, current_share
 
@@ -89,6 +89,7 @@ class TaskDesk:
         capabilities: CapabilityCalls,
         policy: PeerPolicy,
         room: Room,
+        skills: SkillChooser,
     ) -> None:
         self._config = config
         self._sessions = sessions
@@ -97,8 +98,8 @@ class TaskDesk:
         self._room = room
         self._places: dict[tuple[str, str], _Place] = {}
         self._used: Counter[Share] = Counter()
-        self.chooser: Chooser | None = None
-        "Finds the capability of tasks of local callers that name none."
+        self.skills = skills
+        "Finds the capability of tasks that name none."
 
         self._opened = StrangerPace(burst=config.max_tasks_unlisted, rate=OPENED_RATE)
 
@@ -154,7 +155,7 @@ class TaskDesk:
             max_wait=self._config.max_wait,
             peer=task.requester,
             peer_did=task.requester,
-            chooser=self.chooser if task.requester.startswith(LOCAL) else None,
+            chooser=self.skills,
         )
         running = asyncio.create_task(counted(self._run(worker, share)))
         self._places[key] = _Place(worker, running, share)

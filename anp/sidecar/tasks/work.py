@@ -111,7 +111,7 @@ class Worker:
         max_wait: float,
         peer: str,
         peer_did: str,
-        chooser: Chooser | None = None,
+        chooser: Chooser,
     ) -> None:
         """Take a task; `run` does it.
 
@@ -306,7 +306,7 @@ class Worker:
 
     async def _choose(self) -> str | None:
         """Find the capability, with the requester's help; return why there is none."""
-        if self._task.capability or self._chooser is None:
+        if self._task.capability:
             return None
         messages = list(self._task.messages)
         while True:

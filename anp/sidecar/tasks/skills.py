@@ -8,13 +8,14 @@ owner's model, and the words themselves. What has effects runs only when it is n
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anp.interaction.elements import Message, Part, PartKind
 from anp.protocols.a2a.intents import INTENTS, Intent, read_intents, slot_values
 from anp.sidecar.minds.minds import Think
-from anp.sidecar.offer.exposure import Exposure
+from anp.sidecar.offer.gate import Gate
+from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.tasks.choice import Choice, Chosen, NoSkill, Wanted
 from negotiation.errors import MindError
 from negotiation.mind import Offer
@@ -31,22 +32,14 @@ MAX_NAMED = 1000
 
 
 class SkillChooser:
-    """Chooses among the capabilities that are exposed to a caller."""
+    """Chooses among the capabilities that are exposed to a requester."""
 
-    def __init__(
-        self,
-        offered: Callable[[str], Sequence[Capability]],
-        exposure: Exposure,
-        think: Think,
-    ) -> None:
-        """Make it.
-
-        Args:
-            offered: The capabilities that are exposed to a caller, by its id.
-        """
-        self._offered = offered
-        self._exposure = exposure
+    def __init__(self, gate: Gate, think: Think) -> None:
+        self._gate = gate
         self._think = think
+
+    def _offered(self, peer: str) -> tuple[Capability, ...]:
+        return self._gate.offered(WayIn.TASK, peer)
 
     def named(self, peer: str, messages: Sequence[Message]) -> Chosen | None:
         """Return what messages name, None when they are words without a name.
@@ -110,7 +103,7 @@ class SkillChooser:
         return NoSkill(f"there is no such skill; {_names(offered)}")
 
     def _conversational(self, messages: Sequence[Message]) -> Choice | None:
-        skill = self._exposure.conversational(messages[0].sender)
+        skill = self._gate.exposure.conversational(messages[0].sender)
         if skill is None or text_argument(skill) is None:
             return None
         texts = [one for one in _parts(messages) if one.kind is PartKind.TEXT]
