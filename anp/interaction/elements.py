@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 LOCAL: Final = "local:"
-"Prefix of the id of a party that reads the log here, and is told nothing over lines."
+"Prefix of the id of a party that is no peer but has a token of ours."
 
 Extra = Mapping[str, Any]
 "Fields of an object that the model does not know, as JSON."
@@ -105,6 +105,9 @@ class Party:
 
     params: Extra = field(default_factory=dict)
     "Parameters of the mode, such as `groupId`, and the `style` of point to point."
+
+    reads_log: bool = False
+    "It follows the log here, so that nothing is sent to it; no protocol carries this."
 
     extra: Extra = field(default_factory=dict)
 

@@ -12,7 +12,6 @@ from typing import Final
 
 from anp.interaction.chunks import ChunkAssembler, ChunkLimits
 from anp.interaction.elements import (
-    LOCAL,
     CancelRequest,
     EventContent,
     Message,
@@ -233,6 +232,11 @@ class SessionRecord:
 
     # For the classes above.
 
+    @property
+    def _readers(self) -> set[str]:
+        parties = (self.session.requester, *self.session.participants)
+        return {one.id for one in parties if one.reads_log}
+
     def _restore(
         self,
         head: SessionHead,
@@ -283,7 +287,7 @@ class SessionRecord:
         if by != self.own:
             return
         for peer in self._targets(content):
-            if peer.startswith(LOCAL):
+            if peer in self._readers:
                 continue
             self._unacknowledged.setdefault(peer, {})[event.number] = None
             if isinstance(content, Session):

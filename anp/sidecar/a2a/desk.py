@@ -227,7 +227,7 @@ class A2aDesk:
         self._sessions.room.check()
         session = Session(
             id=context,
-            requester=Party(id=caller.id),
+            requester=Party(id=caller.id, reads_log=True),
             participants=(Party(id=self._own),),
         )
         return await self._sessions.join(
