@@ -15,11 +15,13 @@ import httpx
 import pytest
 from a2a.client import ClientConfig, ClientFactory
 from a2a.client.card_resolver import A2ACardResolver
+from a2a.compat.v0_3 import types as old
 from a2a.types import a2a_pb2
 from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from anp.sidecar.process.a2a_face import serve_a2a
+from tests.clauses import clause
 from tests.e2e.house import house_in
 
 STREAM = """
@@ -143,6 +145,7 @@ async def sent(client: Any, request: Any) -> list[dict[str, Any]]:
     return [MessageToDict(one) async for one in client.send_message(request)]
 
 
+@clause("A2A-2", "A2A-22", "A2A-23")
 @pytest.mark.parametrize("version", ["0.3", "1.0"])
 async def test_a_call(tmp_path: Path, version: str) -> None:
     async with (
@@ -157,6 +160,7 @@ async def test_a_call(tmp_path: Path, version: str) -> None:
         assert found.id == task["id"]
 
 
+@clause("A2A-2", "A2A-4", "A2A-14", "A2A-18", "A2A-22")
 @pytest.mark.parametrize("version", ["0.3", "1.0"])
 async def test_a_stream(tmp_path: Path, version: str) -> None:
     async with (
@@ -177,6 +181,7 @@ async def test_a_stream(tmp_path: Path, version: str) -> None:
         assert last["state"] == "TASK_STATE_COMPLETED"
 
 
+@clause("A2A-4", "A2A-12", "A2A-24")
 @pytest.mark.parametrize("version", ["0.3", "1.0"])
 async def test_it_asks_back(tmp_path: Path, version: str) -> None:
     async with (
@@ -194,6 +199,7 @@ async def test_it_asks_back(tmp_path: Path, version: str) -> None:
         assert found == {"item": "tea", "answer": "two"}
 
 
+@clause("A2A-16")
 @pytest.mark.parametrize("version", ["0.3", "1.0"])
 async def test_a_cancel(tmp_path: Path, version: str) -> None:
     async with (
@@ -222,6 +228,7 @@ async def rpc(url: str, body: Any, **headers: str) -> dict[str, Any]:
     return found
 
 
+@clause("INT-12", "INT-13", "INT-6", "A2A-Q4")
 async def test_the_request_of_the_intent_extension(tmp_path: Path) -> None:
     async with face_in(tmp_path, ai_calculate=CALCULATE) as url:
         answer = await rpc(url, SEED_REQUEST)
@@ -233,6 +240,7 @@ async def test_the_request_of_the_intent_extension(tmp_path: Path) -> None:
         assert (await rpc(url, SEED_REQUEST))["result"]["id"] == task["id"]
 
 
+@clause("INT-Q5")
 async def test_missing_slots_are_asked_for(tmp_path: Path) -> None:
     half = json.loads(SEED_REQUEST)
     del half["params"]["message"]["metadata"]["intentInfos"][0]["slots"][1]
@@ -249,6 +257,7 @@ async def test_missing_slots_are_asked_for(tmp_path: Path) -> None:
         assert task["artifacts"][0]["parts"][0]["data"] == {"sum": 203}
 
 
+@clause("A2A-6")
 async def test_words_without_a_skill_get_the_list(tmp_path: Path) -> None:
     said = json.loads(SEED_REQUEST)
     said["params"]["message"]["metadata"] = {}
@@ -260,6 +269,7 @@ async def test_words_without_a_skill_get_the_list(tmp_path: Path) -> None:
         assert "twice.twice" in words
 
 
+@clause("A2A-13")
 async def test_numbers_come_through_exactly(tmp_path: Path) -> None:
     body = """{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":
         {"messageId":"m","role":"ROLE_USER","parts":[{"data":
@@ -305,6 +315,7 @@ async def test_a_list_of_tasks_in_pages(tmp_path: Path) -> None:
         assert [t.id for t in (await client.list_tasks(one)).tasks] == [made[2]["id"]]
 
 
+@clause("A2A-6", "A2A-21")
 async def test_tokens_name_callers_that_see_nothing_of_each_other(
     tmp_path: Path,
 ) -> None:
@@ -345,3 +356,29 @@ async def test_tokens_name_callers_that_see_nothing_of_each_other(
         anpd("--home", str(home.path), "a2a", "tokens", "revoke", "ann")
         assert "bearer" in (await rpc(url, get, **heads["ann"]))["error"]
         assert "bearer" in (await rpc(url, get))["error"]
+
+
+@clause(
+    "A2A-1", "A2A-8", "A2A-10", "A2A-19", "INT-1", "INT-2", "INT-3", "INT-4", "INT-5"
+)
+async def test_the_card_is_one_for_both_versions(tmp_path: Path) -> None:
+    async with face_in(tmp_path, ai_calculate=CALCULATE) as url:
+        async with httpx.AsyncClient(trust_env=False) as http:
+            card = (await http.get(f"{url}/.well-known/agent-card.json")).json()
+        ParseDict(card, a2a_pb2.AgentCard(), ignore_unknown_fields=True)
+        found = old.AgentCard.model_validate(card)
+        assert found.capabilities.streaming is True
+        assert found.url == url
+        skills = {one.id: one for one in found.skills}
+        assert skills["ai_calculate.ai_calculate"].tags == ["ai_calculate"]
+        (extension,) = card["capabilities"]["extensions"]
+        assert extension["uri"] == (
+            "https://help.aliyun.com/zh/model-studio/multimodal-integration-a2a-intent"
+        )
+        assert list(extension["params"]) == ["skills"]
+        schemas = {
+            one["id"]: one["inputSchema"] for one in extension["params"]["skills"]
+        }
+        assert schemas.keys() == skills.keys()
+        numbers = schemas["ai_calculate.ai_calculate"]["properties"]
+        assert numbers["num1"]["type"] == "integer"
