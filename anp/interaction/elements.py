@@ -20,6 +20,7 @@ from anp.interaction.states import TaskState
 from negotiation.strict_json import Json
 
 __all__ = [
+    "LOCAL",
     "CancelRequest",
     "Chunk",
     "EventContent",
@@ -39,6 +40,9 @@ __all__ = [
     "TaskChange",
     "TaskProgress",
 ]
+
+LOCAL: Final = "local:"
+"Prefix of the id of a party that is no peer but has a token of ours."
 
 Extra = Mapping[str, Any]
 "Fields of an object that the model does not know, as JSON."
@@ -109,6 +113,9 @@ class Party:
 
     params: Extra = field(default_factory=dict)
     "Parameters of the mode, such as `groupId`, and the `style` of point to point."
+
+    reads_log: bool = False
+    "It follows the log here, so that nothing is sent to it; no protocol carries this."
 
     extra: Extra = field(default_factory=dict)
 

@@ -456,6 +456,7 @@ def make_calls(
             max_files=config.interaction.max_files,
         ),
         call_files=home.call_files,
+        think=think,
     )
     acceptor.tasks = tasks.serve
     enforcer.also = tasks.recheck

@@ -19,6 +19,7 @@ from anp.sidecar.files.call_folder import CallFolders
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.tasks.sessions import Sessions
+from anp.sidecar.tasks.skills import SkillChooser
 from anp.sidecar.tasks.work import Room, TaskAnswer, Worker
 from sandbox.pool.shares import Rank, Share, current_share
 
@@ -90,6 +91,7 @@ class TaskDesk:
         policy: PeerPolicy,
         room: Room,
         folders: Callable[[], CallFolders],
+        skills: SkillChooser,
     ) -> None:
         self._config = config
         self._sessions = sessions
@@ -99,6 +101,9 @@ class TaskDesk:
         self._folders = folders
         self._places: dict[tuple[str, str], _Place] = {}
         self._used: Counter[Share] = Counter()
+        self.skills = skills
+        "Finds the capability of tasks that name none."
+
         self._opened = StrangerPace(burst=config.max_tasks_unlisted, rate=OPENED_RATE)
 
     @property
@@ -154,6 +159,7 @@ class TaskDesk:
             max_wait=self._config.max_wait,
             peer=task.requester,
             peer_did=task.requester,
+            chooser=self.skills,
         )
         running = asyncio.create_task(counted(self._run(worker, share)))
         self._places[key] = _Place(worker, running, share)

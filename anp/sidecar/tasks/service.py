@@ -36,6 +36,7 @@ from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.config.settings import InteractionConfig
 from anp.sidecar.files.call_folder import CallFolders
 from anp.sidecar.files.spool import FileRole, Spool
+from anp.sidecar.minds.minds import Think
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import PeerPolicy
@@ -43,6 +44,7 @@ from anp.sidecar.tasks.desk import TaskDesk
 from anp.sidecar.tasks.exchange import SessionPeers
 from anp.sidecar.tasks.sealed_logs import SealedLogs
 from anp.sidecar.tasks.sessions import KnownTask, Maker, NoTask, Sessions, utc_now
+from anp.sidecar.tasks.skills import SkillChooser
 from negotiation.consensus.written import WrittenLimits
 
 __all__ = ["TaskService"]
@@ -82,6 +84,7 @@ class TaskService:
         config: InteractionConfig,
         spool: Spool,
         call_files: Path,
+        think: Think,
     ) -> None:
         """Set up the parts; `resume` begins.
 
@@ -104,6 +107,7 @@ class TaskService:
             policy=policy,
             room=self._room,
             folders=lambda: self.folders,
+            skills=SkillChooser(capabilities.gate, think),
         )
         self._exchange = SessionPeers(
             identities=identities,
