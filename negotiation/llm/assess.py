@@ -27,9 +27,11 @@ from negotiation.llm.asking.questions import (
 from negotiation.llm.links.spots import Root, described, spots_of
 from negotiation.llm.memory import Memory
 from negotiation.llm.steps.advice import read_selection, select_question
+from negotiation.llm.steps.marks import marks_question, read_marks
 from negotiation.messages import cut_text
 from negotiation.mind import Demand, Offer, Side
 from negotiation.need import Capability, Schema
+from negotiation.rules.templates import Mark
 from negotiation.schema.intake import prepared
 from negotiation.schema.values import contradiction, types_of
 from negotiation.strict_json import Json, canonical_json, parse_json
@@ -366,6 +368,14 @@ class Assessor:
             if words:
                 return words
         raise MindError("the model has no words for an answer")
+
+    async def mark_values(self, requirement: str) -> tuple[Mark, ...]:
+        """Return the values in the words of our need, each with a name.
+
+        Raises:
+            MindError: The model failed.
+        """
+        return read_marks(await self._ask(marks_question(requirement)))
 
     async def serve_text(self, text: str, offer: Offer) -> Spoken:
         """Return the exposed capability that a natural-language text asks for (ANP-71).

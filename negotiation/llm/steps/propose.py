@@ -40,6 +40,8 @@ from negotiation.messages import cut_text
 from negotiation.mind import Demand
 from negotiation.need import Schema
 from negotiation.rules.fit import given_schema
+from negotiation.rules.formats import OTHER_FORMAT
+from negotiation.rules.templates import places_of
 from negotiation.schema.intake import prepared
 from negotiation.schema.values import contradiction
 from negotiation.strict_json import parse_json
@@ -51,14 +53,6 @@ FORMATS: Final = ("json", "xml", "binary", "other")
 
 NAME_ONLY: Final = re.compile(r"[\w./-]{1,64}")
 "Matches a requirement that is only the name of a capability."
-
-OTHER_FORMAT: Final = re.compile(
-    r"xml|binary|packed|bytes?\b|csv|\btsv|msgpack|cbor|protobuf|yaml|edifact|hl7"
-    r"|fixed[ -]?(?:width|length|layout|size)|\blayout|delimited|separated by"
-    r"|hexadecimal|form[ -]?encoded|(?:message|wire) format|二进制|字节|固定长度|报文",
-    re.IGNORECASE,
-)
-"Words in a need that may ask for messages which are not JSON."
 
 OWN_CODES: Final = re.compile(
     r"error[ _-]?codes?|codes? for (?:errors|failures)|错误码|错误代码", re.IGNORECASE
@@ -100,8 +94,12 @@ def needs_model(demand: Demand) -> bool:
     if NAME_ONLY.fullmatch(need.requirement.strip()):
         return False
     # Without data and schemas the need consists of words only, which the provider reads
-    # anyway; it can then choose the response's fields from those it has.
-    told = need.input_schema is not None or bool(demand.arguments)
+    # anyway; it can then choose the response's fields from those it has. Values that
+    # stood in the words are no other data.
+    given = demand.arguments if isinstance(demand.arguments, dict) else {"": None}
+    told = need.input_schema is not None or bool(
+        given.keys() - places_of(need.requirement)
+    )
     return need.output_schema is None and told
 
 
