@@ -43,7 +43,12 @@ from negotiation.llm.steps.offer import (
     read_offer,
 )
 from negotiation.llm.steps.phrases import codec_question, read_codec
-from negotiation.llm.steps.propose import needs_model, propose_question, read_proposal
+from negotiation.llm.steps.propose import (
+    needs_model,
+    propose_question,
+    read_again,
+    read_proposal,
+)
 from negotiation.llm.steps.reply import (
     ReplyForm,
     read_reply,
@@ -124,15 +129,8 @@ class LlmMind(Assessor):
         found = read_proposal(demand, answer, self._held)
         if isinstance(found, list):
             question = propose_question(demand, problems=found, previous=answer)
-            wanted, again = answer["format"], await self._ask(question)
-            found = read_proposal(demand, again, self._held)
-            if not isinstance(found, list) and found.format != wanted:
-                found = [f"the second answer has the format {found.format}"]
-            if isinstance(found, list):
-                raise MindError(
-                    f"the task insists on messages that are not JSON ({wanted}), and "
-                    f"no document describes them: {listed(found)}"
-                )
+            again = await self._ask(question)
+            found = read_again(demand, answer, again, self._held)
         if found.codec:
             self._memory.codecs.put(document_hash(found.text), found.codec)
             self._memory.formats.put(key, found.format)

@@ -11,7 +11,7 @@ from typing import Final
 
 from negotiation.schema.keywords import cut
 
-__all__ = ["OTHER_FORMAT", "format_refusal", "insisted_format"]
+__all__ = ["OTHER_FORMAT", "format_refusal", "insisted_format", "may_want_format"]
 
 OTHER_FORMAT: Final = re.compile(
     r"xml|binary|packed|bytes?\b|csv|\btsv|msgpack|cbor|protobuf|yaml|edifact|hl7"
@@ -31,6 +31,7 @@ _FORMAT: Final = (
     r"|plain text lines"
     r"|(?:comma|tab|semicolon|pipe|line)[ -](?:separated|delimited)"
     r"|(?:fields|values|columns) (?:separated|delimited) by)"
+    r"(?! (?:files?|fields?|columns?|attachments?)\b)"
 )
 "Formats that are not JSON."
 
@@ -83,6 +84,11 @@ _NO_JSON: Final = re.compile(
     r"|(?:不是|不用|非)\s?json",
     re.IGNORECASE,
 )
+
+
+def may_want_format(text: str) -> bool:
+    """Return whether a requirement may ask for messages that are not JSON."""
+    return OTHER_FORMAT.search(text) is not None or bool(insisted_format(text))
 
 
 def insisted_format(text: str) -> str:

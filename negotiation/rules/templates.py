@@ -45,9 +45,6 @@ MAX_VALUE: Final = 120
 
 NAME: Final = re.compile(r"[A-Za-z]\w{0,31}", re.ASCII)
 SLOT: Final = re.compile(r"\{([A-Za-z]\w{0,31})\}", re.ASCII)
-NAME_ONLY: Final = re.compile(r"[\w./-]{1,64}")
-"Matches a requirement that is only the name of a capability."
-
 QUOTES: Final = {'"': '"', "“": "”", "„": "“", "«": "»", "「": "」", "`": "`"}
 QUOTED: Final = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|「([^」]+)」|`([^`]+)`')
 INTEGER: Final = re.compile(r"0|[1-9][0-9]{0,14}")
@@ -112,12 +109,11 @@ def is_wordy(demand: Demand) -> bool:
     """
     text = demand.need.requirement.strip()
     return (
-        demand.need.input_schema is None
+        demand.need.is_sentence
         and isinstance(demand.arguments, dict)
         and len(text) <= MAX_TEXT
         and text.isprintable()
         and not set("{}") & set(text)
-        and NAME_ONLY.fullmatch(text) is None
     )
 
 
@@ -137,7 +133,8 @@ def values_in_words(text: str, known: str = "") -> list[str]:
     for sentence in SENTENCE_END.split(QUOTED.sub(" ", text)):
         for number, match in enumerate(TOKEN.finditer(sentence)):
             token = match[0].strip(".'")
-            if not _is_telling(token, first=number == 0) or content(token) & told:
+            words = content(token) | content(token.casefold())
+            if not _is_telling(token, first=number == 0) or words & told:
                 continue
             found.append(token)
     return found
@@ -231,10 +228,10 @@ def _places(text: str, marks: Sequence[Mark]) -> list[tuple[int, int, str]]:
     found: list[tuple[int, int, str]] = []
     for said, name in marks[:MAX_VALUES]:
         value = said.strip()
-        if len(value) > 2 and QUOTES.get(value[0]) == value[-1]:
-            value = value[1:-1].strip()
+        quoted = len(value) > 2 and QUOTES.get(value[0]) == value[-1]
+        value = value[1:-1].strip() if quoted else value
         starts = _occurrences(text, value)
-        if len(starts) == 1 and _is_value(value):
+        if len(starts) == 1 and _is_value(value, quoted=quoted):
             found.append((starts[0], starts[0] + len(value), name))
     found.sort()
     overlaps = any(one[1] > other[0] for one, other in pairwise(found))
@@ -266,7 +263,10 @@ def _cased(char: str) -> bool:
     return char.isupper() or char.islower()
 
 
-def _is_value(value: str) -> bool:
+def _is_value(value: str, *, quoted: bool) -> bool:
+    """Return whether a marked text may be a value, and not a word of the request."""
+    if quoted:
+        return len(value) <= MAX_VALUE
     tokens = [token.strip(".'").casefold() for token in TOKEN.findall(value)]
     return (
         len(value) <= MAX_VALUE

@@ -106,7 +106,8 @@ class Binder:
         Raises:
             CallError: There is none.
         """
-        if named is None:
+        in_words = named is None and demand.need.is_sentence
+        if in_words:
             demand = await self._templates.known(target.did, demand)
         key = need_key(demand.need)
         lock = self._locks.setdefault((target.did, key), asyncio.Lock())
@@ -118,7 +119,7 @@ class Binder:
             cost = NO_COST
             if named is None or not consensus:
                 found = await self._agreed(target, key, demand, mark)
-            if named is None and not isinstance(found, Prepared):
+            if in_words and not isinstance(found, Prepared):
                 taken, cost = await self._templates.marked(target.did, demand)
                 if taken is not demand:
                     # The same words with other values have the same agreement.

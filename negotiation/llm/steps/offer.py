@@ -34,6 +34,7 @@ from negotiation.llm.links.plans import (
     read_links,
     shown_root,
     shown_values,
+    takes_objects,
 )
 from negotiation.llm.links.spots import Root, Spot, described
 from negotiation.llm.links.trees import (
@@ -156,6 +157,7 @@ def offer_form(document: Document, offer: Offer) -> OfferForm:
             "request",
             document.request_schema,
             layout.request.places[0] if layout is not None else None,
+            whole=takes_objects(takes.values()),
         ),
         shown_values(
             "result",
