@@ -231,8 +231,12 @@ def _places(text: str, marks: Sequence[Mark]) -> list[tuple[int, int, str]]:
         quoted = len(value) > 2 and QUOTES.get(value[0]) == value[-1]
         value = value[1:-1].strip() if quoted else value
         starts = _occurrences(text, value)
-        if len(starts) == 1 and _is_value(value, quoted=quoted):
-            found.append((starts[0], starts[0] + len(value), name))
+        if len(starts) != 1:
+            continue
+        start, end = starts[0], starts[0] + len(value)
+        quoted |= bool(text[:start]) and QUOTES.get(text[start - 1]) == text[end:][:1]
+        if _is_value(value, quoted=quoted):
+            found.append((start, end, name))
     found.sort()
     overlaps = any(one[1] > other[0] for one, other in pairwise(found))
     return [] if overlaps else found
