@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from negotiation.need import Capability, Schema
@@ -10,7 +11,7 @@ from negotiation.schema.keywords import keywords_of
 from negotiation.schema.units import missed_unit
 from negotiation.strict_json import canonical_json
 
-__all__ = ["missed_claim"]
+__all__ = ["dropped_values", "missed_claim"]
 
 MAX_KNOWN: Final = 20_000
 "Most characters of a capability's own words that are looked through."
@@ -30,13 +31,30 @@ def missed_claim(requirement: str, capability: Capability, given: Schema) -> str
     """
     if missed := missed_unit(requirement, capability.output_schema):
         return missed
-    takes = keywords_of(capability.input_schema).get("properties")
+    return dropped_values(requirement, [capability], given)
+
+
+def dropped_values(
+    requirement: str, called: Sequence[Capability], given: Schema
+) -> str:
+    """Return why calls without arguments would drop what the words say; else empty.
+
+    Args:
+        called: The capabilities, which get nothing but what the request gives.
+        given: Schema of the values that the request gives.
+    """
+    takes = any(keywords_of(one.input_schema).get("properties") for one in called)
     if not takes or keywords_of(given).get("properties"):
         return ""
-    schemas = canonical_json([capability.input_schema, capability.output_schema])
-    known = f"{capability.name} {capability.description} {schemas.decode()}"
-    values = values_in_words(requirement, known[:MAX_KNOWN])
+    known = " ".join(map(_own_words, called))
+    values = values_in_words(requirement, known)
     if not values:
         return ""
     named = ", ".join(dict.fromkeys(values[:MAX_LISTED]))
     return f"no argument carries what the words say ({named}); give it as data"
+
+
+def _own_words(capability: Capability) -> str:
+    schemas = canonical_json([capability.input_schema, capability.output_schema])
+    words = f"{capability.name} {capability.description} {schemas.decode()}"
+    return words[:MAX_KNOWN]

@@ -232,3 +232,44 @@ async def test_without_a_model_the_words_stay_and_no_value_is_dropped(
         assert "no argument carries what the words say (Oslo)" in caught.value.detail
         result = await house.ask("forecast for {city}", {"city": "Oslo"})
         assert result.output == {"celsius": 104.0}
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("forecast for {city}, and answer in CSV", "not JSON"),
+        ("forecast for {city}. The messages are XML.", "not JSON"),
+        ("Mean warmth of {city} as key=value lines, not JSON", "not JSON"),
+        ("forecast for {city} in Fahrenheit", "fahrenheit is asked for"),
+    ],
+)
+async def test_what_the_words_insist_on_is_kept_or_refused(
+    tmp_path: Path, words: str, reason: str
+) -> None:
+    """By its name the capability was called as published: in JSON, and in Celsius."""
+    async with weather(
+        tmp_path, caller=None, provider=None, expose="forecast"
+    ) as house:
+        with pytest.raises(CallError) as caught:
+            await house.ask(words, {"city": "Oslo"})
+        assert caught.value.kind is ErrorKind.NEGOTIATION_REJECTED
+        assert reason in caught.value.detail
+        assert house.caller.store.all_agreements() == []
+        assert house.provider.store.all_agreements() == []
+
+
+async def test_a_model_that_calls_without_the_value_is_asked_again(
+    tmp_path: Path,
+) -> None:
+    """A caller of another make gives its words alone; the plan dropped the city."""
+    whole = [link("result:", of=["sky.forecast:"])]
+    dropping = offer_answer(call("sky.forecast"), result=whole)
+    rome = link("sky.forecast:/city", "constant", '"Rome"')
+    keeping = offer_answer(call("sky.forecast", rome), result=whole)
+    with scripted_model(says(dropping), says(keeping)) as theirs:
+        async with weather(
+            tmp_path, caller=None, provider=theirs, expose="forecast"
+        ) as house:
+            result = await house.ask("What is the weather like in Rome?")
+            assert result.output == {"celsius": 104.0}
+        assert "no argument carries what the words say (Rome)" in str(theirs.asked[1])
