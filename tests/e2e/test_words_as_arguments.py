@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -152,6 +153,25 @@ async def test_a_restarted_daemon_without_its_model_still_reads_the_words(
         result = await house.ask("temperature in Kristiansand")
         assert result.output == {"celsius": 12.0}
         assert result.source == "agreement"
+
+
+async def test_two_cities_at_once_make_one_negotiation(tmp_path: Path) -> None:
+    class Reader(ScriptedModel):
+        def answer(self, request: dict[str, Any]) -> Any:
+            self.asked.append(request["messages"])
+            city = "Oslo" if "Oslo" in str(request["messages"][1]) else "Bergen"
+            return says(marks((city, "city")))
+
+    with scripted_model() as ours, scripted_model(says(SERVED)) as theirs:
+        ours.__class__ = Reader
+        async with weather(tmp_path, caller=ours, provider=theirs) as house:
+            oslo, bergen = await asyncio.gather(
+                house.ask("temperature in Oslo"), house.ask("temperature in Bergen")
+            )
+            assert oslo.output == {"celsius": 4.0}
+            assert bergen.output == {"celsius": 6.0}
+            assert house.negotiations == 1
+        assert len(theirs.asked) == 1
 
 
 @pytest.mark.parametrize(

@@ -238,8 +238,8 @@ class Caller:
             self._uses.count(way, prepared.protocol)
             raise
         self._uses.count(way, prepared.protocol, agreement)
-        as_asked = prepared.demand is demand and request.protocol is None
-        if isinstance(prepared, BoundRequest) and as_asked:
+        same = prepared.demand.arguments is demand.arguments
+        if isinstance(prepared, BoundRequest) and same and request.protocol is None:
             # Words that a template reads are read anew for each call.
             self._keep_route(key, target, prepared.bound, writes)
         mark("result")
