@@ -18,6 +18,7 @@ from negotiation.llm.assess import ShownMessages
 from negotiation.llm.mind import LlmMind
 from negotiation.mind import Accept, Counter, Demand, HalfSource, Offer, Reject, Side
 from negotiation.need import Capability, Need
+from negotiation.rules.rules import RulesMind
 from negotiation.rules.rules import propose as plain
 from negotiation.strict_json import Json
 from tests.clauses import clause
@@ -278,6 +279,32 @@ async def test_code_for_bytes_carries_no_hint() -> None:
     assert "offer" in {one.step for one in model.asked}
     for one in model.asked:
         assert not private_in(one) or one.step == "select"
+
+
+@clause("ANP-34")
+async def test_the_data_of_a_call_are_no_reason_for_a_peer() -> None:
+    # The document asks for something else, so that a reason is wanted.
+    other = plain(Demand(Need("Weather", strict(at=TEXT), strict(rain=TEXT)), {}))
+    wants = Need("Cost of a ware", None, strict(cost={"type": "number"}))
+    demand = Demand(wants, {"ware": HINT})
+    no = reply_answer(usable=False, missing=HINT)
+    wrong = reply_answer([], [link("result:/cost", "constant", json.dumps(HINT))])
+    for answer in (no, wrong):
+        model = ScriptedModel({"reply": [answer, answer]})
+        verdict = await LlmMind(model).judge(other, demand, ())
+        assert isinstance(verdict, Reject)
+        assert HINT in model.asked[0].user
+        # The owner is told why.
+        assert "code word" in verdict.reason or "They pay" in verdict.reason
+        assert verdict.told
+        assert tells(verdict.told) == []
+    findings = (f"{HINT!r} is not of type number",)
+    for mind in (LlmMind(ScriptedModel({})), RulesMind()):
+        verdict = await mind.judge(other, demand, (), findings=findings)
+        told = verdict.summary if isinstance(verdict, Counter) else ""
+        told += verdict.told if isinstance(verdict, Reject) else ""
+        assert told
+        assert tells(told) == []
 
 
 # The choices that a hint may decide.
