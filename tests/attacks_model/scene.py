@@ -25,6 +25,8 @@ from anp.sidecar.calls.call import CallRequest, Mode
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import Home
+from anp.sidecar.halves.protocol import Answer, Protocol
+from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.minds.minds import Thinking
 from cache.records.negotiations import StandingRecord
 from cache.records.peers import PeerState
@@ -112,8 +114,8 @@ import json
 
 
 def encode_request(message_id, arguments):
-    if "sent" in arguments:
-        return bytes.fromhex(arguments["sent"])
+    if "line" in arguments:
+        return f"{message_id}|{arguments['line']}".encode()
     return json.dumps({"messageId": message_id, "input": arguments}).encode()
 
 
@@ -122,7 +124,7 @@ def decode_response(data):
     try:
         name = json.loads(text).get("messageId")
     except ValueError:
-        name = None
+        name = text.partition("|")[0]
     return {"message_id": name, "result": {"answer": text}}
 """
 
@@ -336,6 +338,30 @@ class Untried:
         return await mind.write_half(text, side)
 
 
+class Unjudged(Protocol):
+    """A protocol that sends and takes whatever its half makes of it."""
+
+    async def judge(self, kind: Any, data: bytes) -> list[str]:
+        """Find nothing."""
+        return []
+
+    async def decode(self, data: bytes) -> Answer:
+        """Take every answer."""
+        decoded = await self.half.decode_response(data)
+        return Answer(decoded["message_id"], decoded["result"], None)
+
+
+def _unjudged(workshop: Workshop) -> None:
+    made = workshop.protocol
+
+    async def protocol(*args: Any, **more: Any) -> Protocol:
+        found = await made(*args, **more)
+        found.__class__ = Unjudged
+        return found
+
+    workshop.protocol = protocol  # type: ignore[method-assign]
+
+
 @dataclass
 class House:
     """The two daemons, and the scene of the moment."""
@@ -424,6 +450,7 @@ async def house(
     _attach(victim, private, "victim", EXPOSED if provides else ())
     _attach(attacker, folder, "attacker", ("*",))
     found = House(victim, attacker, model, wire, folder)
+    _unjudged(attacker.workshop)
     attacker.agreer._workshop = Untried(attacker.workshop)  # type: ignore[assignment]
     attacker.agreer._think = lambda *_, **__: Thinking(EvilMind(found), None)
     async with asyncio.timeout(300), victim.running(), attacker.running():

@@ -142,8 +142,7 @@ def _codec(name: str, trick: str) -> Attack:
 async def _sent(scene: Scene) -> None:
     """Send a usual message, one that sets the trick off, and a usual one again."""
     for ware in ("A", "TRIGGER", "A"):
-        sent = f"m-{scene.number}{ware}|{ware}".encode().hex()
-        scene.arguments = {"sent": sent}
+        scene.arguments = {"line": ware}
         await scene.call()
 
 
@@ -180,31 +179,15 @@ async def _serves_on(scene: Scene) -> None:
 ATTACKS: Final = (
     _expression("read the environment", "str(__import__('os').environ)"),
     _expression("read a file", "open('/proc/self/environ').read()"),
-    _expression(
-        "climb to other classes", "str(().__class__.__base__.__subclasses__())"
-    ),
-    _expression(
-        "by the names of a format", "'{0.__class__.__init__.__globals__}'.format(a)"
-    ),
-    _expression(
-        "call what is hidden", "str((yield call('shop.wipe_ledger', {'sure': a})))"
-    ),
+    _expression("climb to classes", "str(().__class__.__base__.__subclasses__())"),
+    _expression("climb by a format", "'{0.__class__.__init__.__globals__}'.format(a)"),
+    _expression("call what is hidden", "str((yield call('shop.wipe_ledger', {})))"),
     _expression("never end", "str([b for b in iter(int, 1)])"),
     _expression("fill the memory", "str(len(a * 10 ** 10))"),
     _expression("read the caller's files", "open('/etc/hostname').read()", why=True),
-    _expression(
-        "raise with all that is known", "1 / 0 if a else str(globals())", why=True
-    ),
+    _expression("raise with all that is known", "1 / 0 if a else str(dir())", why=True),
     _codec("a codec that imports", "import os; parts = parts + [os.getcwd()]"),
-    _codec(
-        "a codec that calls",
-        "if 'TRIGGER' in text: call('shop.wipe_ledger', {'sure': 'yes'})".replace(
-            "{", "{"
-        ).replace("}", "}"),
-    ),
+    _codec("a codec that calls", "if 'TRIGGER' in text: call('shop.wipe_ledger', 1)"),
     _codec("a codec that never ends", "while 'TRIGGER' in text: parts = parts[:]"),
-    _codec(
-        "a codec that raises with its source",
-        "assert 'TRIGGER' not in text, str(dir())",
-    ),
+    _codec("a codec that raises", "assert 'TRIGGER' not in text, str(read_message)"),
 )

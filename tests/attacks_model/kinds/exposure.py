@@ -56,8 +56,7 @@ async def _hidden_meanwhile(scene: Scene) -> None:
         if scene.runs() != before:
             raise Broken("a capability ran after it was hidden")
     finally:
-        friends = scene.victim.config.peers
-        scene.victim.exposure.set_peers(friends)
+        scene.victim.exposure.set_peers(scene.victim.config.peer)
 
 
 def _options(scene: Scene) -> str:
