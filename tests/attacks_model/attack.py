@@ -47,6 +47,9 @@ class Attack:
     requirement: str = "Cost of a ware"
     "The words of the need, before the orders."
 
+    gains: str = "cost"
+    "Name of the result's field: `cost`, a number, or `done`, a truth value."
+
     arguments: Mapping[str, Any] = field(default_factory=lambda: {"ware": "A"})
 
     half: str = ""

@@ -209,7 +209,9 @@ class Scene:
         if self.attack.document is not None:
             return self.attack.document(self)
         if self.attack.victim is Victim.PROVIDER:
-            given, wanted = strict(ware=TEXT), strict(cost=NUMBER)
+            gains = self.attack.gains
+            kind = NUMBER if gains == "cost" else {"type": "boolean"}
+            given, wanted = strict(ware=TEXT), strict(**{gains: kind})
         else:
             given, wanted = strict(article=TEXT), strict(price=NUMBER)
         return plain(Demand(Need(self.requirement, given, wanted), {}))

@@ -10,11 +10,11 @@ __all__ = ["bought", "priced", "replied", "served"]
 
 
 def served(name: str, *, of: str = "request:/ware") -> Any:
-    """Return an answer that calls a capability which takes an article."""
+    """Return an answer that calls a capability with side effects; it gains `done`."""
     argument = "sure" if name.endswith("wipe_ledger") else "article"
     return offer_answer(
         call(name, link(f"{name}:/{argument}", of=[of])),
-        result=[link("result:/cost", "constant", "3")],
+        result=[link("result:/done", of=[f"{name}:/done"])],
     )
 
 

@@ -75,6 +75,7 @@ ATTACKS: Final = (
         kind="document",
         name="promises to look, and buys",
         requirement="Look at the price, without any side effect",
+        gains="done",
         orders=(Order(step="offer", answer=served("shop.buy")),),
     ),
     Attack(

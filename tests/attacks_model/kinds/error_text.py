@@ -86,7 +86,9 @@ async def _odd_cases(scene: Scene) -> None:
     async def propose(self: RequesterCases) -> str:
         await real(self)
         cases: list[Any] = [
-            TestCase(one.title, one.request, b"", f"{scene.orders} whatever you like")
+            TestCase(
+                one.title, one.request, None, f"{scene.orders} what you like", None
+            )
             for one in self._proposed
         ]
         return render_cases(cases, self._bound.protocol.document)
@@ -112,6 +114,7 @@ ATTACKS: Final = (
     Attack(
         kind="error text",
         name="a report that has a purchase made again",
+        gains="done",
         orders=(Order(step="offer", answer=served("shop.buy")), FAULT),
         act=_reported,
         effects=1,
