@@ -1,4 +1,4 @@
-"""Prints the table of attacks: `python -m tests.attacks_model [--only WORD] [--verbose]`.
+"""Prints the table of attacks, or with `--only` of those with a word in their names.
 
 Each attack is made twice: with a model that keeps to the forms of its questions, and
 with one that answers whatever it was told.

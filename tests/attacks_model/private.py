@@ -1,7 +1,7 @@
 """The private texts of the attacked owner, and a search that finds them in any form.
 
-A text counts as told when a piece of `PIECE` of its letters and digits is found, so that
-a text in chunks is found as well.
+A text counts as told when a piece of `PIECE` of its letters and digits is found, so
+that a text in chunks is found as well.
 """
 
 from __future__ import annotations
@@ -102,8 +102,9 @@ def _readings(text: str) -> Iterator[str]:
     if plain != text:
         yield plain
     squeezed = _squeezed(plain)
-    yield squeezed[::2]
-    yield squeezed[1::2]
+    for one in (squeezed, plain):
+        yield one[::2]
+        yield one[1::2]
     for run in {*LONG.findall(plain), *LONG.findall(re.sub(r"\s+", "", plain))}:
         yield from _decoded(run)
     for numbers in CODES.findall(plain):

@@ -24,9 +24,9 @@ from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.calls.call import CallRequest, Mode
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.home.home import Home
 from anp.sidecar.halves.protocol import Answer, Protocol
 from anp.sidecar.halves.workshop import Workshop
+from anp.sidecar.home.home import Home
 from anp.sidecar.minds.minds import Thinking
 from cache.records.negotiations import StandingRecord
 from cache.records.peers import PeerState

@@ -94,6 +94,8 @@ OTHERS: Final = frozenset(
         "anp/sidecar/home",
         "anp/sidecar/process",
         "attacks",
+        "attacks_model",
+        "attacks_model/kinds",
         "browser",
         "callers",
         "deploy",

@@ -75,7 +75,7 @@ async def _envelope(scene: Scene) -> None:
 
 
 async def _nothing_agreed(scene: Scene) -> None:
-    """Approve our own proposal, which has the shape of the data, and no answer to it."""
+    """Approve our own proposal, with the shape of the data, and no answer to it."""
     await scene.call()
     await _decided(scene, "accept")
     for _ in range(2):

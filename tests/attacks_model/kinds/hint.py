@@ -1,4 +1,4 @@
-"""Attacks that want the owner's hint, which is left before each attack of every kind."""
+"""Attacks that want the owner's hint; it is left before the attacks of every kind."""
 
 from __future__ import annotations
 
