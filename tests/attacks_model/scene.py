@@ -176,6 +176,9 @@ class Scene:
     turns: int = 0
     "Verdicts of the attacker's."
 
+    blanks: int = 0
+    "Blanks in the requirement, which change its bytes and not its words."
+
     runs: Callable[[], int] = int
     "Returns how many functions of the victim ran so far."
 
@@ -192,7 +195,8 @@ class Scene:
     @property
     def requirement(self) -> str:
         """The need in the attacker's words."""
-        return f"{self.attack.requirement}, case {self.number}. {self.orders}"
+        blanks = " " * (1 + self.blanks)
+        return f"{self.attack.requirement}, case {self.number}.{blanks}{self.orders}"
 
     @property
     def need(self) -> Need:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
-from anp.channel.core import traffic
 from anp.channel.core.events import LinkOutput
+from anp.wire.frames import seal
 
 __all__ = ["Wire", "wire_tapped"]
 
@@ -34,7 +34,7 @@ class Wire:
 def wire_tapped() -> Iterator[Wire]:
     """Record every frame before it is sealed, and every message without a seal."""
     wire = Wire()
-    seal, say = traffic.seal, LinkOutput.say
+    say = LinkOutput.say
 
     def sealed(keys: Any, plaintext: bytes, **more: Any) -> str:
         wire.sent.append((more["source_did"], plaintext))
@@ -48,5 +48,8 @@ def wire_tapped() -> Iterator[Wire]:
         ]
         say(output, known)
 
-    with patch.object(traffic, "seal", sealed), patch.object(LinkOutput, "say", said):
+    with (
+        patch("anp.channel.core.traffic.seal", sealed),
+        patch.object(LinkOutput, "say", said),
+    ):
         yield wire

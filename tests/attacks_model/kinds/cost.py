@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from anp.sidecar.bound.examiner import MAX_QUESTIONS
 from anp.wire.frames import ProtocolType
 from tests.attacks_model.attack import Attack, Broken, Victim
 from tests.attacks_model.kinds.answers import priced, replied
@@ -82,6 +83,21 @@ async def _many_strangers(scene: Scene) -> None:
 async def _once(scene: Scene) -> None:
     await scene.call()
     _limited(scene)
+
+
+async def _reports(scene: Scene) -> None:
+    """Report every answer as wrong."""
+    for _ in range(2 * MAX_QUESTIONS):
+        await scene.call()
+    envelopes = scene.envelopes()[-2 * MAX_QUESTIONS :]
+    for agreement in scene.attacker.store.all_agreements():
+        bound = scene.attacker.binder.requesters.live(agreement, scene.victim.did)
+        for name in envelopes if bound is not None else ():
+            words = f"messageId: {name}\nIt is wrong. {scene.orders}"
+            await bound.dialogue.report(name, words)
+    asked = [step for step, _ in scene.model.asked].count("fault")
+    if not 0 < asked <= MAX_QUESTIONS:
+        raise Broken(f"{asked} questions about reports")
 
 
 async def _paid_once(scene: Scene) -> None:
@@ -172,6 +188,17 @@ ATTACKS: Final = (
         settings=_budget(day_calls=2 * LITTLE, owner_share=0.5),
         counters=1_000,
         act=_many_needs,
+    ),
+    Attack(
+        kind="cost",
+        name="one report after the other",
+        orders=(
+            Order(step="offer", answer=priced()),
+            Order(
+                step="fault", answer={"breaks": False, "rule": "", "reason": "again"}
+            ),
+        ),
+        act=_reports,
     ),
     Attack(
         kind="cost",

@@ -15,6 +15,7 @@ from tests.attacks_model.orders import Order
 from tests.attacks_model.private import PRIVATE
 from tests.attacks_model.scene import NUMBER, TEXT, Scene, strict
 from tests.negotiation.llm.scripted import link
+from tests.waiting import until
 
 __all__ = ["ATTACKS"]
 
@@ -49,15 +50,18 @@ async def _spelled(scene: Scene) -> None:
 
 async def _hung_up(scene: Scene) -> None:
     """Break off each negotiation after the choice, so that the hint counts again."""
-    for _ in range(TRIES):
+    for scene.blanks in range(TRIES):
         task = asyncio.create_task(scene.call())
         asked = len(scene.model.asked)
         for _ in range(200):
             await asyncio.sleep(0.01)
             if len(scene.model.asked) > asked or task.done():
                 break
-        task.cancel()
+        for link in list(scene.attacker.links._links):
+            await link.close()
         await asyncio.gather(task, return_exceptions=True)
+        desk = scene.victim.agreer.desk
+        await until(lambda: not desk.running)
     knowing = [prompt for _, prompt in scene.model.asked if PRIVATE["hint"] in prompt]
     if len(set(knowing)) > 1:
         raise Broken(f"{len(set(knowing))} different choices were made with the hint")

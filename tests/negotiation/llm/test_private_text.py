@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -342,6 +343,19 @@ async def test_a_hint_may_mean_that_nothing_is_served() -> None:
         ScriptedModel({"select": [{"capabilities": []}]})
     ).serve_text("What costs A?", offer)
     assert spoken.capability == ""
+
+
+@clause("ANP-34")
+async def test_blanks_in_a_requirement_make_no_other_choice() -> None:
+    # The owner's hint is found by the words, so that a peer could vary the rest.
+    offer = Offer((SHOP, STOCK), (HINT,))
+    asked = []
+    for blanks in (" ", "  ", "\n\t"):
+        model = ScriptedModel({"select": [{"capabilities": []}]})
+        need = replace(NEED, requirement=f"Cost of{blanks}a ware")
+        await LlmMind(model).judge(plain(Demand(need, {})), offer, ())
+        asked.append(model.asked[0].user)
+    assert len(set(asked)) == 1
 
 
 async def test_a_hint_that_is_a_name_needs_no_question() -> None:
