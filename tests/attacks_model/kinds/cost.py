@@ -92,7 +92,8 @@ async def _reports(scene: Scene) -> None:
     envelopes = scene.envelopes()[-2 * MAX_QUESTIONS :]
     for agreement in scene.attacker.store.all_agreements():
         bound = scene.attacker.binder.requesters.live(agreement, scene.victim.did)
-        for name in envelopes if bound is not None else ():
+        assert bound is not None
+        for name in envelopes:
             words = f"messageId: {name}\nIt is wrong. {scene.orders}"
             await bound.dialogue.report(name, words)
     asked = [step for step, _ in scene.model.asked].count("fault")
@@ -194,9 +195,7 @@ ATTACKS: Final = (
         name="one report after the other",
         orders=(
             Order(step="offer", answer=priced()),
-            Order(
-                step="fault", answer={"breaks": False, "rule": "", "reason": "again"}
-            ),
+            Order(step="fault", answer={"breaks": False, "rule": "", "reason": "no"}),
         ),
         act=_reports,
     ),

@@ -50,6 +50,7 @@ async def _spelled(scene: Scene) -> None:
 
 async def _hung_up(scene: Scene) -> None:
     """Break off each negotiation after the choice, so that the hint counts again."""
+    desk = scene.victim.agreer.desk
     for scene.blanks in range(TRIES):
         task = asyncio.create_task(scene.call())
         asked = len(scene.model.asked)
@@ -57,10 +58,9 @@ async def _hung_up(scene: Scene) -> None:
             await asyncio.sleep(0.01)
             if len(scene.model.asked) > asked or task.done():
                 break
-        for link in list(scene.attacker.links._links):
-            await link.close()
+        for one in list(scene.attacker.links._links):
+            await one.close()
         await asyncio.gather(task, return_exceptions=True)
-        desk = scene.victim.agreer.desk
         await until(lambda: not desk.running)
     knowing = [prompt for _, prompt in scene.model.asked if PRIVATE["hint"] in prompt]
     if len(set(knowing)) > 1:
