@@ -95,7 +95,6 @@ OTHERS: Final = frozenset(
         "anp/sidecar/process",
         "attacks",
         "attacks_model",
-        "attacks_model/kinds",
         "browser",
         "callers",
         "deploy",
