@@ -458,6 +458,9 @@ class Assessor:
         if len(named.capabilities) == len(set(offer.hints)):
             # Each hint is the name of a capability, so there is nothing to ask.
             return named
+        # A hint belongs to the words of a requirement: with the same bytes for all its
+        # spacings a peer that breaks off and asks anew gets no second choice.
+        requirement = " ".join(requirement.split())
         key = Memory.key(requirement, offer)
         known = self._memory.advised.get(key)
         if known is None:

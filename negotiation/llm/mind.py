@@ -55,8 +55,9 @@ from negotiation.llm.steps.reply import (
     reply_form,
     reply_question,
 )
-from negotiation.llm.verdicts import counter, listed, missing_reason, summary
+from negotiation.llm.verdicts import counter, declined, listed, missing_reason, summary
 from negotiation.mind import (
+    HALF_FAILED,
     Accept,
     Counter,
     Demand,
@@ -359,8 +360,9 @@ class LlmMind(Assessor):
             return Accept()
         if isinstance(found, Unserved):
             said = f"; missing: {found.missing}" if found.missing else ""
-            return Reject(f"the document does not serve the task{said}")
-        return Reject(f"the task cannot use this document: {listed(found.reasons)}")
+            return declined(f"the document does not serve the task{said}", demand)
+        reasons = listed(found.reasons)
+        return declined(f"the task cannot use this document: {reasons}", demand)
 
     async def _plan_reply(
         self, form: ReplyForm, problems: tuple[str, ...] = ()
@@ -390,15 +392,15 @@ class LlmMind(Assessor):
         self, candidate: str, side: Side, sent: Sequence[str], findings: Sequence[str]
     ) -> Verdict:
         """Answer without a question after our half for a document failed."""
-        reason = f"our half for this document failed: {listed(findings)}"
+        reason = f"{HALF_FAILED}: {listed(findings)}"
         known = self._memory.plans.get(Memory.key(candidate, side))
         if known is not None:
             known.failed = True
         if isinstance(side, Demand):
             ours = await self.propose(side)
             if ours in sent:
-                return Reject(reason)
-            return Counter(ours, summary("the terms of our task", (reason,)))
+                return Reject(reason, HALF_FAILED)
+            return Counter(ours, summary("the terms of our task", (HALF_FAILED,)))
         plan = known.plan if known is not None else None
         if isinstance(plan, ProviderPlan) and len(plan.calls) == 1:
             return counter(plan.calls[0].capability, side, sent, (reason,))

@@ -20,6 +20,7 @@ from negotiation.document.renderer import render_document
 from negotiation.document.shape import Document
 from negotiation.errors import DocumentError, HalfError, MindError, SchemaError
 from negotiation.mind import (
+    HALF_FAILED,
     Accept,
     Counter,
     Demand,
@@ -85,7 +86,8 @@ class RulesMind:
     ) -> Verdict:
         """Judge the peer's candidate (ANP-5, ANP-33)."""
         if findings:
-            return Reject("our half for this document failed: " + "; ".join(findings))
+            told = HALF_FAILED if isinstance(side, Demand) else ""
+            return Reject(f"{HALF_FAILED}: {'; '.join(findings)}", told)
         sent = [
             turn.candidate
             for turn in transcript
