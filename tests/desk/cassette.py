@@ -20,8 +20,9 @@ __all__ = [
     "Row",
     "endpoint",
     "fingerprint",
-    "from_desk",
+    "posted",
     "read_cassette",
+    "recorded",
     "replayed",
     "write_cassette",
 ]
@@ -115,34 +116,44 @@ def replayed(rows: list[Row]) -> Ask:
     return ask
 
 
-def from_desk(base_url: str, known: list[Row], made: str, kept: list[Row]) -> Ask:
-    """Answer from `known` recordings, and what is new by the reader at a desk.
+def posted(base_url: str) -> Ask:
+    """Answer by the model, or the reader, at an OpenAI-compatible endpoint."""
+
+    def ask(request: Json) -> Json:
+        question = urllib.request.Request(
+            f"{base_url}/chat/completions",
+            json.dumps(request).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(question, timeout=DESK_TIMEOUT) as reply:
+            message = json.load(reply)["choices"][0]["message"]
+        return {"content": message["content"]}
+
+    return ask
+
+
+def recorded(
+    ask: Ask, known: list[Row], made: str, kept: list[Row], path: Path | None = None
+) -> Ask:
+    """Answer from `known` recordings, and what is new by `ask`.
 
     Args:
-        base_url: Endpoint of the desk, such as `http://127.0.0.1:8011/v1`.
         known: Rows of any cassette; equal questions are not put twice.
         made: How the new answers come about.
         kept: Gets a row for each answer.
+        path: Where the rows so far are written after each answer.
     """
     answers = {row.fingerprint: row for row in known if row.sound}
 
-    def ask(request: Json) -> Json:
+    def answer(request: Json) -> Json:
         mark = fingerprint(request)
-        row = answers.get(mark)
-        if row is None:
-            question = urllib.request.Request(
-                f"{base_url}/chat/completions",
-                json.dumps(request).encode(),
-                {"Content-Type": "application/json"},
-            )
-            with urllib.request.urlopen(question, timeout=DESK_TIMEOUT) as reply:
-                message = json.load(reply)["choices"][0]["message"]
-            message = {"content": message["content"]}
-            row = Row(mark, request, message, made)
+        row = answers.get(mark) or Row(mark, request, ask(request), made)
         kept.append(row)
+        if path is not None:
+            write_cassette(path, kept)
         return row.message
 
-    return ask
+    return answer
 
 
 @dataclass(frozen=True, slots=True)
