@@ -1,11 +1,11 @@
 """Play the tasks of the evaluation: `python -m tests.desk.evaluate [TASK …]`.
 
-Without options the recordings are replayed. `--rules` gives neither side a model, `--model
-URL` asks an OpenAI-compatible endpoint, and `--readers FOLDER` lays each question into
-`FOLDER/NN/` as `001.question.md`, where a reader answers with a file `001.answer.json`;
-NN is the task's number, and each may have a reader of its own. With `--state FOLDER` what
-was played is kept there and not played again, so that the command can be stopped at any
-time. `--keep` makes recordings of the tasks that ended well.
+Without options the recordings are replayed. `--rules` gives neither side a model,
+`--model URL` asks an OpenAI-compatible endpoint, and `--readers FOLDER` lays each
+question into `FOLDER/NN/` as `001.question.md`, where a reader answers with a file
+`001.answer.json`; NN is the task's number, and each may have a reader of its own. With
+`--state FOLDER` what was played is kept there and not played again, so that the command
+can be stopped at any time. `--keep` makes recordings of the tasks that ended well.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ async def _played(task: Task, options: argparse.Namespace, state: Path) -> Round
         ask = recorded(ask, known, options.made, kept, rows)
     elif not options.rules:
         ask = replayed(read_cassette(RECORDED / f"{task.name}.jsonl"))
-    round_ = await play(task, ask)
+    round_ = await play(task.naming_its_tool() if options.named else task, ask)
     result.write_text(json.dumps(round_.as_json(), ensure_ascii=False), "utf-8")
     if options.keep and round_.end in GOOD and kept:
         RECORDED.mkdir(exist_ok=True)
@@ -128,6 +128,7 @@ def main() -> int:
     source.add_argument("--rules", action="store_true", help="no model at all")
     source.add_argument("--model", metavar="URL", help="base URL of an endpoint")
     source.add_argument("--readers", type=Path, metavar="FOLDER")
+    parser.add_argument("--named", action="store_true", help="needs name their tool")
     parser.add_argument("--state", type=Path, metavar="FOLDER")
     parser.add_argument("--at-once", type=int, default=1, metavar="N")
     parser.add_argument("--keep", action="store_true", help="make recordings")

@@ -1,4 +1,4 @@
-"""Providers of a task: small services on loopback that behave as their documents say."""
+"""Providers of a task: services on loopback that behave as their documents say."""
 
 from __future__ import annotations
 

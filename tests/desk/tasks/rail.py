@@ -414,4 +414,23 @@ TASKS = (
             Case({"office": "7"}, Failure(404)),
         ),
     ),
+    Task(
+        "office-by-name",
+        CENTRES,
+        "reisezentren.byId",
+        complete(id=text()),
+        complete(name=text(), city=text(), postCode=text()),
+        (BY_ID, FIND, NEAR),
+        (
+            Case(
+                {"id": "102"}, {"name": "Kiel Hbf", "city": "Kiel", "postCode": "24114"}
+            ),
+            Case({"id": "101"}, Absent()),
+            Case({"id": "1"}, Failure(404)),
+            Case(
+                {"id": "104"},
+                {"name": "Emden Hbf", "city": "Emden", "postCode": "26721"},
+            ),
+        ),
+    ),
 )

@@ -308,4 +308,18 @@ TASKS = (
         (Case({"order": 2}, None),),
         lacking="nothing that is offered cancels an order",
     ),
+    Task(
+        "order-by-name",
+        SOURCE,
+        "petstore.getOrderById",
+        complete(orderId=integer()),
+        complete(id=integer(), status=text(), complete=boolean()),
+        (GET_ORDER, GET_PET),
+        (
+            Case({"orderId": 1}, {"id": 1, "status": "delivered", "complete": True}),
+            Case({"orderId": 3}, Absent()),
+            Case({"orderId": 9}, Failure(404)),
+            Case({"orderId": 2}, {"id": 2, "status": "approved", "complete": False}),
+        ),
+    ),
 )

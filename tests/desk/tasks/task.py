@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from negotiation.need import Need
@@ -123,6 +123,21 @@ class Task:
 
     answer_bytes: str = ""
     "Pattern of the bytes of each good answer, likewise."
+
+    def naming_its_tool(self) -> Task:
+        """Return the task with needs that name the first tool, as rules want it."""
+        tool = self.tools[0]
+        named = f"{tool.agent}.{tool.name}"
+        return replace(
+            self,
+            requirement=f"{named}: {self.requirement}",
+            cases=tuple(
+                replace(
+                    one, requirement=one.requirement and f"{named}: {one.requirement}"
+                )
+                for one in self.cases
+            ),
+        )
 
     def need(self, case: Case) -> Need:
         """Return the need of one call."""
