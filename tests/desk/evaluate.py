@@ -47,13 +47,20 @@ def from_folder(folder: Path) -> Ask:
     folder.mkdir(parents=True, exist_ok=True)
 
     def ask(request: Json) -> Json:
-        number = 1 + len(list(folder.glob("*.question.md")))
-        answer = folder / f"{number:03}.answer.json"
-        (folder / f"{number:03}.question.md").write_text(_readable(request), "utf-8")
+        text = _readable(request)
+        # After a restart the same question may stand there already.
+        for path in sorted(folder.glob("*.question.md")):
+            if path.read_text("utf-8") == text:
+                break
+        else:
+            number = 1 + len(list(folder.glob("*.question.md")))
+            path = folder / f"{number:03}.question.md"
+            path.write_text(text, "utf-8")
+        answer = path.with_name(path.name.replace("question.md", "answer.json"))
         deadline = time.monotonic() + DESK_TIMEOUT
         while not answer.exists():
             if time.monotonic() > deadline:
-                raise TimeoutError(f"nobody answered {folder.name}/{number:03}")
+                raise TimeoutError(f"nobody answered {folder.name}/{answer.name}")
             time.sleep(0.1)
         return {"content": answer.read_text("utf-8").strip()}
 
@@ -86,6 +93,9 @@ async def _played(task: Task, options: argparse.Namespace, state: Path) -> Round
     elif not options.rules:
         ask = replayed(read_cassette(RECORDED / f"{task.name}.jsonl"))
     round_ = await play(task.naming_its_tool() if options.named else task, ask)
+    if options.readers:
+        (options.readers / number).mkdir(exist_ok=True, parents=True)
+        (options.readers / number / "finished").touch()
     result.write_text(json.dumps(round_.as_json(), ensure_ascii=False), "utf-8")
     if options.keep and round_.end in GOOD and kept:
         RECORDED.mkdir(exist_ok=True)
