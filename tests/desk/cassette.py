@@ -116,18 +116,26 @@ def replayed(rows: list[Row]) -> Ask:
     return ask
 
 
-def posted(base_url: str) -> Ask:
-    """Answer by the model, or the reader, at an OpenAI-compatible endpoint."""
+def posted(base_url: str, more: Json | None = None) -> Ask:
+    """Answer by the model, or the reader, at an OpenAI-compatible endpoint.
+
+    Args:
+        more: Fields that each question gets, such as a temperature.
+    """
 
     def ask(request: Json) -> Json:
+        request = {**request, **(more or {})}
         question = urllib.request.Request(
             f"{base_url}/chat/completions",
             json.dumps(request).encode(),
             {"Content-Type": "application/json"},
         )
         with urllib.request.urlopen(question, timeout=DESK_TIMEOUT) as reply:
-            message = json.load(reply)["choices"][0]["message"]
-        return {"content": message["content"]}
+            choice = json.load(reply)["choices"][0]
+        message = {"content": choice["message"]["content"]}
+        if choice.get("finish_reason") == "length":
+            message["finish_reason"] = "length"
+        return message
 
     return ask
 
@@ -225,10 +233,12 @@ def endpoint(ask: Ask) -> Iterator[Endpoint]:
 def _completion(request: Json, message: Json) -> Json:
     asked = len(json.dumps(request["messages"], ensure_ascii=False)) // 4
     said = len(json.dumps(message, ensure_ascii=False)) // 4
+    message = dict(message)
+    reason = message.pop("finish_reason", "stop")
     choice = {
         "index": 0,
         "message": {"role": "assistant", **message},
-        "finish_reason": "stop",
+        "finish_reason": reason,
     }
     return {
         "id": "desk",

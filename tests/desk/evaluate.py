@@ -87,7 +87,7 @@ async def _played(task: Task, options: argparse.Namespace, state: Path) -> Round
     if options.readers:
         ask = from_folder(options.readers / number)
     elif options.model:
-        ask = posted(options.model)
+        ask = posted(options.model, options.fields)
     if ask is not None:
         ask = recorded(ask, known, options.made, kept, rows)
     elif not options.rules:
@@ -122,9 +122,9 @@ def _chosen(names: list[str]) -> list[Task]:
     tasks = list(TASKS.values())
     chosen = []
     for name in names:
-        first, dots, last = name.partition("..")
-        if dots:
-            chosen += tasks[int(first) - 1 : int(last)]
+        first, _, last = name.partition("..")
+        if first.isdigit():
+            chosen += tasks[int(first) - 1 : int(last or first)]
         else:
             chosen.append(TASKS[name])
     return chosen or tasks
@@ -133,13 +133,16 @@ def _chosen(names: list[str]) -> list[Task]:
 def main() -> int:
     """Play the named tasks, or all; report how each ended."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tasks", nargs="*", help="names, or numbers such as 1..8")
+    parser.add_argument("tasks", nargs="*", help="names, numbers, or such as 1..8")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--rules", action="store_true", help="no model at all")
     source.add_argument("--model", metavar="URL", help="base URL of an endpoint")
     source.add_argument("--readers", type=Path, metavar="FOLDER")
     parser.add_argument("--named", action="store_true", help="needs name their tool")
     parser.add_argument("--state", type=Path, metavar="FOLDER")
+    parser.add_argument(
+        "--fields", type=json.loads, metavar="JSON", help="of questions"
+    )
     parser.add_argument("--at-once", type=int, default=1, metavar="N")
     parser.add_argument("--keep", action="store_true", help="make recordings")
     parser.add_argument("--made", default="by a reader at the desk", metavar="HOW")

@@ -394,7 +394,7 @@ TASKS = (
             Case(
                 {"office": "103"}, {"office": "103", "name": "Celle", "town": "Celle"}
             ),
-            Case({"office": "999"}, Failure(404)),
+            Case({"office": "999"}, Absent()),
         ),
         request_bytes=r"office=\d+\n?",
         answer_bytes=r"office=\d+\nname=[^\n]+\ntown=[^\n]+\n?",

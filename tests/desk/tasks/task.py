@@ -73,7 +73,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Absent:
-    """An error, because the capability gave no value: any result would be invented."""
+    """An error of any code, because there is no value: any result would be invented."""
 
 
 @dataclass(frozen=True)
