@@ -115,7 +115,7 @@ def frames_kept() -> Iterator[None]:
             seen.append(data)
         return await send(self, kind, data, *args, **more)
 
-    Channel.send = watched  # type: ignore[method-assign]
+    Channel.send = watched  # type: ignore[assignment, method-assign]
     try:
         yield
     finally:
