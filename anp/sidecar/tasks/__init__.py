@@ -18,4 +18,5 @@
 * `sealed_logs`: The logs of sessions, whose contents are encrypted where they rest
   (DESIGN.md, Trust).
 * `watchers`: Everybody who follows the events of sessions.
+* `arguments`: The arguments of a capability in the messages of a task. Pure.
 """
