@@ -27,7 +27,7 @@ help:
 	@echo "make test-api      the local API against its OpenAPI document, by schemathesis"
 	@echo "make test-readme   the README's walk with its own installation"
 	@echo "make test-browser  the dashboard in Debian's chromium, and pictures of it in build/screenshots"
-	@echo "make bench   ratios: a call against a raw echo, the sandbox's goals (bench-long: 100,000 calls)"
+	@echo "make bench   ratios: a call against a raw echo, streamed updates, the sandbox's goals (bench-long: 100,000 calls)"
 	@echo "make kill    fifty kills on each side in calls, thirty-five in tasks, at named states"
 	@echo "make long-call  a call of ten minutes over a link that is cut three times"
 	@echo "make test-everything  the MCP reference server attached, by every face"
@@ -165,11 +165,12 @@ wheel: venv
 	cd build/wheel && venv/bin/python -I -c "import anp.cli, negotiation, sandbox, cache; print('wheel imports')"
 	cd build/wheel && venv/bin/anpd --version
 
-bench: venv
+bench: venv a2a-env
 	$(BIN)/python -m bench.call
 	$(BIN)/python -m bench.ready
 	$(BIN)/python -m bench.sandbox
 	$(BIN)/python -m bench.startup
+	$(BIN)/python -m bench.updates
 
 bench-long: venv
 	$(BIN)/python -m bench.sandbox --long
