@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from typing import Any, Final
 
 from anp.interaction.elements import Part, PartKind
@@ -10,6 +11,7 @@ from anp.interaction.elements import Part, PartKind
 __all__ = [
     "BINARY",
     "FILE",
+    "FOLDERS",
     "MAX_NAME",
     "URI",
     "bytes_of",
@@ -33,6 +35,9 @@ BINARY: Final = "application/octet-stream"
 
 MAX_NAME: Final = 200
 "Most characters of a part's name."
+
+FOLDERS: Final = re.compile(r".*[/\\]", re.DOTALL)
+"The folders before a file's name, which is data and never a path."
 
 URI: Final = "uri"
 "Key in a part's metadata with the URI of an embedded resource."

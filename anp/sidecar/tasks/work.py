@@ -171,8 +171,10 @@ class Worker:
         # What came before is an answer to nothing; the next message is the one.
         asked: asyncio.Future[TaskAnswer] = asyncio.get_running_loop().create_future()
         self._asked = asked
-        state = TaskState.AUTH_REQUIRED if question.url else TaskState.INPUT_REQUIRED
-        await self._report(state)
+        auth = question.auth or question.url
+        await self._report(
+            TaskState.AUTH_REQUIRED if auth else TaskState.INPUT_REQUIRED
+        )
         await self._post(
             [Part.text(question.text)],
             purpose=MessagePurpose.COMMUNICATION,
