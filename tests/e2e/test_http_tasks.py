@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ def service(asked: Asked) -> Any:
 async def _form_of(asked: Asked) -> bytes:
     """Answer with the hash of each field, as a common reader of forms sees it."""
 
-    async def stream() -> AsyncIterator[bytes]:
+    async def stream() -> AsyncGenerator[bytes, None]:
         yield asked.body
 
     parser = MultiPartParser(Headers(asked.headers), stream())

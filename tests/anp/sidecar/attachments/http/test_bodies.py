@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -46,7 +46,7 @@ def form(
 async def read(content: bytes, content_type: str) -> list[tuple[str, Any]]:
     """Return the fields of a form, a file as its name, type and bytes."""
 
-    async def stream() -> AsyncIterator[bytes]:
+    async def stream() -> AsyncGenerator[bytes, None]:
         yield content
 
     headers = Headers({"content-type": content_type})
