@@ -214,13 +214,10 @@ class Chronicle:
                 return _join(first, place.part, pieces)
         if first is not None and first.chunk is not None:
             # Chunks may come in any order, and so before the first one.
-            async for event in self._events(task.log, 0, live=False):
-                message = event.content
-                if event.number >= place.event:
-                    break
-                if isinstance(message, Message) and message.id == first.id:
-                    assert message.chunk is not None
-                    pieces[message.chunk.index] = message
+            async for event in self._before(task.log, place.event, first.id):
+                assert isinstance(event.content, Message)
+                assert event.content.chunk is not None
+                pieces[event.content.chunk.index] = event.content
             with suppress(LookupError):
                 return _join(first, place.part, pieces)
         raise UnknownError(f"there is no content {place} in this task")
@@ -228,16 +225,25 @@ class Chronicle:
     async def _look_back(
         self, log: str, message: str, until: int, begun: _Begun
     ) -> None:
+        async for event in self._before(log, until, message):
+            whole = await self._in_turn(log, event, begun)
+            if whole is not None:
+                begun.take(whole)
+
+    async def _before(
+        self, log: str, number: int, message: str
+    ) -> AsyncIterator[SessionEvent]:
+        """Yield the chunks of a message that came before an event."""
         async for event in self._events(log, 0, live=False):
-            if event.number >= until:
+            if event.number >= number:
                 return
             content = event.content
-            if not isinstance(content, Message) or content.id != message:
-                continue
-            if content.chunk is not None:
-                whole = await self._in_turn(log, event, begun)
-                if whole is not None:
-                    begun.take(whole)
+            if (
+                isinstance(content, Message)
+                and content.id == message
+                and content.chunk is not None
+            ):
+                yield event
 
     async def _events(
         self, log: str, after: int, *, live: bool

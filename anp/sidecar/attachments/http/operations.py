@@ -289,16 +289,16 @@ def _header_value(parameter: Parameter, value: Any) -> str:
 
 def _content(body: Body, left: dict[str, Any]) -> tuple[bytes, str] | None:
     """Return the body and its content type, or None if there is none."""
-    if body.argument is not None:
-        if body.argument not in left:
-            if body.required:
-                raise ToolError(400, f"{body.argument} is missing")
-            return None
-        value = left[body.argument]
-    else:
-        if not left and not body.required:
-            return None
-        value = left
+    if body.argument is None:
+        return _written(body, left) if left or body.required else None
+    if body.argument in left:
+        return _written(body, left[body.argument])
+    if body.required:
+        raise ToolError(400, f"{body.argument} is missing")
+    return None
+
+
+def _written(body: Body, value: Any) -> tuple[bytes, str]:
     match body.encoding:
         case "json":
             return write_json(value, ensure_ascii=False).encode(), body.media_type

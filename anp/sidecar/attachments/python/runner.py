@@ -552,11 +552,8 @@ def encode(value: Any) -> Any:
         return encode(value.value)
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    if isinstance(value, BYTES):
-        return encode_file(bytes(value))
-    if is_file(type(value)):
-        name = getattr(value, "name", "")
-        return encode_file(bytes(value.data), value.media_type, name)
+    if is_binary(value):
+        return encode_file(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = dataclasses.fields(value)
         return {field.name: encode(getattr(value, field.name)) for field in fields}
@@ -573,8 +570,10 @@ def encode(value: Any) -> Any:
     raise ValueError(f"{type(value).__name__} is no JSON value")
 
 
-def encode_file(data: bytes, media_type: str = "", name: str = "") -> dict[str, str]:
+def encode_file(value: Any) -> dict[str, str]:
     """Return bytes as JSON has them."""
+    data = bytes(value if isinstance(value, BYTES) else value.data)
+    media_type, name = getattr(value, "media_type", ""), getattr(value, "name", "")
     if not media_type:
         found = (kind for begin, kind in BEGINNINGS if data.startswith(begin))
         webp = data[:4] == b"RIFF" and data[8:12] == b"WEBP"
