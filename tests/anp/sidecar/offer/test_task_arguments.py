@@ -9,7 +9,7 @@ import pytest
 
 from anp.interaction.elements import Message, Part, SenderRole, Task
 from anp.sidecar.attachments.part_json import FILE
-from anp.sidecar.tasks.arguments import UnfitPartsError, arguments_of
+from anp.sidecar.offer.task_arguments import UnfitPartsError, arguments_of
 from negotiation.need import Capability
 
 PNG = Part.data(b"\x00png", media_type="image/png", name="photo.png")
