@@ -8,26 +8,27 @@ the call, and is the only place from which a path that code returns is read.
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import mimetypes
 import os
 import secrets
 import shutil
 import stat
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from anp.interaction.elements import Part, Task
+from anp.interaction.elements import Part, PartKind, Task
 from anp.sidecar.attachments.attachment import ToolError
+from anp.sidecar.attachments.part_json import part_json
 from anp.sidecar.attachments.requester import GivenFile
-from anp.sidecar.files.arguments import FilePlaces
 from anp.sidecar.files.names import names_for, plain_name
 from anp.sidecar.files.sealed_file import BLOCK, DamagedFile
 from anp.sidecar.files.spool import NoRoom, Spool
 from anp.sidecar.files.transfers import FileFailed, FileTransfers
+from anp.sidecar.offer.task_arguments import LaidFile
 
 __all__ = ["CallFolder", "CallFolders"]
 
@@ -74,24 +75,25 @@ class CallFolder:
     def _spool(self) -> Spool:
         return self._transfers.spool
 
-    async def fill(
-        self, files: Sequence[Part], places: FilePlaces, arguments: Value
-    ) -> Value:
-        """Fetch the files of the task; return the arguments with them.
+    async def fill(self, arguments: Value) -> Value:
+        """Fetch the files of the task; return the arguments with them in their places.
 
         Raises:
             FileFailed: One did not come.
         """
         await asyncio.to_thread(self._make)
-        wanted = [*places.paths.values()]
-        wanted += [i for of in places.lists.values() for i in of]
-        paths = {index: str(await self._put(files[index])) for index in wanted}
-        found: Value = {name: paths[index] for name, index in places.paths.items()}
-        for name, several in places.lists.items():
-            found[name] = [paths[index] for index in several]
-        for name, several in places.objects.items():
-            found[name] = [await self._object(files[index]) for index in several]
-        return arguments | found
+        return {name: await self._filled(value) for name, value in arguments.items()}
+
+    async def _filled(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [await self._filled(one) for one in value]
+        if not isinstance(value, LaidFile):
+            return value
+        blocks = await self._blocks(value.part)
+        if value.as_path:
+            return await asyncio.to_thread(self._write, value.part.name, blocks)
+        data = await asyncio.to_thread(lambda: b"".join(blocks))
+        return part_json(replace(value.part, kind=PartKind.BYTES, content=data))
 
     async def send(self, file: GivenFile) -> Part:
         """Take a file that the call's code gives; return the part that announces it.
@@ -114,17 +116,6 @@ class CallFolder:
     def _make(self) -> None:
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    async def _put(self, file: Part) -> Path:
-        """Write a file into the folder, in clear, under a plain name of its own."""
-        blocks = await self._blocks(file)
-        return await asyncio.to_thread(self._write, file.name, blocks)
-
-    async def _object(self, file: Part) -> dict[str, str]:
-        blocks = await self._blocks(file)
-        data = await asyncio.to_thread(lambda: b"".join(blocks))
-        found = {"mediaType": file.media_type, "data": base64.b64encode(data).decode()}
-        return found | ({"name": file.name} if file.name else {})
-
     async def _blocks(self, file: Part) -> Iterable[bytes]:
         if isinstance(file.content, bytes):
             return [file.content]
@@ -134,7 +125,7 @@ class CallFolder:
         await self._transfers.whole(kept)
         return self._spool.content(kept)
 
-    def _write(self, name: str, blocks: Iterable[bytes]) -> Path:
+    def _write(self, name: str, blocks: Iterable[bytes]) -> str:
         for tried in names_for(name):
             path = self.path / tried
             try:
@@ -147,7 +138,7 @@ class CallFolder:
             except OSError as exc:
                 words = f"the file cannot be written here: {exc.strerror}"
                 raise FileFailed(words) from exc
-            return path
+            return str(path)
         raise FileFailed("too many files have one name")
 
     def _take(self, given: GivenFile) -> Part:

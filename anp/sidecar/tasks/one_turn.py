@@ -29,7 +29,6 @@ from anp.interaction.operations import MessageSend, Operation, TaskUpdate
 from anp.interaction.states import TaskState, is_started, is_terminal
 from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.calls.caller import Caller
-from anp.sidecar.files.arguments import files_of
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from negotiation.need import Need
 
@@ -123,16 +122,8 @@ class OneTurn:
                 task,
                 TaskState.REJECTED,
                 code="400",
-                reason="a call of this peer needs its arguments as a JSON object",
-            )
-            return
-        if files_of(task):
-            await self._change(
-                log,
-                task,
-                TaskState.REJECTED,
-                code="400",
-                reason="this peer speaks no protocol for tasks, and takes no files",
+                reason="a call of this peer needs its arguments as one JSON object, "
+                "and takes no files",
             )
             return
         await self._change(log, task, TaskState.ACCEPTED)
@@ -197,10 +188,12 @@ class OneTurn:
 
 def _arguments(task: Task) -> dict[str, Any] | None:
     parts = [part for message in task.messages for part in message.parts]
+    # A file that the call has no place for is not left out without a word.
+    files = any(part.kind in (PartKind.BYTES, PartKind.URI) for part in parts)
     for part in parts:
         if part.kind is PartKind.JSON and isinstance(part.content, dict):
-            return part.content
-    return None if len(parts) > len(files_of(task)) else {}
+            return None if files else part.content
+    return None if parts else {}
 
 
 def _words(task: Task) -> str:

@@ -33,7 +33,7 @@ from anp.interaction.states import TaskState
 from anp.interaction.stored import element_size
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
-from anp.sidecar.config.settings import InteractionConfig
+from anp.sidecar.config.interaction import InteractionConfig
 from anp.sidecar.files.call_folder import CallFolders
 from anp.sidecar.files.spool import FileRole, Spool
 from anp.sidecar.minds.minds import Think

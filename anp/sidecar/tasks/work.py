@@ -37,11 +37,11 @@ from anp.sidecar.attachments.requester import (
     ReplyAction,
     current_requester,
 )
-from anp.sidecar.files.arguments import arguments_of, file_places, files_of
 from anp.sidecar.files.call_folder import CallFolder, CallFolders
 from anp.sidecar.files.transfers import FileFailed
 from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.gate import ApprovalPending
+from anp.sidecar.offer.task_arguments import UnfitPartsError, arguments_of
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.tasks.choice import Choice, Chooser, NoSkill, Wanted
 from anp.sidecar.tasks.sessions import Sessions, utc_now
@@ -199,8 +199,10 @@ class Worker:
         # What came before is an answer to nothing; the next message is the one.
         asked: asyncio.Future[TaskAnswer] = asyncio.get_running_loop().create_future()
         self._asked = asked
-        state = TaskState.AUTH_REQUIRED if question.url else TaskState.INPUT_REQUIRED
-        await self._report(state)
+        auth = question.auth or question.url
+        await self._report(
+            TaskState.AUTH_REQUIRED if auth else TaskState.INPUT_REQUIRED
+        )
         await self._post(
             [Part.text(question.text)],
             purpose=MessagePurpose.COMMUNICATION,
@@ -297,21 +299,15 @@ class Worker:
             return await self._refuse(
                 state, "unknown_action", self._unknown(), later="503"
             )
-        arguments = arguments_of(self._task, capability)
-        if arguments is None:
-            return await self._refuse(
-                state, "400", "the arguments are a JSON object in a data item"
-            )
-        files = files_of(self._task)
         try:
-            places = file_places(capability.input_schema, arguments, files)
-        except ValueError as exc:
+            arguments = arguments_of(self._task, capability)
+        except UnfitPartsError as exc:
             return await self._refuse(state, "400", str(exc))
         if state == TaskState.REQUESTED:
             await self._report(TaskState.ACCEPTED)
         async with self._folders.of_call(self._log, self._task) as self._folder:
             try:
-                arguments = await self._folder.fill(files, places, arguments)
+                arguments = await self._folder.fill(arguments)
             except FileFailed as exc:
                 return await self._over(
                     TaskState.FAILED, code="file_failed", reason=str(exc)

@@ -5,9 +5,9 @@ that many bytes of JSON. To the child: `{"call", "arguments", "context"}` and
 `{"cancel"}`; from it: `{"ready": [tools]}` or `{"failed": reason}` once, with id 0,
 then `{"output"}` or `{"error": {"code", "message", "meant", "ran"}}`, where `meant`
 says that the words are for the caller and `ran` that the function was called. Before
-that it may send `{"progress"}`, and where somebody takes it `{"update": value}` and
-`{"file": {"path", "name", "media_type"}}`, of which `{"more": number}` allows further
-ones, and `{"ask"}`, answered by `{"reply"}`.
+that it may send `{"progress"}`, and where somebody takes it `{"update": value}` or
+`{"file": {"mediaType", "name", "data" or "path"}}`, of which `{"more": number}` allows
+further ones, and `{"ask"}`, answered by `{"reply"}`.
 The id is outside of the JSON, so that an answer that cannot be read ends no other call.
 """
 
@@ -39,6 +39,7 @@ from anp.sidecar.attachments.attachment import (
     report_progress,
 )
 from anp.sidecar.attachments.listing import Tool, read_tools
+from anp.sidecar.attachments.part_json import BINARY, FOLDERS, MAX_NAME, bytes_of
 from anp.sidecar.attachments.requester import (
     GivenFile,
     Question,
@@ -138,7 +139,7 @@ class _Teller:
                 await self._requester.update([_part(note["update"])])
                 self.say({"more": 1})
             elif "file" in note and self._requester is not None:
-                await self._requester.send_file(_file(note["file"]))
+                await _pass_on(self._requester, note["file"])
                 self.say({"more": 1})
             elif "ask" in note and self._requester is not None:
                 reply = await self._requester.ask(_question(note["ask"]))
@@ -426,12 +427,24 @@ def _part(value: Any) -> Part:
     return Part.text(value) if isinstance(value, str) else Part.value(value)
 
 
-def _file(told: Any) -> GivenFile:
-    """Return a file that a function gives; nothing of it is checked yet."""
-    if not isinstance(told, dict):
-        raise JsonError("the file is no object")
-    words = [str(told.get(key) or "") for key in ("path", "name", "media_type")]
-    return GivenFile(*words)
+async def _pass_on(requester: Requester, told: Any) -> None:
+    """Pass on a file of a function's: bytes, or a path in the folder of its call."""
+    if isinstance(told, dict) and "path" in told:
+        words = [str(told.get(key) or "") for key in ("path", "name", "mediaType")]
+        await requester.send_file(GivenFile(*words))
+    else:
+        await requester.update([_file(told)])
+
+
+def _file(told: Any) -> Part:
+    """Return bytes of a function's as a part."""
+    try:
+        data = bytes_of(told)
+    except ValueError as exc:
+        raise JsonError(str(exc)) from None
+    media_type = str(told.get("mediaType"))[:MAX_NAME] or BINARY
+    name = FOLDERS.sub("", str(told.get("name", "")))[:MAX_NAME]
+    return Part.data(data, media_type=media_type, name=name)
 
 
 def _question(told: Any) -> Question:

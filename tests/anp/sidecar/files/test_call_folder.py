@@ -12,13 +12,11 @@ import pytest
 from anp.interaction.elements import Part, Task
 from anp.sidecar.attachments.attachment import ToolError
 from anp.sidecar.attachments.requester import GivenFile
-from anp.sidecar.files.arguments import FilePlaces
 from anp.sidecar.files.call_folder import CallFolder, CallFolders
 from anp.sidecar.files.spool import Spool
 from anp.sidecar.files.transfers import FileTransfers
+from anp.sidecar.offer.task_arguments import LaidFile
 from tests.anp.sidecar.files import idle
-
-NONE = FilePlaces({}, {}, {})
 
 
 @asynccontextmanager
@@ -36,9 +34,9 @@ async def folder_in(path: Path, **limits: int) -> AsyncIterator[CallFolder]:
 
 async def test_files_are_there_while_the_call_is(tmp_path: Path) -> None:
     files = [Part.data(b"one", name="../a.txt"), Part.data(b"two", name="a.txt")]
-    places = FilePlaces({"book": 0}, {"more": [1]}, {})
     async with folder_in(tmp_path) as folder:
-        found = await folder.fill(files, places, {"n": 1})
+        laid = [LaidFile(one, as_path=True) for one in files]
+        found = await folder.fill({"n": 1, "book": laid[0], "more": laid[1:]})
         assert found == {
             "n": 1,
             "book": str(folder.path / "a.txt"),
@@ -53,16 +51,16 @@ async def test_files_are_there_while_the_call_is(tmp_path: Path) -> None:
 
 async def test_an_agent_that_takes_objects_gets_base64(tmp_path: Path) -> None:
     async with folder_in(tmp_path) as folder:
-        places = FilePlaces({}, {}, {"files": [0]})
-        files = [Part.data(b"one", name="a.txt", media_type="text/plain")]
-        assert await folder.fill(files, places, {}) == {
+        file = Part.data(b"one", name="a.txt", media_type="text/plain")
+        laid = LaidFile(file, as_path=False)
+        assert await folder.fill({"files": [laid]}) == {
             "files": [{"mediaType": "text/plain", "name": "a.txt", "data": "b25l"}]
         }
 
 
 async def test_a_file_in_the_folder_goes_out(tmp_path: Path) -> None:
     async with folder_in(tmp_path) as folder:
-        await folder.fill([], NONE, {})
+        await folder.fill({})
         (folder.path / "in").mkdir()
         (folder.path / "in" / "b.txt").write_bytes(b"content")
         part = await folder.send(GivenFile(str(folder.path / "in" / "b.txt")))
@@ -80,7 +78,7 @@ async def test_nothing_else_goes_out(tmp_path: Path, kind: str) -> None:
     secret = tmp_path / "secret"
     secret.write_bytes(b"secret")
     async with folder_in(tmp_path) as folder:
-        await folder.fill([], NONE, {})
+        await folder.fill({})
         (folder.path / "link").symlink_to(secret)
         (folder.path / "up").symlink_to(tmp_path)
         os.mkfifo(folder.path / "pipe")
@@ -101,7 +99,7 @@ async def test_nothing_else_goes_out(tmp_path: Path, kind: str) -> None:
 
 async def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
     async with folder_in(tmp_path) as folder:
-        await folder.fill([], NONE, {})
+        await folder.fill({})
         (folder.path / "big").write_bytes(bytes(1001))
         with pytest.raises(ToolError) as caught:
             await folder.send(GivenFile(str(folder.path / "big")))
