@@ -22,6 +22,7 @@ from anp.identity.web.fetcher import Fetcher
 from anp.identity.web.resolver import WebResolver
 from anp.sidecar.agreement.agreement import Agreer
 from anp.sidecar.agreement.queue import OwnerDesk
+from anp.sidecar.attachments.inbox.desk import Inbox
 from anp.sidecar.bound.base import BoundParts
 from anp.sidecar.bound.natural import Spokesman
 from anp.sidecar.bound.provider import ProviderParts
@@ -282,7 +283,12 @@ def make_offer(
     return OfferParts(
         call_times=call_times,
         exposure=exposure,
-        attaching=Attaching(home, exposure, max_calls=config.limits.max_calls),
+        attaching=Attaching(
+            home,
+            exposure,
+            max_calls=config.limits.max_calls,
+            inbox=Inbox(max_wait=config.interaction.max_wait),
+        ),
         capability_calls=CapabilityCalls(
             gate,
             code.validator,

@@ -30,6 +30,7 @@ from anp.sidecar.api.operations.calls import CallOperations
 from anp.sidecar.api.operations.capabilities import CapabilityOperations
 from anp.sidecar.api.operations.daemon import DaemonOperations
 from anp.sidecar.api.operations.distribution import DistributionOperations
+from anp.sidecar.api.operations.inbox import InboxOperations
 from anp.sidecar.api.operations.negotiations import NegotiationOperations
 from anp.sidecar.api.operations.peers import PeerOperations
 from anp.sidecar.api.operations.protocols import ProtocolOperations
@@ -91,6 +92,7 @@ def operations_of(
         PeerOperations(daemon),
         TaskOperations(daemon),
         SessionOperations(daemon),
+        InboxOperations(daemon),
     )
     return [operation for noun in nouns for operation in operations_in(noun)]
 
@@ -199,6 +201,7 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
         stack.callback(daemon.events.close)
         stack.callback(daemon.calls.end_watching)
         stack.callback(daemon.tasks.sessions.end_watching)
+        stack.callback(daemon.attaching.inbox.close)
         yield doors
 
 

@@ -46,11 +46,13 @@ from anp.sidecar.tasks.work import ACTION
 __all__ = [
     "LAST_EVENT_ID",
     "PAGE_OF_IDS",
+    "PartBody",
     "StartBody",
     "TaskOperations",
     "after_of",
     "check_room",
     "may_see_own",
+    "parts_of",
 ]
 
 INLINE: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -218,7 +220,7 @@ class TaskOperations:
         known = await self._daemon.tasks.start_task(
             body.peer or "",
             capability=body.capability,
-            parts=_parts(body.parts, text=body.text, value=body.input),
+            parts=parts_of(body.parts, text=body.text, value=body.input),
             log=body.session,
             depends_on=body.depends_on,
             trust_first_use=body.trust_first_use,
@@ -259,7 +261,7 @@ class TaskOperations:
     async def send_message(self, request: Request, body: MessageBody) -> TaskDetails:
         """Send a message about a task of ours, such as an answer to its question."""
         known = await self._find(request)
-        parts = _parts(body.parts, text=body.text, value=body.value)
+        parts = parts_of(body.parts, text=body.text, value=body.value)
         if not parts and body.action == "accept":
             raise ApiError(400, "the message is empty")
         metadata = {} if body.action == "accept" else {ACTION: body.action}
@@ -358,7 +360,8 @@ def after_of(request: Request) -> int:
     return int(text)
 
 
-def _parts(parts: Sequence[PartBody], *, text: str | None, value: Any) -> list[Part]:
+def parts_of(parts: Sequence[PartBody], *, text: str | None, value: Any) -> list[Part]:
+    """Return the contents of a body."""
     found = [] if value is None else [Part.value(value)]
     found += [] if text is None else [Part.text(text)]
     return found + [_part(one) for one in parts]
