@@ -38,6 +38,7 @@ from anp.sidecar.api.operations.sessions import SessionOperations
 from anp.sidecar.api.operations.tasks import TaskOperations
 from anp.sidecar.api.problems import http_problem
 from anp.sidecar.api.table import Operation, operations_in, routes_of
+from anp.sidecar.api.updates import make_updates_app
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import OwnerAddress
 from anp.sidecar.mcp.http import McpMount
@@ -196,6 +197,24 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
         dashboard.opener = open_loopback
         if daemon.config.listen.api_port is not None:
             doors = replace(doors, url=await open_loopback())
+        updates = daemon.attaching.updates
+        listening: list[str] = []
+
+        async def open_updates() -> str:
+            """Open the listener for updates unless it is open; return its root."""
+            async with opening:
+                if not listening:
+                    wanted = daemon.config.updates
+                    tcp = _tcp_listener(wanted.port, wanted.host, "updates.port")
+                    port = tcp.getsockname()[1]
+                    app = make_updates_app(updates)
+                    await loopback.enter_async_context(
+                        _served(tcp, app, name="updates", limits=ConnectionLimits())
+                    )
+                    listening.append(wanted.url or f"http://{wanted.host}:{port}")
+            return listening[0].rstrip("/")
+
+        updates.opener = open_updates
         # Calls and streams end before their servers wait for them.
         stack.push_async_callback(daemon.calls.close)
         stack.callback(daemon.events.close)
@@ -253,20 +272,21 @@ def _unix_listener(path: Path) -> socket.socket:
     return listener
 
 
-def _tcp_listener(port: int) -> socket.socket:
+def _tcp_listener(
+    port: int, host: str = LOOPBACK, setting: str = "listen.api_port"
+) -> socket.socket:
     # With its protocol named, asyncio sets TCP_NODELAY on what it accepts; without it
     # the two writes of an answer wait 40 ms for the client's acknowledgement.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((LOOPBACK, port))
+        listener.bind((host, port))
         listener.listen(BACKLOG)
     except OSError as exc:
         listener.close()
         raise CallError(
             ErrorKind.LOCAL_RESOURCE,
-            f"cannot listen on {LOOPBACK}:{port}: {exc.strerror}; "
-            "set another listen.api_port",
+            f"cannot listen on {host}:{port}: {exc.strerror}; set another {setting}",
         ) from exc
     return listener
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import math
 import secrets
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -129,7 +130,7 @@ class Assignment:
         """
         self._time = timeout
         first = timeout if to_begin is None else to_begin
-        self._timer = asyncio.timeout(first)
+        self._timer = asyncio.timeout(None if math.isinf(first) else first)
         try:
             async with self._timer:
                 return await asyncio.shield(self._outcome)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from anp.sidecar.attachments.attachment import AttachmentLimits
+from anp.sidecar.attachments.http.updates import UpdateDesk
 from anp.sidecar.attachments.inbox.desk import Inbox
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.supervisor import SupervisedAttachment
@@ -32,6 +33,7 @@ def open_attachment(
     limits: AttachmentLimits | None = None,
     on_change: Callable[[], None] | None = None,
     inbox: Inbox | None = None,
+    updates: UpdateDesk | None = None,
 ) -> SupervisedAttachment:
     """Return the attachment of a spec, not yet started.
 
@@ -39,6 +41,7 @@ def open_attachment(
         on_change: Called in the event loop whenever its capabilities or its health
             may have changed.
         inbox: Where the agents of kind `inbox` read; without it nobody does.
+        updates: The open calls of callback agents.
     """
     limits = limits or AttachmentLimits()
     # Imported here, so that a daemon loads the libraries of its own kinds only.
@@ -58,11 +61,13 @@ def open_attachment(
         )
     from anp.sidecar.attachments.http.remote import RemoteAttachment
 
-    make = partial(_service, spec, limits)
+    make = partial(_service, spec, limits, updates or UpdateDesk())
     return RemoteAttachment(spec, make, limits=limits, on_change=on_change)
 
 
-def _service(spec: AttachmentSpec, limits: AttachmentLimits) -> Service:
+def _service(
+    spec: AttachmentSpec, limits: AttachmentLimits, updates: UpdateDesk
+) -> Service:
     if spec.kind == "http":
         from anp.sidecar.attachments.http.service import HttpService
 
@@ -70,7 +75,7 @@ def _service(spec: AttachmentSpec, limits: AttachmentLimits) -> Service:
     if spec.kind == "callback":
         from anp.sidecar.attachments.http.callback import CallbackService
 
-        return CallbackService(spec, limits)
+        return CallbackService(spec, limits, updates)
     from anp.sidecar.attachments.a2a.agent import A2aService
 
     return A2aService(spec, limits)

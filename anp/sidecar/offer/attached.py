@@ -15,6 +15,7 @@ from anp.sidecar.attachments import (
     load_attachments,
     open_attachment,
 )
+from anp.sidecar.attachments.http.updates import UpdateDesk
 from anp.sidecar.attachments.inbox.desk import Inbox
 from anp.sidecar.attachments.spec import attachment_times, save_attachment
 from anp.sidecar.attachments.supervisor import SupervisedAttachment
@@ -44,6 +45,7 @@ class Attaching:
             inbox: The calls for agents that read them.
         """
         self.inbox = inbox or Inbox()
+        self.updates = UpdateDesk()
         self._home = home
         self._exposure = exposure
         self._limits = AttachmentLimits(max_calls=max_calls)
@@ -163,6 +165,7 @@ class Attaching:
             limits=self._limits,
             on_change=self._exposure.changed,
             inbox=self.inbox,
+            updates=self.updates,
         )
         try:
             await attachment.start()

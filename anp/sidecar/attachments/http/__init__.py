@@ -11,4 +11,6 @@
 * `operations`: one call of a service: where each argument goes.
 * `declared`: capabilities that the owner describes.
 * `callback`: the kind `callback`: an agent that takes calls at a URL.
+* `updates`: The calls about which agents at a URL may send updates, each by its own
+  token.
 """
