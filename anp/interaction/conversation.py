@@ -21,6 +21,7 @@ from typing import Self
 from anp.interaction.elements import (
     CancelRequest,
     Message,
+    Registration,
     SenderRole,
     Session,
     SessionEvent,
@@ -267,6 +268,26 @@ class Conversation(Receiver):
             at=wall_now,
         )
         self._add(step, change, by=self.own, wall_now=wall_now)
+
+    def register(
+        self,
+        address: str,
+        *,
+        task: str = "",
+        expires: datetime | None = None,
+        wall_now: datetime,
+    ) -> Step:
+        """Have news brought over connections that the services make (GBZ-58).
+
+        Args:
+            address: URL of our own daemon; empty takes the wish back.
+            task: The only task that is meant; empty means all of the session.
+        """
+        self._check_requester(self.own)
+        step = Step()
+        wish = Registration(address=address, task=task, expires=expires)
+        self._wish(step, wish, self.own, 0, wall_now)
+        return step
 
     # Commands of both sides
 

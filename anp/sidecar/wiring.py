@@ -452,8 +452,10 @@ def make_calls(
         policy=peers.policy,
         limits=written.limits,
         config=config.interaction,
+        is_linked=links.has_link,
     )
     acceptor.tasks = tasks.serve
+    offer.consensus.awaits = tasks.sessions.standing.is_awaited
     enforcer.also = tasks.recheck
     return CallParts(
         links, enforcer, acceptor, peer_lists, candidates, binder, finder, caller, tasks

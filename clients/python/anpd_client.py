@@ -326,6 +326,7 @@ class Anpd:
         files: Mapping[str, bytes] | None = None,
         session: str | None = None,
         depends_on: Sequence[str] = (),
+        notify: bool = False,
         trust_first_use: bool = False,
     ) -> TaskState:
         """Start work that lasts at a peer, and return at once.
@@ -338,6 +339,7 @@ class Anpd:
             files: Bytes that are sent along, by name.
             session: Id of the session that it joins.
             depends_on: Ids of tasks of that session to be completed before.
+            notify: Keep no connection; the peer dials our daemon when it has news.
             trust_first_use: Allow a first use over an unencrypted connection; needs
                 the owner's token.
         """
@@ -345,6 +347,7 @@ class Anpd:
             "capability": capability,
             "parts": _parts(files),
             "depends_on": list(depends_on),
+            "notify": notify,
             "trust_first_use": trust_first_use,
         }
         more = {"peer": peer, "session": session, "text": text}

@@ -313,6 +313,9 @@ class InteractionConfig(Section):
     max_tasks_unlisted: Count = 50
     "The same for all other peers at one address together, and for their sessions."
 
+    max_registered: Count = 100
+    "Unfinished sessions of one listed peer whose news you bring to its address."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSettings(Section):

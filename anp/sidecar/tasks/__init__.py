@@ -18,4 +18,6 @@
 * `sealed_logs`: The logs of sessions, whose contents are encrypted where they rest
   (DESIGN.md, Trust).
 * `watchers`: Everybody who follows the events of sessions.
+* `outbox`: Brings news to requesters that registered an address, when no line to them
+  is there.
 """

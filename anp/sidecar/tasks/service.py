@@ -77,6 +77,7 @@ class TaskService:
         policy: PeerPolicy,
         limits: WrittenLimits,
         config: InteractionConfig,
+        is_linked: Callable[[str], bool] = lambda peer: False,
     ) -> None:
         self._identities = identities
         self._finder = finder
@@ -101,7 +102,14 @@ class TaskService:
             desk=self.desk,
             caller=caller,
             limits=limits,
+            is_linked=is_linked,
+            is_listed=policy.is_listed,
+            max_registered=config.max_registered,
         )
+        self.outbox = self._exchange.outbox
+        self.own_url: Callable[[], str] = lambda: ""
+        "Returns the URL at which peers reach this daemon."
+
         self._doing: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.Task[None] | None = None
 
@@ -117,6 +125,7 @@ class TaskService:
         depends_on: Sequence[str] = (),
         trust_first_use: bool = False,
         maker: Maker = Maker.AGENT,
+        notify: bool = False,
     ) -> KnownTask:
         """Have a peer do something; return the task as soon as it is stored.
 
@@ -126,6 +135,7 @@ class TaskService:
             log: Our own id of the session; None makes a new one.
             depends_on: Our own ids of tasks of that session to be completed before.
             maker: The one of us who asks, for a new session.
+            notify: Need no connection meanwhile: the peer dials us with its news.
 
         Raises:
             CallError: The peer is not known, or the session does not take it.
@@ -158,6 +168,9 @@ class TaskService:
         )
         self._check_size(task)
         await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
+        if notify:
+            address = self.own_url()
+            await self._apply(log, lambda c: c.register(address, wall_now=utc_now()))
         return await self.task(await self.sessions.item_of(log, name))
 
     async def open_session(
@@ -246,7 +259,7 @@ class TaskService:
                         may_repeat=self._may_repeat, wall_now=utc_now()
                     ),
                 )
-                await self._exchange.want(log)
+                await self._exchange.resume(log)
             except InteractionError as exc:
                 logger.warning("session not resumed id=%s: %s", log, exc.text)
         self._sweeping = asyncio.create_task(self._sweep())
@@ -413,6 +426,9 @@ class TaskService:
                         wall_now=utc_now(),
                     ),
                 )
+        if conversation.registered and not conversation.is_requester:
+            # The owner sees what waits for it; it goes with the session.
+            return
         for peer in conversation.peers() if also_at_work else away:
             await self.sessions.acknowledge_all(log, sender=peer)
 

@@ -13,6 +13,7 @@ from anp.interaction.elements import (
     Message,
     Part,
     PartKind,
+    Registration,
     Session,
     Task,
     TaskChange,
@@ -350,6 +351,9 @@ def event_of(told: Told) -> Event:
             }
         case CancelRequest():
             kind, data = "task.cancel_requested", {"task": content.task}
+        case Registration():
+            data = {"task": content.task, "address": content.address}
+            kind = "session.registered"
     return Event(number=event.number, type=kind, at=at, data={"by": event.by, **data})
 
 

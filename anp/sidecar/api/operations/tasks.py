@@ -140,6 +140,10 @@ class StartBody:
     )
     "Our own ids of tasks of that session that have to be completed first."
 
+    notify: bool = False
+    """Need no connection meanwhile: the peer, which has to have us on its list, dials
+    our address when it has news."""
+
     trust_first_use: bool = False
     """Accept the key of an unknown peer over an unencrypted connection.
 
@@ -224,6 +228,7 @@ class TaskOperations:
             log=body.session,
             depends_on=body.depends_on,
             trust_first_use=body.trust_first_use,
+            notify=body.notify,
             maker=Maker.OWNER if by_owner else Maker.AGENT,
         )
         return JsonAnswer(
